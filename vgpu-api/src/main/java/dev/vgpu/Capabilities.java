@@ -1,0 +1,239 @@
+package dev.vgpu;
+
+import static java.util.Objects.requireNonNull;
+
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+
+/**
+ * What a backend can enforce, or what a request demands of one. Immutable. Each kind is declared
+ * from the weakest to the strongest.
+ */
+public final class Capabilities {
+  /** How a memory quota binds. */
+  public enum Memory {
+    /** Not at all. */
+    NONE,
+    /** By the budgets that calls state. */
+    SOFT,
+    /** Every allocation is counted. */
+    EXACT
+  }
+
+  /** How a compute share binds. */
+  public enum Compute {
+    /** Not at all. */
+    NONE,
+    /** In time: one tenant after the other. */
+    TURNS,
+    /** In space: each tenant has units of its own. */
+    SPATIAL
+  }
+
+  /** Where a tenant can be interrupted. */
+  public enum Preemption {
+    /** Nowhere. */
+    NONE,
+    /** When a call ends or is cancelled. */
+    BETWEEN_CALLS,
+    /** When a kernel ends. */
+    BETWEEN_KERNELS,
+    /** At any moment. */
+    INSIDE_KERNEL
+  }
+
+  /** Whether one tenant's crash can reach another. */
+  public enum FaultIsolation {
+    /** They fail together. */
+    NONE,
+    /** Each fails alone. */
+    ISOLATED
+  }
+
+  /** What can run under a virtual GPU. */
+  public enum Scope {
+    /** Calls in this JVM. */
+    THIS_JVM,
+    /** An unmodified process. */
+    PROCESS,
+    /** A container. */
+    CONTAINER,
+    /** A virtual machine. */
+    VM
+  }
+
+  private final Memory memory;
+  private final Compute compute;
+  private final Preemption preemption;
+  private final FaultIsolation faultIsolation;
+  private final Set<Scope> worksFor;
+
+  private Capabilities(Builder builder) {
+    this.memory = builder.memory;
+    this.compute = builder.compute;
+    this.preemption = builder.preemption;
+    this.faultIsolation = builder.faultIsolation;
+    this.worksFor = Set.copyOf(builder.worksFor);
+  }
+
+  /** {@return a builder of capabilities that enforce nothing} */
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /** {@return how a memory quota binds} */
+  public Memory memory() {
+    return memory;
+  }
+
+  /** {@return how a compute share binds} */
+  public Compute compute() {
+    return compute;
+  }
+
+  /** {@return where a tenant can be interrupted} */
+  public Preemption preemption() {
+    return preemption;
+  }
+
+  /** {@return whether one tenant's crash can reach another} */
+  public FaultIsolation faultIsolation() {
+    return faultIsolation;
+  }
+
+  /** {@return what can run under the virtual GPU} */
+  public Set<Scope> worksFor() {
+    return worksFor;
+  }
+
+  /**
+   * Compares with a demand.
+   *
+   * @param demanded what is needed at least
+   * @return what is missing, for example {@code memory EXACT (has SOFT)}; empty if nothing is
+   */
+  public List<String> missingFor(Capabilities demanded) {
+    List<String> missing = new ArrayList<>();
+    compare("memory", memory, demanded.memory, missing);
+    compare("compute", compute, demanded.compute, missing);
+    compare("preemption", preemption, demanded.preemption, missing);
+    compare("faultIsolation", faultIsolation, demanded.faultIsolation, missing);
+    for (Scope scope : demanded.worksFor.stream().sorted().toList()) {
+      if (!worksFor.contains(scope)) {
+        missing.add("worksFor " + scope);
+      }
+    }
+    return missing;
+  }
+
+  private static <E extends Enum<E>> void compare(
+      String what, E has, E demanded, List<String> missing) {
+    if (has.compareTo(demanded) < 0) {
+      missing.add(what + " " + demanded + " (has " + has + ")");
+    }
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Capabilities that
+        && memory == that.memory
+        && compute == that.compute
+        && preemption == that.preemption
+        && faultIsolation == that.faultIsolation
+        && worksFor.equals(that.worksFor);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(memory, compute, preemption, faultIsolation, worksFor);
+  }
+
+  /** {@return all of them in words} */
+  @Override
+  public String toString() {
+    return "memory="
+        + memory
+        + " compute="
+        + compute
+        + " preemption="
+        + preemption
+        + " faultIsolation="
+        + faultIsolation
+        + " worksFor="
+        + worksFor.stream().sorted().toList();
+  }
+
+  /** Collects capabilities. Not safe for use by several threads. */
+  public static final class Builder {
+    private Memory memory = Memory.NONE;
+    private Compute compute = Compute.NONE;
+    private Preemption preemption = Preemption.NONE;
+    private FaultIsolation faultIsolation = FaultIsolation.NONE;
+    private final Set<Scope> worksFor = EnumSet.noneOf(Scope.class);
+
+    private Builder() {}
+
+    /**
+     * Sets how a memory quota binds.
+     *
+     * @param memory default {@link Memory#NONE}
+     * @return this builder
+     */
+    public Builder memory(Memory memory) {
+      this.memory = requireNonNull(memory, "memory");
+      return this;
+    }
+
+    /**
+     * Sets how a compute share binds.
+     *
+     * @param compute default {@link Compute#NONE}
+     * @return this builder
+     */
+    public Builder compute(Compute compute) {
+      this.compute = requireNonNull(compute, "compute");
+      return this;
+    }
+
+    /**
+     * Sets where a tenant can be interrupted.
+     *
+     * @param preemption default {@link Preemption#NONE}
+     * @return this builder
+     */
+    public Builder preemption(Preemption preemption) {
+      this.preemption = requireNonNull(preemption, "preemption");
+      return this;
+    }
+
+    /**
+     * Sets whether one tenant's crash can reach another.
+     *
+     * @param faultIsolation default {@link FaultIsolation#NONE}
+     * @return this builder
+     */
+    public Builder faultIsolation(FaultIsolation faultIsolation) {
+      this.faultIsolation = requireNonNull(faultIsolation, "faultIsolation");
+      return this;
+    }
+
+    /**
+     * Adds what can run under the virtual GPU.
+     *
+     * @param scopes one or more kinds
+     * @return this builder
+     */
+    public Builder worksFor(Scope... scopes) {
+      worksFor.addAll(List.of(scopes));
+      return this;
+    }
+
+    /** {@return the capabilities} */
+    public Capabilities build() {
+      return new Capabilities(this);
+    }
+  }
+}

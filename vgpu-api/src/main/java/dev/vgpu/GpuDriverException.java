@@ -1,0 +1,38 @@
+package dev.vgpu;
+
+import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+
+/** A driver refused or failed. The caller can read the driver's own code and act on that. */
+public final class GpuDriverException extends VgpuException {
+  private static final long serialVersionUID = 1L;
+
+  private final @Nullable Integer code;
+
+  /**
+   * Makes one with the driver's code.
+   *
+   * @param message what failed
+   * @param code the driver's own code
+   */
+  public GpuDriverException(String message, int code) {
+    super(message + " code=" + code);
+    this.code = code;
+  }
+
+  /**
+   * Makes one without a code, where the driver gave none.
+   *
+   * @param message what failed
+   * @param cause what led to it, or null
+   */
+  public GpuDriverException(String message, @Nullable Throwable cause) {
+    super(message, cause);
+    this.code = null;
+  }
+
+  /** {@return the driver's own code, if it gave one} */
+  public OptionalInt code() {
+    return code == null ? OptionalInt.empty() : OptionalInt.of(code);
+  }
+}

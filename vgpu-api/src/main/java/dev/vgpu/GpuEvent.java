@@ -1,0 +1,93 @@
+package dev.vgpu;
+
+import java.time.Instant;
+
+/**
+ * Something that happened in a pool. More kinds may come, so a {@code switch} needs a {@code
+ * default}.
+ */
+public sealed interface GpuEvent
+    permits GpuEvent.Acquired,
+        GpuEvent.Refused,
+        GpuEvent.Resized,
+        GpuEvent.Preempted,
+        GpuEvent.CancelFailed,
+        GpuEvent.Leaked,
+        GpuEvent.Closed,
+        UnlistedGpuEvent {
+  /** {@return when it happened} */
+  Instant at();
+
+  /** {@return the {@link VirtualGpu#id()} of the virtual GPU that it happened to} */
+  String virtualGpu();
+
+  /**
+   * A virtual GPU was granted.
+   *
+   * @param at when
+   * @param virtualGpu which one
+   * @param gpu the GPU that it was cut from
+   * @param request what was granted
+   */
+  record Acquired(Instant at, String virtualGpu, GpuId gpu, VirtualGpuRequest request)
+      implements GpuEvent {}
+
+  /**
+   * A request was refused, or gave up waiting. {@code virtualGpu} is the name that it asked for.
+   *
+   * @param at when
+   * @param virtualGpu the name in the request
+   * @param request what was asked
+   * @param reason what was missing, and who holds it
+   */
+  record Refused(Instant at, String virtualGpu, VirtualGpuRequest request, String reason)
+      implements GpuEvent {}
+
+  /**
+   * A virtual GPU's request was replaced by another.
+   *
+   * @param at when
+   * @param virtualGpu which one
+   * @param before what was granted until now
+   * @param after what is granted from now on
+   */
+  record Resized(Instant at, String virtualGpu, VirtualGpuRequest before, VirtualGpuRequest after)
+      implements GpuEvent {}
+
+  /**
+   * A virtual GPU lost its turn to a more urgent one.
+   *
+   * @param at when
+   * @param virtualGpu who lost the turn
+   * @param by the virtual GPU that arrived
+   * @param cancelledCalls how many running calls were asked to end
+   */
+  record Preempted(Instant at, String virtualGpu, String by, int cancelledCalls)
+      implements GpuEvent {}
+
+  /**
+   * A {@link PreemptibleCall#cancel()} threw, or did not return in time.
+   *
+   * @param at when
+   * @param virtualGpu whose call it was
+   * @param reason what went wrong
+   */
+  record CancelFailed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
+
+  /**
+   * A virtual GPU was not closed and became unreachable; it was closed for its owner.
+   *
+   * @param at when
+   * @param virtualGpu which one
+   */
+  record Leaked(Instant at, String virtualGpu) implements GpuEvent {}
+
+  /**
+   * A virtual GPU was closed and what it held is free again.
+   *
+   * @param at when
+   * @param virtualGpu which one
+   * @param usage what it had used in all
+   */
+  record Closed(Instant at, String virtualGpu, GpuUsage usage) implements GpuEvent {}
+}

@@ -1,0 +1,22 @@
+package dev.vgpu;
+
+/**
+ * Who holds a part of a GPU: a virtual GPU as others see it. A snapshot; immutable. May gain
+ * methods.
+ */
+public interface GpuLease {
+  /** {@return the name that is unique within the pool, for example {@code embed-3}} */
+  String id();
+
+  /** {@return the GPU that it was cut from} */
+  GpuId gpu();
+
+  /** {@return what it was granted} */
+  VirtualGpuRequest request();
+
+  /** {@return the process that holds it} */
+  long pid();
+
+  /** {@return what it had used at the moment of the snapshot} */
+  GpuUsage usage();
+}

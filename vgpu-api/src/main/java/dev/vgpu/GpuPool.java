@@ -1,0 +1,113 @@
+package dev.vgpu;
+
+import dev.vgpu.spi.GpuPoolProvider;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.ServiceLoader;
+
+/**
+ * The GPUs of this node and the virtual GPUs cut from them. Safe for use by several threads. We
+ * implement this interface; it may gain methods.
+ *
+ * <p>Pools opened twice in one JVM share the same GPUs and the same scheduler; closing one closes
+ * only the virtual GPUs that were acquired through it.
+ */
+public interface GpuPool extends AutoCloseable {
+  /**
+   * Opens a pool over the GPUs that the installed providers find. Where there are none, one device
+   * named {@code host} stands for this machine's CPU, and the log says so.
+   *
+   * @return the pool; close it at the end
+   * @throws GpuDriverException if a provider's driver fails
+   * @throws IllegalStateException if no implementation (vgpu-core) is on the class path
+   */
+  static GpuPool open() {
+    return open(GpuPoolOptions.defaults());
+  }
+
+  /**
+   * Opens a pool.
+   *
+   * @param options how it works
+   * @return the pool; close it at the end
+   * @throws GpuDriverException if a provider's driver fails
+   * @throws IllegalStateException if no implementation (vgpu-core) is on the class path, or if a GPU is
+   *     already managed in this JVM with other options
+   */
+  static GpuPool open(GpuPoolOptions options) {
+    return ServiceLoader.load(GpuPoolProvider.class)
+        .findFirst()
+        .or(
+            () ->
+                ServiceLoader.load(GpuPoolProvider.class, GpuPool.class.getClassLoader())
+                    .findFirst())
+        .orElseThrow(
+            () ->
+                new IllegalStateException(
+                    "no implementation of vgpu found: add dev.vgpu:vgpu-core to the run-time class"
+                        + " path"))
+        .open(options);
+  }
+
+  /** {@return the GPUs, in the order in which their providers gave them} */
+  List<PhysicalGpu> gpus();
+
+  /** {@return who holds what now, on all GPUs, whichever pool acquired it} */
+  List<GpuLease> leases();
+
+  /** {@return each provider and backend, available or why not} */
+  List<BackendStatus> backends();
+
+  /**
+   * Cuts a virtual GPU. Does not wait.
+   *
+   * @param request what is asked
+   * @return the virtual GPU; close it at the end
+   * @throws GpuCapacityException if it does not fit, or if others wait in front of it; says what was
+   *     free and by whom the rest is held
+   * @throws IllegalArgumentException if it could never fit: more memory than any GPU has, or a GPU that
+   *     is not in this pool
+   * @throws VgpuException if no backend can enforce what it demands
+   * @throws IllegalStateException if the pool is closed
+   */
+  VirtualGpu acquire(VirtualGpuRequest request);
+
+  /**
+   * Cuts a virtual GPU, waiting until it fits. Waiting requests are served in order of class, then
+   * arrival; a request that was overtaken {@code 64} times is overtaken no more.
+   *
+   * @param request what is asked
+   * @param timeout how long to wait at most; 0: not at all
+   * @return the virtual GPU, or empty if it did not fit in time
+   * @throws InterruptedException if this thread is interrupted while it waits
+   * @throws IllegalArgumentException if it could never fit, or if the timeout is negative
+   * @throws VgpuException if no backend can enforce what it demands
+   * @throws IllegalStateException if the pool is closed, before or while this waits
+   */
+  Optional<VirtualGpu> tryAcquire(VirtualGpuRequest request, Duration timeout)
+      throws InterruptedException;
+
+  /**
+   * Tells a listener what happens from now on.
+   *
+   * @param listener is told on the pool's event thread
+   * @return close it to stop listening
+   * @throws IllegalStateException if the pool is closed
+   */
+  Listening listen(GpuListener listener);
+
+  /**
+   * Closes every virtual GPU that was acquired through this pool. Waiting requests fail with {@link
+   * IllegalStateException}. Never throws; a second call does nothing.
+   */
+  @Override
+  void close();
+
+  /** A listener's registration. Safe for use by several threads. */
+  interface Listening extends AutoCloseable {
+    /** Stops telling the listener. A second call does nothing. */
+    @Override
+    void close();
+  }
+}

@@ -1,0 +1,29 @@
+package dev.vgpu;
+
+import java.time.Duration;
+
+/**
+ * What a virtual GPU has used so far, read at one moment. Immutable. May gain methods.
+ *
+ * <p>GPU time is the time during which work really ran on the GPU. Calls of one virtual GPU that
+ * overlap are counted once: two that run together for a second make one second.
+ */
+public interface GpuUsage {
+  /** {@return the GPU time since the virtual GPU was acquired, the running call included} */
+  Duration gpuTime();
+
+  /** {@return the calls started, each attempt of a preempted call counted once} */
+  long calls();
+
+  /** {@return the attempts that were cancelled for a more urgent tenant} */
+  long preemptions();
+
+  /** {@return the calls that are inside their turn now} */
+  int running();
+
+  /** {@return the calls that wait for a turn or for memory now} */
+  int waiting();
+
+  /** {@return the memory that budgets of running calls and reservations take of the quota now} */
+  MemorySize memoryReserved();
+}

@@ -1,0 +1,23 @@
+package dev.vgpu;
+
+/**
+ * A device, a MIG compute instance, an emulated device, or this machine's CPU: what virtual GPUs are
+ * cut from. Immutable and safe for use by several threads. Providers implement it; it may gain
+ * methods with defaults.
+ */
+public interface PhysicalGpu {
+  /** {@return its name, stable over restarts} */
+  GpuId id();
+
+  /** {@return what people call it, for example {@code NVIDIA H200}} */
+  String model();
+
+  /** {@return all the memory that it has} */
+  MemorySize memory();
+
+  /** {@return the memory that quotas may take together: what the driver leaves free} */
+  MemorySize usableMemory();
+
+  /** {@return the name of the provider that found it, for example {@code nvml} or {@code host}} */
+  String provider();
+}

@@ -1,0 +1,28 @@
+package dev.vgpu;
+
+/**
+ * How the compute share of a virtual GPU binds. Tenants with different policies may share one GPU.
+ *
+ * <p>Shares divide the GPU among tenants of classes {@code ONLINE} and {@code NEARLINE} together;
+ * those of class {@code OFFLINE} divide the time that these leave to them.
+ */
+public enum SharePolicy {
+  /**
+   * No limit and no guarantee: N busy best-effort tenants get an equal part each of what the others
+   * leave. Takes no {@code computePercent}.
+   */
+  BEST_EFFORT,
+
+  /**
+   * Never more than the share, even when the GPU is idle; never less when there is work. The cap
+   * may be passed by the rest of a call that was running when it was reached; that is paid back.
+   */
+  FIXED_SHARE,
+
+  /**
+   * Never less than the share when there is work. Time that nobody is guaranteed is shared in equal
+   * parts among the burst and best-effort tenants that want it, and taken back when its owner wants
+   * it again.
+   */
+  BURST_SHARE
+}

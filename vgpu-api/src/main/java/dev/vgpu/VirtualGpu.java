@@ -1,0 +1,199 @@
+package dev.vgpu;
+
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A lease on part of one GPU: a compute share, a memory quota, a policy and a class. Code that is
+ * given to {@link #call}, {@link #run}, {@link #submit} or runs between {@link #enter} and {@link
+ * GpuTurn#close} runs under it.
+ *
+ * <p>Safe for use by several threads, virtual ones too. Calls wait until the tenant has its turn,
+ * until fewer than {@link VirtualGpuRequest#maxConcurrentCalls()} run, and until the memory that they
+ * state fits the quota; waiting calls are served in order of class, then arrival, and none is
+ * overtaken for ever. A call made inside a call of the same virtual GPU on the same thread runs at
+ * once. We implement this interface; it may gain methods.
+ */
+public interface VirtualGpu extends AutoCloseable {
+  /** {@return the name that is unique within the pool, for example {@code embed-3}} */
+  String id();
+
+  /** {@return the GPU that it was cut from} */
+  PhysicalGpu gpu();
+
+  /** {@return what is granted now} */
+  VirtualGpuRequest request();
+
+  /** {@return what its backend enforces} */
+  Capabilities capabilities();
+
+  /**
+   * Runs a call under this virtual GPU, on this thread. Blocks until it may start, without bound.
+   *
+   * @param <T> what the call returns
+   * @param call the work
+   * @return its result
+   * @throws InterruptedException if this thread is interrupted before the call starts
+   * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
+   * @throws Exception what the call throws; its turn is released
+   */
+  <T extends @Nullable Object> T call(Callable<? extends T> call) throws Exception;
+
+  /**
+   * Runs a call under this virtual GPU, on this thread.
+   *
+   * @param <T> what the call returns
+   * @param call the work
+   * @param options how it is run; {@link CallOptions#maxPreemptions()} has no meaning here
+   * @return its result
+   * @throws GpuTimeoutException if it could not start within its timeout
+   * @throws GpuCapacityException if its memory budget is larger than the quota can ever give
+   * @throws InterruptedException if this thread is interrupted before the call starts
+   * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
+   * @throws Exception what the call throws; its turn is released
+   */
+  <T extends @Nullable Object> T call(Callable<? extends T> call, CallOptions options)
+      throws Exception;
+
+  /**
+   * Runs a call that may be cancelled for a more urgent tenant and run again, on this thread.
+   *
+   * @param <T> what the call returns
+   * @param call the work
+   * @return its result
+   * @throws InterruptedException if this thread is interrupted before an attempt starts
+   * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
+   * @throws Exception what an attempt throws that was not cancelled
+   */
+  <T extends @Nullable Object> T call(PreemptibleCall<? extends T> call) throws Exception;
+
+  /**
+   * Runs a call that may be cancelled for a more urgent tenant and run again, on this thread.
+   *
+   * @param <T> what the call returns
+   * @param call the work
+   * @param options how it is run
+   * @return its result
+   * @throws GpuTimeoutException if its first attempt could not start within its timeout
+   * @throws GpuCapacityException if its memory budget is larger than the quota can ever give
+   * @throws InterruptedException if this thread is interrupted before an attempt starts
+   * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
+   * @throws Exception what an attempt throws that was not cancelled
+   */
+  <T extends @Nullable Object> T call(PreemptibleCall<? extends T> call, CallOptions options)
+      throws Exception;
+
+  /**
+   * Runs work without a result under this virtual GPU, on this thread.
+   *
+   * @param work the work
+   * @throws InterruptedException if this thread is interrupted before the work starts
+   * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
+   */
+  void run(Runnable work) throws InterruptedException;
+
+  /**
+   * Runs work without a result under this virtual GPU, on this thread.
+   *
+   * @param work the work
+   * @param options how it is run
+   * @throws GpuTimeoutException if it could not start within its timeout
+   * @throws GpuCapacityException if its memory budget is larger than the quota can ever give
+   * @throws InterruptedException if this thread is interrupted before the work starts
+   * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
+   */
+  void run(Runnable work, CallOptions options) throws InterruptedException;
+
+  /**
+   * Runs a call under this virtual GPU, on a daemon thread of the pool. Never blocks: what cannot
+   * start yet is queued. At most {@link VirtualGpuRequest#maxConcurrentCalls()} threads, and at most
+   * as many as the machine has processors, work for one virtual GPU.
+   *
+   * @param <T> what the call returns
+   * @param call the work
+   * @return its result to come; fails with what {@link #call(Callable)} would throw. Cancelling it
+   *     before the call starts drops the call
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  <T extends @Nullable Object> CompletableFuture<T> submit(Callable<? extends T> call);
+
+  /**
+   * Runs a call under this virtual GPU, on a daemon thread of the pool, as {@link #submit(Callable)}
+   * does.
+   *
+   * @param <T> what the call returns
+   * @param call the work
+   * @param options how it is run; a timeout counts from when a thread takes the call up
+   * @return its result to come
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  <T extends @Nullable Object> CompletableFuture<T> submit(
+      Callable<? extends T> call, CallOptions options);
+
+  /**
+   * Begins to use the GPU, for code that is not a lambda. Blocks until it may, without bound.
+   *
+   * @return the turn; close it with try-with-resources
+   * @throws InterruptedException if this thread is interrupted while it waits
+   * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
+   */
+  GpuTurn enter() throws InterruptedException;
+
+  /**
+   * Begins to use the GPU.
+   *
+   * @param options how; {@link CallOptions#maxPreemptions()} has no meaning here
+   * @return the turn; close it with try-with-resources
+   * @throws GpuTimeoutException if it could not begin within its timeout
+   * @throws GpuCapacityException if its memory budget is larger than the quota can ever give
+   * @throws InterruptedException if this thread is interrupted while it waits
+   * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
+   */
+  GpuTurn enter(CallOptions options) throws InterruptedException;
+
+  /**
+   * {@return whether this much of the quota is free now, after running budgets and reservations} To
+   * ask and take in one step, use {@link #tryReserve}.
+   *
+   * @param size how much is needed
+   */
+  boolean hasHeadroom(MemorySize size);
+
+  /**
+   * Sets memory aside out of the quota, for example before a model's weights are loaded.
+   *
+   * @param size above 0
+   * @return the reservation, or empty if that much is not free now
+   * @throws IllegalArgumentException if {@code size} is 0
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  Optional<MemoryReservation> tryReserve(MemorySize size);
+
+  /** {@return what was used until now; still answers after {@link #close()}} */
+  GpuUsage usage();
+
+  /**
+   * Replaces what is granted: share, policy, class, quota, bound on calls. The GPU, the name and the
+   * backend stay. When it fails, everything stays as it was.
+   *
+   * @param request what to hold from now on; make it from {@link #request()}{@code .toBuilder()}
+   * @throws GpuCapacityException if it does not fit beside the others, or if less memory is asked than
+   *     running calls and reservations hold
+   * @throws IllegalArgumentException if it names another GPU, or demands other capabilities
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  void resize(VirtualGpuRequest request);
+
+  /** {@return whether {@link #close()} was called} */
+  boolean isClosed();
+
+  /**
+   * Gives everything back. Waiting calls fail with {@link IllegalStateException}; running calls end
+   * by themselves, and only then is their turn passed on. Never blocks, never throws; a second call
+   * does nothing.
+   */
+  @Override
+  void close();
+}

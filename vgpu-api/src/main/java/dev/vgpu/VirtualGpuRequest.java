@@ -1,0 +1,294 @@
+package dev.vgpu;
+
+import static java.util.Objects.requireNonNull;
+
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/** What is asked of a pool: how much of a GPU, and on what terms. Immutable. */
+public final class VirtualGpuRequest {
+  /** The largest value of {@link Builder#maxConcurrentCalls}. */
+  public static final int MAX_CONCURRENT_CALLS = 60_000;
+
+  private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}");
+
+  private final String name;
+  private final @Nullable Integer computePercent;
+  private final MemorySize memory;
+  private final SharePolicy policy;
+  private final PreemptionClass preemptionClass;
+  private final int maxConcurrentCalls;
+  private final @Nullable GpuId gpu;
+  private final Capabilities requires;
+  private final FailureMode failureMode;
+
+  private VirtualGpuRequest(Builder builder, MemorySize memory) {
+    this.name = builder.name;
+    this.computePercent = builder.computePercent;
+    this.memory = memory;
+    this.policy = builder.policy;
+    this.preemptionClass = builder.preemptionClass;
+    this.maxConcurrentCalls = builder.maxConcurrentCalls;
+    this.gpu = builder.gpu;
+    this.requires = builder.requires;
+    this.failureMode = builder.failureMode;
+  }
+
+  /** {@return an empty builder} */
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /** {@return a builder that holds what this request holds, to ask for something similar} */
+  public Builder toBuilder() {
+    Builder builder = new Builder();
+    builder.name = name;
+    builder.computePercent = computePercent;
+    builder.memory = memory;
+    builder.policy = policy;
+    builder.preemptionClass = preemptionClass;
+    builder.maxConcurrentCalls = maxConcurrentCalls;
+    builder.gpu = gpu;
+    builder.requires = requires;
+    builder.failureMode = failureMode;
+    return builder;
+  }
+
+  /** {@return the name by which people know the tenant; need not be unique} */
+  public String name() {
+    return name;
+  }
+
+  /** {@return the share, 1 to 100 percent of one GPU's time; empty for best effort} */
+  public OptionalInt computePercent() {
+    return computePercent == null ? OptionalInt.empty() : OptionalInt.of(computePercent);
+  }
+
+  /** {@return the quota; above 0} */
+  public MemorySize memory() {
+    return memory;
+  }
+
+  /** {@return how the share binds} */
+  public SharePolicy policy() {
+    return policy;
+  }
+
+  /** {@return who yields to whom} */
+  public PreemptionClass preemptionClass() {
+    return preemptionClass;
+  }
+
+  /** {@return how many calls may be inside the turn together} */
+  public int maxConcurrentCalls() {
+    return maxConcurrentCalls;
+  }
+
+  /** {@return the GPU that it must be cut from; empty: any} */
+  public Optional<GpuId> gpu() {
+    return Optional.ofNullable(gpu);
+  }
+
+  /** {@return what the backend must be able to enforce} */
+  public Capabilities requires() {
+    return requires;
+  }
+
+  /** {@return what happens when that cannot be had} */
+  public FailureMode failureMode() {
+    return failureMode;
+  }
+
+  /** {@return what is asked, as {@code name=value} pairs} */
+  @Override
+  public String toString() {
+    return "name="
+        + name
+        + " policy="
+        + policy
+        + (computePercent == null ? "" : " computePercent=" + computePercent)
+        + " memory="
+        + memory
+        + " class="
+        + preemptionClass
+        + (gpu == null ? "" : " gpu=" + gpu);
+  }
+
+  /** Collects what is asked. A setter checks its own value. Not safe for use by several threads. */
+  public static final class Builder {
+    private String name = "vgpu";
+    private @Nullable Integer computePercent;
+    private @Nullable MemorySize memory;
+    private SharePolicy policy = SharePolicy.BEST_EFFORT;
+    private PreemptionClass preemptionClass = PreemptionClass.NEARLINE;
+    private int maxConcurrentCalls = MAX_CONCURRENT_CALLS;
+    private @Nullable GpuId gpu;
+    private Capabilities requires = Capabilities.builder().build();
+    private FailureMode failureMode = FailureMode.REFUSE;
+
+    private Builder() {}
+
+    /**
+     * Names the tenant, for people: in messages, events and tables.
+     *
+     * @param name 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or
+     *     digit; default {@code vgpu}
+     * @return this builder
+     * @throws IllegalArgumentException if it is not of that form
+     */
+    public Builder name(String name) {
+      if (!NAME.matcher(requireNonNull(name, "name")).matches()) {
+        throw new IllegalArgumentException(
+            "not a tenant's name: '"
+                + name
+                + "' (1 to 63 letters, digits, dots, dashes, underscores)");
+      }
+      this.name = name;
+      return this;
+    }
+
+    /**
+     * Sets the share. Needed by {@link SharePolicy#FIXED_SHARE} and {@link SharePolicy#BURST_SHARE},
+     * and refused with {@link SharePolicy#BEST_EFFORT}, which promises none.
+     *
+     * @param computePercent 1 to 100 percent of one GPU's time
+     * @return this builder
+     * @throws IllegalArgumentException if out of range
+     */
+    public Builder computePercent(int computePercent) {
+      if (computePercent < 1 || computePercent > 100) {
+        throw new IllegalArgumentException(
+            "a compute share is not within 1 to 100: computePercent=" + computePercent);
+      }
+      this.computePercent = computePercent;
+      return this;
+    }
+
+    /**
+     * Sets the quota. Always needed.
+     *
+     * @param memory above 0
+     * @return this builder
+     * @throws IllegalArgumentException if 0
+     */
+    public Builder memory(MemorySize memory) {
+      if (requireNonNull(memory, "memory").bytes() == 0) {
+        throw new IllegalArgumentException("a memory quota is 0: memory=" + memory);
+      }
+      this.memory = memory;
+      return this;
+    }
+
+    /**
+     * Sets how the share binds.
+     *
+     * @param policy default {@link SharePolicy#BEST_EFFORT}
+     * @return this builder
+     */
+    public Builder policy(SharePolicy policy) {
+      this.policy = requireNonNull(policy, "policy");
+      return this;
+    }
+
+    /**
+     * Asks for best effort and drops the share, for a request that is made from another one.
+     *
+     * @return this builder
+     */
+    public Builder bestEffort() {
+      this.policy = SharePolicy.BEST_EFFORT;
+      this.computePercent = null;
+      return this;
+    }
+
+    /**
+     * Sets who yields to whom.
+     *
+     * @param preemptionClass default {@link PreemptionClass#NEARLINE}
+     * @return this builder
+     */
+    public Builder preemptionClass(PreemptionClass preemptionClass) {
+      this.preemptionClass = requireNonNull(preemptionClass, "preemptionClass");
+      return this;
+    }
+
+    /**
+     * Bounds how many calls may be inside the tenant's turn together; more wait, in order of class,
+     * then arrival. Set it to 1 where one call alone fills the device.
+     *
+     * @param maxConcurrentCalls 1 to {@value VirtualGpuRequest#MAX_CONCURRENT_CALLS}, which is the
+     *     default
+     * @return this builder
+     * @throws IllegalArgumentException if out of range
+     */
+    public Builder maxConcurrentCalls(int maxConcurrentCalls) {
+      if (maxConcurrentCalls < 1 || maxConcurrentCalls > MAX_CONCURRENT_CALLS) {
+        throw new IllegalArgumentException(
+            "a bound on calls is not within 1 to "
+                + MAX_CONCURRENT_CALLS
+                + ": maxConcurrentCalls="
+                + maxConcurrentCalls);
+      }
+      this.maxConcurrentCalls = maxConcurrentCalls;
+      return this;
+    }
+
+    /**
+     * Names the GPU that it must be cut from. Without, the pool chooses one on which it fits.
+     *
+     * @param gpu one of {@link GpuPool#gpus()}
+     * @return this builder
+     */
+    public Builder gpu(GpuId gpu) {
+      this.gpu = requireNonNull(gpu, "gpu");
+      return this;
+    }
+
+    /**
+     * Demands what the backend must be able to enforce.
+     *
+     * @param requires at least this; default: nothing
+     * @return this builder
+     */
+    public Builder requires(Capabilities requires) {
+      this.requires = requireNonNull(requires, "requires");
+      return this;
+    }
+
+    /**
+     * Sets what happens when the demanded capabilities cannot be had.
+     *
+     * @param failureMode default {@link FailureMode#REFUSE}
+     * @return this builder
+     */
+    public Builder failureMode(FailureMode failureMode) {
+      this.failureMode = requireNonNull(failureMode, "failureMode");
+      return this;
+    }
+
+    /**
+     * {@return the request}
+     *
+     * @throws IllegalArgumentException if the memory is not set, or if the share and the policy do
+     *     not go together
+     */
+    public VirtualGpuRequest build() {
+      if (memory == null) {
+        throw new IllegalArgumentException("the memory quota is not set: call memory(...)");
+      }
+      if (policy == SharePolicy.BEST_EFFORT && computePercent != null) {
+        throw new IllegalArgumentException(
+            "best effort promises no share: set policy FIXED_SHARE or BURST_SHARE, or leave out"
+                + " computePercent="
+                + computePercent);
+      }
+      if (policy != SharePolicy.BEST_EFFORT && computePercent == null) {
+        throw new IllegalArgumentException(
+            "the compute share is not set: policy=" + policy + " needs computePercent(1..100)");
+      }
+      return new VirtualGpuRequest(this, memory);
+    }
+  }
+}
