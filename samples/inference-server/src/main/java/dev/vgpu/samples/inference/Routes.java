@@ -69,6 +69,7 @@ final class Routes {
               config.showJavalinBanner = false;
               config.startupWatcherEnabled = false;
               config.jsonMapper(new JavalinJackson(Json.MAPPER, false));
+              config.http.prefer405over404 = true;
               config.http.disableCompression(); // numbers hardly shrink, and it would take CPU
               // How long the end of the server waits for answers that are being written.
               config.jetty.modifyServer(server -> server.setStopTimeout(500));
