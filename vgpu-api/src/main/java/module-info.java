@@ -1,4 +1,6 @@
-/** What an integrator compiles against: the vgpu API and the interfaces that a backend implements. */
+/**
+ * What an integrator compiles against: the vgpu API and the interfaces that a backend implements.
+ */
 module dev.vgpu {
   requires static transitive org.jspecify;
 

@@ -102,8 +102,8 @@ public final class CallOptions {
     }
 
     /**
-     * States the memory that the call needs at its peak. Calls of a virtual GPU whose budgets do not
-     * fit its quota together wait, in order of class, then arrival; none starves.
+     * States the memory that the call needs at its peak. Calls of a virtual GPU whose budgets do
+     * not fit its quota together wait, in order of class, then arrival; none starves.
      *
      * @param peak above 0
      * @return this builder

@@ -32,8 +32,8 @@ public interface GpuPool extends AutoCloseable {
    * @param options how it works
    * @return the pool; close it at the end
    * @throws GpuDriverException if a provider's driver fails
-   * @throws IllegalStateException if no implementation (vgpu-core) is on the class path, or if a GPU is
-   *     already managed in this JVM with other options
+   * @throws IllegalStateException if no implementation (vgpu-core) is on the class path, or if a
+   *     GPU is already managed in this JVM with other options
    */
   static GpuPool open(GpuPoolOptions options) {
     return ServiceLoader.load(GpuPoolProvider.class)
@@ -64,10 +64,10 @@ public interface GpuPool extends AutoCloseable {
    *
    * @param request what is asked
    * @return the virtual GPU; close it at the end
-   * @throws GpuCapacityException if it does not fit, or if others wait in front of it; says what was
-   *     free and by whom the rest is held
-   * @throws IllegalArgumentException if it could never fit: more memory than any GPU has, or a GPU that
-   *     is not in this pool
+   * @throws GpuCapacityException if it does not fit, or if others wait in front of it; says what
+   *     was free and by whom the rest is held
+   * @throws IllegalArgumentException if it could never fit: more memory than any GPU has, or a GPU
+   *     that is not in this pool
    * @throws VgpuException if no backend can enforce what it demands
    * @throws IllegalStateException if the pool is closed
    */

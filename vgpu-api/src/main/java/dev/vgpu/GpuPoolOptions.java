@@ -100,8 +100,8 @@ public final class GpuPoolOptions {
     }
 
     /**
-     * Sets the least part of each GPU that offline tenants with work get while more urgent ones have
-     * work too.
+     * Sets the least part of each GPU that offline tenants with work get while more urgent ones
+     * have work too.
      *
      * @param offlineFloorPercent 0 to 100; default 0
      * @return this builder
@@ -121,7 +121,8 @@ public final class GpuPoolOptions {
      * switching, shorter ones less waiting. A call that runs when the turn ends is not interrupted;
      * its overrun is paid back.
      *
-     * @param turnLength above 0, at most 10 s; default 2 ms, which is 100 times the cost of a switch
+     * @param turnLength above 0, at most 10 s; default 2 ms, which is 100 times the cost of a
+     *     switch
      * @return this builder
      * @throws IllegalArgumentException if out of range
      */
@@ -135,8 +136,8 @@ public final class GpuPoolOptions {
 
     /**
      * Sets how long a tenant that is behind its share keeps its turn between two calls while others
-     * wait, so that a thread that makes one call after the other can use its share. 0 passes an idle
-     * turn on at once.
+     * wait, so that a thread that makes one call after the other can use its share. 0 passes an
+     * idle turn on at once.
      *
      * @param idleLinger 0 or more, at most 10 s; default 100 µs
      * @return this builder

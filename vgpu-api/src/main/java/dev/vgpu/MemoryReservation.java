@@ -1,8 +1,8 @@
 package dev.vgpu;
 
 /**
- * Memory set aside out of a virtual GPU's quota, for example for the weights of a loaded model. Safe
- * for use by several threads.
+ * Memory set aside out of a virtual GPU's quota, for example for the weights of a loaded model.
+ * Safe for use by several threads.
  */
 public interface MemoryReservation extends AutoCloseable {
   /** {@return how much is set aside} */

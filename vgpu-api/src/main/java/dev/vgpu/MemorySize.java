@@ -94,7 +94,9 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
     return Long.compare(bytes, other.bytes);
   }
 
-  /** {@return the size in the largest unit that gives a whole number, for example {@code 512MiB}} */
+  /**
+   * {@return the size in the largest unit that gives a whole number, for example {@code 512MiB}}
+   */
   @Override
   public String toString() {
     long amount = bytes;

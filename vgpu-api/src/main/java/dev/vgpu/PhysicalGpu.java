@@ -1,8 +1,8 @@
 package dev.vgpu;
 
 /**
- * A device, a MIG compute instance, an emulated device, or this machine's CPU: what virtual GPUs are
- * cut from. Immutable and safe for use by several threads. Providers implement it; it may gain
+ * A device, a MIG compute instance, an emulated device, or this machine's CPU: what virtual GPUs
+ * are cut from. Immutable and safe for use by several threads. Providers implement it; it may gain
  * methods with defaults.
  */
 public interface PhysicalGpu {

@@ -23,10 +23,10 @@ public interface PreemptibleCall<T extends @Nullable Object> {
   T call() throws Exception;
 
   /**
-   * Asks the running attempt to end soon. Invoked at most once per attempt, by another thread, while
-   * {@link #call()} runs or just as it ends; never between two attempts. Must return quickly: one
-   * that throws or does not return within a second is reported as {@link GpuEvent.CancelFailed}, and
-   * the virtual GPU's calls are not cancelled any more.
+   * Asks the running attempt to end soon. Invoked at most once per attempt, by another thread,
+   * while {@link #call()} runs or just as it ends; never between two attempts. Must return quickly:
+   * one that throws or does not return within a second is reported as {@link
+   * GpuEvent.CancelFailed}, and the virtual GPU's calls are not cancelled any more.
    */
   void cancel();
 }

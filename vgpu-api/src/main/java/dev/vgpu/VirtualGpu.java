@@ -11,8 +11,8 @@ import org.jspecify.annotations.Nullable;
  * GpuTurn#close} runs under it.
  *
  * <p>Safe for use by several threads, virtual ones too. Calls wait until the tenant has its turn,
- * until fewer than {@link VirtualGpuRequest#maxConcurrentCalls()} run, and until the memory that they
- * state fits the quota; waiting calls are served in order of class, then arrival, and none is
+ * until fewer than {@link VirtualGpuRequest#maxConcurrentCalls()} run, and until the memory that
+ * they state fits the quota; waiting calls are served in order of class, then arrival, and none is
  * overtaken for ever. A call made inside a call of the same virtual GPU on the same thread runs at
  * once. We implement this interface; it may gain methods.
  */
@@ -108,8 +108,8 @@ public interface VirtualGpu extends AutoCloseable {
 
   /**
    * Runs a call under this virtual GPU, on a daemon thread of the pool. Never blocks: what cannot
-   * start yet is queued. At most {@link VirtualGpuRequest#maxConcurrentCalls()} threads, and at most
-   * as many as the machine has processors, work for one virtual GPU.
+   * start yet is queued. At most {@link VirtualGpuRequest#maxConcurrentCalls()} threads, and at
+   * most as many as the machine has processors, work for one virtual GPU.
    *
    * @param <T> what the call returns
    * @param call the work
@@ -120,8 +120,8 @@ public interface VirtualGpu extends AutoCloseable {
   <T extends @Nullable Object> CompletableFuture<T> submit(Callable<? extends T> call);
 
   /**
-   * Runs a call under this virtual GPU, on a daemon thread of the pool, as {@link #submit(Callable)}
-   * does.
+   * Runs a call under this virtual GPU, on a daemon thread of the pool, as {@link
+   * #submit(Callable)} does.
    *
    * @param <T> what the call returns
    * @param call the work
@@ -175,12 +175,12 @@ public interface VirtualGpu extends AutoCloseable {
   GpuUsage usage();
 
   /**
-   * Replaces what is granted: share, policy, class, quota, bound on calls. The GPU, the name and the
-   * backend stay. When it fails, everything stays as it was.
+   * Replaces what is granted: share, policy, class, quota, bound on calls. The GPU, the name and
+   * the backend stay. When it fails, everything stays as it was.
    *
    * @param request what to hold from now on; make it from {@link #request()}{@code .toBuilder()}
-   * @throws GpuCapacityException if it does not fit beside the others, or if less memory is asked than
-   *     running calls and reservations hold
+   * @throws GpuCapacityException if it does not fit beside the others, or if less memory is asked
+   *     than running calls and reservations hold
    * @throws IllegalArgumentException if it names another GPU, or demands other capabilities
    * @throws IllegalStateException if the virtual GPU is closed
    */

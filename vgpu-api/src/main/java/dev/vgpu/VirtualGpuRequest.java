@@ -150,8 +150,9 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Sets the share. Needed by {@link SharePolicy#FIXED_SHARE} and {@link SharePolicy#BURST_SHARE},
-     * and refused with {@link SharePolicy#BEST_EFFORT}, which promises none.
+     * Sets the share. Needed by {@link SharePolicy#FIXED_SHARE} and {@link
+     * SharePolicy#BURST_SHARE}, and refused with {@link SharePolicy#BEST_EFFORT}, which promises
+     * none.
      *
      * @param computePercent 1 to 100 percent of one GPU's time
      * @return this builder

@@ -1,0 +1,226 @@
+# shellcheck shell=bash
+# Sourced by ./vgpu: runs Maven with a log and a progress line, and builds what is stale.
+
+# Everything that the built jars depend on.
+list_inputs() {
+  find pom.xml LICENSE NOTICE .mvn vgpu-*/pom.xml samples/*/pom.xml vgpu-*/src/main samples/*/src/main -type f \
+    -exec cksum {} + 2>/dev/null | LC_ALL=C sort -k 3
+  # The class paths that are written at the end of a build hold absolute paths.
+  printf '%s\n' "$ROOT"
+}
+
+# Succeeds if every file that the module's class path names is there.
+classpath_complete() {
+  local line entry
+  [ -r "$1/target/classpath.txt" ] && IFS= read -r line <"$1/target/classpath.txt" || return 1
+  while [ -n "$line" ]; do
+    entry=${line%%:*}
+    [ -f "$entry" ] || return 1
+    case $line in *:*) line=${line#*:} ;; *) line= ;; esac
+  done
+}
+
+# Succeeds if what was built last is what the sources say now.
+is_fresh() {
+  local module
+  [ -r "$STAMP" ] || return 1
+  list_inputs | cmp -s - "$STAMP" || return 1
+  for module in vgpu-*/ samples/*/; do
+    module=${module%/}
+    if [ -d "$module/src/main/java" ] && grep -q maven-antrun-plugin "$module/pom.xml"; then
+      classpath_complete "$module" || return 1
+    fi
+  done
+}
+
+# Stops the command that runs in the background, with all that it started.
+stop_running() {
+  local tries=50
+  [ -n "${RUNNING-}" ] || return 0
+  kill -TERM -- "-$RUNNING" 2>/dev/null
+  while [ $tries -gt 0 ] && kill -0 -- "-$RUNNING" 2>/dev/null; do
+    sleep 0.1
+    tries=$((tries - 1))
+  done
+  kill -KILL -- "-$RUNNING" 2>/dev/null
+  wait "$RUNNING" 2>/dev/null
+  RUNNING=
+}
+
+interrupted() {
+  trap '' INT TERM HUP
+  stop_running
+  [ -z "${DRAWER-}" ] || kill "$DRAWER" 2>/dev/null
+  clear_line
+  say "interrupted"
+  exit "$1"
+}
+
+is_terminal() {
+  [ -t 2 ] && [ "${TERM-dumb}" != dumb ]
+}
+
+clear_line() {
+  if is_terminal; then printf '\r\033[K' >&2; fi
+}
+
+# draw_progress <label> <filter>: redraws one line on the terminal until it is killed.
+draw_progress() {
+  local start=$SECONDS detail text
+  trap 'exit 0' TERM
+  while kill -0 $$ 2>/dev/null; do
+    detail=$(tail -n 400 "$LOG" 2>/dev/null | "$2")
+    text="vgpu: $1${detail:+: $detail}"
+    printf '\r\033[K%.*s, %d s' "$((${COLUMNS:-80} - 10))" "$text" "$((SECONDS - start))" >&2
+    sleep 0.5
+  done
+}
+
+# The part of Maven's log that the progress line shows.
+maven_progress() {
+  awk '
+    /^\[INFO\] Building [^ ]+ .*\[[0-9]+\/[0-9]+\]/ { module = $3 " " $NF; file = "" }
+    /^(\[INFO\] )?Downloading from / { n = split($NF, part, "/"); file = ", fetching " part[n] }
+    /^\[INFO\] (---|Downloaded)/ { file = "" }
+    END { if (module != "") print module file; else if (file != "") print substr(file, 3) }'
+}
+
+# run_logged <label> <filter> <command...>: runs it with its output appended to LOG and one progress line on standard
+# error; on an interrupt it leaves no process behind. Where ANNOUNCED is set, that line has been printed.
+run_logged() {
+  local label=$1 filter=$2 rc=0
+  shift 2
+  RUNNING='' DRAWER=''
+  trap 'interrupted 130' INT
+  trap 'interrupted 143' TERM
+  trap 'interrupted 129' HUP
+  if is_terminal; then
+    draw_progress "$label" "$filter" 9>&- &
+    DRAWER=$!
+  elif [ -z "${ANNOUNCED-}" ]; then
+    say "$label (log: $LOG)"
+  fi
+  # Job control gives the command a process group of its own, and leaves SIGINT as it is in it. It keeps the lock open,
+  # so that the lock outlasts this script, should that be killed.
+  set -m
+  "$@" </dev/null >>"$LOG" 2>&1 &
+  RUNNING=$!
+  set +m
+  wait "$RUNNING" 2>/dev/null || rc=$?
+  RUNNING=
+  if [ -n "$DRAWER" ]; then
+    kill "$DRAWER" 2>/dev/null
+    wait "$DRAWER" 2>/dev/null
+    DRAWER=
+    clear_line
+  fi
+  trap - INT TERM HUP
+  return "$rc"
+}
+
+# Prints what matters of a failed build's log.
+explain_failure() {
+  local lines
+  lines=$(sed -n -e 's/^\[ERROR\] //p' "$LOG" | grep -v -e '^$' -e '^To see the full stack trace' -e '^Re-run Maven' \
+    -e '^For more information about the errors' -e '^\[Help [0-9]' -e '^After correcting the problems' \
+    -e '^  mvn <args>' -e '^-> \[Help' | awk '!seen[$0]++' | cut -c 1-400 | head -n 25)
+  if [ -n "$lines" ]; then
+    printf '%s\n' "$lines" | sed 's/^/  /' >&2
+  else
+    tail -n 15 "$LOG" | sed 's/^/  /' >&2
+  fi
+  if grep -q -e 'UnknownHostException' -e 'Unknown host' -e 'Connection timed out' -e 'Connection refused' \
+    -e 'Network is unreachable' -e 'Temporary failure in name resolution' "$LOG"; then
+    say "The first build fetches its dependencies from Maven Central, which this machine could not reach." \
+      "Behind a proxy or a mirror, set it in ~/.m2/settings.xml."
+  fi
+  say "the whole log: $LOG"
+}
+
+# maven <label> <arguments...>: one Maven run.
+maven() {
+  local label=$1
+  shift
+  # shellcheck disable=SC2086 # VGPU_MAVEN_ARGS is a list of words
+  run_logged "$label" maven_progress env JAVA_HOME="$JDK" VGPU_BUILDING=1 mvn -B ${VGPU_MAVEN_ARGS-} "$@"
+}
+
+# Makes a file in target empty, or there at all.
+touch_target() {
+  if ! { mkdir -p target && : >>"$1"; } 2>/dev/null; then
+    die 1 "cannot write $ROOT/target: building needs a checkout that $(id -un) can write to"
+  fi
+}
+
+start_log() {
+  touch_target "$LOG"
+  : >"$LOG"
+}
+
+# Waits until no other ./vgpu builds in this checkout; then this one may.
+lock_build() {
+  touch_target target/vgpu-build.lock
+  if command -v flock >/dev/null 2>&1; then
+    exec 9>>target/vgpu-build.lock
+    flock -n 9 && return 0
+    say "another ./vgpu is building in this checkout; waiting for it"
+    flock 9
+  else
+    lock_with_directory
+  fi
+}
+
+# Where there is no flock: a directory that holds its owner's process id.
+lock_with_directory() {
+  local told='' owner
+  until mkdir target/vgpu-build.lock.d 2>/dev/null; do
+    owner=$(cat target/vgpu-build.lock.d/pid 2>/dev/null)
+    if [ -n "$owner" ] && ! kill -0 "$owner" 2>/dev/null; then
+      rm -rf target/vgpu-build.lock.d
+      continue
+    fi
+    [ -n "$told" ] || say "another ./vgpu is building in this checkout; waiting for it"
+    told=1
+    sleep 0.3
+  done
+  echo $$ >target/vgpu-build.lock.d/pid
+  trap 'rm -rf "$ROOT/target/vgpu-build.lock.d"' EXIT
+}
+
+unlock_build() {
+  exec 9>&-
+  rm -rf target/vgpu-build.lock.d
+  trap - EXIT
+}
+
+# Builds what is stale, without tests and slow checks.
+build_stale() {
+  local goals='package' inputs
+  is_fresh && return 0
+  require_machine
+  lock_build
+  if ! is_fresh; then
+    start_log
+    inputs=$(list_inputs)
+    # A file that is gone would otherwise stay in target/classes; a changed pom may mean anything.
+    if [ ! -r "$STAMP" ] || ! same_names "$inputs"; then goals='clean package'; fi
+    rm -f "$STAMP"
+    # shellcheck disable=SC2086 # a list of words
+    if ! maven 'building' -T1C -Dvgpu.quick $goals; then
+      say "the build failed:"
+      explain_failure
+      exit 1
+    fi
+    printf '%s\n' "$inputs" >"$STAMP.new" && mv "$STAMP.new" "$STAMP"
+  fi
+  unlock_build
+}
+
+# Succeeds if no file of the last build is gone and no pom changed.
+same_names() {
+  printf '%s\n' "$1" | awk '
+    { name = $0; sub(/^[0-9]+ [0-9]+ /, "", name) }
+    NR == FNR { now[name] = $0; next }
+    !(name in now) { exit 1 }
+    name ~ /pom\.xml$/ && now[name] != $0 { exit 1 }' - "$STAMP"
+}

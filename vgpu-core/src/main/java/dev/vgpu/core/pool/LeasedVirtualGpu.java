@@ -1,0 +1,194 @@
+package dev.vgpu.core.pool;
+
+import static java.util.Objects.requireNonNull;
+
+import dev.vgpu.CallOptions;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuTurn;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.MemoryReservation;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptibleCall;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.VirtualGpuRequest;
+import java.lang.ref.Cleaner;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/** The handle that the caller holds. When it becomes unreachable, its lease is closed. */
+final class LeasedVirtualGpu implements VirtualGpu {
+  private static final Cleaner CLEANER = Cleaner.create();
+
+  private final Lease lease;
+
+  /** Kept reachable: a pool whose handle is lost must not be closed under its virtual GPUs. */
+  @SuppressWarnings("UnusedVariable")
+  private final GpuPool pool;
+
+  private final Cleaner.Cleanable leakCheck;
+
+  LeasedVirtualGpu(Lease lease, GpuPool pool) {
+    this.lease = lease;
+    this.pool = pool;
+    this.leakCheck = CLEANER.register(this, lease::leaked);
+  }
+
+  @Override
+  public String id() {
+    return lease.id;
+  }
+
+  @Override
+  public PhysicalGpu gpu() {
+    return lease.slot.gpu;
+  }
+
+  @Override
+  public VirtualGpuRequest request() {
+    return lease.request();
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return InProcessBackend.CAPABILITIES;
+  }
+
+  @Override
+  public <T extends @Nullable Object> T call(Callable<? extends T> call) throws Exception {
+    return lease.calls.call(requireNonNull(call, "call"), CallOptions.defaults(), this);
+  }
+
+  @Override
+  public <T extends @Nullable Object> T call(Callable<? extends T> call, CallOptions options)
+      throws Exception {
+    return lease.calls.call(requireNonNull(call, "call"), requireNonNull(options, "options"), this);
+  }
+
+  @Override
+  public <T extends @Nullable Object> T call(PreemptibleCall<? extends T> call) throws Exception {
+    return lease.calls.call(requireNonNull(call, "call"), CallOptions.defaults(), this);
+  }
+
+  @Override
+  public <T extends @Nullable Object> T call(PreemptibleCall<? extends T> call, CallOptions options)
+      throws Exception {
+    return lease.calls.call(requireNonNull(call, "call"), requireNonNull(options, "options"), this);
+  }
+
+  @Override
+  public void run(Runnable work) throws InterruptedException {
+    run(work, CallOptions.defaults());
+  }
+
+  @Override
+  public void run(Runnable work, CallOptions options) throws InterruptedException {
+    requireNonNull(work, "work");
+    GpuTurn turn = lease.calls.enter(requireNonNull(options, "options"), this);
+    try {
+      work.run();
+    } finally {
+      turn.close();
+    }
+  }
+
+  @Override
+  public <T extends @Nullable Object> CompletableFuture<T> submit(Callable<? extends T> call) {
+    return submit(call, CallOptions.defaults());
+  }
+
+  @Override
+  public <T extends @Nullable Object> CompletableFuture<T> submit(
+      Callable<? extends T> call, CallOptions options) {
+    requireNonNull(call, "call");
+    requireNonNull(options, "options");
+    int mostThreads =
+        Math.min(lease.request().maxConcurrentCalls(), Runtime.getRuntime().availableProcessors());
+    // The queued call refers to this handle, which so stays reachable until the call has ended.
+    return lease.submitted.submit(() -> this.<T>call(call, options), mostThreads);
+  }
+
+  @Override
+  public GpuTurn enter() throws InterruptedException {
+    return lease.calls.enter(CallOptions.defaults(), this);
+  }
+
+  @Override
+  public GpuTurn enter(CallOptions options) throws InterruptedException {
+    return lease.calls.enter(requireNonNull(options, "options"), this);
+  }
+
+  @Override
+  public boolean hasHeadroom(MemorySize size) {
+    return lease.gate.hasHeadroom(requireNonNull(size, "size").bytes());
+  }
+
+  @Override
+  public Optional<MemoryReservation> tryReserve(MemorySize size) {
+    if (requireNonNull(size, "size").bytes() == 0) {
+      throw new IllegalArgumentException("a reservation is 0: size=" + size);
+    }
+    return lease.gate.tryReserve(size.bytes())
+        ? Optional.of(new Reservation(this, size))
+        : Optional.empty();
+  }
+
+  @Override
+  public GpuUsage usage() {
+    return lease.gate.usage();
+  }
+
+  @Override
+  public void resize(VirtualGpuRequest request) {
+    lease.resize(requireNonNull(request, "request"));
+  }
+
+  @Override
+  public boolean isClosed() {
+    return lease.isClosed();
+  }
+
+  @Override
+  public void close() {
+    lease.close();
+    leakCheck.clean(); // finds it closed, and forgets it
+  }
+
+  @Override
+  public String toString() {
+    return "VirtualGpu[id="
+        + lease.id
+        + " gpu="
+        + lease.slot.gpu.id()
+        + " "
+        + lease.request()
+        + "]";
+  }
+
+  private static final class Reservation implements MemoryReservation {
+    private final LeasedVirtualGpu gpu;
+    private final MemorySize size;
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    Reservation(LeasedVirtualGpu gpu, MemorySize size) {
+      this.gpu = gpu;
+      this.size = size;
+    }
+
+    @Override
+    public MemorySize size() {
+      return size;
+    }
+
+    @Override
+    public void close() {
+      if (closed.compareAndSet(false, true)) {
+        gpu.lease.gate.release(size.bytes());
+      }
+    }
+  }
+}

@@ -1,0 +1,17 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.spi.GpuPoolProvider;
+
+/** Found by {@code ServiceLoader} behind {@link GpuPool#open()}. */
+public final class NodePoolProvider implements GpuPoolProvider {
+  /** For {@code ServiceLoader}. */
+  public NodePoolProvider() {}
+
+  @Override
+  public GpuPool open(GpuPoolOptions options) {
+    return NodeRegistry.open(options, Discovery.installed(), NanoClock.SYSTEM);
+  }
+}

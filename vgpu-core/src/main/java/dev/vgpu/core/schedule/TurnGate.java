@@ -1,0 +1,45 @@
+package dev.vgpu.core.schedule;
+
+/**
+ * What the scheduler does to one virtual GPU: opens and shuts it, and reads what it used. Whoever
+ * implements it sees to it that work runs only while it is open, and measures that work. Its
+ * methods are called by the scheduler's owner, must not block, and must not call the scheduler
+ * back.
+ */
+public interface TurnGate {
+  /** Lets work start. Called only while shut. */
+  void open();
+
+  /**
+   * Lets no further work start. Work that runs goes on.
+   *
+   * @return whether nothing runs: {@code true} ends the turn now; after {@code false} {@link
+   *     ShareScheduler#drained} is called when the running work has ended
+   */
+  boolean shut();
+
+  /**
+   * Asks running work to end soon, where it can. Called after {@link #shut()} said {@code false}.
+   *
+   * @return how many pieces of running work were asked to end
+   */
+  int preempt();
+
+  /** {@return whether work runs inside, or waits to} */
+  boolean hasWork();
+
+  /**
+   * {@return the GPU time until now, in nanoseconds, running work included; never decreases}
+   *
+   * @param nowNs the present, on the clock of {@link System#nanoTime()}
+   */
+  long gpuTimeNs(long nowNs);
+
+  /**
+   * Tells the gate whether other tenants wait for the GPU. Only while they do, must {@link
+   * ShareScheduler#drained} be called each time that the gate becomes idle while open.
+   *
+   * @param contended whether they do
+   */
+  void contended(boolean contended);
+}

@@ -1,0 +1,81 @@
+package dev.vgpu.core.turn;
+
+import dev.vgpu.GpuTurn;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * A turn that {@code enter} gave out. It ends when its owner and all nested uses have closed it.
+ */
+final class EnteredTurn implements GpuTurn {
+  private final InProcessGate gate;
+  private final long memoryBytes;
+
+  /** Kept reachable, so that the virtual GPU is not taken for leaked while its turn is held. */
+  @SuppressWarnings("UnusedVariable")
+  private final Object owner;
+
+  private final AtomicInteger uses = new AtomicInteger(1);
+  private final AtomicInteger closed = new AtomicInteger();
+
+  EnteredTurn(InProcessGate gate, long memoryBytes, Object owner) {
+    this.gate = gate;
+    this.memoryBytes = memoryBytes;
+    this.owner = owner;
+  }
+
+  boolean isEnded() {
+    return uses.get() == 0;
+  }
+
+  boolean tryRetain() {
+    for (int n = uses.get(); n > 0; n = uses.get()) {
+      if (uses.compareAndSet(n, n + 1)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void release() {
+    if (uses.decrementAndGet() == 0) {
+      ThreadTurns.current().remove(this);
+      gate.exit(memoryBytes);
+    }
+  }
+
+  @Override
+  public boolean isYieldRequested() {
+    return gate.isYieldRequested();
+  }
+
+  @Override
+  public void close() {
+    if (closed.compareAndSet(0, 1)) {
+      release();
+    }
+  }
+
+  /** A turn within a turn or a call of the same virtual GPU. */
+  static final class Nested implements GpuTurn {
+    private final InProcessGate gate;
+    private final ThreadTurns.Nesting nesting;
+    private final AtomicInteger closed = new AtomicInteger();
+
+    Nested(InProcessGate gate, ThreadTurns.Nesting nesting) {
+      this.gate = gate;
+      this.nesting = nesting;
+    }
+
+    @Override
+    public boolean isYieldRequested() {
+      return gate.isYieldRequested();
+    }
+
+    @Override
+    public void close() {
+      if (closed.compareAndSet(0, 1)) {
+        nesting.release();
+      }
+    }
+  }
+}

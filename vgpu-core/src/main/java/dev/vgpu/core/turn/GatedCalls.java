@@ -1,0 +1,198 @@
+package dev.vgpu.core.turn;
+
+import dev.vgpu.CallOptions;
+import dev.vgpu.GpuTurn;
+import dev.vgpu.PreemptibleCall;
+import dev.vgpu.core.turn.Attempt.Cancellable;
+import dev.vgpu.core.turn.ThreadTurns.Nesting;
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+
+/** Runs calls inside a gate. Safe for use by several threads. */
+public final class GatedCalls {
+  private static final long FOR_EVER = Long.MAX_VALUE;
+
+  private final InProcessGate gate;
+
+  /**
+   * Makes one.
+   *
+   * @param gate lets the calls in
+   */
+  public GatedCalls(InProcessGate gate) {
+    this.gate = gate;
+  }
+
+  /**
+   * Runs a call.
+   *
+   * @param <T> what it returns
+   * @param call the work
+   * @param options how it is run
+   * @param owner kept reachable until the call has ended
+   * @return its result
+   * @throws Exception what it throws, or why it could not start
+   */
+  public <T extends @Nullable Object> T call(
+      Callable<? extends T> call, CallOptions options, Object owner) throws Exception {
+    ThreadTurns turns = ThreadTurns.current();
+    Nesting nesting = turns.nesting(gate);
+    if (nesting != Nesting.OUTERMOST) {
+      try {
+        return call.call();
+      } finally {
+        nesting.release();
+      }
+    }
+    long memoryBytes = options.memory().bytes();
+    enter(options, memoryBytes);
+    turns.push(gate, null);
+    try {
+      return call.call();
+    } finally {
+      turns.popCall(gate);
+      gate.exit(memoryBytes);
+      Reference.reachabilityFence(owner);
+    }
+  }
+
+  /**
+   * Begins to use the GPU.
+   *
+   * @param options how
+   * @param owner kept reachable until the turn is closed
+   * @return the turn
+   * @throws InterruptedException if interrupted while waiting
+   */
+  public GpuTurn enter(CallOptions options, Object owner) throws InterruptedException {
+    ThreadTurns turns = ThreadTurns.current();
+    Nesting nesting = turns.nesting(gate);
+    if (nesting != Nesting.OUTERMOST) {
+      return new EnteredTurn.Nested(gate, nesting);
+    }
+    long memoryBytes = options.memory().bytes();
+    EnteredTurn turn = new EnteredTurn(gate, memoryBytes, owner);
+    enter(options, memoryBytes);
+    turns.push(gate, turn);
+    return turn;
+  }
+
+  private void enter(CallOptions options, long memoryBytes) throws InterruptedException {
+    if (Thread.interrupted()) {
+      throw new InterruptedException();
+    }
+    if (memoryBytes == 0 && gate.tryEnter()) {
+      return;
+    }
+    gate.enter(waiter(options, memoryBytes, null), false, timeoutNs(options));
+  }
+
+  private Waiter waiter(CallOptions options, long memoryBytes, @Nullable Attempt attempt) {
+    return new Waiter(
+        options.preemptionClass().orElse(gate.preemptionClass()), memoryBytes, attempt);
+  }
+
+  private static long timeoutNs(CallOptions options) {
+    return options.timeout().map(GatedCalls::toNanos).orElse(FOR_EVER);
+  }
+
+  private static long toNanos(Duration timeout) {
+    try {
+      return timeout.toNanos();
+    } catch (ArithmeticException e) {
+      return FOR_EVER; // more than 292 years
+    }
+  }
+
+  /**
+   * Runs a call that may be cancelled and run again.
+   *
+   * @param <T> what it returns
+   * @param call the work
+   * @param options how it is run
+   * @param owner kept reachable until the call has ended
+   * @return its result
+   * @throws Exception what an attempt throws that was not cancelled, or why none could start
+   */
+  public <T extends @Nullable Object> T call(
+      PreemptibleCall<? extends T> call, CallOptions options, Object owner) throws Exception {
+    Nesting nesting = ThreadTurns.current().nesting(gate);
+    if (nesting != Nesting.OUTERMOST) {
+      try {
+        return call.call();
+      } finally {
+        nesting.release();
+      }
+    }
+    try {
+      return runUntilDone(call, options);
+    } finally {
+      Reference.reachabilityFence(owner);
+    }
+  }
+
+  private <T extends @Nullable Object> T runUntilDone(
+      PreemptibleCall<? extends T> call, CallOptions options) throws Exception {
+    for (int cancelled = 0; ; cancelled++) {
+      boolean mayBeCancelled = cancelled < options.maxPreemptions() && !gate.isCancelBroken();
+      Attempt attempt = new Attempt(call, gate, mayBeCancelled ? Cancellable.YES : Cancellable.NO);
+      enterAttempt(options, attempt, cancelled > 0);
+      Outcome<T> outcome = run(call, attempt, options.memory().bytes());
+      if (!outcome.cancelled) {
+        return outcome.get();
+      }
+    }
+  }
+
+  private void enterAttempt(CallOptions options, Attempt attempt, boolean again)
+      throws InterruptedException {
+    if (Thread.interrupted()) {
+      throw new InterruptedException();
+    }
+    Waiter waiter = waiter(options, options.memory().bytes(), attempt);
+    gate.enter(waiter, again, again ? FOR_EVER : timeoutNs(options));
+  }
+
+  private <T extends @Nullable Object> Outcome<T> run(
+      PreemptibleCall<? extends T> call, Attempt attempt, long memoryBytes) {
+    if (!attempt.begin()) {
+      gate.exit(memoryBytes, attempt);
+      return Outcome.ofCancelled();
+    }
+    ThreadTurns turns = ThreadTurns.current();
+    turns.push(gate, null);
+    Outcome<T> outcome;
+    try {
+      outcome = new Outcome<>(call.call(), null, false);
+      attempt.end();
+    } catch (Exception e) {
+      outcome = attempt.end() ? Outcome.ofCancelled() : new Outcome<>(null, e, false);
+    } catch (Error e) {
+      attempt.end();
+      throw e;
+    } finally {
+      turns.popCall(gate);
+      // The turn is given back before waiting for cancel(), which is the caller's code.
+      gate.exit(memoryBytes, attempt);
+      attempt.awaitCancel();
+    }
+    return outcome;
+  }
+
+  private record Outcome<T extends @Nullable Object>(
+      @Nullable T result, @Nullable Exception failure, boolean cancelled) {
+    static <T extends @Nullable Object> Outcome<T> ofCancelled() {
+      return new Outcome<>(null, null, true);
+    }
+
+    @SuppressWarnings("NullAway") // where there is no failure, the result is what the call returned
+    T get() throws Exception {
+      if (failure != null) {
+        throw failure;
+      }
+      return result;
+    }
+  }
+}

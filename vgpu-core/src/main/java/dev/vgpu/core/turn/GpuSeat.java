@@ -1,0 +1,146 @@
+package dev.vgpu.core.turn;
+
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.schedule.SchedulerSettings;
+import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.schedule.Tenant;
+import java.util.ArrayDeque;
+import java.util.Queue;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Owns one GPU's scheduler: whoever holds the seat's lock is its one owner, does a step, and
+ * leaves.
+ *
+ * <p>The thread that has news takes the step itself, instead of sending it to a thread that owns
+ * the scheduler: a hand-over then costs one wake-up, not two. The {@link SeatThread} steps only
+ * when a deadline comes. What must not run under the lock (waking threads, callbacks) is collected
+ * and done after leaving. Safe for use by several threads, virtual ones too.
+ */
+public final class GpuSeat {
+  private static final Logger log = LoggerFactory.getLogger(GpuSeat.class);
+
+  private final ReentrantLock lock = new ReentrantLock();
+  private final NanoClock clock;
+  private final ShareScheduler scheduler;
+  private final SeatThread thread;
+  private final Queue<Runnable> afterwards = new ArrayDeque<>();
+  private @Nullable Waiter firstReady;
+  private @Nullable Waiter lastReady;
+  private volatile long wakeAtNs = ShareScheduler.NEVER;
+
+  /**
+   * Makes a seat.
+   *
+   * @param settings what its scheduler goes by
+   * @param observer is told of preemptions, with the seat held
+   * @param clock the time
+   * @param thread steps it when a deadline comes
+   */
+  public GpuSeat(
+      SchedulerSettings settings,
+      ShareScheduler.Observer observer,
+      NanoClock clock,
+      SeatThread thread) {
+    this.clock = clock;
+    this.thread = thread;
+    this.scheduler = new ShareScheduler(settings, observer, clock.nanoTime());
+    thread.add(this);
+  }
+
+  NanoClock clock() {
+    return clock;
+  }
+
+  long wakeAtNs() {
+    return wakeAtNs;
+  }
+
+  /** Takes the seat; {@link #stepAndLeave} or {@link #leave} must follow. */
+  void take() {
+    lock.lock();
+  }
+
+  void wanted(Tenant tenant) {
+    scheduler.wanted(tenant, clock.nanoTime());
+  }
+
+  void drained(Tenant tenant) {
+    scheduler.drained(tenant, clock.nanoTime());
+  }
+
+  void remove(Tenant tenant) {
+    scheduler.remove(tenant, clock.nanoTime());
+  }
+
+  ShareScheduler scheduler() {
+    return scheduler;
+  }
+
+  /** Notes a waiter that was settled: its thread is woken after the seat is left. */
+  void wakeAfterwards(Waiter waiter) {
+    if (lastReady == null) {
+      firstReady = waiter;
+    } else {
+      lastReady.nextReady = waiter;
+    }
+    lastReady = waiter;
+  }
+
+  /** Notes what is to be done after the seat is left. */
+  public void doAfterwards(Runnable action) {
+    afterwards.add(action);
+  }
+
+  /** Steps the scheduler, leaves the seat, then wakes whom the step let in. */
+  void stepAndLeave() {
+    try {
+      scheduler.doWork(clock.nanoTime());
+    } catch (RuntimeException e) {
+      log.error("a step of the scheduler failed; its GPU may be served late", e);
+    }
+    wakeAtNs = scheduler.nextWakeNs();
+    long wakeByNs = wakeAtNs;
+    leave();
+    thread.wakeBy(wakeByNs);
+  }
+
+  /** Leaves the seat, then does what was noted. */
+  void leave() {
+    Waiter ready = firstReady;
+    firstReady = null;
+    lastReady = null;
+    Runnable[] actions = afterwards.isEmpty() ? null : afterwards.toArray(new Runnable[0]);
+    afterwards.clear();
+    lock.unlock();
+    while (ready != null) {
+      Waiter next = ready.nextReady;
+      ready.nextReady = null;
+      LockSupport.unpark(ready.thread);
+      ready = next;
+    }
+    if (actions != null) {
+      for (Runnable action : actions) {
+        perform(action);
+      }
+    }
+  }
+
+  private static void perform(Runnable action) {
+    try {
+      action.run();
+    } catch (RuntimeException e) {
+      log.error("what follows a step of the scheduler failed", e);
+    }
+  }
+
+  /** Takes one step, because a deadline has come. */
+  void tick() {
+    take();
+    stepAndLeave();
+  }
+}

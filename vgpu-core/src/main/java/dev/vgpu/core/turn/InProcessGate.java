@@ -1,0 +1,411 @@
+package dev.vgpu.core.turn;
+
+import dev.vgpu.GpuTimeoutException;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.schedule.Tenant;
+import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.core.schedule.UrgencyQueue;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Lets the calls of one virtual GPU in while it has the turn, and measures them.
+ *
+ * <p>While the gate is open and nobody waits in front of it, a call comes and goes by one
+ * compare-and-swap each on the gate's {@link GateCount}; everything else is done with the seat
+ * held. Safe for use by several threads.
+ */
+public final class InProcessGate implements TurnGate {
+  private final GpuSeat seat;
+  private final GateOwner owner;
+  private final Tenant tenant;
+  private final GateCount count;
+
+  // All that follows is guarded by the seat.
+  private final UrgencyQueue<Waiter> queue = new UrgencyQueue<>();
+  private final List<Attempt> attempts = new ArrayList<>();
+  private long quotaBytes;
+  private long reservedBytes;
+  private long budgetBytes;
+  private long preemptions;
+  private boolean closed;
+  private boolean finished;
+
+  private volatile PreemptionClass preemptionClass;
+  private volatile boolean cancelBroken;
+
+  /**
+   * Makes a gate, shut, of a tenant without work.
+   *
+   * @param id the virtual GPU's name
+   * @param seat the GPU's
+   * @param request what is granted
+   * @param owner is told what happens
+   */
+  public InProcessGate(String id, GpuSeat seat, VirtualGpuRequest request, GateOwner owner) {
+    this.seat = seat;
+    this.owner = owner;
+    this.count = new GateCount(seat.clock(), request.maxConcurrentCalls());
+    this.quotaBytes = request.memory().bytes();
+    this.preemptionClass = request.preemptionClass();
+    this.tenant = new Tenant(id, this, request);
+  }
+
+  GpuSeat seat() {
+    return seat;
+  }
+
+  String id() {
+    return tenant.id();
+  }
+
+  long nanoTime() {
+    return seat.clock().nanoTime();
+  }
+
+  PreemptionClass preemptionClass() {
+    return preemptionClass;
+  }
+
+  /** Whether calls are not to be cancelled any more, because a {@code cancel()} failed. */
+  boolean isCancelBroken() {
+    return cancelBroken;
+  }
+
+  boolean isYieldRequested() {
+    return !count.isOpen();
+  }
+
+  // ---- the caller's side
+
+  /** Gets in at once, if the gate is open and nobody waits. */
+  boolean tryEnter() {
+    return count.tryEnter();
+  }
+
+  /**
+   * Gets in, waiting for it.
+   *
+   * @param waiter this thread's
+   * @param again whether it was in before and goes in front of those of its class
+   * @param timeoutNs how long to wait at most; {@link Long#MAX_VALUE}: without bound
+   * @throws InterruptedException if interrupted while it waits; then it is not in
+   */
+  void enter(Waiter waiter, boolean again, long timeoutNs) throws InterruptedException {
+    long startNs = nanoTime();
+    seat.take();
+    try {
+      checkOpenFor(waiter);
+      if (again) {
+        queue.addFirst(waiter);
+      } else {
+        queue.add(waiter);
+      }
+      count.setQueued(true);
+      seat.wanted(tenant);
+      admit();
+    } finally {
+      seat.stepAndLeave();
+    }
+    await(waiter, startNs, timeoutNs);
+    count.begin();
+  }
+
+  private void checkOpenFor(Waiter waiter) {
+    if (closed) {
+      throw new IllegalStateException("the virtual GPU is closed: id=" + id());
+    }
+    if (waiter.memoryBytes > quotaBytes - reservedBytes) {
+      throw owner.refusal(
+          "a call's memory budget is larger than the quota can give: id="
+              + id()
+              + " asked="
+              + MemorySize.ofBytes(waiter.memoryBytes)
+              + " quota="
+              + MemorySize.ofBytes(quotaBytes)
+              + " reserved="
+              + MemorySize.ofBytes(reservedBytes));
+    }
+  }
+
+  private void await(Waiter waiter, long startNs, long timeoutNs) throws InterruptedException {
+    while (!waiter.isSettled()) {
+      boolean interrupted = Thread.interrupted();
+      long leftNs = timeoutNs == Long.MAX_VALUE ? timeoutNs : timeoutNs - (nanoTime() - startNs);
+      if (interrupted || leftNs <= 0) {
+        if (giveUp(waiter)) {
+          if (interrupted) {
+            throw new InterruptedException();
+          }
+          throw new GpuTimeoutException(
+              "a call did not get its turn in time: id=" + id() + " timeoutMs=" + timeoutNs / 1e6);
+        }
+        if (interrupted) {
+          Thread.currentThread().interrupt();
+        }
+        break;
+      }
+      if (leftNs == Long.MAX_VALUE) {
+        LockSupport.park(this);
+      } else {
+        LockSupport.parkNanos(this, leftNs);
+      }
+    }
+    waiter.throwIfFailed();
+  }
+
+  /** Takes a waiter out again; false if it was settled meanwhile. */
+  private boolean giveUp(Waiter waiter) {
+    seat.take();
+    try {
+      if (!queue.remove(waiter)) {
+        return false;
+      }
+      admit();
+      if (!hasWork()) {
+        seat.drained(tenant);
+      }
+      return true;
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  /** Leaves after a call without a budget. */
+  void exit() {
+    if (count.exit()) {
+      afterExit(0, null);
+    }
+  }
+
+  /** Leaves after a call with this budget; 0: none. */
+  void exit(long memoryBytes) {
+    exit(memoryBytes, null);
+  }
+
+  /** Leaves after an attempt, or after a call with a budget. */
+  void exit(long memoryBytes, @Nullable Attempt attempt) {
+    if (count.exit() || memoryBytes > 0 || attempt != null) {
+      afterExit(memoryBytes, attempt);
+    }
+  }
+
+  private void afterExit(long memoryBytes, @Nullable Attempt attempt) {
+    seat.take();
+    try {
+      budgetBytes -= memoryBytes;
+      if (attempt != null) {
+        attempts.remove(attempt);
+      }
+      admit();
+      if (count.inside() == 0) {
+        if (closed) {
+          finish();
+        } else {
+          seat.drained(tenant);
+        }
+      }
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  /** Lets those in who wait, as far as the turn, the bound and the quota allow. */
+  private void admit() {
+    for (Waiter next = queue.peek(); next != null; next = queue.peek()) {
+      boolean fits =
+          next.memoryBytes == 0 || budgetBytes + reservedBytes + next.memoryBytes <= quotaBytes;
+      if (!fits || !count.tryAdmit()) {
+        return;
+      }
+      queue.poll();
+      budgetBytes += next.memoryBytes;
+      if (next.attempt != null) {
+        attempts.add(next.attempt);
+      }
+      next.admit();
+      if (next.thread != Thread.currentThread()) {
+        seat.wakeAfterwards(next);
+      }
+    }
+    count.setQueued(false);
+  }
+
+  // ---- the scheduler's side, with the seat held
+
+  @Override
+  public void open() {
+    count.open();
+    admit();
+  }
+
+  @Override
+  public boolean shut() {
+    return count.shut();
+  }
+
+  @Override
+  public int preempt() {
+    int asked = 0;
+    for (Attempt attempt : attempts) {
+      if (attempt.requestEnd()) {
+        asked++;
+        seat.doAfterwards(() -> owner.runCancel(attempt::cancel));
+      }
+    }
+    preemptions += asked;
+    return asked;
+  }
+
+  @Override
+  public boolean hasWork() {
+    return count.inside() > 0 || !queue.isEmpty();
+  }
+
+  @Override
+  public long gpuTimeNs(long nowNs) {
+    return count.busyNs(nowNs);
+  }
+
+  @Override
+  public void contended(boolean contended) {
+    count.setContended(contended);
+  }
+
+  // ---- the pool's side
+
+  /**
+   * Replaces what is granted, or changes nothing.
+   *
+   * @param request what is granted from now on
+   * @return why it cannot be, or null
+   */
+  public @Nullable String tryResize(VirtualGpuRequest request) {
+    seat.take();
+    try {
+      long bytes = request.memory().bytes();
+      if (closed) {
+        throw new IllegalStateException("the virtual GPU is closed: id=" + id());
+      }
+      if (bytes < budgetBytes + reservedBytes || bytes < largestWaiting() + reservedBytes) {
+        return "its calls and reservations need "
+            + MemorySize.ofBytes(Math.max(budgetBytes, largestWaiting()) + reservedBytes);
+      }
+      seat.scheduler().resize(tenant, request, nanoTime());
+      quotaBytes = bytes;
+      preemptionClass = request.preemptionClass();
+      count.bound(request.maxConcurrentCalls());
+      admit();
+      return null;
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  private long largestWaiting() {
+    return queue.largest(waiter -> waiter.memoryBytes);
+  }
+
+  /**
+   * Sets memory aside.
+   *
+   * @param bytes above 0
+   * @return whether that much was free, and no waiting call is made impossible by it
+   */
+  public boolean tryReserve(long bytes) {
+    seat.take();
+    try {
+      if (closed) {
+        throw new IllegalStateException("the virtual GPU is closed: id=" + id());
+      }
+      long freeBytes = quotaBytes - reservedBytes;
+      if (bytes > freeBytes - budgetBytes || bytes > freeBytes - largestWaiting()) {
+        return false;
+      }
+      reservedBytes += bytes;
+      return true;
+    } finally {
+      seat.leave();
+    }
+  }
+
+  /**
+   * Gives memory back that was set aside.
+   *
+   * @param bytes as much as was
+   */
+  public void release(long bytes) {
+    seat.take();
+    try {
+      reservedBytes -= bytes;
+      admit();
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  /**
+   * {@return whether this much is free now}
+   *
+   * @param bytes how much is needed
+   */
+  public boolean hasHeadroom(long bytes) {
+    seat.take();
+    try {
+      return !closed && bytes <= quotaBytes - reservedBytes - budgetBytes;
+    } finally {
+      seat.leave();
+    }
+  }
+
+  /** Sends all waiters away; the owner is told when the last call has left. Call it once. */
+  public void close() {
+    seat.take();
+    try {
+      closed = true;
+      count.shut();
+      for (Waiter waiter = queue.poll(); waiter != null; waiter = queue.poll()) {
+        waiter.fail(new IllegalStateException("the virtual GPU was closed: id=" + id()));
+        seat.wakeAfterwards(waiter);
+      }
+      if (count.inside() == 0) {
+        finish();
+      }
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  private void finish() {
+    if (!finished) {
+      finished = true;
+      seat.remove(tenant);
+      seat.doAfterwards(owner::drained);
+    }
+  }
+
+  /** {@return what was used until now} */
+  public UsageReading usage() {
+    seat.take();
+    try {
+      return new UsageReading(
+          count.busyNs(nanoTime()),
+          count.calls(),
+          preemptions,
+          count.inside(),
+          queue.size(),
+          budgetBytes + reservedBytes);
+    } finally {
+      seat.leave();
+    }
+  }
+
+  void cancelFailed(String reason, @Nullable Throwable cause) {
+    cancelBroken = true;
+    owner.cancelFailed(reason, cause);
+  }
+}

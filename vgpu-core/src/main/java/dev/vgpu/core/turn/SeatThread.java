@@ -1,0 +1,85 @@
+package dev.vgpu.core.turn;
+
+import dev.vgpu.core.NanoClock;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Steps the schedulers of a node's GPUs when a deadline comes: the end of a turn, of a linger, of a
+ * cap. One daemon thread for all GPUs; it sleeps while nothing is due.
+ */
+public final class SeatThread implements AutoCloseable {
+  private static final long AWAKE = Long.MIN_VALUE;
+
+  private final NanoClock clock;
+  private final List<GpuSeat> seats = new CopyOnWriteArrayList<>();
+  private final Thread thread;
+  private volatile long sleepsUntilNs = AWAKE;
+  private volatile boolean closed;
+
+  /**
+   * Starts the thread.
+   *
+   * @param clock the time
+   */
+  public SeatThread(NanoClock clock) {
+    this.clock = clock;
+    this.thread = new Thread(this::loop, "vgpu-seat");
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  void add(GpuSeat seat) {
+    seats.add(seat);
+  }
+
+  /** Sees to it that the thread is awake at a time. */
+  void wakeBy(long atNs) {
+    // The seat has published its deadline before this read; the thread publishes its sleep before
+    // it
+    // reads the deadlines. So either the thread sees the deadline, or this sees the sleep.
+    if (atNs < sleepsUntilNs) {
+      LockSupport.unpark(thread);
+    }
+  }
+
+  private void loop() {
+    while (!closed) {
+      long nextNs = stepAll();
+      sleepsUntilNs = nextNs;
+      long sleepNs = earliest() - clock.nanoTime();
+      if (earliest() == Long.MAX_VALUE && !closed) {
+        LockSupport.park(this);
+      } else if (sleepNs > 0 && !closed) {
+        LockSupport.parkNanos(this, sleepNs);
+      }
+      sleepsUntilNs = AWAKE;
+    }
+  }
+
+  private long stepAll() {
+    long nowNs = clock.nanoTime();
+    for (GpuSeat seat : seats) {
+      if (seat.wakeAtNs() <= nowNs) {
+        seat.tick();
+      }
+    }
+    return earliest();
+  }
+
+  private long earliest() {
+    long nextNs = Long.MAX_VALUE;
+    for (GpuSeat seat : seats) {
+      nextNs = Math.min(nextNs, seat.wakeAtNs());
+    }
+    return nextNs;
+  }
+
+  /** Ends the thread. Turns are then passed on by the calls that end, no more by deadlines. */
+  @Override
+  public void close() {
+    closed = true;
+    LockSupport.unpark(thread);
+  }
+}
