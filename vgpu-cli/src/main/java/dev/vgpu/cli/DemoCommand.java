@@ -40,8 +40,8 @@ import picocli.CommandLine.Spec;
     },
     footer = {
       "",
-      "Exit codes: 0 done (a target may be missed; the table says so), 1 failed, 2 wrong usage,",
-      "130 ended by Ctrl-C."
+      "Exit codes: 0 done (a target may be missed; the table says so), 1 failed, 2 wrong usage,"
+          + " 130 ended by Ctrl-C."
     })
 final class DemoCommand implements Callable<Integer> {
   private static final String SERVER_MODULE = "samples/inference-server";
@@ -83,6 +83,9 @@ final class DemoCommand implements Callable<Integer> {
   @Option(names = "--quick", description = "Half as long, with less sure figures.")
   private boolean quick;
 
+  @Option(names = "--brief", hidden = true, description = "Some seconds, for tests of the demo.")
+  private boolean brief;
+
   @Option(
       names = "--keep-logs",
       description = "Keep the logs and files of the processes, and say where.")
@@ -104,8 +107,7 @@ final class DemoCommand implements Callable<Integer> {
     ReportFile file = ReportFile.prepare(reportPath());
     Console console = context.console();
     DemoResults results;
-    try (Progress progress =
-        new Progress(console, context.clock(), Demo.steps(options.length()))) {
+    try (Progress progress = new Progress(console, context.clock(), Demo.steps(options.length()))) {
       Demo demo = new Demo(options, context.clock(), progress);
       progress.say("the demo takes about " + demo.expectedSeconds() + " s");
       results = demo.run();
@@ -127,16 +129,22 @@ final class DemoCommand implements Callable<Integer> {
 
   private DemoOptions options() throws UserException {
     if (load < 1 || load > 90) {
-      throw new ParameterException(
-          spec.commandLine(), "--load is not within 1 to 90: " + load);
+      throw new ParameterException(spec.commandLine(), "--load is not within 1 to 90: " + load);
     }
     return new DemoOptions(
         loadTrace(),
         load,
-        quick ? DemoOptions.Length.QUICK : DemoOptions.Length.FULL,
+        length(),
         serverClassPath == null ? sampleClassPath() : serverClassPath,
         serverClass,
         keepLogs ? DemoOptions.Logs.KEEP : DemoOptions.Logs.DELETE);
+  }
+
+  private DemoOptions.Length length() {
+    if (brief) {
+      return DemoOptions.Length.BRIEF;
+    }
+    return quick ? DemoOptions.Length.QUICK : DemoOptions.Length.FULL;
   }
 
   private String sampleClassPath() throws UserException {
@@ -165,7 +173,6 @@ final class DemoCommand implements Callable<Integer> {
     figures.put("machine", Machine.current().description());
     figures.put("version", VersionText.version());
     figures.put("commit", VersionText.commit(context.environment()));
-    figures.put(
-        "date", context.clock().wallTime().truncatedTo(ChronoUnit.SECONDS).toString());
+    figures.put("date", context.clock().wallTime().truncatedTo(ChronoUnit.SECONDS).toString());
   }
 }

@@ -41,7 +41,8 @@ final class DevicesCommand implements Callable<Integer> {
   }
 
   private static TextTable table(GpuPool pool) {
-    TextTable table = new TextTable("device", "model", "memory", "for quotas", "leases", "provider");
+    TextTable table =
+        new TextTable("device", "model", "memory", "for quotas", "leases", "provider");
     for (PhysicalGpu gpu : pool.gpus()) {
       table.row(
           gpu.id().value(),

@@ -21,7 +21,10 @@ import picocli.CommandLine.Mixin;
 @Command(
     name = "doctor",
     description = "Say what works on this machine, and why the rest does not.",
-    footer = {"", "Exit codes: 0 everything needed is there, 1 something is missing, 2 wrong usage."})
+    footer = {
+      "",
+      "Exit codes: 0 everything needed is there, 1 something is missing, 2 wrong usage."
+    })
 final class DoctorCommand implements Callable<Integer> {
   private final CliContext context;
 
@@ -60,8 +63,7 @@ final class DoctorCommand implements Callable<Integer> {
       if (pool.backends().stream().noneMatch(status -> status.capabilities().isPresent())) {
         problems.add("no backend can enforce a share; see above why not");
       }
-      return new Findings(
-          machine, pool.gpus(), pool.backends(), Devices.onlyHost(pool), problems);
+      return new Findings(machine, pool.gpus(), pool.backends(), Devices.onlyHost(pool), problems);
     } catch (VgpuException | IllegalStateException e) {
       String problem = e.getMessage() == null ? e.toString() : e.getMessage();
       return new Findings(machine, List.of(), List.of(), false, List.of(problem));

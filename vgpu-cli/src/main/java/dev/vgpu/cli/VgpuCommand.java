@@ -17,8 +17,8 @@ import picocli.CommandLine.Spec;
 import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
- * The {@code vgpu} command. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C, 143 by
- * SIGTERM.
+ * The {@code vgpu} command. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C, 143
+ * by SIGTERM.
  */
 @Command(
     name = "vgpu",
@@ -76,8 +76,7 @@ public final class VgpuCommand implements Runnable {
     CommandLine line = new CommandLine(command);
     line.getCommandSpec()
         .versionProvider(() -> new String[] {VersionText.line(context.environment())});
-    return line
-        .addSubcommand(new DemoCommand(context))
+    return line.addSubcommand(new DemoCommand(context))
         .addSubcommand(new DevicesCommand(context))
         .addSubcommand(new DoctorCommand(context))
         .addSubcommand(new BenchCommand(context))

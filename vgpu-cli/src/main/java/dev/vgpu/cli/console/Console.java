@@ -85,7 +85,7 @@ public final class Console {
     return errAnsi;
   }
 
-  /** Java has no isatty; on Linux the link of the descriptor tells. */
+  /** Java has no isatty; on Linux the link of the descriptor tells. Elsewhere: no. */
   private static boolean isTerminal(int descriptor) {
     Path link = Path.of("/proc/self/fd/" + descriptor);
     try {
@@ -94,7 +94,7 @@ public final class Console {
           || target.startsWith("/dev/tty")
           || target.equals("/dev/console");
     } catch (IOException | UnsupportedOperationException e) {
-      return System.console() != null;
+      return false;
     }
   }
 }

@@ -3,8 +3,8 @@ package dev.vgpu.cli.console;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Something that the user can put right. The message says what was wrong, and then what to do; it is
- * shown without a stack trace, and the command ends with exit code 1.
+ * Something that the user can put right. The message says what was wrong, and then what to do; it
+ * is shown without a stack trace, and the command ends with exit code 1.
  */
 public final class UserException extends Exception {
   private static final long serialVersionUID = 1L;

@@ -9,8 +9,8 @@ import java.util.Arrays;
 
 /**
  * Runs another main class and ends with it when standard input closes. The demo holds the other end
- * of that pipe, and the kernel closes it however the demo dies; so no child outlives the demo. Needs
- * no other jar, because it runs on the class path of another program.
+ * of that pipe, and the kernel closes it however the demo dies; so no child outlives the demo.
+ * Needs no other jar, because it runs on the class path of another program.
  */
 public final class ChildProcess {
   private static final long GRACE_NS = 3_000_000_000L;

@@ -49,9 +49,8 @@ public final class Demo {
    * @param length how long the demo takes
    */
   public static int steps(DemoOptions.Length length) {
-    Timing timing = length == DemoOptions.Length.QUICK ? Timing.quick() : Timing.full();
     Schedule none = new Schedule(List.of(), 1);
-    return 3 + Slice.plan(timing, none, none).size();
+    return 3 + Slice.plan(Timing.of(length), none, none).size();
   }
 
   /** {@return about how long it takes, in seconds} */
@@ -79,8 +78,7 @@ public final class Demo {
               children,
               JavaCommand.server(options.serverClassPath(), options.serverClass()),
               directory.path().resolve("server.log"));
-      LoadProcess load =
-          LoadProcess.start(children, server.address(), directory.path(), clock);
+      LoadProcess load = LoadProcess.start(children, server.address(), directory.path(), clock);
       return run(server, load);
     } finally {
       progress.close();
@@ -96,8 +94,7 @@ public final class Demo {
     progress.say("online load: " + replay.description());
     warmUp(server, load, costs, part);
     Schedule sixModels =
-        SixModels.schedule(
-            costs, timing.sixModelsNs(), timing.burstFromNs(), timing.burstToNs());
+        SixModels.schedule(costs, timing.sixModelsNs(), timing.burstFromNs(), timing.burstToNs());
     List<SliceResult> results = new ArrayList<>();
     for (Slice slice : Slice.plan(timing, replay.schedule(), sixModels)) {
       results.add(run(slice, server, load));
@@ -123,8 +120,7 @@ public final class Demo {
     progress.begin("warming up");
     server.begin(Phase.VGPU);
     server.embed(new Passages().of(Passages.MAX_PASSAGE_TOKENS, 0));
-    Replay replay =
-        Replay.of(options.trace(), costs, part, Timing.WARM_UP_NS, ONLINE_PATH);
+    Replay replay = Replay.of(options.trace(), costs, part, timing.warmUpNs(), ONLINE_PATH);
     load.prepare(replay.schedule());
     load.run(progress);
   }
@@ -137,7 +133,7 @@ public final class Demo {
     if (sendsRequests) {
       load.prepare(slice.schedule());
     }
-    clock.sleepUntil(clock.nowNs() + Timing.LEAD_IN_NS);
+    clock.sleepUntil(clock.nowNs() + timing.leadInNs());
     PhaseSnapshot before = server.snapshot();
     long startNs = clock.nowNs();
     if (!sendsRequests) {
@@ -146,10 +142,6 @@ public final class Demo {
     }
     LoadProcess.Outcome outcome = load.run(progress);
     return SliceResult.between(
-        slice.phase(),
-        before,
-        server.snapshot(),
-        outcome.zeroNs() - startNs,
-        outcome.results());
+        slice.phase(), before, server.snapshot(), outcome.zeroNs() - startNs, outcome.results());
   }
 }

@@ -99,13 +99,13 @@ public final class DemoReport {
         .tenants()
         .forEach(
             tenant ->
-                tenants
-                    .addObject()
-                    .put("name", tenant.name())
-                    .put("percent", tenant.percent()));
+                tenants.addObject().put("name", tenant.name()).put("percent", tenant.percent()));
   }
 
-  /** Each tenant's part of the time that the device was used, second by second; the six models by half seconds. */
+  /**
+   * Each tenant's part of the time that the device was used, second by second; the six models by
+   * half seconds.
+   */
   private void addShares() {
     for (Phase phase : List.of(Phase.FIXED_SHARE, Phase.BURST_SHARE, Phase.SIX_MODELS)) {
       PhaseResult result = figures.results().of(phase);

@@ -21,8 +21,7 @@ public final class DemoResults {
     this.phases = new EnumMap<>(Phase.class);
     for (Phase phase : Phase.values()) {
       phases.put(
-          phase,
-          new PhaseResult(phase, slices.stream().filter(s -> s.phase() == phase).toList()));
+          phase, new PhaseResult(phase, slices.stream().filter(s -> s.phase() == phase).toList()));
     }
   }
 

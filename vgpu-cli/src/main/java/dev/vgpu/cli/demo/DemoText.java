@@ -51,7 +51,13 @@ public final class DemoText {
   private TextTable onlineOffline() {
     TextTable table =
         new TextTable(
-            "online and offline", "p50 ms", "p99 ms", "max ms", "failed", "offline/s", "device used");
+            "online and offline",
+            "p50 ms",
+            "p99 ms",
+            "max ms",
+            "failed",
+            "offline/s",
+            "device used");
     for (Phase phase :
         List.of(Phase.ONLINE_ALONE, Phase.OFFLINE_ALONE, Phase.UNCONTROLLED, Phase.VGPU)) {
       boolean online = phase != Phase.OFFLINE_ALONE;

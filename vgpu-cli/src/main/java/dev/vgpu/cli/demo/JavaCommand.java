@@ -35,8 +35,7 @@ final class JavaCommand {
   /** The jar, or the directory of classes, that {@link ChildProcess} is in. */
   private static String ownLocation() {
     try {
-      return Path.of(
-              ChildProcess.class.getProtectionDomain().getCodeSource().getLocation().toURI())
+      return Path.of(ChildProcess.class.getProtectionDomain().getCodeSource().getLocation().toURI())
           .toString();
     } catch (URISyntaxException e) {
       throw new IllegalStateException("this class's location is not a path", e);

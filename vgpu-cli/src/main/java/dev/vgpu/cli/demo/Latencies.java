@@ -54,8 +54,8 @@ public final class Latencies {
   }
 
   /**
-   * {@return the time within which a part of the requests was answered, in milliseconds; NaN if none
-   * was}
+   * {@return the time within which a part of the requests was answered, in milliseconds; NaN if
+   * none was}
    *
    * @param percentile 0 to 100
    */

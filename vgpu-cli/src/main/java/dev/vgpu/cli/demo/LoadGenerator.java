@@ -26,10 +26,10 @@ import java.util.concurrent.Executors;
 /**
  * Sends requests at their scheduled times, whether or not the ones before were answered (an open
  * loop). A process of its own, so that its work and its pauses are not the server's. It takes
- * commands on standard input, one a line: {@code LOAD schedule-file} prepares the requests, warms the
- * connections, and answers {@code LOADED}; {@code RUN result-file} answers {@code STARTED} at the
- * schedule's zero and {@code DONE ...} when every request is answered or has failed. It ends when
- * standard input closes.
+ * commands on standard input, one a line: {@code LOAD schedule-file} prepares the requests, warms
+ * the connections, and answers {@code LOADED}; {@code RUN result-file} answers {@code STARTED} at
+ * the schedule's zero and {@code DONE ...} when every request is answered or has failed. It ends
+ * when standard input closes.
  */
 public final class LoadGenerator {
   private static final int WARM_CONNECTIONS = 8;
@@ -113,8 +113,7 @@ public final class LoadGenerator {
                   status -> {
                     long doneNs = clock.nowNs() - zeroNs;
                     results[index] =
-                        new RequestResult(
-                            entry.arrivalNs(), sentNs, doneNs, status, entry.path());
+                        new RequestResult(entry.arrivalNs(), sentNs, doneNs, status, entry.path());
                     open.countDown();
                   });
     }

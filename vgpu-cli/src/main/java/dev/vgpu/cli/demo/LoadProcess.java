@@ -45,8 +45,7 @@ final class LoadProcess {
     this.process = process;
     this.directory = directory;
     this.clock = clock;
-    this.commands =
-        new BufferedWriter(new OutputStreamWriter(process.getOutputStream(), UTF_8));
+    this.commands = new BufferedWriter(new OutputStreamWriter(process.getOutputStream(), UTF_8));
   }
 
   /**

@@ -61,7 +61,12 @@ final class PhaseRequest {
   }
 
   private static ObjectNode tenant(
-      ObjectNode json, String list, String name, String preemptionClass, String policy, int percent) {
+      ObjectNode json,
+      String list,
+      String name,
+      String preemptionClass,
+      String policy,
+      int percent) {
     return json.withArray(list)
         .addObject()
         .put("name", name)

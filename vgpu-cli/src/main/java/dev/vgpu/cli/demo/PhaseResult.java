@@ -86,7 +86,9 @@ final class PhaseResult {
     return BusyTime.of(spans).between(0, lengthNs) / (double) lengthNs;
   }
 
-  /** {@return one tenant's part of the time that the device was used, from one moment to another} */
+  /**
+   * {@return one tenant's part of the time that the device was used, from one moment to another}
+   */
   double shareOfUsed(int tenant, long fromNs, long toNs) {
     long usedNs = BusyTime.of(spans).between(fromNs, toNs);
     return usedNs == 0 ? 0 : BusyTime.of(spans, tenant).between(fromNs, toNs) / (double) usedNs;

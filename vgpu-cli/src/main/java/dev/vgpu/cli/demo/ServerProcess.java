@@ -54,15 +54,13 @@ final class ServerProcess {
    */
   static ServerProcess start(Children children, List<String> command, Path log)
       throws UserException, IOException, InterruptedException {
-    Process process =
-        children.start(new ProcessBuilder(command).redirectError(log.toFile()));
+    Process process = children.start(new ProcessBuilder(command).redirectError(log.toFile()));
     CompletableFuture<URI> address = new CompletableFuture<>();
     Thread reader = new Thread(() -> readOutput(process, address), "vgpu-server-output");
     reader.setDaemon(true);
     reader.start();
     try {
-      return new ServerProcess(
-          process, log, address.get(START_TIMEOUT_SECONDS, TimeUnit.SECONDS));
+      return new ServerProcess(process, log, address.get(START_TIMEOUT_SECONDS, TimeUnit.SECONDS));
     } catch (ExecutionException e) {
       throw new UserException("the sample server did not start" + lastWords(process, log), e);
     } catch (TimeoutException e) {
@@ -175,8 +173,7 @@ final class ServerProcess {
     String end = process.isAlive() ? "" : "; it ended with exit code " + process.exitValue();
     try {
       List<String> lines = Files.readAllLines(log, UTF_8);
-      List<String> last =
-          lines.subList(Math.max(0, lines.size() - SHOWN_LOG_LINES), lines.size());
+      List<String> last = lines.subList(Math.max(0, lines.size() - SHOWN_LOG_LINES), lines.size());
       return end + (last.isEmpty() ? "" : "; its log ends:\n  " + String.join("\n  ", last));
     } catch (IOException e) {
       return end;

@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What was measured in one slice. Immutable. Times are nanoseconds since the slice's measured window
- * began.
+ * What was measured in one slice. Immutable. Times are nanoseconds since the slice's measured
+ * window began.
  *
  * @param phase which phase it is a slice of
  * @param lengthNs how long the window was

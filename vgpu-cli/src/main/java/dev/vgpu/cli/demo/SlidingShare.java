@@ -21,8 +21,7 @@ record SlidingShare(double least, double most) {
    * @param fromNs where the first window begins
    * @param toNs where the last window ends
    */
-  static SlidingShare ofUsed(
-      BusyTime tenant, BusyTime all, long windowNs, long fromNs, long toNs) {
+  static SlidingShare ofUsed(BusyTime tenant, BusyTime all, long windowNs, long fromNs, long toNs) {
     long windowLength = Math.min(windowNs, toNs - fromNs);
     double least = 1;
     double most = 0;
@@ -31,8 +30,8 @@ record SlidingShare(double least, double most) {
             .flatMap(edge -> LongStream.of(edge, edge - windowLength))
             .filter(start -> start >= fromNs && start + windowLength <= toNs)
             .toArray();
-    for (long start : LongStream.concat(LongStream.of(starts), ends(fromNs, toNs, windowLength))
-        .toArray()) {
+    for (long start :
+        LongStream.concat(LongStream.of(starts), ends(fromNs, toNs, windowLength)).toArray()) {
       long used = all.between(start, start + windowLength);
       double share = used == 0 ? 0 : tenant.between(start, start + windowLength) / (double) used;
       least = Math.min(least, share);

@@ -24,8 +24,7 @@ public record Machine(String cpu, int cores, long memoryBytes, String os, String
 
   /** {@return this machine} */
   public static Machine current() {
-    OperatingSystemMXBean system =
-        ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class);
+    OperatingSystemMXBean system = ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class);
     return new Machine(
         cpuName(),
         Runtime.getRuntime().availableProcessors(),

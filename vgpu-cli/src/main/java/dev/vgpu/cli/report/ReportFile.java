@@ -10,8 +10,8 @@ import java.nio.file.StandardCopyOption;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A file that is there completely or not at all: it is written beside its place, and then moved. What
- * was there before stays until then. Confined to one thread.
+ * A file that is there completely or not at all: it is written beside its place, and then moved.
+ * What was there before stays until then. Confined to one thread.
  */
 public final class ReportFile {
   private final Path path;
@@ -78,7 +78,8 @@ public final class ReportFile {
 
   private Path temporary() throws IOException {
     return Files.createFile(
-        directory().resolve("." + path.getFileName() + "." + ProcessHandle.current().pid() + ".tmp"));
+        directory()
+            .resolve("." + path.getFileName() + "." + ProcessHandle.current().pid() + ".tmp"));
   }
 
   private Path directory() {
@@ -94,10 +95,13 @@ public final class ReportFile {
     }
   }
 
-  private static UserException cannotWrite(
-      Path path, String reason, @Nullable Throwable cause) {
+  private static UserException cannotWrite(Path path, String reason, @Nullable Throwable cause) {
     return new UserException(
-        "the report " + path + " cannot be written: " + reason + "; give another place with --report FILE",
+        "the report "
+            + path
+            + " cannot be written: "
+            + reason
+            + "; give another place with --report FILE",
         cause);
   }
 

@@ -10,8 +10,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Turns a prompt's length into texts for an embedding model: the prompt, made shorter by a factor, is
- * cut into passages. The words are of real sentences, from another place for every request. Immutable.
+ * Turns a prompt's length into texts for an embedding model: the prompt, made shorter by a factor,
+ * is cut into passages. The words are of real sentences, from another place for every request.
+ * Immutable.
  */
 public final class Passages {
   /** How many tokens of the trace make one token of ours; suits a small model on a CPU. */

@@ -11,17 +11,13 @@ import java.util.Locale;
  *
  * @param trace the trace
  * @param schedule what is sent
- * @param traceLengthNs how long the part took in the trace, from its start; the trace over and over,
- *     if it is longer than that
+ * @param traceLengthNs how long the part took in the trace, from its start; the trace over and
+ *     over, if it is longer than that
  * @param expectedLoad the part of the device that it is expected to use, above 0
  * @param meanCostNs how long the device takes for a request, on average, when it is alone
  */
 public record Replay(
-    Trace trace,
-    Schedule schedule,
-    long traceLengthNs,
-    double expectedLoad,
-    double meanCostNs) {
+    Trace trace, Schedule schedule, long traceLengthNs, double expectedLoad, double meanCostNs) {
   private static final DateTimeFormatter TIME =
       DateTimeFormatter.ofPattern("HH:mm:ss", Locale.ROOT);
 
@@ -50,15 +46,10 @@ public record Replay(
     List<ScheduledRequest> scheduled = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       long arrivalNs = Math.min(lengthNs - 1, (long) (arrivalNs(requests, i) * scale));
-      scheduled.add(
-          new ScheduledRequest(arrivalNs, path, passages.of(tokens(requests, i), i)));
+      scheduled.add(new ScheduledRequest(arrivalNs, path, passages.of(tokens(requests, i), i)));
     }
     return new Replay(
-        trace,
-        new Schedule(scheduled, lengthNs),
-        endNs,
-        spentNs / lengthNs,
-        spentNs / count);
+        trace, new Schedule(scheduled, lengthNs), endNs, spentNs / lengthNs, spentNs / count);
   }
 
   /** {@return how many times faster than in the trace the requests arrive} */

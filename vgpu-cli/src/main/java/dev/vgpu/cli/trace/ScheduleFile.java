@@ -62,7 +62,8 @@ public final class ScheduleFile {
       for (String line = reader.readLine(); line != null; line = reader.readLine()) {
         String[] columns = line.split("\t", 3);
         if (columns.length != 3) {
-          throw new IOException("schedule " + file + ", line " + (entries.size() + 1) + ": corrupt");
+          throw new IOException(
+              "schedule " + file + ", line " + (entries.size() + 1) + ": corrupt");
         }
         entries.add(new Entry(Long.parseLong(columns[0]), columns[1], columns[2].getBytes(UTF_8)));
       }

@@ -47,7 +47,8 @@ public record Trace(String name, LocalDateTime start, List<TraceRequest> request
 
     /** {@return the trace} */
     public Trace load() {
-      try (InputStream stream = requireNonNull(Trace.class.getResourceAsStream(resource), resource);
+      try (InputStream stream =
+              requireNonNull(Trace.class.getResourceAsStream(resource), resource);
           BufferedReader reader = new BufferedReader(new InputStreamReader(stream, UTF_8))) {
         return TraceParser.parse(title, reader);
       } catch (IOException e) {

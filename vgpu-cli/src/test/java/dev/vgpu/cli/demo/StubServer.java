@@ -33,7 +33,8 @@ public final class StubServer {
 
   /** Runs the server until it is killed. */
   public static void main(String[] args) throws IOException {
-    HttpServer http = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    HttpServer http =
+        HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
     http.setExecutor(
         Executors.newCachedThreadPool(
             task -> {
