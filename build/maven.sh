@@ -66,12 +66,14 @@ clear_line() {
 
 # draw_progress <label> <filter>: redraws one line on the terminal until it is killed.
 draw_progress() {
-  local start=$SECONDS detail text
+  local start=$SECONDS detail text width
   trap 'exit 0' TERM
+  width=$(stty size <&2 2>/dev/null)
+  width=${width#* }
   while kill -0 $$ 2>/dev/null; do
     detail=$(tail -n 400 "$LOG" 2>/dev/null | "$2")
     text="vgpu: $1${detail:+: $detail}"
-    printf '\r\033[K%.*s, %d s' "$((${COLUMNS:-80} - 10))" "$text" "$((SECONDS - start))" >&2
+    printf '\r\033[K%.*s, %d s' "$((${width:-80} - 10))" "$text" "$((SECONDS - start))" >&2
     sleep 0.5
   done
 }
