@@ -1,0 +1,87 @@
+package dev.vgpu.samples.inference;
+
+import com.fasterxml.jackson.annotation.JsonProperty;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/** The body of {@code POST /demo/phase}: what is to run from now on. */
+record DemoPhaseRequest(String name, Sharing sharing, List<Model> models, List<Job> offline) {
+
+  /** Whether vgpu is used. */
+  enum Sharing {
+    @JsonProperty("vgpu")
+    VGPU,
+    @JsonProperty("none")
+    NONE
+  }
+
+  /** A model that answers requests. */
+  record Model(
+      String name,
+      @JsonProperty("class") PreemptionClass preemptionClass,
+      SharePolicy policy,
+      int percent,
+      int memoryMiB,
+      int maxConcurrentCalls) {
+    VirtualGpuRequest request() {
+      return DemoPhaseRequest.request(
+          name, preemptionClass, policy, percent, memoryMiB, maxConcurrentCalls);
+    }
+  }
+
+  /** A model that embeds the corpus. */
+  record Job(
+      String name,
+      @JsonProperty("class") PreemptionClass preemptionClass,
+      SharePolicy policy,
+      int percent,
+      int memoryMiB,
+      int workers) {
+    /** One call at a time; the other workers prepare theirs. */
+    VirtualGpuRequest request() {
+      if (workers < 1 || workers > 64) {
+        throw new BadInputException("a job has 1 to 64 workers: name=" + name);
+      }
+      return DemoPhaseRequest.request(name, preemptionClass, policy, percent, memoryMiB, 1);
+    }
+  }
+
+  private static VirtualGpuRequest request(
+      String name,
+      PreemptionClass preemptionClass,
+      SharePolicy policy,
+      int percent,
+      int memoryMiB,
+      int maxConcurrentCalls) {
+    try {
+      VirtualGpuRequest.Builder builder =
+          VirtualGpuRequest.builder()
+              .name(name)
+              .preemptionClass(preemptionClass)
+              .policy(policy)
+              .memory(MemorySize.ofMebibytes(memoryMiB))
+              .maxConcurrentCalls(maxConcurrentCalls);
+      return (percent == 0 ? builder : builder.computePercent(percent)).build();
+    } catch (IllegalArgumentException e) {
+      throw new BadInputException(name + ": " + e.getMessage());
+    }
+  }
+
+  /** Refuses what cannot be started, before anything that runs is ended for it. */
+  void check() {
+    Set<String> names = new HashSet<>();
+    models.forEach(model -> checkName(model.request(), names));
+    offline.forEach(job -> checkName(job.request(), names));
+  }
+
+  private static void checkName(VirtualGpuRequest request, Set<String> names) {
+    if (!names.add(request.name())) {
+      throw new BadInputException("two tenants have one name: " + request.name());
+    }
+  }
+}

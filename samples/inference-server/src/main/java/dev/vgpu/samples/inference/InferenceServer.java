@@ -1,0 +1,169 @@
+package dev.vgpu.samples.inference;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.VirtualGpuRequest;
+import io.javalin.Javalin;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * An embedding server that shares its GPU: {@code POST /embed} on an online virtual GPU, and a
+ * batch job on an offline one. Safe for use by several threads.
+ */
+public final class InferenceServer implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(InferenceServer.class);
+
+  private final Object changing = new Object();
+  private final Javalin web = Routes.newWebServer();
+  private volatile @Nullable Serving serving;
+  private volatile boolean closing;
+  private @Nullable GpuPool pool; // this and the next guarded by changing
+  private @Nullable ModelStore store;
+
+  /** Makes a server that is not started. */
+  InferenceServer() {}
+
+  /**
+   * Runs the server until the process is asked to end.
+   *
+   * @param arguments see {@code --help}
+   */
+  public static void main(String[] arguments) {
+    ServerArguments parsed;
+    try {
+      parsed = ServerArguments.parse(arguments);
+    } catch (IllegalArgumentException e) {
+      System.err.println("inference-server: " + e.getMessage() + " (--help shows the usage)");
+      System.exit(2);
+      return;
+    }
+    if (parsed.help()) {
+      System.out.println(ServerArguments.HELP);
+      return;
+    }
+    InferenceServer server = new InferenceServer();
+    TerminationSignal.handle(
+        signal -> {
+          server.close();
+          System.exit(128 + signal);
+        });
+    try {
+      int port = server.start(parsed);
+      System.out.println("listening on http://127.0.0.1:" + port);
+    } catch (Exception | LinkageError e) {
+      if (!server.closing) { // else the signal's thread ends the process
+        System.err.println("inference-server: cannot start: " + rootCause(e));
+        LOG.debug("the server did not start", e);
+        server.close();
+        System.exit(1);
+      }
+    }
+  }
+
+  private static String rootCause(Throwable e) {
+    Throwable cause = e;
+    while (cause.getCause() != null) {
+      cause = cause.getCause();
+    }
+    String message = cause.getMessage();
+    return message == null || !message.contains(" ") ? cause.toString() : message;
+  }
+
+  /**
+   * Starts everything: the port first, which fails most often, then what takes time.
+   *
+   * @param arguments where to listen and what to run
+   * @return the port that it listens on
+   * @throws ModelClosedException if {@link #close} was called meanwhile
+   */
+  int start(ServerArguments arguments) throws Exception {
+    synchronized (changing) {
+      checkNotClosing();
+      new Routes(() -> serving).addTo(web);
+      web.start("127.0.0.1", arguments.port());
+      GpuPool openedPool = GpuPool.open();
+      pool = openedPool;
+      ModelStore openedStore = ModelStore.open();
+      store = openedStore;
+      List<String> corpus = Resources.lines("corpus.txt");
+      new DemoRoutes(new DemoPhases(this, openedPool, openedStore, corpus)).addTo(web);
+      serve(() -> defaults(openedPool, openedStore, arguments.offline() ? corpus : List.of()));
+    }
+    return web.port();
+  }
+
+  private static Serving defaults(GpuPool pool, ModelStore store, List<String> corpus)
+      throws Exception {
+    VirtualGpuRequest online =
+        VirtualGpuRequest.builder()
+            .name("online")
+            .preemptionClass(PreemptionClass.ONLINE)
+            .memory(MemorySize.ofMebibytes(512))
+            .maxConcurrentCalls(1) // one call fills the device: two would only slow each other
+            .build();
+    ServedModel model = ServedModel.open(pool, online, store);
+    if (corpus.isEmpty()) {
+      return new Serving(Map.of("online", model), List.of());
+    }
+    VirtualGpuRequest offline =
+        online.toBuilder().name("corpus").preemptionClass(PreemptionClass.OFFLINE).build();
+    ServedModel batches = ServedModel.open(pool, offline, store);
+    // A job of your own would write the vectors to where they are searched.
+    OfflineCorpus job = new OfflineCorpus(batches, corpus, 2, vectors -> {});
+    return new Serving(Map.of("online", model), List.of(job));
+  }
+
+  /**
+   * Ends what is served and serves something else. Requests that come meanwhile are answered 503.
+   *
+   * @param next opens what is served from now on, when everything else has ended
+   * @throws ModelClosedException if the server is closed
+   */
+  void serve(Callable<Serving> next) throws Exception {
+    synchronized (changing) {
+      checkNotClosing();
+      endServing();
+      serving = next.call();
+    }
+  }
+
+  private void checkNotClosing() {
+    if (closing) {
+      throw new ModelClosedException("the server", null);
+    }
+  }
+
+  private void endServing() {
+    Serving ended = serving;
+    serving = null;
+    if (ended != null) {
+      ended.close();
+    }
+  }
+
+  /**
+   * Ends everything, within about a second, in the one order that works: first nobody gets in, then
+   * the virtual GPUs are closed (their waiting calls fail, their running ones are cancelled), then
+   * the answers go out, and only when no call is inside any more, the sessions are freed.
+   */
+  @Override
+  public void close() {
+    closing = true;
+    synchronized (changing) { // waits for a start or a change that is under way
+      endServing();
+      web.stop();
+      if (store != null) {
+        store.close();
+      }
+      if (pool != null) {
+        pool.close();
+      }
+    }
+  }
+}

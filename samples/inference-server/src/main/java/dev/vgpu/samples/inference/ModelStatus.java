@@ -1,0 +1,52 @@
+package dev.vgpu.samples.inference;
+
+import com.fasterxml.jackson.annotation.JsonInclude;
+import com.fasterxml.jackson.annotation.JsonProperty;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.VirtualGpuRequest;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One model in {@code GET /models}; the last two are missing where it runs under no virtual GPU.
+ */
+@JsonInclude(JsonInclude.Include.NON_NULL)
+record ModelStatus(String name, long texts, @Nullable Share share, @Nullable Used used) {
+
+  /** What the model was granted; {@code percent} 0 is best effort, which promises none. */
+  record Share(
+      @JsonProperty("class") String preemptionClass, String policy, int percent, long quotaBytes) {}
+
+  /** What it has used. */
+  record Used(
+      long gpuTimeNs,
+      long calls,
+      long preemptions,
+      int running,
+      int waiting,
+      long memoryReservedBytes) {}
+
+  static ModelStatus of(ServedModel model) {
+    return model
+        .gpu()
+        .map(gpu -> of(model, gpu.request(), gpu.usage()))
+        .orElseGet(() -> new ModelStatus(model.name(), model.delivered(), null, null));
+  }
+
+  private static ModelStatus of(ServedModel model, VirtualGpuRequest request, GpuUsage usage) {
+    return new ModelStatus(
+        model.name(),
+        model.delivered(),
+        new Share(
+            request.preemptionClass().name(),
+            request.policy().name(),
+            request.computePercent().orElse(0),
+            request.memory().bytes()),
+        new Used(
+            usage.gpuTime().toNanos(),
+            usage.calls(),
+            usage.preemptions(),
+            usage.running(),
+            usage.waiting(),
+            usage.memoryReserved().bytes()));
+  }
+}

@@ -1,0 +1,176 @@
+package dev.vgpu.samples.inference;
+
+import ai.onnxruntime.OrtException;
+import dev.vgpu.CallOptions;
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuPool;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.VirtualGpuRequest;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One model and the virtual GPU that it runs under. A server has one of these per model, each with
+ * its own share, class and quota. Safe for use by several threads.
+ */
+final class ServedModel implements AutoCloseable {
+  /**
+   * How long a request waits for its turn before it is refused: its client has given up by then.
+   */
+  static final Duration PATIENCE = Duration.ofSeconds(10);
+
+  private final String name;
+  private final SentenceTokenizer tokenizer;
+  private final EmbeddingModel model;
+  private final Turns turns;
+  private final Runnable closeTurns;
+  private final @Nullable VirtualGpu gpu;
+  private final CallGate gate = new CallGate();
+  private final Set<EmbedCall> inside = ConcurrentHashMap.newKeySet();
+  private final LongAdder delivered = new LongAdder();
+
+  private ServedModel(String name, ModelStore store, Turns turns, VirtualGpu gpu)
+      throws OrtException {
+    this.name = name;
+    this.tokenizer = store.tokenizer();
+    this.model = store.load(name);
+    this.turns = turns;
+    this.closeTurns = gpu::close;
+    this.gpu = gpu;
+  }
+
+  /** For the demo's comparison: a model that runs under no virtual GPU. */
+  ServedModel(String name, ModelStore store, Turns turns, Runnable closeTurns) throws OrtException {
+    this.name = name;
+    this.tokenizer = store.tokenizer();
+    this.model = store.load(name);
+    this.turns = turns;
+    this.closeTurns = closeTurns;
+    this.gpu = null;
+  }
+
+  /**
+   * Gets a virtual GPU and loads the model under it.
+   *
+   * @param pool where the virtual GPU is cut
+   * @param request what the model is to have; its name is the model's
+   * @param store where the model is loaded
+   * @return the model, ready
+   * @throws GpuCapacityException if the share or the quota does not fit beside the others
+   */
+  static ServedModel open(GpuPool pool, VirtualGpuRequest request, ModelStore store)
+      throws Exception {
+    return open(pool, request, store, turns -> turns);
+  }
+
+  /** As above, with something around each call. */
+  static ServedModel open(
+      GpuPool pool, VirtualGpuRequest request, ModelStore store, UnaryOperator<Turns> around)
+      throws Exception {
+    VirtualGpu gpu = pool.acquire(request);
+    try {
+      // Ask before loading: afterwards the memory is gone, whether it fits or not. Held until the
+      // virtual GPU is closed; what is left of the quota is for the calls.
+      if (gpu.tryReserve(EmbeddingModel.WEIGHTS).isEmpty()) {
+        throw new GpuCapacityException(
+            "the model does not fit its quota: weights=" + EmbeddingModel.WEIGHTS + " " + request,
+            List.of());
+      }
+      return new ServedModel(request.name(), store, around.apply(gpu::call), gpu);
+    } catch (Throwable e) {
+      gpu.close();
+      throw e;
+    }
+  }
+
+  /** {@return the name by which requests address it} */
+  String name() {
+    return name;
+  }
+
+  /** {@return its virtual GPU; empty in the demo's comparison without any} */
+  Optional<VirtualGpu> gpu() {
+    return Optional.ofNullable(gpu);
+  }
+
+  /** {@return the texts embedded until now} */
+  long delivered() {
+    return delivered.sum();
+  }
+
+  /** {@return the batches that the texts make; does not wait for the GPU} */
+  List<TokenBatch> tokenize(List<String> texts) {
+    return tokenizer.tokenize(texts);
+  }
+
+  /**
+   * Embeds a request's texts. Blocks until the GPU was had, for {@link #PATIENCE} at most per
+   * batch.
+   *
+   * @param texts at least one
+   * @return a vector per text, in order
+   * @throws dev.vgpu.GpuTimeoutException if the GPU was not had in time
+   * @throws ModelClosedException if the model is closed, before or meanwhile
+   */
+  List<float[]> embed(List<String> texts) throws Exception {
+    List<float[]> vectors = new ArrayList<>(texts.size());
+    for (TokenBatch batch : tokenize(texts)) {
+      CallOptions options =
+          CallOptions.builder().memory(batch.peakMemory()).timeout(PATIENCE).build();
+      vectors.addAll(Arrays.asList(embed(batch, options)));
+    }
+    return vectors;
+  }
+
+  /**
+   * Embeds a batch, for a job that has time. Blocks until the GPU was had, without bound.
+   *
+   * @param batch out of {@link #tokenize}
+   * @return a vector per text, in order
+   * @throws ModelClosedException if the model is closed, before or meanwhile
+   */
+  float[][] embed(TokenBatch batch) throws Exception {
+    return embed(batch, CallOptions.ofMemory(batch.peakMemory()));
+  }
+
+  private float[][] embed(TokenBatch batch, CallOptions options) throws Exception {
+    EmbedCall call = new EmbedCall(model, batch);
+    if (!gate.tryEnter()) {
+      throw new ModelClosedException(name, null);
+    }
+    inside.add(call);
+    try {
+      float[][] vectors = turns.call(call, options);
+      delivered.add(vectors.length);
+      return vectors;
+    } catch (OrtException | IllegalStateException e) {
+      if (gate.isClosed()) { // what it threw is how the closing showed itself in this call
+        throw new ModelClosedException(name, e);
+      }
+      throw e;
+    } finally {
+      inside.remove(call);
+      gate.leave();
+    }
+  }
+
+  /**
+   * Ends the model's use of the GPU: no call gets in, waiting calls fail, running ones are
+   * cancelled and, for a second at most, waited for. The loaded session stays in the store.
+   */
+  @Override
+  public void close() {
+    gate.close();
+    closeTurns.run();
+    inside.forEach(EmbedCall::cancel);
+    gate.closeAndAwait();
+  }
+}

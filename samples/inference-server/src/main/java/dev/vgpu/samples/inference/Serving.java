@@ -1,0 +1,33 @@
+package dev.vgpu.samples.inference;
+
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/**
+ * All that uses the GPU now.
+ *
+ * @param models what requests may address, by name
+ * @param jobs what runs on its own
+ */
+record Serving(Map<String, ServedModel> models, List<OfflineCorpus> jobs) implements AutoCloseable {
+  Serving {
+    models = Map.copyOf(models);
+    jobs = List.copyOf(jobs);
+  }
+
+  /** {@return every model, those of the jobs included} */
+  List<ServedModel> all() {
+    return Stream.concat(models.values().stream(), jobs.stream().map(OfflineCorpus::model))
+        .sorted(Comparator.comparing(ServedModel::name))
+        .toList();
+  }
+
+  /** Ends the jobs and closes the models. Afterwards nothing of them uses the GPU. */
+  @Override
+  public void close() {
+    jobs.forEach(OfflineCorpus::close);
+    models.values().forEach(ServedModel::close);
+  }
+}
