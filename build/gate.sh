@@ -134,7 +134,19 @@ stage_tests() {
 }
 
 check_format() {
-  stage_maven 'format' -q spotless:check
+  local rc=0 files
+  : >"$LOG"
+  maven 'format' -q --fail-at-end spotless:check || rc=$?
+  cat "$LOG" >>"$GATE_LOG"
+  [ $rc -ne 0 ] || return 0
+  files=$(sed -n 's/^\(\[ERROR\]\)* *\(src\/.*\.java\)$/  \2/p' "$LOG" | sort -u)
+  if [ -n "$files" ]; then
+    say "these files are not in the format; ./vgpu format puts them right:"
+    printf '%s\n' "$files" >&2
+  else
+    explain_failure
+  fi
+  return 1
 }
 
 compile_with_checks() {

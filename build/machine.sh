@@ -126,16 +126,29 @@ find_missing() {
   find_compiler || MISSING="$MISSING cc"
 }
 
+# Prints the first of these variables that /etc/os-release sets.
+os_release() {
+  [ -r /etc/os-release ] || return 0
+  (
+    unset "$@"
+    # shellcheck disable=SC1091 # not there on every system
+    . /etc/os-release
+    for name in "$@"; do
+      if [ -n "${!name-}" ]; then
+        printf '%s' "${!name}"
+        break
+      fi
+    done
+  )
+}
+
 # Prints the family of the system: debian, fedora, alpine, arch, suse, macos or other.
 system_family() {
-  local ids=''
   if [ "$(uname -s)" = Darwin ]; then
     echo macos
     return
   fi
-  # shellcheck disable=SC1091 # not there on every system
-  [ -r /etc/os-release ] && ids=$(. /etc/os-release && printf '%s' "${ID-} ${ID_LIKE-}")
-  case " $ids " in
+  case " $(os_release ID) $(os_release ID_LIKE) " in
     *' debian '* | *' ubuntu '*) echo debian ;;
     *' fedora '* | *' rhel '* | *' centos '*) echo fedora ;;
     *' alpine '*) echo alpine ;;
@@ -150,11 +163,11 @@ packages_for() {
   local part jdk maven=maven cc
   case $1 in
     debian)
-      # The distribution's default may be older (11) than what we need, or the only one that it has.
-      jdk=openjdk-$MIN_JDK-jdk-headless
-      if ! apt-cache show "$jdk" >/dev/null 2>&1 && apt-cache show default-jdk-headless >/dev/null 2>&1; then
-        jdk=default-jdk-headless
-      fi
+      # The default JDK of these releases is 11; later ones need not have a 17 at all.
+      case $(os_release UBUNTU_CODENAME VERSION_CODENAME) in
+        bullseye | focal | jammy) jdk=openjdk-17-jdk-headless ;;
+        *) jdk=default-jdk-headless ;;
+      esac
       cc='gcc libc6-dev'
       ;;
     fedora) jdk=java-21-openjdk-devel cc='gcc glibc-devel' ;;

@@ -66,12 +66,14 @@ clear_line() {
 
 # draw_progress <label> <filter>: redraws one line on the terminal until it is killed.
 draw_progress() {
-  local start=$SECONDS detail text
+  local start=$SECONDS detail text width
   trap 'exit 0' TERM
+  width=$(stty size <&2 2>/dev/null)
+  width=${width#* }
   while kill -0 $$ 2>/dev/null; do
     detail=$(tail -n 400 "$LOG" 2>/dev/null | "$2")
     text="vgpu: $1${detail:+: $detail}"
-    printf '\r\033[K%.*s, %d s' "$((${COLUMNS:-80} - 10))" "$text" "$((SECONDS - start))" >&2
+    printf '\r\033[K%.*s, %d s' "$((${width:-80} - 10))" "$text" "$((SECONDS - start))" >&2
     sleep 0.5
   done
 }
@@ -118,14 +120,30 @@ run_logged() {
   return "$rc"
 }
 
-# Prints what matters of a failed build's log.
+# Prints what matters of a failed build's log: compiler messages, what each failed test said, Maven's own errors.
+failure_lines() {
+  awk '
+    /<<< (FAILURE|ERROR)!$/ && !/Tests run:/ {
+      sub(/^\[ERROR\] /, ""); sub(/ -- Time elapsed.*/, ""); print "failed: " $0; test = 12; next
+    }
+    test > 0 && /^\tat / { if (/dev\.vgpu/) { print "  " $0; test = 0 } next }
+    test > 0 && /^(\[|$)/ { if (/^\[/) test = 0; if (!/^\[ERROR\]/) next }
+    test > 0 { print "    " $0; test--; next }
+    /^\[WARNING\] .*\.java:/ { sub(/^\[WARNING\] /, ""); warning[++warnings] = $0; next }
+    /-Werror specified/ { for (i = 1; i <= warnings; i++) print warning[i]; warnings = 0; next }
+    !/^\[ERROR\] / { next }
+    { sub(/^\[ERROR\] /, "") }
+    /^ *$/ || /^To see the full stack|^Re-run Maven|^For more information about|^\[Help [0-9]|^After correcting/ { next }
+    /^ +mvn <args>|^-> \[Help|^See .*surefire-reports|^See dump files|^(Failures|Errors): *$|^Tests run:/ { next }
+    /^COMPILATION ERROR|^Failed to execute goal .*(There are test failures|Compilation failure)/ { next }
+    { print }' "$LOG" | awk '!seen[$0]++' | cut -c 1-400
+}
+
 explain_failure() {
   local lines
-  lines=$(sed -n -e 's/^\[ERROR\] //p' "$LOG" | grep -v -e '^$' -e '^To see the full stack trace' -e '^Re-run Maven' \
-    -e '^For more information about the errors' -e '^\[Help [0-9]' -e '^After correcting the problems' \
-    -e '^  mvn <args>' -e '^-> \[Help' | awk '!seen[$0]++' | cut -c 1-400 | head -n 25)
+  lines=$(failure_lines)
   if [ -n "$lines" ]; then
-    printf '%s\n' "$lines" | sed 's/^/  /' >&2
+    printf '%s\n' "$lines" | head -n 40 | sed 's/^/  /' >&2
   else
     tail -n 15 "$LOG" | sed 's/^/  /' >&2
   fi

@@ -1,0 +1,178 @@
+package dev.vgpu.cli;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.cli.console.Console;
+import dev.vgpu.cli.console.Progress;
+import dev.vgpu.cli.console.UserException;
+import dev.vgpu.cli.demo.Demo;
+import dev.vgpu.cli.demo.DemoJson;
+import dev.vgpu.cli.demo.DemoOptions;
+import dev.vgpu.cli.demo.DemoReport;
+import dev.vgpu.cli.demo.DemoResults;
+import dev.vgpu.cli.demo.DemoText;
+import dev.vgpu.cli.machine.Machine;
+import dev.vgpu.cli.machine.SourceCheckout;
+import dev.vgpu.cli.report.HtmlReport;
+import dev.vgpu.cli.report.ReportFile;
+import dev.vgpu.cli.trace.Trace;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.temporal.ChronoUnit;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** Runs the demo, prints its table, and writes its report. */
+@Command(
+    name = "demo",
+    description = {
+      "Share one device between online and offline inference, and compare.",
+      "",
+      "Starts the sample inference server, replays a trace of online requests alone, beside an"
+          + " offline job without control, and beside it with vgpu; then two offline tenants at"
+          + " 75/25, and six models in one JVM. Takes under two minutes."
+    },
+    footer = {
+      "",
+      "Exit codes: 0 done (a target may be missed; the table says so), 1 failed, 2 wrong usage,"
+          + " 130 ended by Ctrl-C."
+    })
+final class DemoCommand implements Callable<Integer> {
+  private static final String SERVER_MODULE = "samples/inference-server";
+  private static final String SERVER_ARTIFACT = "vgpu-sample-inference-server";
+  private static final String REPORT_NAME = "vgpu-demo.html";
+
+  private final CliContext context;
+
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+  @Spec
+  private CommandSpec spec;
+
+  @Mixin private final JsonOption json = new JsonOption();
+
+  @Option(
+      names = "--report",
+      paramLabel = "FILE",
+      description =
+          "Where the HTML report goes. Default: target/vgpu-demo.html of the checkout, or"
+              + " vgpu-demo.html here.")
+  private @Nullable Path report;
+
+  @Option(
+      names = "--trace",
+      paramLabel = "conv|code|FILE",
+      description =
+          "The online load: a conversation service (the default), a coding service with bursts, or"
+              + " a file in the format of the Azure LLM inference traces.")
+  private String trace = "conv";
+
+  @Option(
+      names = "--load",
+      paramLabel = "PERCENT",
+      description =
+          "What the online requests use of the device when alone, 1 to 90; the trace is sped up or"
+              + " slowed down to that. Default: ${DEFAULT-VALUE}.")
+  private int load = 25;
+
+  @Option(names = "--quick", description = "Half as long, with less sure figures.")
+  private boolean quick;
+
+  @Option(names = "--brief", hidden = true, description = "Some seconds, for tests of the demo.")
+  private boolean brief;
+
+  @Option(
+      names = "--keep-logs",
+      description = "Keep the logs and files of the processes, and say where.")
+  private boolean keepLogs;
+
+  @Option(names = "--server-class-path", hidden = true, description = "Another server.")
+  private @Nullable String serverClassPath;
+
+  @Option(names = "--server-class", hidden = true, description = "Another server's main class.")
+  private String serverClass = "dev.vgpu.samples.inference.InferenceServer";
+
+  DemoCommand(CliContext context) {
+    this.context = context;
+  }
+
+  @Override
+  public Integer call() throws UserException, IOException, InterruptedException {
+    DemoOptions options = options();
+    ReportFile file = ReportFile.prepare(reportPath());
+    Console console = context.console();
+    DemoResults results;
+    try (Progress progress = new Progress(console, context.clock(), Demo.steps(options.length()))) {
+      Demo demo = new Demo(options, context.clock(), progress);
+      progress.say("the demo takes about " + demo.expectedSeconds() + " s");
+      results = demo.run();
+    }
+    ObjectNode figures = DemoJson.of(results);
+    describeRun(figures);
+    file.write(HtmlReport.of(DemoReport.of(results, figures)));
+    if (json.isGiven()) {
+      figures.put("report", file.path().toString());
+      JsonOption.print(console, figures);
+    } else {
+      console.out().println();
+      new DemoText(results).lines().forEach(console.out()::println);
+      console.out().println();
+      console.out().println("report: " + file.path());
+    }
+    return 0;
+  }
+
+  private DemoOptions options() throws UserException {
+    if (load < 1 || load > 90) {
+      throw new ParameterException(spec.commandLine(), "--load is not within 1 to 90: " + load);
+    }
+    return new DemoOptions(
+        loadTrace(),
+        load,
+        length(),
+        serverClassPath == null ? sampleClassPath() : serverClassPath,
+        serverClass,
+        keepLogs ? DemoOptions.Logs.KEEP : DemoOptions.Logs.DELETE);
+  }
+
+  private DemoOptions.Length length() {
+    if (brief) {
+      return DemoOptions.Length.BRIEF;
+    }
+    return quick ? DemoOptions.Length.QUICK : DemoOptions.Length.FULL;
+  }
+
+  private String sampleClassPath() throws UserException {
+    return SourceCheckout.require(context.environment(), "demo")
+        .classPath(SERVER_MODULE, SERVER_ARTIFACT);
+  }
+
+  private Trace loadTrace() throws UserException {
+    return switch (trace.toLowerCase(Locale.ROOT)) {
+      case "conv" -> Trace.Builtin.CONV.load();
+      case "code" -> Trace.Builtin.CODE.load();
+      default -> Trace.fromFile(Path.of(trace));
+    };
+  }
+
+  private Path reportPath() {
+    if (report != null) {
+      return report;
+    }
+    return SourceCheckout.find(context.environment())
+        .map(checkout -> checkout.root().resolve("target").resolve(REPORT_NAME))
+        .orElse(Path.of(REPORT_NAME));
+  }
+
+  private void describeRun(ObjectNode figures) {
+    figures.put("machine", Machine.current().description());
+    figures.put("version", VersionText.version());
+    figures.put("commit", VersionText.commit(context.environment()));
+    figures.put("date", context.clock().wallTime().truncatedTo(ChronoUnit.SECONDS).toString());
+  }
+}

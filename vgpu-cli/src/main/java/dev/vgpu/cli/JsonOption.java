@@ -1,0 +1,31 @@
+package dev.vgpu.cli;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.cli.console.Console;
+import java.io.UncheckedIOException;
+import picocli.CommandLine.Option;
+
+/** The option of every command that prints data. Mutable; picocli sets it. */
+final class JsonOption {
+  private static final ObjectMapper JSON =
+      new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
+
+  @Option(names = "--json", description = "Print one JSON object on standard output.")
+  private boolean json;
+
+  /** {@return whether it was given} */
+  boolean isGiven() {
+    return json;
+  }
+
+  static void print(Console console, ObjectNode object) {
+    try {
+      console.out().println(JSON.writeValueAsString(object));
+    } catch (JsonProcessingException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

@@ -1,0 +1,143 @@
+package dev.vgpu.cli;
+
+import dev.vgpu.cli.console.Console;
+import dev.vgpu.cli.console.UserException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.Arrays;
+import java.util.Map;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Help;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+import picocli.CommandLine.UnmatchedArgumentException;
+
+/**
+ * The {@code vgpu} command. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C, 143
+ * by SIGTERM.
+ */
+@Command(
+    name = "vgpu",
+    description = "Cuts a GPU into virtual GPUs and keeps each to its share.",
+    synopsisSubcommandLabel = "COMMAND",
+    footer = {"", "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C."})
+public final class VgpuCommand implements Runnable {
+  private static final String VERBOSE = "--verbose";
+  private static final String DEBUG = "VGPU_DEBUG";
+
+  private final CliContext context;
+
+  @SuppressWarnings({"NullAway.Init", "unused"}) // picocli sets it before the call.
+  @Spec
+  private CommandSpec spec;
+
+  @Option(
+      names = VERBOSE,
+      scope = ScopeType.INHERIT,
+      description = "Log more, and show what is behind an error. So does VGPU_DEBUG=1.")
+  private boolean verbose;
+
+  @Option(
+      names = {"-h", "--help"},
+      usageHelp = true,
+      scope = ScopeType.INHERIT,
+      description = "Show this help.")
+  private boolean help;
+
+  @Option(names = "--version", versionHelp = true, description = "Show the version and the commit.")
+  private boolean version;
+
+  private VgpuCommand(CliContext context) {
+    this.context = context;
+  }
+
+  /**
+   * Runs the command and ends this process.
+   *
+   * @param args the command line
+   */
+  public static void main(String[] args) {
+    Map<String, String> environment = System.getenv();
+    if (Arrays.asList(args).contains(VERBOSE) || isSet(environment)) {
+      // Read by the logger that comes with the command, before it is first used.
+      System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "debug");
+    }
+    System.exit(commandLine(CliContext.ofProcess()).execute(args));
+  }
+
+  /** {@return the whole command; run it with {@link CommandLine#execute}} */
+  static CommandLine commandLine(CliContext context) {
+    VgpuCommand command = new VgpuCommand(context);
+    Console console = context.console();
+    CommandLine line = new CommandLine(command);
+    line.getCommandSpec()
+        .versionProvider(() -> new String[] {VersionText.line(context.environment())});
+    return line.addSubcommand(new DemoCommand(context))
+        .addSubcommand(new DevicesCommand(context))
+        .addSubcommand(new DoctorCommand(context))
+        .addSubcommand(new BenchCommand(context))
+        .addSubcommand(new CompletionCommand(context))
+        .setOut(new PrintWriter(console.out(), true))
+        .setErr(new PrintWriter(console.err(), true))
+        .setColorScheme(Help.defaultColorScheme(console.outAnsi()))
+        .setUsageHelpAutoWidth(true)
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setParameterExceptionHandler((e, args) -> command.wrongUsage(e))
+        .setExecutionExceptionHandler((e, failed, result) -> command.failed(e));
+  }
+
+  /** Shows the help: there is nothing to do without a command. */
+  @Override
+  public void run() {
+    throw new ParameterException(spec.commandLine(), "no command is given");
+  }
+
+  private int wrongUsage(ParameterException e) {
+    PrintWriter err = e.getCommandLine().getErr();
+    err.println(context.console().errAnsi().string("@|bold,red vgpu:|@ ") + e.getMessage());
+    UnmatchedArgumentException.printSuggestions(e, err);
+    String name = e.getCommandLine().getCommandSpec().qualifiedName();
+    err.println("Run '" + name + " --help' to see what can be given.");
+    return CommandLine.ExitCode.USAGE;
+  }
+
+  private int failed(Exception e) {
+    Console console = context.console();
+    String message = e instanceof UserException ? e.getMessage() : describe(e);
+    console.err().println(console.errAnsi().string("@|bold,red vgpu:|@ ") + message);
+    if (verbose || isSet(context.environment())) {
+      console.err().println(stackTrace(e));
+    } else if (!(e instanceof UserException)) {
+      console.err().println("Run it again with " + VERBOSE + " to see more.");
+    }
+    return CommandLine.ExitCode.SOFTWARE;
+  }
+
+  private static String describe(Exception e) {
+    String message = e.getMessage();
+    return message == null || message.isBlank() ? e.toString() : message;
+  }
+
+  private static String stackTrace(Exception e) {
+    StringWriter text = new StringWriter();
+    PrintWriter writer = new PrintWriter(text);
+    Throwable shown = e;
+    while (shown != null) {
+      writer.println(shown);
+      for (StackTraceElement frame : shown.getStackTrace()) {
+        writer.println("    at " + frame);
+      }
+      shown = shown.getCause();
+    }
+    return text.toString();
+  }
+
+  private static boolean isSet(Map<String, String> environment) {
+    String value = environment.getOrDefault(DEBUG, "");
+    return !value.isEmpty() && !value.equals("0");
+  }
+}

@@ -1,0 +1,100 @@
+package dev.vgpu.cli.console;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static java.util.Objects.requireNonNull;
+
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import picocli.CommandLine.Help.Ansi;
+
+/**
+ * Standard output and standard error, and whether each is a terminal. Data goes to the first,
+ * progress and errors to the second. Immutable; the streams are safe for use by several threads.
+ */
+public final class Console {
+  private final PrintStream out;
+  private final PrintStream err;
+  private final boolean errIsTerminal;
+  private final Ansi outAnsi;
+  private final Ansi errAnsi;
+
+  /**
+   * Creates a console over any streams, without colour.
+   *
+   * @param out for data
+   * @param err for progress and errors
+   */
+  public Console(PrintStream out, PrintStream err) {
+    this(out, err, false, false, false);
+  }
+
+  private Console(
+      PrintStream out, PrintStream err, boolean outTerminal, boolean errTerminal, boolean colour) {
+    this.out = requireNonNull(out, "out");
+    this.err = requireNonNull(err, "err");
+    this.errIsTerminal = errTerminal;
+    this.outAnsi = outTerminal && colour ? Ansi.ON : Ansi.OFF;
+    this.errAnsi = errTerminal && colour ? Ansi.ON : Ansi.OFF;
+  }
+
+  /**
+   * {@return the console of this process, in UTF-8; with colour on a terminal only, and not where
+   * {@code NO_COLOR} is set}
+   *
+   * @param environment the environment's variables
+   */
+  public static Console ofProcess(Map<String, String> environment) {
+    boolean colour =
+        environment.getOrDefault("NO_COLOR", "").isEmpty()
+            && !environment.getOrDefault("TERM", "").equals("dumb");
+    return new Console(
+        new PrintStream(new FileOutputStream(FileDescriptor.out), true, UTF_8),
+        new PrintStream(new FileOutputStream(FileDescriptor.err), true, UTF_8),
+        isTerminal(1),
+        isTerminal(2),
+        colour);
+  }
+
+  /** {@return where data goes} */
+  public PrintStream out() {
+    return out;
+  }
+
+  /** {@return where progress and errors go} */
+  public PrintStream err() {
+    return err;
+  }
+
+  /** {@return whether a line on standard error can be overwritten} */
+  public boolean errIsTerminal() {
+    return errIsTerminal;
+  }
+
+  /** {@return colours for standard output} */
+  public Ansi outAnsi() {
+    return outAnsi;
+  }
+
+  /** {@return colours for standard error} */
+  public Ansi errAnsi() {
+    return errAnsi;
+  }
+
+  /** Java has no isatty; on Linux the link of the descriptor tells. Elsewhere: no. */
+  private static boolean isTerminal(int descriptor) {
+    Path link = Path.of("/proc/self/fd/" + descriptor);
+    try {
+      String target = Files.readSymbolicLink(link).toString();
+      return target.startsWith("/dev/pts/")
+          || target.startsWith("/dev/tty")
+          || target.equals("/dev/console");
+    } catch (IOException | UnsupportedOperationException e) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,107 @@
+package dev.vgpu.cli.console;
+
+import static java.util.Objects.requireNonNull;
+
+import dev.vgpu.cli.time.NanoClock;
+import java.time.Duration;
+
+/**
+ * Tells on standard error what goes on. On a terminal one line is overwritten as time passes; in a
+ * file each step is one line. Confined to one thread.
+ */
+public final class Progress implements AutoCloseable {
+  private static final long REFRESH_NS = 250_000_000;
+  private static final String CLEAR_LINE = "\r\u001b[K";
+
+  private final Console console;
+  private final NanoClock clock;
+  private final int steps;
+  private int step;
+  private String title = "";
+  private boolean lineIsOpen;
+
+  /**
+   * Creates one.
+   *
+   * @param console where to tell
+   * @param clock the time
+   * @param steps how many steps there will be
+   */
+  public Progress(Console console, NanoClock clock, int steps) {
+    this.console = requireNonNull(console, "console");
+    this.clock = requireNonNull(clock, "clock");
+    this.steps = steps;
+  }
+
+  /**
+   * Begins the next step.
+   *
+   * @param title what it does
+   */
+  public void begin(String title) {
+    step++;
+    this.title = requireNonNull(title, "title");
+    if (console.errIsTerminal()) {
+      draw("");
+    } else {
+      console.err().println(line(""));
+    }
+  }
+
+  /**
+   * Says something that stays on the screen.
+   *
+   * @param text one line
+   */
+  public void say(String text) {
+    close();
+    console.err().println(text);
+  }
+
+  /**
+   * Waits, and shows how the time passes.
+   *
+   * @param length how long
+   * @throws InterruptedException if this thread is interrupted while it waits
+   */
+  public void await(Duration length) throws InterruptedException {
+    long startNs = clock.nowNs();
+    long endNs = startNs + length.toNanos();
+    for (long nowNs = startNs; nowNs < endNs; nowNs = clock.nowNs()) {
+      tick(nowNs - startNs, length);
+      clock.sleepUntil(Math.min(endNs, nowNs + REFRESH_NS));
+    }
+  }
+
+  /**
+   * Shows how the time passes, on a terminal.
+   *
+   * @param elapsedNs how much has passed
+   * @param length how long it takes in all
+   */
+  public void tick(long elapsedNs, Duration length) {
+    if (console.errIsTerminal()) {
+      draw("  " + elapsedNs / 1_000_000_000 + " of " + Math.round(length.toMillis() / 1e3) + " s");
+    }
+  }
+
+  /** Removes the line that is overwritten, if there is one. */
+  @Override
+  public void close() {
+    if (lineIsOpen) {
+      console.err().print(CLEAR_LINE);
+      console.err().flush();
+      lineIsOpen = false;
+    }
+  }
+
+  private void draw(String suffix) {
+    console.err().print(CLEAR_LINE + line(suffix));
+    console.err().flush();
+    lineIsOpen = true;
+  }
+
+  private String line(String suffix) {
+    return "[" + step + "/" + steps + "] " + title + suffix;
+  }
+}

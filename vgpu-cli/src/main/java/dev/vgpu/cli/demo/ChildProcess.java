@@ -1,0 +1,66 @@
+package dev.vgpu.cli.demo;
+
+import dev.vgpu.cli.time.NanoClock;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.Arrays;
+
+/**
+ * Runs another main class and ends with it when standard input closes. The demo holds the other end
+ * of that pipe, and the kernel closes it however the demo dies; so no child outlives the demo.
+ * Needs no other jar, because it runs on the class path of another program.
+ */
+public final class ChildProcess {
+  private static final long GRACE_NS = 3_000_000_000L;
+
+  private ChildProcess() {}
+
+  /**
+   * Runs {@code main} of the class that the first argument names, with the other arguments.
+   *
+   * @param args a class, then its arguments
+   * @throws Exception what that class throws
+   */
+  public static void main(String[] args) throws Exception {
+    Thread watcher = new Thread(ChildProcess::awaitEndOfInput, "vgpu-parent-watch");
+    watcher.setDaemon(true);
+    watcher.start();
+    Method main = Class.forName(args[0]).getMethod("main", String[].class);
+    try {
+      main.invoke(null, (Object) Arrays.copyOfRange(args, 1, args.length));
+    } catch (InvocationTargetException e) {
+      if (e.getCause() instanceof Exception cause) {
+        throw cause;
+      }
+      throw e;
+    }
+  }
+
+  private static void awaitEndOfInput() {
+    try {
+      InputStream input = System.in;
+      while (input.read() >= 0) {
+        // Whatever is written means only that the parent lives.
+      }
+    } catch (IOException e) {
+      // As good as the end.
+    }
+    Thread killer = new Thread(ChildProcess::haltLater, "vgpu-halt");
+    killer.setDaemon(true);
+    killer.start();
+    System.exit(0);
+  }
+
+  /** For a main class whose shutdown hooks never end. */
+  private static void haltLater() {
+    try {
+      NanoClock clock = NanoClock.system();
+      clock.sleepUntil(clock.nowNs() + GRACE_NS);
+    } catch (InterruptedException e) {
+      // Nobody interrupts this thread; halting early is as good.
+    }
+    Runtime.getRuntime().halt(1);
+  }
+}

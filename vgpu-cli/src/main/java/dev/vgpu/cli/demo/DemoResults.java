@@ -1,0 +1,47 @@
+package dev.vgpu.cli.demo;
+
+import static java.util.Objects.requireNonNull;
+
+import dev.vgpu.cli.trace.Replay;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+
+/** Everything that a demo measured. Immutable. */
+public final class DemoResults {
+  private final int loadPercent;
+  private final Replay replay;
+  private final Timing timing;
+  private final Map<Phase, PhaseResult> phases;
+
+  DemoResults(int loadPercent, Replay replay, Timing timing, List<SliceResult> slices) {
+    this.loadPercent = loadPercent;
+    this.replay = requireNonNull(replay, "replay");
+    this.timing = requireNonNull(timing, "timing");
+    this.phases = new EnumMap<>(Phase.class);
+    for (Phase phase : Phase.values()) {
+      phases.put(
+          phase, new PhaseResult(phase, slices.stream().filter(s -> s.phase() == phase).toList()));
+    }
+  }
+
+  /** {@return the part of the device that the online requests were to use, in percent} */
+  int loadPercent() {
+    return loadPercent;
+  }
+
+  /** {@return the online requests} */
+  Replay replay() {
+    return replay;
+  }
+
+  /** {@return how long the parts took} */
+  Timing timing() {
+    return timing;
+  }
+
+  /** {@return what was measured in a phase} */
+  PhaseResult of(Phase phase) {
+    return requireNonNull(phases.get(phase), "phase");
+  }
+}

@@ -1,0 +1,128 @@
+package dev.vgpu.cli.demo;
+
+import dev.vgpu.cli.console.TextTable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** The demo's results for a terminal: tables, then what they mean. */
+public final class DemoText {
+  private static final String NONE = "-";
+  private static final long BYTES_PER_MIB = 1L << 20;
+
+  private final Figures figures;
+
+  /**
+   * Creates the text.
+   *
+   * @param results what was measured
+   */
+  public DemoText(DemoResults results) {
+    this.figures = new Figures(results);
+  }
+
+  /** {@return the tables, then some sentences} */
+  public List<String> lines() {
+    List<String> lines = new ArrayList<>();
+    lines.addAll(onlineOffline().lines());
+    lines.add("");
+    lines.addAll(pairs().lines());
+    lines.add("");
+    lines.addAll(sixModels().lines());
+    lines.add("");
+    lines.addAll(sentences());
+    return lines;
+  }
+
+  /** {@return what the figures mean} */
+  List<String> sentences() {
+    List<String> sentences = new ArrayList<>();
+    Target.of(figures).forEach(target -> sentences.add(target.sentence()));
+    long failed = figures.failedRequests();
+    if (failed > 0) {
+      sentences.add(
+          failed
+              + (failed == 1 ? " request" : " requests")
+              + " FAILED and are not among the times above.");
+    }
+    return sentences;
+  }
+
+  private TextTable onlineOffline() {
+    TextTable table =
+        new TextTable(
+            "online and offline",
+            "p50 ms",
+            "p99 ms",
+            "max ms",
+            "failed",
+            "offline/s",
+            "device used");
+    for (Phase phase :
+        List.of(Phase.ONLINE_ALONE, Phase.OFFLINE_ALONE, Phase.UNCONTROLLED, Phase.VGPU)) {
+      boolean online = phase != Phase.OFFLINE_ALONE;
+      boolean offline = phase != Phase.ONLINE_ALONE;
+      Latencies latencies = figures.results().of(phase).latencies();
+      table.row(
+          phase.title(),
+          online ? ms(latencies.percentileMs(50)) : NONE,
+          online ? ms(latencies.percentileMs(99)) : NONE,
+          online ? ms(latencies.maxMs()) : NONE,
+          online ? Long.toString(latencies.failed()) : NONE,
+          offline ? format("%.0f", figures.offlinePerSecond(phase)) : NONE,
+          format("%.0f %%", figures.utilisationPercent(phase)));
+    }
+    return table;
+  }
+
+  private TextTable pairs() {
+    TextTable table =
+        new TextTable(
+            "two offline tenants", "asked", "held", "worst over 5 s", "texts/s", "device used");
+    for (Phase phase : List.of(Phase.FIXED_SHARE, Phase.BURST_SHARE)) {
+      Figures.Pair pair = figures.pair(phase);
+      table.row(
+          phase.title(),
+          "75 / 25",
+          format("%.1f / %.1f", pair.large(), pair.small()),
+          format("%.1f / %.1f", pair.worstLarge(), 100 - pair.worstLarge()),
+          format("%.0f", pair.itemsPerSecond()),
+          format("%.0f %%", pair.utilisation()));
+    }
+    return table;
+  }
+
+  private TextTable sixModels() {
+    TextTable table =
+        new TextTable(
+            "six models, one JVM",
+            "asked",
+            "held in burst",
+            "requests",
+            "p99 ms",
+            "failed",
+            "memory peak/quota");
+    for (Figures.ModelFigures model : figures.sixModels()) {
+      table.row(
+          model.model().name() + (model.model().hasBurst() ? " (burst)" : ""),
+          model.model().percent() + " %",
+          format("%.1f %%", model.heldInBurst()),
+          Long.toString(model.latencies().count() + model.latencies().failed()),
+          ms(model.latencies().percentileMs(99)),
+          Long.toString(model.latencies().failed()),
+          format(
+              "%d/%d MiB",
+              (model.memoryPeakBytes() + BYTES_PER_MIB - 1) / BYTES_PER_MIB,
+              model.quotaBytes() / BYTES_PER_MIB));
+    }
+    return table;
+  }
+
+  private static String ms(double milliseconds) {
+    return Double.isNaN(milliseconds) ? NONE : format("%.1f", milliseconds);
+  }
+
+  private static String format(String format, Object... values) {
+    return String.format(Locale.ROOT, format, values);
+  }
+}

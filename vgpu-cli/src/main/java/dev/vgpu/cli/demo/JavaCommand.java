@@ -1,0 +1,44 @@
+package dev.vgpu.cli.demo;
+
+import java.io.File;
+import java.net.URISyntaxException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** How to start another main class with this JVM's runtime. */
+final class JavaCommand {
+  private JavaCommand() {}
+
+  /** {@return the load generator's command: small and frugal, because it shares the processor} */
+  static List<String> loadGenerator(String server) {
+    List<String> command = new ArrayList<>(List.of(java()));
+    command.addAll(
+        List.of("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path", "")));
+    command.addAll(List.of(LoadGenerator.class.getName(), server));
+    return command;
+  }
+
+  /** {@return the command of a server that ends when its standard input closes} */
+  static List<String> server(String classPath, String mainClass) {
+    List<String> command = new ArrayList<>(List.of(java(), "-Xmx1g", "-XX:-UsePerfData"));
+    command.addAll(List.of("-cp", classPath + File.pathSeparator + ownLocation()));
+    command.addAll(List.of(ChildProcess.class.getName(), mainClass, "--port", "0"));
+    return command;
+  }
+
+  private static String java() {
+    return Path.of(System.getProperty("java.home", ""), "bin", "java").toString();
+  }
+
+  /** The jar, or the directory of classes, that {@link ChildProcess} is in. */
+  private static String ownLocation() {
+    try {
+      return Path.of(ChildProcess.class.getProtectionDomain().getCodeSource().getLocation().toURI())
+          .toString();
+    } catch (URISyntaxException e) {
+      throw new IllegalStateException("this class's location is not a path", e);
+    }
+  }
+}

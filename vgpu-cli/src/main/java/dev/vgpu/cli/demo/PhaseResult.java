@@ -1,0 +1,131 @@
+package dev.vgpu.cli.demo;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** What was measured in one phase, all its slices together. Immutable. */
+final class PhaseResult {
+  private static final double NS_PER_SECOND = 1e9;
+
+  private final Phase phase;
+  private final List<SliceResult> slices;
+  private final long lengthNs;
+  private final List<Span> spans;
+  private final Latencies latencies;
+  private final Latencies sendLag;
+
+  /**
+   * Joins slices.
+   *
+   * @param phase which phase
+   * @param slices at least one, all of this phase
+   */
+  PhaseResult(Phase phase, List<SliceResult> slices) {
+    if (slices.isEmpty()) {
+      throw new IllegalArgumentException("a phase has no slice: phase=" + phase);
+    }
+    this.phase = phase;
+    this.slices = List.copyOf(slices);
+    List<Span> joined = new ArrayList<>();
+    List<RequestResult> results = new ArrayList<>();
+    long offsetNs = 0;
+    for (SliceResult slice : slices) {
+      for (Span span : slice.spans()) {
+        joined.add(new Span(span.tenant(), span.startNs() + offsetNs, span.endNs() + offsetNs));
+      }
+      results.addAll(slice.results());
+      offsetNs += slice.lengthNs();
+    }
+    this.lengthNs = offsetNs;
+    this.spans = List.copyOf(joined);
+    this.latencies = Latencies.of(results);
+    this.sendLag = Latencies.ofSending(results);
+  }
+
+  /** {@return which phase} */
+  Phase phase() {
+    return phase;
+  }
+
+  /** {@return its slices, in the order in which they ran} */
+  List<SliceResult> slices() {
+    return slices;
+  }
+
+  /** {@return how long was measured, in nanoseconds} */
+  long lengthNs() {
+    return lengthNs;
+  }
+
+  /** {@return who used the device when, one slice after the other} */
+  List<Span> spans() {
+    return spans;
+  }
+
+  /** {@return how long all its requests took} */
+  Latencies latencies() {
+    return latencies;
+  }
+
+  /** {@return how late its requests were sent} */
+  Latencies sendLag() {
+    return sendLag;
+  }
+
+  /** {@return how long the requests to one path took} */
+  Latencies latencies(String path) {
+    return Latencies.of(
+        slices.stream()
+            .flatMap(slice -> slice.results().stream())
+            .filter(result -> result.path().equals(path))
+            .toList());
+  }
+
+  /** {@return the part of the time in which the device was used by anyone, 0 to 1} */
+  double utilisation() {
+    return BusyTime.of(spans).between(0, lengthNs) / (double) lengthNs;
+  }
+
+  /**
+   * {@return one tenant's part of the time that the device was used, from one moment to another}
+   */
+  double shareOfUsed(int tenant, long fromNs, long toNs) {
+    long usedNs = BusyTime.of(spans).between(fromNs, toNs);
+    return usedNs == 0 ? 0 : BusyTime.of(spans, tenant).between(fromNs, toNs) / (double) usedNs;
+  }
+
+  /** {@return one tenant's part of all the time, 0 to 1} */
+  double shareOfTime(int tenant) {
+    return BusyTime.of(spans, tenant).between(0, lengthNs) / (double) lengthNs;
+  }
+
+  /** {@return the extremes of one tenant's part over any window} */
+  SlidingShare slidingShare(int tenant, long windowNs) {
+    return SlidingShare.ofUsed(
+        BusyTime.of(spans, tenant), BusyTime.of(spans), windowNs, 0, lengthNs);
+  }
+
+  /** {@return which tenant has a name; tenants are the same in every slice} */
+  int tenant(String name) {
+    List<PhaseSnapshot.Tenant> tenants = slices.get(0).tenants();
+    for (int i = 0; i < tenants.size(); i++) {
+      if (tenants.get(i).name().equals(name)) {
+        return i;
+      }
+    }
+    throw new IllegalStateException("the server reported no tenant " + name + " in " + phase.id());
+  }
+
+  /** {@return the texts that a tenant embedded in a second} */
+  double itemsPerSecond(String name) {
+    int tenant = tenant(name);
+    long items = slices.stream().mapToLong(slice -> slice.tenants().get(tenant).items()).sum();
+    return items * NS_PER_SECOND / lengthNs;
+  }
+
+  /** {@return how often a tenant's calls were cancelled for others} */
+  long preemptions(String name) {
+    int tenant = tenant(name);
+    return slices.stream().mapToLong(slice -> slice.tenants().get(tenant).preemptions()).sum();
+  }
+}

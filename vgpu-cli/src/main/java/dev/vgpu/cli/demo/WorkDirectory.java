@@ -1,0 +1,55 @@
+package dev.vgpu.cli.demo;
+
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/**
+ * The directory of a run's logs and files. It is deleted at the end, and when this JVM ends on
+ * Ctrl-C, unless it shall be kept.
+ */
+final class WorkDirectory implements AutoCloseable {
+  private final Path path;
+  private final DemoOptions.Logs logs;
+  private final Thread hook = new Thread(this::delete, "vgpu-work-directory");
+
+  private WorkDirectory(Path path, DemoOptions.Logs logs) {
+    this.path = path;
+    this.logs = logs;
+    Runtime.getRuntime().addShutdownHook(hook);
+  }
+
+  static WorkDirectory create(DemoOptions.Logs logs) throws IOException {
+    return new WorkDirectory(Files.createTempDirectory("vgpu-demo-"), logs);
+  }
+
+  /** {@return where it is} */
+  Path path() {
+    return path;
+  }
+
+  @Override
+  public void close() {
+    delete();
+    try {
+      Runtime.getRuntime().removeShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      // This JVM is ending, and the hook does the same.
+    }
+  }
+
+  private void delete() {
+    if (logs == DemoOptions.Logs.KEEP) {
+      return;
+    }
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(path)) {
+      for (Path file : files) {
+        Files.deleteIfExists(file);
+      }
+      Files.deleteIfExists(path);
+    } catch (IOException e) {
+      // A file in the directory for temporary files stays behind; the system clears that one.
+    }
+  }
+}

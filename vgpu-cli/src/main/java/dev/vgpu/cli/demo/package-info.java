@@ -1,0 +1,5 @@
+/** The demo: a sample server and a load generator as processes, phases, and what was measured. */
+@NullMarked
+package dev.vgpu.cli.demo;
+
+import org.jspecify.annotations.NullMarked;

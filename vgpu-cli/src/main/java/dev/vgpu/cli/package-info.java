@@ -1,0 +1,5 @@
+/** The {@code vgpu} command. */
+@NullMarked
+package dev.vgpu.cli;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,70 @@
+package dev.vgpu.cli.report;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.util.Properties;
+import org.jspecify.annotations.Nullable;
+
+/** Makes the demo's report: one HTML file with its styles, script, chart library and data in it. */
+public final class HtmlReport {
+  private static final String ECHARTS = "META-INF/resources/_static/echarts/%s/dist/echarts.min.js";
+  private static final String ECHARTS_VERSION = "META-INF/maven/org.mvnpm/echarts/pom.properties";
+
+  private HtmlReport() {}
+
+  /**
+   * {@return the report, as HTML}
+   *
+   * @param data what {@code report.js} shows
+   */
+  public static String of(ObjectNode data) {
+    return own("report.html")
+        .replace("{{style}}", own("report.css"))
+        .replace("{{data}}", inert(data.toString()))
+        .replace("{{script}}", own("report.js"))
+        .replace("{{echarts}}", script(charts()));
+  }
+
+  /** JSON in which nothing looks like HTML; it means the same. */
+  static String inert(String json) {
+    return json.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026");
+  }
+
+  /** A script that cannot end, or open, an HTML element. */
+  static String script(String javascript) {
+    return javascript.replace("</script", "<\\/script").replace("<!--", "<\\!--");
+  }
+
+  private static String charts() {
+    ClassLoader loader = HtmlReport.class.getClassLoader();
+    Properties properties = new Properties();
+    try (InputStream stream = loader.getResourceAsStream(ECHARTS_VERSION)) {
+      if (stream != null) {
+        properties.load(stream);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    String path = String.format(ECHARTS, properties.getProperty("version", "unknown"));
+    return text(loader.getResourceAsStream(path), path);
+  }
+
+  private static String own(String name) {
+    return text(HtmlReport.class.getResourceAsStream(name), name);
+  }
+
+  private static String text(@Nullable InputStream stream, String name) {
+    if (stream == null) {
+      throw new IllegalStateException("not on the class path: " + name);
+    }
+    try (stream) {
+      return new String(stream.readAllBytes(), UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

@@ -1,0 +1,10 @@
+package dev.vgpu.cli.trace;
+
+/** A trace's line is corrupt. The message is {@code line N: what was wrong}. */
+public final class TraceFormatException extends Exception {
+  private static final long serialVersionUID = 1L;
+
+  TraceFormatException(int line, String problem) {
+    super("line " + line + ": " + problem);
+  }
+}

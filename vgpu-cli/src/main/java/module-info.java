@@ -1,0 +1,14 @@
+/** The {@code vgpu} command; a program, not a library: it exports nothing. */
+@SuppressWarnings("requires-automatic") // HdrHistogram has no module descriptor.
+module dev.vgpu.cli {
+  requires static org.jspecify;
+  requires com.fasterxml.jackson.databind;
+  requires dev.vgpu;
+  requires info.picocli;
+  requires java.net.http;
+  requires jdk.management;
+  requires HdrHistogram;
+
+  opens dev.vgpu.cli to
+      info.picocli;
+}

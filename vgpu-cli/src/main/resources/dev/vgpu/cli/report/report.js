@@ -1,0 +1,300 @@
+"use strict";
+(function () {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const figures = data.figures;
+  const byId = (id) => document.getElementById(id);
+  const narrow = () => window.innerWidth < 640;
+  const css = (name) =>
+    getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const number = (value, digits) =>
+    value === null || value === undefined ? "–" : value.toFixed(digits);
+  const percent = (value, digits) => number(value, digits) + " %";
+  const mebibytes = (bytes) => Math.ceil(bytes / 1048576);
+  const charts = [];
+
+  function element(parent, tag, text, className) {
+    const child = document.createElement(tag);
+    if (text !== undefined) child.textContent = text;
+    if (className) child.className = className;
+    parent.appendChild(child);
+    return child;
+  }
+
+  function table(id, headings, rows, strongRow) {
+    const target = byId(id);
+    const head = element(element(target, "thead"), "tr");
+    headings.forEach((heading) => element(head, "th", heading).scope = "col");
+    const body = element(target, "tbody");
+    rows.forEach((row, index) => {
+      const line = element(body, "tr", undefined, index === strongRow ? "strong" : "");
+      row.forEach((cell) => element(line, "td", cell));
+    });
+  }
+
+  /** Draws now, and again when the theme or the width changes. */
+  function chart(target, option) {
+    const drawing = {target, option, instance: null};
+    charts.push(drawing);
+    draw(drawing);
+    return drawing;
+  }
+
+  function draw(drawing) {
+    if (drawing.instance) drawing.instance.dispose();
+    drawing.instance = echarts.init(drawing.target, null, {renderer: "svg"});
+    drawing.instance.setOption(Object.assign({
+      animation: false,
+      textStyle: {fontFamily: getComputedStyle(document.body).fontFamily, color: css("ink")},
+    }, drawing.option()));
+  }
+
+  const axis = (extra) => Object.assign({
+    axisLine: {lineStyle: {color: css("line")}},
+    axisTick: {show: false},
+    axisLabel: {color: css("quiet"), hideOverlap: true},
+    splitLine: {lineStyle: {color: css("line"), width: 0.6}},
+    nameTextStyle: {color: css("quiet")},
+  }, extra);
+
+  const tooltip = (extra) => Object.assign({
+    backgroundColor: css("panel"), borderColor: css("line"), textStyle: {color: css("ink")},
+    confine: true,
+  }, extra);
+
+  function header() {
+    byId("run").textContent = figures.date.replace("T", " ").replace("Z", " UTC")
+      + " · " + figures.machine + " · vgpu " + figures.version + ", commit " + figures.commit;
+    figures.targets.forEach((target) => {
+      const card = element(byId("targets"), "div", undefined, "card");
+      element(card, "div", target.title, "title");
+      element(card, "div", target.measured, "value");
+      const asked = element(card, "div", undefined, "asked");
+      element(asked, "span", target.met ? "✓ met" : "✗ missed", target.met ? "met" : "missed");
+      element(asked, "span", " · target " + target.asked, "quiet");
+    });
+    data.sentences.forEach((sentence) => element(byId("meaning"), "p", sentence));
+  }
+
+  const lineColour = {online_alone: "alone", uncontrolled: "uncontrolled", vgpu: "vgpu"};
+  const lineName = {online_alone: "alone", uncontrolled: "uncontrolled", vgpu: "with vgpu"};
+
+  /** 0 is the fastest request; each step to the right is ten times rarer. */
+  const rarity = (slower) => -Math.log10(slower);
+  const rarityName = (x) => x === 0 ? "fastest" : number(100 * (1 - Math.pow(10, -x)), Math.max(0, Math.round(x) - 2)) + " %";
+
+  function latencyOption() {
+    const end = Math.max(...data.curves.flatMap((c) => c.points.map((p) => rarity(p[0]))));
+    return {
+      grid: {left: 52, right: narrow() ? 88 : 110, top: 34, bottom: 46},
+      xAxis: axis({type: "value", min: 0, max: Math.ceil(end * 4) / 4, interval: 1,
+        name: "requests answered within the time", nameLocation: "middle", nameGap: 28,
+        axisLabel: {color: css("quiet"), formatter: (x) => Number.isInteger(x) ? rarityName(x) : ""}}),
+      yAxis: axis({type: "log", logBase: 2, name: "ms", nameLocation: "end",
+        nameTextStyle: {color: css("quiet"), align: "right"}}),
+      tooltip: tooltip({trigger: "axis", formatter: (items) =>
+        percent(100 * (1 - Math.pow(10, -items[0].value[0])), 2) + " answered within<br>"
+        + items.map((i) => i.marker + i.seriesName + ": " + number(i.value[1], 1) + " ms").join("<br>")}),
+      series: data.curves.map((curve) => ({
+        type: "line", name: lineName[curve.phase], symbol: "none",
+        lineStyle: {width: curve.phase === "vgpu" ? 3 : 2, color: css(lineColour[curve.phase]),
+          type: curve.phase === "online_alone" ? "dashed" : "solid"},
+        itemStyle: {color: css(lineColour[curve.phase])},
+        z: curve.phase === "online_alone" ? 4 : 3,
+        data: curve.points.map((p) => [rarity(p[0]), Math.max(p[1], 0.001)]),
+        endLabel: {show: true, formatter: lineName[curve.phase], color: css(lineColour[curve.phase]),
+          fontWeight: 600, fontSize: narrow() ? 11 : 13},
+        labelLayout: {moveOverlap: "shiftY"},
+        markLine: curve.phase !== "vgpu" ? undefined : {silent: true, symbol: "none",
+          lineStyle: {color: css("quiet"), type: "dotted"},
+          label: {formatter: "p99", color: css("quiet"), position: "end"}, data: [{xAxis: 2}]},
+      })),
+    };
+  }
+
+  function onlineTable() {
+    const row = (title, key, offline, id) => [title,
+      key ? number(figures[key + "_p50_ms"], 1) : "–",
+      key ? number(figures[key + "_p99_ms"], 1) : "–",
+      key ? number(figures[key + "_max_ms"], 1) : "–",
+      key ? String(figures[key + "_requests"]) : "–",
+      key ? String(figures[key + "_failed"]) : "–",
+      offline ? number(figures[offline], 0) : "–",
+      percent(figures[id + "_utilisation_percent"], 0)];
+    table("online-table",
+      ["", "p50 ms", "p99 ms", "max ms", "requests", "failed", "offline texts/s", "device used"], [
+        row("online alone", "online_alone", null, "online_alone"),
+        row("offline alone", null, "offline_alone_per_s", "offline_alone"),
+        row("both, uncontrolled", "online_uncontrolled", "offline_uncontrolled_per_s", "uncontrolled"),
+        row("both, with vgpu", "online_vgpu", "offline_vgpu_per_s", "vgpu")], 3);
+  }
+
+  const palette = ["c1", "c2", "c3", "c4", "c5", "c6"];
+
+  function timelineOption(timeline) {
+    const names = timeline.tenants.map((t) => t.name + (t.percent ? " " + t.percent + " %" : ""));
+    return {
+      grid: {left: narrow() ? 92 : 110, right: 20, top: 10, bottom: 76},
+      xAxis: axis({type: "value", min: 0, max: "dataMax", name: "ms", nameLocation: "middle", nameGap: 26,
+        axisLabel: {color: css("quiet"), hideOverlap: true, formatter: (x) => String(Math.round(x))}}),
+      yAxis: axis({type: "category", inverse: true, data: names,
+        axisLabel: {color: css("ink")}, splitLine: {show: false}}),
+      dataZoom: [{type: "inside", filterMode: "weakFilter", startValue: 0, endValue: 1000},
+        {type: "slider", filterMode: "weakFilter", height: 22, bottom: 12, showDataShadow: false,
+          borderColor: css("line"), textStyle: {color: css("quiet")},
+          labelFormatter: (x) => Math.round(x) + " ms"}],
+      tooltip: tooltip({formatter: (item) => names[item.value[0]] + "<br>from "
+        + number(item.value[1], 1) + " ms, for " + number(item.value[2] - item.value[1], 2) + " ms"}),
+      series: [{
+        type: "custom", clip: true, encode: {x: [1, 2], y: 0},
+        data: timeline.spans.map((span) => ({value: span,
+          itemStyle: {color: css(palette[span[0] % palette.length])}})),
+        renderItem: (params, api) => {
+          const from = api.coord([api.value(1), api.value(0)]);
+          const to = api.coord([api.value(2), api.value(0)]);
+          const height = Math.min(30, api.size([0, 1])[1] * 0.66);
+          const shape = echarts.graphic.clipRectByRect(
+            {x: from[0], y: from[1] - height / 2, width: Math.max(to[0] - from[0], 0.6), height},
+            {x: params.coordSys.x, y: params.coordSys.y, width: params.coordSys.width,
+              height: params.coordSys.height});
+          return shape && {type: "rect", shape, style: api.style({
+            stroke: css("paper"), lineWidth: shape.width > 4 ? 0.7 : 0})};
+        },
+      }],
+    };
+  }
+
+  function timelines() {
+    let current = data.timelines.find((t) => t.phase === "vgpu") || data.timelines[0];
+    const drawing = chart(byId("timeline"), () => timelineOption(current));
+    const buttons = data.timelines.map((timeline) => {
+      const button = element(byId("timeline-tabs"), "button", timeline.title);
+      button.type = "button";
+      button.onclick = () => select(timeline);
+      return {button, timeline};
+    });
+    function select(timeline) {
+      current = timeline;
+      buttons.forEach((b) => b.button.setAttribute("aria-pressed", String(b.timeline === current)));
+      byId("timeline").style.height = 130 + 40 * Math.max(2, current.tenants.length) + "px";
+      draw(drawing);
+    }
+    select(current);
+  }
+
+  function shareSeries(shares, index, colour, asked) {
+    return {
+      type: "line", step: "end", symbol: "none", name: shares.tenants[index].name,
+      lineStyle: {width: 2, color: css(colour)}, itemStyle: {color: css(colour)},
+      areaStyle: {color: css(colour), opacity: 0.12},
+      data: shares.series[index].concat(shares.series[index].slice(-1))
+        .map((value, i) => [i * shares.bin_s, value]),
+      markLine: {silent: true, symbol: "none", lineStyle: {color: css(colour), type: "dashed", width: 1.2},
+        label: {formatter: asked + " %", position: "end", color: css(colour), fontWeight: 600},
+        data: [{yAxis: asked}]},
+    };
+  }
+
+  function shareOption(shares, series, extra) {
+    const length = shares.series[0].length * shares.bin_s;
+    return Object.assign({
+      grid: {left: 36, right: 42, top: 12, bottom: 34},
+      xAxis: axis({type: "value", min: 0, max: length, splitLine: {show: false},
+        axisLabel: {color: css("quiet"), hideOverlap: true, formatter: (x) => number(x, 0) + " s"}}),
+      yAxis: axis({type: "value", min: 0, max: 100, interval: 25}),
+      tooltip: tooltip({trigger: "axis", formatter: (items) =>
+        number(items[0].value[0], 1) + " to " + number(items[0].value[0] + shares.bin_s, 1) + " s<br>"
+        + items.map((i) => i.marker + i.seriesName + ": " + percent(i.value[1], 1)).join("<br>")}),
+      series,
+    }, extra);
+  }
+
+  function pairs() {
+    const two = data.shares.filter((shares) => shares.phase !== "six_models");
+    two.forEach((shares) => {
+      const box = element(byId("pairs"), "div");
+      element(box, "h3", shares.title.replace("75/25 ", "").replace(/^./, (c) => c.toUpperCase()));
+      chart(element(box, "div", undefined, "chart"), () => shareOption(shares,
+        shares.tenants.map((t, i) => shareSeries(shares, i, palette[i], t.percent))));
+    });
+    table("pairs-table",
+      ["", "held, 75", "held, 25", "least of 75 over 5 s", "most of 75 over 5 s", "texts/s", "device used"],
+      two.map((shares) => [shares.title,
+        percent(figures[shares.phase + "_75_percent"], 1),
+        percent(figures[shares.phase + "_25_percent"], 1),
+        percent(figures[shares.phase + "_75_least_5s_percent"], 1),
+        percent(figures[shares.phase + "_75_most_5s_percent"], 1),
+        number(figures[shares.phase + "_per_s"], 0),
+        percent(figures[shares.phase + "_utilisation_percent"], 0)]));
+  }
+
+  function six() {
+    const shares = data.shares.find((s) => s.phase === "six_models");
+    byId("six-note").textContent = "Part of all time that each model held the device; shaded: the burst to "
+      + figures.six_models.filter((m) => m.has_burst).map((m) => m.name).join(" and ")
+      + "; dashed: the share that is its own when it has work. The others ask for less than theirs, and get it.";
+    shares.tenants.forEach((tenant, index) => {
+      const model = figures.six_models.find((m) => m.name === tenant.name);
+      const colour = model.has_burst ? "uncontrolled" : "vgpu";
+      const box = element(byId("six"), "div");
+      element(box, "h3", tenant.name + ", " + tenant.percent + " %" + (model.has_burst ? ", burst" : ""));
+      chart(element(box, "div", undefined, "chart"), () => {
+        const line = shareSeries(shares, index, colour, tenant.percent);
+        line.markArea = {silent: true, itemStyle: {color: css("quiet"), opacity: 0.12},
+          data: [[{xAxis: shares.burst_from_s}, {xAxis: shares.burst_to_s}]]};
+        return shareOption(shares, [line], {grid: {left: 30, right: 36, top: 10, bottom: 24}});
+      });
+    });
+    table("six-table",
+      ["model", "share asked", "held in the burst", "requests", "failed", "p50 ms", "p99 ms", "memory peak", "quota"],
+      figures.six_models.map((m) => [m.name + (m.has_burst ? " (burst)" : ""),
+        percent(m.share_asked_percent, 0), percent(m.share_held_in_burst_percent, 1),
+        String(m.requests), String(m.failed), number(m.p50_ms, 1), number(m.p99_ms, 1),
+        mebibytes(m.memory_peak_bytes) + " MiB", mebibytes(m.memory_quota_bytes) + " MiB"]));
+  }
+
+  function how() {
+    const facts = [
+      ["Online load", figures.trace + ". A request's prompt becomes passages of up to 128 tokens, one of our tokens for eight of the trace's. The factor was chosen so that the requests alone use about "
+        + figures.load_asked_percent + " % of the device; a request costs it " + number(figures.request_cost_mean_ms, 1) + " ms on average."],
+      ["Offline load", "Batches of 32 sentences, as fast as the device allows."],
+      ["Phases", "One server process for all phases. The three that are compared replay the same requests, cut into slices that take turns, so that the machine's drift hits them alike."],
+      ["Latency", "From the scheduled arrival to the complete answer, seen by a load generator in another process over HTTP (open loop). It sent 99 of 100 requests within "
+        + number(figures.request_send_lag_p99_ms, 2) + " ms of their time."],
+      ["Device use", "From the begin and the end of every call, cancelled ones included. Shares held are parts of the time that the device was used; the worst window is exact, not sampled."],
+      ["Preemption", figures.offline_vgpu_preemptions + " calls of the offline job were cancelled for online requests, and run again."],
+      ["Machine", figures.machine],
+      ["Version", "vgpu " + figures.version + ", commit " + figures.commit + ", " + figures.date],
+    ];
+    facts.forEach(([term, text]) => {
+      element(byId("how"), "dt", term);
+      element(byId("how"), "dd", text);
+    });
+    [
+      "Where no GPU provider is there, the device is this machine's CPU, and the server, the load generator and the tokenizer use the same processors. A GPU has its own; figures on one will differ.",
+      "One short run on one machine. The 99th percentile of "
+        + figures.online_vgpu_requests + " requests rests on the slowest " + Math.max(1, Math.round(figures.online_vgpu_requests / 100)) + " of them.",
+      "Calls take turns in one JVM, and programs are trusted to make their calls under vgpu. This is no security boundary.",
+      "Memory is kept by the budgets that calls state, not by counting allocations.",
+    ].forEach((text) => element(byId("limits"), "li", text));
+    byId("footer").textContent = "Trace: Azure Public Dataset, LLM inference trace 2023, by Microsoft, CC-BY 4.0. "
+      + "Plots: Apache ECharts, Apache-2.0. This file needs no network.";
+  }
+
+  header();
+  chart(byId("latency"), latencyOption);
+  onlineTable();
+  timelines();
+  pairs();
+  six();
+  how();
+
+  const redraw = () => charts.forEach(draw);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth !== width) {
+      width = window.innerWidth;
+      redraw();
+    }
+  });
+})();

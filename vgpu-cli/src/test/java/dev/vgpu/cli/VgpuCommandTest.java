@@ -1,0 +1,222 @@
+package dev.vgpu.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.cli.console.Console;
+import dev.vgpu.cli.time.NanoClock;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class VgpuCommandTest {
+  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private Map<String, String> environment = Map.of();
+  private Supplier<GpuPool> pools = () -> pool("host", usable());
+
+  @TempDir private Path directory;
+
+  @Test
+  void noCommandIsWrongUsage() {
+    assertThat(run()).isEqualTo(2);
+    assertThat(err.toString(UTF_8)).contains("no command is given").contains("--help");
+  }
+
+  @Test
+  void unknownCommandSuggestsTheNearest() {
+    assertThat(run("devcies")).isEqualTo(2);
+    assertThat(err.toString(UTF_8)).contains("devcies").contains("Did you mean: vgpu devices");
+    assertThat(out.toString(UTF_8)).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"demo", "devices", "doctor", "bench", "completion"})
+  void everyCommandHasHelp(String command) {
+    assertThat(run(command, "--help")).isZero();
+    assertThat(out.toString(UTF_8)).contains("Usage: vgpu " + command);
+  }
+
+  @Test
+  void helpListsTheCommands() {
+    assertThat(run("--help")).isZero();
+    assertThat(out.toString(UTF_8)).contains("demo", "devices", "doctor", "bench", "completion");
+  }
+
+  @Test
+  void versionIsOneLine() {
+    assertThat(run("--version")).isZero();
+    assertThat(out.toString(UTF_8)).startsWith("vgpu ").hasLineCount(1);
+  }
+
+  @Test
+  void devicesAreListed() {
+    assertThat(run("devices")).isZero();
+    assertThat(out.toString(UTF_8)).contains("host", "Test GPU", "16.0 GiB", "machine's CPU");
+  }
+
+  @Test
+  void devicesAsJsonAreOneObject() throws Exception {
+    assertThat(run("devices", "--json")).isZero();
+    JsonNode device = json().path("devices").path(0);
+    assertThat(device.path("id").asText()).isEqualTo("host");
+    assertThat(device.path("memory_bytes").asLong()).isEqualTo(16L << 30);
+  }
+
+  @Test
+  void hostIsNotMentionedBesideAGpu() {
+    pools = () -> pool("GPU-1", usable());
+    assertThat(run("devices")).isZero();
+    assertThat(out.toString(UTF_8)).doesNotContain("machine's CPU");
+  }
+
+  @Test
+  void doctorIsContentWhenABackendEnforces() throws Exception {
+    assertThat(run("doctor")).isZero();
+    assertThat(out.toString(UTF_8))
+        .contains("in-process: available", "nvml: no: no driver", "machine's CPU");
+    out.reset();
+    assertThat(run("doctor", "--json")).isZero();
+    assertThat(json().path("ok").asBoolean()).isTrue();
+    assertThat(json().path("backends")).hasSize(2);
+    assertThat(json().path("host_stands_for_cpu").asBoolean()).isTrue();
+  }
+
+  @Test
+  void doctorFailsWhenNothingEnforces() throws Exception {
+    pools = () -> pool("host", BackendStatus.ofUnavailable("in-process", "broken; mend it"));
+    assertThat(run("doctor", "--json")).isEqualTo(1);
+    assertThat(json().path("ok").asBoolean()).isFalse();
+    assertThat(json().path("problems")).hasSize(1);
+  }
+
+  @Test
+  void doctorSaysWhyNoPoolOpens() {
+    pools =
+        () -> {
+          throw new IllegalStateException("no implementation of vgpu found");
+        };
+    assertThat(run("doctor")).isEqualTo(1);
+    assertThat(out.toString(UTF_8)).contains("Missing: no implementation of vgpu found");
+  }
+
+  @Test
+  void failureIsOneLineWithoutAStackTrace() {
+    pools =
+        () -> {
+          throw new IllegalStateException("the driver is asleep");
+        };
+    assertThat(run("devices")).isEqualTo(1);
+    assertThat(err.toString(UTF_8))
+        .contains("vgpu: the driver is asleep")
+        .doesNotContain("at dev.");
+    err.reset();
+    assertThat(run("devices", "--verbose")).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains("at dev.vgpu");
+    err.reset();
+    environment = Map.of("VGPU_DEBUG", "1");
+    assertThat(run("devices")).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains("at dev.vgpu");
+  }
+
+  @Test
+  void completionIsAScript() {
+    assertThat(run("completion")).isZero();
+    assertThat(out.toString(UTF_8)).startsWith("#!").contains("complete -F", "doctor");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"demo", "bench"})
+  void whatNeedsACheckoutSaysSo(String command) {
+    assertThat(run(command)).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains("needs a source checkout", "./vgpu " + command);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"demo", "bench"})
+  void whatIsNotBuiltSaysHowToBuildIt(String command) {
+    environment = Map.of("VGPU_HOME", directory.toString());
+    assertThat(run(command)).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains("is not built", "mvn");
+  }
+
+  @Test
+  void badLoadIsWrongUsage() {
+    assertThat(run("demo", "--load", "0")).isEqualTo(2);
+    assertThat(run("demo", "--load", "many")).isEqualTo(2);
+    assertThat(err.toString(UTF_8)).contains("--load");
+  }
+
+  @Test
+  void reportThatCannotBeWrittenIsSaidBeforeAnythingRuns() {
+    assertThat(run("demo", "--server-class-path", "none", "--report", directory.toString()))
+        .isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains("cannot be written").doesNotContain("[1/");
+  }
+
+  @Test
+  void serverThatDoesNotStartIsSaid() {
+    String report = directory.resolve("r.html").toString();
+    assertThat(
+            run(
+                "demo",
+                "--server-class-path",
+                "none",
+                "--server-class",
+                "None",
+                "--report",
+                report))
+        .isEqualTo(1);
+    assertThat(err.toString(UTF_8))
+        .contains("the sample server did not start", "ClassNotFoundException");
+    assertThat(directory).isEmptyDirectory();
+  }
+
+  private int run(String... args) {
+    Console console =
+        new Console(new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8));
+    return VgpuCommand.commandLine(new CliContext(console, environment, pools, NanoClock.system()))
+        .execute(args);
+  }
+
+  private JsonNode json() throws Exception {
+    return new ObjectMapper().readTree(out.toByteArray());
+  }
+
+  private static BackendStatus usable() {
+    return BackendStatus.ofAvailable(
+        "in-process", Capabilities.builder().compute(Capabilities.Compute.TURNS).build());
+  }
+
+  private static GpuPool pool(String id, BackendStatus backend) {
+    PhysicalGpu gpu = mock(PhysicalGpu.class);
+    when(gpu.id()).thenReturn(new GpuId(id));
+    when(gpu.model()).thenReturn("Test GPU");
+    when(gpu.memory()).thenReturn(MemorySize.ofGibibytes(16));
+    when(gpu.usableMemory()).thenReturn(MemorySize.ofGibibytes(15));
+    when(gpu.provider()).thenReturn("test");
+    GpuPool pool = mock(GpuPool.class);
+    when(pool.gpus()).thenReturn(List.of(gpu));
+    when(pool.leases()).thenReturn(List.of());
+    when(pool.backends())
+        .thenReturn(List.of(BackendStatus.ofUnavailable("nvml", "no driver"), backend));
+    return pool;
+  }
+}

@@ -1,0 +1,71 @@
+package dev.vgpu.cli.console;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.cli.time.NanoClock;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.time.Duration;
+import java.time.Instant;
+import org.junit.jupiter.api.Test;
+
+class ConsoleTest {
+  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final Console console =
+      new Console(new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8));
+
+  @Test
+  void columnsAreAligned() {
+    assertThat(new TextTable("name", "n").row("long name", "1").row("b", "1000").lines())
+        .containsExactly("name          n", "long name     1", "b          1000");
+  }
+
+  @Test
+  void rowOfAnotherWidthIsRefused() {
+    assertThatThrownBy(() -> new TextTable("a", "b").row("1"))
+        .isInstanceOf(IllegalArgumentException.class);
+  }
+
+  @Test
+  void progressInAFileIsOneLineAStepOnStandardError() throws InterruptedException {
+    StoppedClock clock = new StoppedClock();
+    try (Progress progress = new Progress(console, clock, 2)) {
+      progress.begin("first");
+      progress.await(Duration.ofSeconds(3));
+      progress.begin("second");
+      progress.say("a remark");
+    }
+    assertThat(err.toString(UTF_8)).isEqualTo("[1/2] first\n[2/2] second\na remark\n");
+    assertThat(out.toString(UTF_8)).isEmpty();
+    assertThat(clock.nowNs).isEqualTo(3_000_000_000L);
+  }
+
+  @Test
+  void otherStreamsHaveNoColour() {
+    assertThat(console.outAnsi().enabled()).isFalse();
+    assertThat(console.errAnsi().enabled()).isFalse();
+  }
+
+  /** Time passes only where someone waits. */
+  private static final class StoppedClock implements NanoClock {
+    private long nowNs;
+
+    @Override
+    public long nowNs() {
+      return nowNs;
+    }
+
+    @Override
+    public Instant wallTime() {
+      return Instant.EPOCH;
+    }
+
+    @Override
+    public void sleepUntil(long deadlineNs) {
+      nowNs = Math.max(nowNs, deadlineNs);
+    }
+  }
+}
