@@ -41,7 +41,7 @@ record Timing(
 
   /** {@return about how long the whole demo takes, in seconds} */
   long totalSeconds() {
-    long slices = rounds * COMPARED_PHASES + OTHER_PHASES;
+    long slices = (long) rounds * COMPARED_PHASES + OTHER_PHASES;
     long measuredNs =
         COMPARED_PHASES * onlineNs + offlineAloneNs + 2 * sharesNs + sixModelsNs + warmUpNs;
     return (measuredNs + slices * (leadInNs + BETWEEN_SLICES_NS)) / SECOND_NS + OVERHEAD_SECONDS;
