@@ -55,7 +55,7 @@ class DemoResultsTest {
   void keptTargetsAreSaidToBeMet() {
     assertThat(Target.of(new Figures(results(10)))).allMatch(Target::isMet);
     assertThat(new DemoText(results(10)).sentences())
-        .hasSize(3)
+        .hasSize(4)
         .noneMatch(sentence -> sentence.contains("MISSED"));
   }
 
