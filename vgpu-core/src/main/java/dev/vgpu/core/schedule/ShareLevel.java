@@ -133,7 +133,7 @@ final class ShareLevel {
     for (int i = 0; i < runnable.size(); i++) {
       Tenant tenant = runnable.get(i);
       double lagNs = lag(tenant);
-      if (tenant.guaranteed > 0 && lagNs < 0) {
+      if (!tenant.takesSurplus() && lagNs < 0) {
         least = Math.min(least, -lagNs / tenant.guaranteed);
       }
     }

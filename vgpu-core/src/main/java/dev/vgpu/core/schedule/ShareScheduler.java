@@ -215,14 +215,14 @@ public final class ShareScheduler {
     if (hasWork) {
       if (nowNs < deadlineNs) {
         wakeAt(deadlineNs);
-        wakeWhenEligible(upper, nowNs);
+        wakeWhenPreempted(tenant, nowNs);
         return 0;
       }
       if (best == tenant) {
         deadlineNs = nowNs + settings.turnNs();
         floorTurn = isFloorTurn(tenant);
         wakeAt(deadlineNs);
-        wakeWhenEligible(upper, nowNs);
+        wakeWhenPreempted(tenant, nowNs);
         return 0;
       }
       return shut(tenant, null);
@@ -325,7 +325,7 @@ public final class ShareScheduler {
     best.gate.open();
     boolean bounded = contended || !best.takesSurplus();
     wakeAt(bounded ? deadlineNs : NEVER);
-    wakeWhenEligible(upper, nowNs);
+    wakeWhenPreempted(best, nowNs);
     return 1;
   }
 
@@ -375,6 +375,13 @@ public final class ShareScheduler {
 
   private void wakeAt(long atNs) {
     nextWakeNs = Math.min(nextWakeNs, atNs);
+  }
+
+  /** An offline turn ends when a more urgent tenant that was at its cap may run again. */
+  private void wakeWhenPreempted(Tenant tenant, long nowNs) {
+    if (isPreemptible(tenant)) {
+      wakeWhenEligible(upper, nowNs);
+    }
   }
 
   private void wakeWhenEligible(ShareLevel level, long nowNs) {

@@ -4,11 +4,14 @@ import com.fasterxml.jackson.core.JsonLocation;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.StreamWriteFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.exc.MismatchedInputException;
+import com.fasterxml.jackson.databind.exc.UnrecognizedPropertyException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import io.javalin.http.ContentTooLargeResponse;
 import io.javalin.http.Context;
 import java.io.IOException;
 import java.io.InputStream;
+import java.util.stream.Collectors;
 
 /** JSON as this server reads and writes it: strict in, fast out. */
 final class Json {
@@ -41,13 +44,26 @@ final class Json {
       }
       return MAPPER.readValue(body, type);
     } catch (JsonProcessingException e) {
-      JsonLocation at = e.getLocation();
-      String where =
-          at == null ? "" : " (line " + at.getLineNr() + ", column " + at.getColumnNr() + ")";
-      throw new BadInputException(
-          "not the JSON that is expected: " + e.getOriginalMessage() + where);
+      throw new BadInputException("not the JSON that is expected: " + reason(e));
     } catch (IOException e) {
       throw new BadInputException("the body ended early: " + e.getMessage());
     }
+  }
+
+  /** {@return what is wrong, in the client's words: its fields, not our classes} */
+  private static String reason(JsonProcessingException e) {
+    if (e instanceof UnrecognizedPropertyException unknown) {
+      return "unknown field '" + unknown.getPropertyName() + "'";
+    }
+    if (e instanceof MismatchedInputException mismatch) {
+      String path =
+          mismatch.getPath().stream()
+              .map(at -> at.getFieldName() == null ? "[" + at.getIndex() + "]" : at.getFieldName())
+              .collect(Collectors.joining("."));
+      return path.isEmpty() ? "no JSON object" : path + " is missing or of another type";
+    }
+    JsonLocation at = e.getLocation();
+    return e.getOriginalMessage()
+        + (at == null ? "" : " (line " + at.getLineNr() + ", column " + at.getColumnNr() + ")");
   }
 }

@@ -45,7 +45,9 @@ final class TerminationSignal {
             new Class<?>[] {handler},
             (self, method, arguments) -> {
               if (method.getName().equals("handle")) {
-                action.run(number);
+                // Not on the JVM's own thread, a daemon: once the web server's threads have ended,
+                // nothing else would keep the JVM alive until everything is closed.
+                new Thread(() -> action.run(number), "termination").start();
               }
               return null;
             });

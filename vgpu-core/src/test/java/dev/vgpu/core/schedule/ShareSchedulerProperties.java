@@ -1,0 +1,225 @@
+package dev.vgpu.core.schedule;
+
+import static dev.vgpu.core.schedule.VirtualNode.MS;
+import static dev.vgpu.core.schedule.VirtualNode.S;
+import static dev.vgpu.core.schedule.VirtualNode.US;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import java.util.ArrayList;
+import java.util.List;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.Tag;
+import net.jqwik.api.constraints.IntRange;
+
+/**
+ * What each policy and class promises (DESIGN.md, 2), for any mix of tenants.
+ *
+ * <p>The bounds: a tenant may be ahead of or behind its ideal by one turn or call of its own and
+ * one of each other tenant, because a call is never interrupted for a share.
+ */
+@Tag("property")
+class ShareSchedulerProperties {
+  private static final long TURN = 2 * MS;
+  private static final long RUN = 10 * S;
+
+  /** One tenant: it always has calls of one length, or brings them in bursts. */
+  record Spec(SharePolicy policy, int percent, PreemptionClass cls, long callNs, boolean bursty) {}
+
+  /** Tenants whose guaranteed shares fit, as admission sees to. */
+  record Mix(List<Spec> specs) {
+    long slackNs() {
+      return specs.stream().mapToLong(spec -> TURN + spec.callNs()).sum();
+    }
+  }
+
+  @Provide
+  Arbitrary<Mix> mixes() {
+    Arbitrary<Spec> spec =
+        Combinators.combine(
+                Arbitraries.of(SharePolicy.values()),
+                Arbitraries.integers().between(1, 60),
+                Arbitraries.of(PreemptionClass.values()),
+                Arbitraries.longs().between(500 * US, 40 * MS),
+                Arbitraries.of(true, false))
+            .as(Spec::new);
+    return spec.list().ofMinSize(1).ofMaxSize(6).map(ShareSchedulerProperties::admitted);
+  }
+
+  private static Mix admitted(List<Spec> specs) {
+    List<Spec> admitted = new ArrayList<>();
+    int[] left = {100, 100};
+    for (Spec spec : specs) {
+      int group = spec.cls() == PreemptionClass.OFFLINE ? 1 : 0;
+      boolean guaranteed = spec.policy() != SharePolicy.BEST_EFFORT;
+      if (guaranteed && left[group] < 1) {
+        continue;
+      }
+      int percent = guaranteed ? Math.min(spec.percent(), left[group]) : 0;
+      left[group] -= percent;
+      admitted.add(new Spec(spec.policy(), percent, spec.cls(), spec.callNs(), spec.bursty()));
+    }
+    return new Mix(admitted);
+  }
+
+  private static VirtualNode start(Mix mix, int floorPercent, boolean withBursts) {
+    VirtualNode node = new VirtualNode(floorPercent);
+    for (Spec spec : mix.specs()) {
+      if (withBursts && spec.bursty()) {
+        int tenant = node.sporadic(spec.policy(), spec.percent(), spec.cls());
+        for (long atNs = spec.callNs(); atNs < RUN; atNs += 37 * spec.callNs()) {
+          for (int i = 0; i < 11; i++) {
+            node.arrive(tenant, atNs, spec.callNs());
+          }
+        }
+      } else {
+        node.backlogged(spec.policy(), spec.percent(), spec.cls(), spec.callNs());
+      }
+    }
+    return node;
+  }
+
+  @Property(tries = 300)
+  void fixedShareIsNeverExceeded(
+      @ForAll("mixes") Mix mix, @ForAll @IntRange(max = 30) int floorPercent) {
+    VirtualNode node = start(mix, floorPercent, true);
+    for (long untilNs = 100 * MS; untilNs <= RUN; untilNs += 330 * MS) {
+      node.runUntil(untilNs);
+      for (int i = 0; i < mix.specs().size(); i++) {
+        Spec spec = mix.specs().get(i);
+        if (spec.policy() == SharePolicy.FIXED_SHARE) {
+          double capNs = spec.percent() / 100.0 * untilNs + TURN + spec.callNs();
+          assertThat((double) node.usedNs(i)).as("tenant %d", i).isLessThanOrEqualTo(capNs + 1);
+        }
+      }
+    }
+  }
+
+  @Property(tries = 300)
+  void guaranteedShareIsGiven(@ForAll("mixes") Mix mix) {
+    VirtualNode node = start(mix, 0, true);
+    boolean upperBusy = mix.specs().stream().anyMatch(s -> s.cls() != PreemptionClass.OFFLINE);
+    for (long untilNs = 500 * MS; untilNs <= RUN; untilNs += 1500 * MS) {
+      node.runUntil(untilNs);
+      for (int i = 0; i < mix.specs().size(); i++) {
+        Spec spec = mix.specs().get(i);
+        boolean promised = spec.cls() != PreemptionClass.OFFLINE || !upperBusy;
+        if (promised && !spec.bursty() && spec.percent() > 0) {
+          double leastNs = spec.percent() / 100.0 * untilNs - mix.slackNs();
+          assertThat((double) node.usedNs(i)).as("tenant %d", i).isGreaterThanOrEqualTo(leastNs);
+        }
+      }
+    }
+  }
+
+  @Property(tries = 300)
+  void busyBestEffortTenantsOfALevelGetEqualParts(@ForAll("mixes") Mix mix) {
+    VirtualNode node = start(mix, 0, false);
+    node.runUntil(RUN);
+    for (boolean offline : new boolean[] {false, true}) {
+      List<Long> used = new ArrayList<>();
+      for (int i = 0; i < mix.specs().size(); i++) {
+        Spec spec = mix.specs().get(i);
+        if (spec.policy() == SharePolicy.BEST_EFFORT
+            && (spec.cls() == PreemptionClass.OFFLINE) == offline) {
+          used.add(node.usedNs(i));
+        }
+      }
+      long most = used.stream().mapToLong(Long::longValue).max().orElse(0);
+      long least = used.stream().mapToLong(Long::longValue).min().orElse(0);
+      assertThat(most - least).isLessThanOrEqualTo(2 * mix.slackNs());
+    }
+  }
+
+  @Property(tries = 300)
+  void theGpuIsNotIdleWhileSomebodyMayUseIt(@ForAll("mixes") Mix mix) {
+    VirtualNode node = start(mix, 0, false);
+    node.runUntil(RUN);
+    long usedNs = 0;
+    double capped = 0;
+    boolean uncapped = false;
+    for (int i = 0; i < mix.specs().size(); i++) {
+      usedNs += node.usedNs(i);
+      capped += mix.specs().get(i).percent() / 100.0;
+      uncapped |= mix.specs().get(i).policy() != SharePolicy.FIXED_SHARE;
+    }
+    if (uncapped) {
+      assertThat(usedNs).isEqualTo(node.nowNs);
+    } else if (mix.specs().stream().noneMatch(s -> s.cls() == PreemptionClass.OFFLINE)) {
+      assertThat((double) usedNs)
+          .isGreaterThanOrEqualTo(Math.min(1, capped) * node.nowNs - mix.slackNs());
+    }
+  }
+
+  @Property(tries = 300)
+  void offlineNeverStarvesWithAFloor(
+      @ForAll("mixes") Mix mix, @ForAll @IntRange(min = 1, max = 50) int floorPercent) {
+    VirtualNode node = start(mix, floorPercent, false);
+    node.runUntil(RUN);
+    long offlineNs = 0;
+    boolean anyUncapped = false;
+    for (int i = 0; i < mix.specs().size(); i++) {
+      if (mix.specs().get(i).cls() == PreemptionClass.OFFLINE) {
+        offlineNs += node.usedNs(i);
+        anyUncapped |= mix.specs().get(i).policy() != SharePolicy.FIXED_SHARE;
+      }
+    }
+    if (anyUncapped) {
+      assertThat((double) offlineNs)
+          .isGreaterThanOrEqualTo(floorPercent / 100.0 * RUN - 2 * mix.slackNs());
+    }
+  }
+
+  @Property(tries = 300)
+  void offlineRunsOnlyWhereNoOtherTenantMayRun(@ForAll("mixes") Mix mix) {
+    VirtualNode node = start(mix, 0, true);
+    for (long untilNs = 5 * MS; untilNs <= 2 * S; untilNs += 5 * MS) {
+      node.runUntil(untilNs);
+      for (int i = 0; i < mix.specs().size(); i++) {
+        Spec spec = mix.specs().get(i);
+        VirtualGate gate = node.gates.get(i);
+        boolean mayRun =
+            gate.hasWork()
+                && spec.policy() != SharePolicy.FIXED_SHARE
+                && spec.cls() != PreemptionClass.OFFLINE;
+        if (mayRun) {
+          assertThat(node.gates)
+              .noneMatch(
+                  other ->
+                      other.isOpen()
+                          && mix.specs().get(node.gates.indexOf(other)).cls()
+                              == PreemptionClass.OFFLINE);
+        }
+      }
+    }
+  }
+
+  @Property(tries = 50)
+  void theSameEventsGiveTheSameDecisions(
+      @ForAll("mixes") Mix mix, @ForAll @IntRange(max = 30) int floorPercent) {
+    VirtualNode first = start(mix, floorPercent, true);
+    VirtualNode second = start(mix, floorPercent, true);
+    first.runUntil(RUN);
+    second.runUntil(RUN);
+    assertThat(second.decisions).isEqualTo(first.decisions);
+  }
+
+  @Property(tries = 300)
+  void removingAllTenantsLeavesNothingBehind(
+      @ForAll("mixes") Mix mix, @ForAll @IntRange(min = 1, max = 1000) int stopMs) {
+    VirtualNode node = start(mix, 0, true);
+    node.runUntil(stopMs * MS);
+    for (Tenant tenant : node.tenants) {
+      node.scheduler.remove(tenant, node.nowNs);
+    }
+    node.scheduler.doWork(node.nowNs);
+    assertThat(node.scheduler.holder()).isNull();
+    assertThat(node.scheduler.nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
+  }
+}
