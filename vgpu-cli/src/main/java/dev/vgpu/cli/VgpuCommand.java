@@ -1,7 +1,11 @@
 package dev.vgpu.cli;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.UserException;
+import java.io.OutputStreamWriter;
+import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.Arrays;
@@ -31,7 +35,7 @@ public final class VgpuCommand implements Runnable {
 
   private final CliContext context;
 
-  @SuppressWarnings({"NullAway.Init", "unused"}) // picocli sets it before the call.
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
   @Spec
   private CommandSpec spec;
 
@@ -41,6 +45,7 @@ public final class VgpuCommand implements Runnable {
       description = "Log more, and show what is behind an error. So does VGPU_DEBUG=1.")
   private boolean verbose;
 
+  @SuppressWarnings("UnusedVariable") // picocli shows the help.
   @Option(
       names = {"-h", "--help"},
       usageHelp = true,
@@ -48,6 +53,7 @@ public final class VgpuCommand implements Runnable {
       description = "Show this help.")
   private boolean help;
 
+  @SuppressWarnings("UnusedVariable") // picocli shows the version.
   @Option(names = "--version", versionHelp = true, description = "Show the version and the commit.")
   private boolean version;
 
@@ -81,8 +87,8 @@ public final class VgpuCommand implements Runnable {
         .addSubcommand(new DoctorCommand(context))
         .addSubcommand(new BenchCommand(context))
         .addSubcommand(new CompletionCommand(context))
-        .setOut(new PrintWriter(console.out(), true))
-        .setErr(new PrintWriter(console.err(), true))
+        .setOut(writer(console.out()))
+        .setErr(writer(console.err()))
         .setColorScheme(Help.defaultColorScheme(console.outAnsi()))
         .setUsageHelpAutoWidth(true)
         .setCaseInsensitiveEnumValuesAllowed(true)
@@ -90,7 +96,11 @@ public final class VgpuCommand implements Runnable {
         .setExecutionExceptionHandler((e, failed, result) -> command.failed(e));
   }
 
-  /** Shows the help: there is nothing to do without a command. */
+  private static PrintWriter writer(PrintStream stream) {
+    return new PrintWriter(new OutputStreamWriter(stream, UTF_8), true);
+  }
+
+  /** Refuses: there is nothing to do without a command. */
   @Override
   public void run() {
     throw new ParameterException(spec.commandLine(), "no command is given");

@@ -108,6 +108,9 @@ public final class DemoJson {
     put(json, "load_speed_factor", results.replay().speed());
     put(json, "request_cost_mean_ms", results.replay().meanCostNs() / 1e6);
     put(json, "request_send_lag_p99_ms", results.of(Phase.VGPU).sendLag().percentileMs(99));
+    Figures figures = new Figures(results);
+    put(json, "request_send_lag_alone_p99_ms", figures.sendLagMs());
+    json.put("machine_was_busy", figures.machineWasBusy());
   }
 
   private static String shortName(Phase phase) {

@@ -4,6 +4,7 @@ import dev.vgpu.cli.console.TextTable;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 
 /** The demo's results for a terminal: tables, then what they mean. */
 public final class DemoText {
@@ -38,6 +39,14 @@ public final class DemoText {
   List<String> sentences() {
     List<String> sentences = new ArrayList<>();
     Target.of(figures).forEach(target -> sentences.add(target.sentence()));
+    sentences.add(sixModelsSentence());
+    if (figures.machineWasBusy()) {
+      sentences.add(
+          format(
+              "BUT this machine was busy with other work: even online alone, requests could only be"
+                  + " sent up to %.0f ms late. Run the demo again when it is quiet.",
+              figures.sendLagMs()));
+    }
     long failed = figures.failedRequests();
     if (failed > 0) {
       sentences.add(
@@ -46,6 +55,30 @@ public final class DemoText {
               + " FAILED and are not among the times above.");
     }
     return sentences;
+  }
+
+  private String sixModelsSentence() {
+    List<Figures.ModelFigures> models = figures.sixModels();
+    String held =
+        models.stream()
+            .filter(model -> model.model().hasBurst())
+            .map(
+                model ->
+                    format(
+                        "%s held %.0f %% (its share is %d %%)",
+                        model.model().name(), model.heldInBurst(), model.model().percent()))
+            .collect(Collectors.joining(" and "));
+    double others =
+        models.stream()
+            .filter(model -> !model.model().hasBurst())
+            .mapToDouble(model -> model.latencies().percentileMs(99))
+            .max()
+            .orElse(Double.NaN);
+    return "Of six models in one JVM, two got a burst: while it lasted, "
+        + held
+        + " of the time that the device was used; the p99 of the four others was "
+        + ms(others)
+        + " ms or less.";
   }
 
   private TextTable onlineOffline() {

@@ -33,7 +33,7 @@ record Timing(
 
   static Timing of(DemoOptions.Length length) {
     return switch (length) {
-      case FULL -> ofTenths(3, 195, 50, 80, 120, 30, 70, 30, 5);
+      case FULL -> ofTenths(3, 180, 40, 80, 110, 20, 60, 30, 5);
       case QUICK -> ofTenths(1, 60, 30, 60, 90, 20, 50, 20, 5);
       case BRIEF -> ofTenths(1, 5, 3, 3, 10, 2, 6, 2, 1);
     };
@@ -41,7 +41,7 @@ record Timing(
 
   /** {@return about how long the whole demo takes, in seconds} */
   long totalSeconds() {
-    long slices = rounds * COMPARED_PHASES + OTHER_PHASES;
+    long slices = (long) rounds * COMPARED_PHASES + OTHER_PHASES;
     long measuredNs =
         COMPARED_PHASES * onlineNs + offlineAloneNs + 2 * sharesNs + sixModelsNs + warmUpNs;
     return (measuredNs + slices * (leadInNs + BETWEEN_SLICES_NS)) / SECOND_NS + OVERHEAD_SECONDS;

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Makes the demo's report: one HTML file with its styles, script, chart library and data in it. */
 public final class HtmlReport {
-  private static final String ECHARTS = "META-INF/resources/_static/echarts/%s/dist/echarts.min.js";
+  private static final String ECHARTS = "META-INF/resources/_static/echarts/";
   private static final String ECHARTS_VERSION = "META-INF/maven/org.mvnpm/echarts/pom.properties";
 
   private HtmlReport() {}
@@ -49,7 +49,7 @@ public final class HtmlReport {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
-    String path = String.format(ECHARTS, properties.getProperty("version", "unknown"));
+    String path = ECHARTS + properties.getProperty("version", "unknown") + "/dist/echarts.min.js";
     return text(loader.getResourceAsStream(path), path);
   }
 

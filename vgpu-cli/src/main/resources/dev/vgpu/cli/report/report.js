@@ -82,19 +82,38 @@
   const rarity = (slower) => -Math.log10(slower);
   const rarityName = (x) => x === 0 ? "fastest" : number(100 * (1 - Math.pow(10, -x)), Math.max(0, Math.round(x) - 2)) + " %";
 
+  /** How far each line's label must move up or down so that none covers another, in pixels. */
+  function labelShifts(height) {
+    const ends = data.curves.map((curve, index) =>
+      ({index, value: Math.log2(Math.max(curve.points[curve.points.length - 1][1], 0.001))}));
+    const all = data.curves.flatMap((c) => c.points.map((p) => Math.log2(Math.max(p[1], 0.001))));
+    const low = Math.floor(Math.min(...all));
+    const scale = height / Math.max(1, Math.ceil(Math.max(...all)) - low);
+    const shifts = [];
+    let free = Infinity;
+    ends.sort((a, b) => b.value - a.value).forEach((end) => {
+      const wanted = (end.value - low) * scale;
+      const place = Math.min(wanted, free);
+      free = place - 17;
+      shifts[end.index] = wanted - place;
+    });
+    return shifts;
+  }
+
   function latencyOption() {
+    const shifts = labelShifts(byId("latency").clientHeight - 80);
     const end = Math.max(...data.curves.flatMap((c) => c.points.map((p) => rarity(p[0]))));
     return {
       grid: {left: 52, right: narrow() ? 88 : 110, top: 34, bottom: 46},
       xAxis: axis({type: "value", min: 0, max: Math.ceil(end * 4) / 4, interval: 1,
-        name: "requests answered within the time", nameLocation: "middle", nameGap: 28,
-        axisLabel: {color: css("quiet"), formatter: (x) => Number.isInteger(x) ? rarityName(x) : ""}}),
+        name: "requests answered within the time", nameLocation: "middle", nameGap: 32,
+        axisLabel: {color: css("quiet"), margin: 12, formatter: (x) => Number.isInteger(x) ? rarityName(x) : ""}}),
       yAxis: axis({type: "log", logBase: 2, name: "ms", nameLocation: "end",
         nameTextStyle: {color: css("quiet"), align: "right"}}),
       tooltip: tooltip({trigger: "axis", formatter: (items) =>
         percent(100 * (1 - Math.pow(10, -items[0].value[0])), 2) + " answered within<br>"
         + items.map((i) => i.marker + i.seriesName + ": " + number(i.value[1], 1) + " ms").join("<br>")}),
-      series: data.curves.map((curve) => ({
+      series: data.curves.map((curve, index) => ({
         type: "line", name: lineName[curve.phase], symbol: "none",
         lineStyle: {width: curve.phase === "vgpu" ? 3 : 2, color: css(lineColour[curve.phase]),
           type: curve.phase === "online_alone" ? "dashed" : "solid"},
@@ -102,8 +121,7 @@
         z: curve.phase === "online_alone" ? 4 : 3,
         data: curve.points.map((p) => [rarity(p[0]), Math.max(p[1], 0.001)]),
         endLabel: {show: true, formatter: lineName[curve.phase], color: css(lineColour[curve.phase]),
-          fontWeight: 600, fontSize: narrow() ? 11 : 13},
-        labelLayout: {moveOverlap: "shiftY"},
+          fontWeight: 600, fontSize: narrow() ? 11 : 13, offset: [0, shifts[index]]},
         markLine: curve.phase !== "vgpu" ? undefined : {silent: true, symbol: "none",
           lineStyle: {color: css("quiet"), type: "dotted"},
           label: {formatter: "p99", color: css("quiet"), position: "end"}, data: [{xAxis: 2}]},
@@ -241,7 +259,7 @@
         const line = shareSeries(shares, index, colour, tenant.percent);
         line.markArea = {silent: true, itemStyle: {color: css("quiet"), opacity: 0.12},
           data: [[{xAxis: shares.burst_from_s}, {xAxis: shares.burst_to_s}]]};
-        return shareOption(shares, [line], {grid: {left: 30, right: 36, top: 10, bottom: 24}});
+        return shareOption(shares, [line], {grid: {left: 30, right: 44, top: 10, bottom: 24}});
       });
     });
     table("six-table",

@@ -55,7 +55,7 @@ class DemoResultsTest {
   void keptTargetsAreSaidToBeMet() {
     assertThat(Target.of(new Figures(results(10)))).allMatch(Target::isMet);
     assertThat(new DemoText(results(10)).sentences())
-        .hasSize(3)
+        .hasSize(4)
         .noneMatch(sentence -> sentence.contains("MISSED"));
   }
 
@@ -169,11 +169,11 @@ class DemoResultsTest {
   private static SliceResult online(Phase phase, int latencyMs, int status, long items) {
     List<RequestResult> results = new ArrayList<>();
     List<Span> spans = new ArrayList<>();
-    for (int i = 0; i < 300; i++) {
+    for (long i = 0; i < 300; i++) {
       long atNs = i * 30 * MS_NS;
       results.add(new RequestResult(atNs, atNs, atNs + latencyMs * MS_NS, status, "/embed"));
     }
-    for (int i = 0; i < 100; i++) {
+    for (long i = 0; i < 100; i++) {
       spans.add(new Span(0, i * 100 * MS_NS, i * 100 * MS_NS + 25 * MS_NS));
     }
     return new SliceResult(
@@ -187,7 +187,7 @@ class DemoResultsTest {
 
   private static SliceResult pair(Phase phase) {
     List<Span> spans = new ArrayList<>();
-    for (int i = 0; i < 2_000; i++) {
+    for (long i = 0; i < 2_000; i++) {
       spans.add(new Span(0, i * 4 * MS_NS, i * 4 * MS_NS + 3 * MS_NS));
       spans.add(new Span(1, i * 4 * MS_NS + 3 * MS_NS, i * 4 * MS_NS + 4 * MS_NS));
     }

@@ -75,7 +75,7 @@ public final class StubServer {
     } else if (path.equals("/demo/calibrate")) {
       answer.put("medianNs", TEXT_NS * request.path("texts").size());
     } else if (path.endsWith("/embed")) {
-      String name = path.equals("/embed") ? "online" : path.split("/")[2];
+      String name = path.equals("/embed") ? "online" : path.split("/", -1)[2];
       embed(name, request.path("texts").size());
       ArrayNode vectors = answer.putArray("vectors");
       request.path("texts").forEach(text -> vectors.addArray().add(0.5));
@@ -207,7 +207,6 @@ public final class StubServer {
         }
         notifyAll();
       }
-      Thread.yield();
     }
 
     private boolean isNext(Tenant tenant) {

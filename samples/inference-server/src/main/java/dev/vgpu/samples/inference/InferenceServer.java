@@ -157,7 +157,7 @@ public final class InferenceServer implements AutoCloseable {
     closing = true;
     synchronized (changing) { // waits for a start or a change that is under way
       endServing();
-      web.stop();
+      Routes.stop(web);
       if (store != null) {
         store.close();
       }

@@ -8,9 +8,13 @@ import io.javalin.http.HttpResponseException;
 import io.javalin.http.NotFoundResponse;
 import io.javalin.http.ServiceUnavailableResponse;
 import io.javalin.json.JavalinJackson;
+import io.javalin.util.JavalinException;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.eclipse.jetty.server.AbstractConnector;
+import org.eclipse.jetty.server.Connector;
+import org.eclipse.jetty.server.Server;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -71,8 +75,6 @@ final class Routes {
               config.jsonMapper(new JavalinJackson(Json.MAPPER, false));
               config.http.prefer405over404 = true;
               config.http.disableCompression(); // numbers hardly shrink, and it would take CPU
-              // How long the end of the server waits for answers that are being written.
-              config.jetty.modifyServer(server -> server.setStopTimeout(500));
             })
         .exception(BadInputException.class, (e, ctx) -> fail(ctx, 400, e))
         .exception(HttpResponseException.class, (e, ctx) -> fail(ctx, e.getStatus(), e))
@@ -85,6 +87,21 @@ final class Routes {
               LOG.error("a request failed: path={}", ctx.path(), e);
               fail(ctx, 500, new IllegalStateException("internal error; the log says more"));
             });
+  }
+
+  /** Ends the web server: answers that are under way go out, for half a second at most. */
+  static void stop(Javalin web) {
+    Server jetty = web.jettyServer().server();
+    jetty.setStopTimeout(500);
+    for (Connector connector : jetty.getConnectors()) {
+      // Open connections without a request; otherwise they are waited for as well, for a second.
+      ((AbstractConnector) connector).setShutdownIdleTimeout(50);
+    }
+    try {
+      web.stop();
+    } catch (JavalinException e) {
+      LOG.warn("some clients did not take their answers in time: {}", e.getMessage());
+    }
   }
 
   /** Adds this server's routes. */

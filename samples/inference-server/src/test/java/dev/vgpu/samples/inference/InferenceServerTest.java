@@ -192,7 +192,7 @@ final class InferenceServerTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"none"})
+  @ValueSource(strings = {"none", "vgpu"})
   void requestsDuringAChangeOfPhaseAreAnswered(String sharing) throws Exception {
     ExecutorService clients = Executors.newFixedThreadPool(6);
     try {
