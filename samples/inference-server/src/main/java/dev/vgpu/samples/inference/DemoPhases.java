@@ -1,6 +1,5 @@
 package dev.vgpu.samples.inference;
 
-import ai.onnxruntime.OrtSession.RunOptions;
 import dev.vgpu.GpuPool;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.ArrayList;
@@ -124,9 +123,7 @@ final class DemoPhases {
     for (int run = 0; run < request.runs(); run++) {
       long startNs = NanoClock.now();
       for (TokenBatch batch : batches) {
-        try (RunOptions options = new RunOptions()) {
-          model.run(batch, options);
-        }
+        new EmbedCall(model, batch).call();
       }
       times[run] = NanoClock.now() - startNs;
     }

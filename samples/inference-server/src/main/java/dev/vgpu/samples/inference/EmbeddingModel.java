@@ -54,30 +54,29 @@ final class EmbeddingModel implements AutoCloseable {
   }
 
   /**
-   * Computes a batch's vectors, of length 1 each. Call it inside the turn.
+   * Computes the vectors, of length 1 each. Call it inside the turn.
    *
-   * @param batch what to embed
+   * @param texts what to embed
    * @param options of this run only; {@code setTerminate} on them ends it early
    * @return a vector per text
    * @throws OrtException also if the run was terminated
    * @throws ModelClosedException if the model is closed
    */
-  float[][] run(TokenBatch batch, OrtSession.RunOptions options) throws OrtException {
+  float[][] run(TokenRun texts, OrtSession.RunOptions options) throws OrtException {
     if (!gate.tryEnter()) {
       throw new ModelClosedException("the session", null);
     }
-    long[] shape = {batch.count(), batch.length()};
-    long[] types = new long[batch.ids().length]; // all one sentence
-    try (OnnxTensor ids = tensor(batch.ids(), shape);
-        OnnxTensor mask = tensor(batch.mask(), shape);
+    long[] shape = {texts.count(), texts.length()};
+    long[] types = new long[texts.ids().length]; // 0: no text is a pair
+    try (OnnxTensor ids = tensor(texts.ids(), shape);
+        OnnxTensor mask = tensor(texts.mask(), shape);
         OnnxTensor type = tensor(types, shape);
         OrtSession.Result result =
             session.run(
                 Map.of("input_ids", ids, "attention_mask", mask, "token_type_ids", type),
                 Set.of(OUTPUT),
                 options)) {
-      // Inside the turn as well: the output is as large as the batch, and belongs to its budget.
-      return pool(((OnnxTensor) result.get(0)).getFloatBuffer(), batch);
+      return pool(((OnnxTensor) result.get(0)).getFloatBuffer(), texts);
     } finally {
       gate.leave();
     }
@@ -88,22 +87,22 @@ final class EmbeddingModel implements AutoCloseable {
   }
 
   /**
-   * The mean over a text's tokens, padding left out, scaled to length 1, as the model was trained.
+   * The mean over a text's tokens, without padding, scaled to length 1: as the model was trained.
    */
-  private static float[][] pool(FloatBuffer hidden, TokenBatch batch) {
+  private static float[][] pool(FloatBuffer hidden, TokenRun texts) {
     float[] token = new float[DIMENSIONS];
-    float[][] vectors = new float[batch.count()][DIMENSIONS];
-    for (int i = 0; i < batch.count(); i++) {
-      for (int t = 0; t < batch.length(); t++) {
-        int row = i * batch.length() + t;
-        if (batch.mask()[row] == 1) {
-          hidden.get(row * DIMENSIONS, token);
-          for (int d = 0; d < DIMENSIONS; d++) {
-            vectors[i][d] += token[d];
-          }
+    float[][] vectors = new float[texts.count()][DIMENSIONS];
+    for (int i = 0; i < texts.ids().length; i++) {
+      if (texts.mask()[i] == 1) {
+        float[] vector = vectors[i / texts.length()];
+        hidden.get(i * DIMENSIONS, token);
+        for (int d = 0; d < DIMENSIONS; d++) {
+          vector[d] += token[d];
         }
       }
-      normalise(vectors[i]);
+    }
+    for (float[] vector : vectors) {
+      normalise(vector);
     }
     return vectors;
   }

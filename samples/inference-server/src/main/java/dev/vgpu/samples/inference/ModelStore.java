@@ -63,8 +63,9 @@ final class ModelStore implements AutoCloseable {
     List<String> texts = Collections.nCopies(32, "the first runs of a session are slow ones");
     try (RunOptions options = new RunOptions()) {
       for (TokenBatch batch : tokenizer.tokenize(texts)) {
-        model.run(batch, options);
-        model.run(batch, options);
+        for (TokenRun run : batch.runs()) {
+          model.run(run, options);
+        }
       }
     }
   }

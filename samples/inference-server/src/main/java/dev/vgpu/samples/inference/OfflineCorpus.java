@@ -13,7 +13,7 @@ import org.slf4j.LoggerFactory;
  * is cancelled and repeated when one of them gets a request; this code does not notice.
  */
 final class OfflineCorpus implements AutoCloseable {
-  /** The sentences of one call. Longer calls waste less, but more is lost when one is cancelled. */
+  /** The sentences of one call. */
   static final int BATCH = 32;
 
   private static final Logger LOG = LoggerFactory.getLogger(OfflineCorpus.class);

@@ -131,14 +131,17 @@ final class ServedModel implements AutoCloseable {
   }
 
   /**
-   * Embeds a batch, for a job that has time. Blocks until the GPU was had, without bound.
+   * Embeds a batch, for a job that has time. Blocks until the GPU was had, without bound, and can
+   * be cancelled without bound: each attempt goes on where the one before was stopped.
    *
    * @param batch out of {@link #tokenize}
    * @return a vector per text, in order
    * @throws ModelClosedException if the model is closed, before or meanwhile
    */
   float[][] embed(TokenBatch batch) throws Exception {
-    return embed(batch, CallOptions.ofMemory(batch.peakMemory()));
+    return embed(
+        batch,
+        CallOptions.builder().memory(batch.peakMemory()).maxPreemptions(Integer.MAX_VALUE).build());
   }
 
   private float[][] embed(TokenBatch batch, CallOptions options) throws Exception {

@@ -47,7 +47,9 @@ final class TerminationSignal {
               if (method.getName().equals("handle")) {
                 // Not on the JVM's own thread, a daemon: once the web server's threads have ended,
                 // nothing else would keep the JVM alive until everything is closed.
-                new Thread(() -> action.run(number), "termination").start();
+                Thread thread = new Thread(() -> action.run(number), "termination");
+                thread.setDaemon(false);
+                thread.start();
               }
               return null;
             });

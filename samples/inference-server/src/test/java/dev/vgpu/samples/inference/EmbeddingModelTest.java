@@ -29,9 +29,7 @@ final class EmbeddingModelTest {
   private static List<float[]> embed(String... texts) throws OrtException {
     List<float[]> vectors = new ArrayList<>();
     for (TokenBatch batch : store.tokenizer().tokenize(List.of(texts))) {
-      try (RunOptions options = new RunOptions()) {
-        vectors.addAll(Arrays.asList(store.load("test").run(batch, options)));
-      }
+      vectors.addAll(Arrays.asList(new EmbedCall(store.load("test"), batch).call()));
     }
     return vectors;
   }
@@ -87,12 +85,12 @@ final class EmbeddingModelTest {
   @Test
   void aTerminatedRunFailsAndTheSessionWorksOn() throws Exception {
     float[] before = embed("a text").get(0);
-    TokenBatch batch = store.tokenizer().tokenize(List.of("a text")).get(0);
+    TokenRun run = store.tokenizer().tokenize(List.of("a text")).get(0).runs().get(0);
     EmbeddingModel model = store.load("test");
     try (RunOptions options = new RunOptions()) {
       options.setTerminate(true);
 
-      assertThatThrownBy(() -> model.run(batch, options))
+      assertThatThrownBy(() -> model.run(run, options))
           .isInstanceOf(OrtException.class)
           .hasMessageContaining("terminate");
     }
@@ -103,11 +101,11 @@ final class EmbeddingModelTest {
   void aClosedModelRefusesToRun() throws Exception {
     ModelStore other = ModelStore.open();
     EmbeddingModel model = other.load("closed");
-    TokenBatch batch = other.tokenizer().tokenize(List.of("a text")).get(0);
+    TokenRun run = other.tokenizer().tokenize(List.of("a text")).get(0).runs().get(0);
     other.close();
     other.close();
 
-    assertThatThrownBy(() -> model.run(batch, new RunOptions()))
+    assertThatThrownBy(() -> model.run(run, new RunOptions()))
         .isInstanceOf(ModelClosedException.class);
     assertThatThrownBy(() -> other.load("closed")).isInstanceOf(ModelClosedException.class);
   }

@@ -2,9 +2,11 @@ package dev.vgpu.samples.inference;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 final class TokenBatchTest {
@@ -16,12 +18,13 @@ final class TokenBatchTest {
 
   @Test
   void shorterTextsArePaddedAndMasked() {
-    TokenBatch batch = TokenBatch.split(List.of(new long[] {1, 2, 3}, new long[] {4})).get(0);
+    TokenRun run = new TokenRun(new int[] {2, 0}, List.of(new long[] {4}, row(9), row(3)));
 
-    assertThat(batch.count()).isEqualTo(2);
-    assertThat(batch.length()).isEqualTo(3);
-    assertThat(batch.ids()).containsExactly(1, 2, 3, 4, 0, 0);
-    assertThat(batch.mask()).containsExactly(1, 1, 1, 1, 0, 0);
+    assertThat(run.count()).isEqualTo(2);
+    assertThat(run.length()).isEqualTo(3);
+    assertThat(run.text(0)).isEqualTo(2);
+    assertThat(run.ids()).containsExactly(7, 7, 7, 4, 0, 0);
+    assertThat(run.mask()).containsExactly(1, 1, 1, 1, 0, 0);
   }
 
   @Test
@@ -30,9 +33,8 @@ final class TokenBatchTest {
 
     List<TokenBatch> batches = TokenBatch.split(rows);
 
-    assertThat(batches.stream().mapToInt(TokenBatch::count).sum()).isEqualTo(rows.size());
-    assertThat(batches).allMatch(b -> b.count() * b.length() <= TokenBatch.MAX_TOKENS);
     assertThat(batches).extracting(TokenBatch::count).containsExactly(4, 3);
+    assertThat(TokenBatch.split(List.of())).isEmpty();
   }
 
   @Test
@@ -40,11 +42,28 @@ final class TokenBatchTest {
     assertThat(TokenBatch.split(Collections.nCopies(OfflineCorpus.BATCH, row(64)))).hasSize(1);
   }
 
-  /** The measured peaks, in MiB, are those of TokenBatch.peakMemory's Javadoc. */
+  @Test
+  void eachTextIsInOneRunWithOthersOfItsLength() {
+    List<long[]> rows =
+        List.of(row(9), row(300), row(2), row(200), row(3), row(250), row(8), row(1));
+
+    List<TokenRun> runs = TokenBatch.split(rows).get(0).runs();
+
+    List<Integer> texts = new ArrayList<>();
+    for (TokenRun run : runs) {
+      IntStream.range(0, run.count()).forEach(i -> texts.add(run.text(i)));
+    }
+    assertThat(texts).containsExactly(7, 2, 4, 6, 0, 3, 5, 1);
+    assertThat(runs).extracting(TokenRun::count).containsExactly(4, 2, 1, 1);
+  }
+
+  /**
+   * The measured peaks, in MiB, are where the Javadoc of TokenRun.peakBytes has its numbers from.
+   */
   @Test
   void theBudgetIsAboveTheMeasuredPeakAndNotFarAbove() {
     assertBudget(1, 512, 24.84);
-    assertBudget(4, 512, 99.65);
+    assertBudget(8, 512, 199.30);
     assertBudget(8, 256, 52.71);
     assertBudget(8, 128, 19.43);
     assertBudget(32, 32, 19.34);
@@ -52,9 +71,8 @@ final class TokenBatchTest {
   }
 
   private static void assertBudget(int count, int length, double measuredMib) {
-    TokenBatch batch = TokenBatch.split(Collections.nCopies(count, row(length))).get(0);
-    assertThat(batch.count()).isEqualTo(count);
-    double budgetMib = batch.peakMemory().bytes() / (double) (1 << 20);
-    assertThat(budgetMib).isBetween(measuredMib, measuredMib * 1.25);
+    int[] texts = IntStream.range(0, count).toArray();
+    TokenRun run = new TokenRun(texts, Collections.nCopies(count, row(length)));
+    assertThat(run.peakBytes() / (double) (1 << 20)).isBetween(measuredMib, measuredMib * 1.25);
   }
 }

@@ -1,0 +1,165 @@
+package dev.vgpu.bench;
+
+import dev.vgpu.GpuPool;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.HdrHistogram.Histogram;
+import org.openjdk.jmh.profile.GCProfiler;
+import org.openjdk.jmh.results.Result;
+import org.openjdk.jmh.results.RunResult;
+import org.openjdk.jmh.runner.Runner;
+import org.openjdk.jmh.runner.RunnerException;
+import org.openjdk.jmh.runner.options.Options;
+import org.openjdk.jmh.runner.options.OptionsBuilder;
+import org.openjdk.jmh.runner.options.TimeValue;
+import org.openjdk.jmh.runner.options.VerboseMode;
+
+/** {@code bench turns}: what turns inside a JVM cost, beside a fair semaphore and a fair lock. */
+final class TurnsBench {
+  private static final int PARTIES = 2;
+  private static final double TARGET_CALL_NS = 200;
+  private static final double TARGET_HAND_OVER_US = 20;
+
+  private final boolean quick;
+  private final Consumer<String> progress;
+  private final Map<String, Object> figures = new LinkedHashMap<>();
+  private final StringBuilder text = new StringBuilder();
+
+  TurnsBench(boolean quick, Consumer<String> progress) {
+    this.quick = quick;
+    this.progress = progress;
+  }
+
+  Map<String, Object> figures() {
+    return figures;
+  }
+
+  String text() {
+    return text.toString();
+  }
+
+  void run() throws RunnerException, InterruptedException {
+    uncontended();
+    handOver();
+    waitingThreads();
+    virtualGpus();
+  }
+
+  private void uncontended() throws RunnerException {
+    progress.accept("uncontended calls (JMH)");
+    Options options =
+        new OptionsBuilder()
+            .include(UncontendedBenchmark.class.getSimpleName())
+            .addProfiler(GCProfiler.class)
+            .warmupIterations(quick ? 2 : 5)
+            .warmupTime(TimeValue.milliseconds(500))
+            .measurementIterations(quick ? 3 : 10)
+            .measurementTime(TimeValue.milliseconds(500))
+            .forks(quick ? 1 : 2)
+            .verbosity(VerboseMode.SILENT)
+            .build();
+    Collection<RunResult> results = new Runner(options).run();
+    line("uncontended, one thread%30s%16s", "ns a call", "bytes a call");
+    for (RunResult result : results) {
+      String name = result.getParams().getBenchmark().replaceAll(".*\\.", "");
+      double medianNs = result.getPrimaryResult().getStatistics().getPercentile(50);
+      double bytes = allocated(result);
+      figures.put("uncontended_" + snake(name) + "_ns", medianNs);
+      figures.put("uncontended_" + snake(name) + "_bytes", bytes);
+      line("  %-28s%23.1f%16.1f", name, medianNs, bytes);
+    }
+    line("  target: call <= %.0f ns, 0 bytes", TARGET_CALL_NS);
+  }
+
+  private static double allocated(RunResult result) {
+    for (Map.Entry<String, ? extends Result<?>> entry : secondary(result).entrySet()) {
+      if (entry.getKey().endsWith("gc.alloc.rate.norm")) {
+        // JMH's own bookkeeping is a few hundred bytes an iteration: millionths of a byte a call.
+        return Math.round(entry.getValue().getScore() * 10) / 10.0;
+      }
+    }
+    throw new IllegalStateException("the profiler gave no gc.alloc.rate.norm");
+  }
+
+  @SuppressWarnings({"rawtypes", "unchecked"}) // JMH's signature
+  private static Map<String, ? extends Result<?>> secondary(RunResult result) {
+    return (Map) result.getSecondaryResults();
+  }
+
+  private void handOver() throws InterruptedException {
+    int rounds = quick ? 2_000 : 20_000;
+    line("hand-over to a parked thread%25s%16s%16s", "median us", "p99 us", "max us");
+    for (String name : List.of("turns", "fairSemaphore", "fairLock")) {
+      progress.accept("hand-over, " + name);
+      try (Gate gate = gate(name)) {
+        Histogram latencyNs = HandOver.measure(gate, rounds);
+        double medianUs = latencyNs.getValueAtPercentile(50) / 1e3;
+        figures.put("hand_over_" + snake(name) + "_median_us", medianUs);
+        figures.put(
+            "hand_over_" + snake(name) + "_p99_us", latencyNs.getValueAtPercentile(99) / 1e3);
+        line(
+            "  %-28s%23.1f%16.1f%16.1f",
+            name,
+            medianUs,
+            latencyNs.getValueAtPercentile(99) / 1e3,
+            latencyNs.getMaxValue() / 1e3);
+      }
+    }
+    line("  target: turns <= %.0f us median", TARGET_HAND_OVER_US);
+  }
+
+  private static Gate gate(String name) {
+    return switch (name) {
+      case "turns" -> Gate.turns(PARTIES);
+      case "fairSemaphore" -> Gate.fairSemaphore();
+      default -> Gate.fairLock();
+    };
+  }
+
+  private void waitingThreads() throws InterruptedException {
+    line("threads that wait, all together%22s%16s", "1,000: us each", "10,000: us each");
+    for (String name : List.of("turns", "fairSemaphore", "fairLock")) {
+      progress.accept("waiting threads, " + name);
+      try (Gate gate = gate(name)) {
+        Crowd.waitingThreadsUs(gate, 1_000); // warms up
+        double few = Crowd.waitingThreadsUs(gate, 1_000);
+        double many = Crowd.waitingThreadsUs(gate, 10_000);
+        figures.put("waiting_1000_" + snake(name) + "_us_each", few);
+        figures.put("waiting_10000_" + snake(name) + "_us_each", many);
+        line("  %-28s%23.1f%16.1f", name, few, many);
+      }
+    }
+  }
+
+  private void virtualGpus() throws InterruptedException {
+    progress.accept("virtual GPUs");
+    line("virtual GPUs open together%27s%16s%16s", "1,000: us each", "10,000: us each", "heap KiB");
+    try (GpuPool pool = GpuPool.open()) {
+      Crowd.virtualGpusUs(pool, 10_000); // warms up
+      double few = Crowd.virtualGpusUs(pool, 1_000);
+      long beforeKib = Crowd.heapKib();
+      double many = Crowd.virtualGpusUs(pool, 10_000);
+      for (int i = 0; i < 5; i++) {
+        Crowd.virtualGpusUs(pool, 10_000);
+      }
+      long growthKib = Crowd.heapKib() - beforeKib;
+      figures.put("virtual_gpus_1000_us_each", few);
+      figures.put("virtual_gpus_10000_us_each", many);
+      figures.put("virtual_gpus_heap_growth_kib", growthKib);
+      line("  %-28s%23.1f%16.1f%+16d", "open, call, close", few, many, growthKib);
+    }
+    line("  (heap: growth over 60,000 of them, after a collection)");
+  }
+
+  private void line(String format, Object... values) {
+    text.append(String.format(Locale.ROOT, format, values)).append('\n');
+  }
+
+  private static String snake(String camel) {
+    return camel.replaceAll("([A-Z])", "_$1").toLowerCase(Locale.ROOT);
+  }
+}

@@ -1,0 +1,76 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
+
+/** Pools over GPUs that exist only in tests. */
+final class Pools {
+  private static final AtomicInteger made = new AtomicInteger();
+
+  record TestGpu(GpuId id, MemorySize memory) implements PhysicalGpu {
+    @Override
+    public String model() {
+      return "test";
+    }
+
+    @Override
+    public MemorySize usableMemory() {
+      return memory;
+    }
+
+    @Override
+    public String provider() {
+      return "test";
+    }
+  }
+
+  private Pools() {}
+
+  static List<TestGpu> gpus(int count) {
+    List<TestGpu> gpus = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      GpuId id = new GpuId("test-" + made.incrementAndGet());
+      gpus.add(new TestGpu(id, MemorySize.ofMebibytes(1000)));
+    }
+    return gpus;
+  }
+
+  /** A pool over this many GPUs of 1,000 MiB each, which no other pool manages. */
+  static GpuPool open(int count) {
+    return GpuPool.open(GpuPoolOptions.builder().gpus(gpus(count)).build());
+  }
+
+  static GpuPool open() {
+    return open(1);
+  }
+
+  static VirtualGpuRequest.Builder request(PreemptionClass preemptionClass) {
+    return VirtualGpuRequest.builder()
+        .memory(MemorySize.ofMebibytes(100))
+        .preemptionClass(preemptionClass);
+  }
+
+  static VirtualGpuRequest share(PreemptionClass preemptionClass, int percent) {
+    return request(preemptionClass).policy(SharePolicy.BURST_SHARE).computePercent(percent).build();
+  }
+
+  /** Waits for something that another thread does; the test's timeout bounds the wait. */
+  static void await(BooleanSupplier condition) throws InterruptedException {
+    while (!condition.getAsBoolean()) {
+      if (Thread.interrupted()) {
+        throw new InterruptedException();
+      }
+      Thread.onSpinWait();
+    }
+  }
+}
