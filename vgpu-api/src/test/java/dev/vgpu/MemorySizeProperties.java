@@ -14,6 +14,9 @@ import net.jqwik.api.constraints.LongRange;
 
 @Tag("property")
 class MemorySizeProperties {
+  /** Fixed, so that every build tries the same; take it out to try others. */
+  private static final String SEED = "2026112001";
+
   /** Amounts of every magnitude, many of them whole numbers of a unit. */
   @Provide
   Arbitrary<Long> amounts() {
@@ -25,7 +28,7 @@ class MemorySizeProperties {
     return Arbitraries.oneOf(any, whole);
   }
 
-  @Property
+  @Property(seed = SEED)
   void textIsReadBackAsTheSameSize(@ForAll("amounts") long bytes) {
     MemorySize size = MemorySize.ofBytes(bytes);
     String text = size.toString();
@@ -34,13 +37,13 @@ class MemorySizeProperties {
         .isEqualTo(size);
   }
 
-  @Property
+  @Property(seed = SEED)
   void orderIsThatOfTheBytes(@ForAll("amounts") long one, @ForAll("amounts") long other) {
     assertThat(MemorySize.ofBytes(one).compareTo(MemorySize.ofBytes(other)))
         .isEqualTo(Long.compare(one, other));
   }
 
-  @Property
+  @Property(seed = SEED)
   void sumIsExactOrRefused(@ForAll("amounts") long one, @ForAll("amounts") long other) {
     MemorySize first = MemorySize.ofBytes(one);
     MemorySize second = MemorySize.ofBytes(other);
@@ -51,7 +54,7 @@ class MemorySizeProperties {
     }
   }
 
-  @Property
+  @Property(seed = SEED)
   void mebibytesAreExactOrRefused(@ForAll @LongRange(min = 0) long mebibytes) {
     if (mebibytes <= Long.MAX_VALUE >> 20) {
       assertThat(MemorySize.ofMebibytes(mebibytes).bytes()).isEqualTo(mebibytes * (1L << 20));
