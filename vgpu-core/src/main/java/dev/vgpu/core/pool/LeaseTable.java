@@ -144,6 +144,9 @@ final class LeaseTable {
     try {
       before = lease.request();
       checkSameElsewhere(before, asked, lease);
+      if (lease.isClosed()) { // what it held may be given back already
+        throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
+      }
       GpuSlot slot = lease.slot;
       slot.giveBack(before);
       boolean resized = false;
