@@ -28,9 +28,8 @@ public final class Bench {
     List<String> names = new ArrayList<>(List.of(args));
     boolean quick = names.remove("--quick");
     boolean json = names.remove("--json");
-    boolean help = names.remove("--help") | names.remove("-h");
     names.remove("turns");
-    if (help) {
+    if (names.contains("--help") || names.contains("-h")) {
       System.out.print(USAGE);
       return;
     }

@@ -18,7 +18,7 @@ public final class Progress implements AutoCloseable {
   private final int steps;
   private int step;
   private String title = "";
-  private boolean lineIsOpen;
+  private String shown = "";
 
   /**
    * Creates one.
@@ -88,17 +88,20 @@ public final class Progress implements AutoCloseable {
   /** Removes the line that is overwritten, if there is one. */
   @Override
   public void close() {
-    if (lineIsOpen) {
+    if (!shown.isEmpty()) {
       console.err().print(CLEAR_LINE);
       console.err().flush();
-      lineIsOpen = false;
+      shown = "";
     }
   }
 
   private void draw(String suffix) {
-    console.err().print(CLEAR_LINE + line(suffix));
-    console.err().flush();
-    lineIsOpen = true;
+    String line = line(suffix);
+    if (!line.equals(shown)) {
+      console.err().print(CLEAR_LINE + line);
+      console.err().flush();
+      shown = line;
+    }
   }
 
   private String line(String suffix) {

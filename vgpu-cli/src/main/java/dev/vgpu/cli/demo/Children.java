@@ -1,9 +1,11 @@
 package dev.vgpu.cli.demo;
 
 import java.io.IOException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /**
  * The demo's processes. They end when this is closed, and when this JVM ends for whatever reason,
@@ -29,6 +31,14 @@ final class Children implements AutoCloseable {
     Process process = builder.start();
     processes.add(process);
     return process;
+  }
+
+  /** {@return the processor time that they and this process have used} */
+  synchronized Duration processorTime() {
+    return Stream.concat(
+            Stream.of(ProcessHandle.current()), processes.stream().map(Process::toHandle))
+        .map(process -> process.info().totalCpuDuration().orElse(Duration.ZERO))
+        .reduce(Duration.ZERO, Duration::plus);
   }
 
   /** Ends all processes and waits until they are gone. */

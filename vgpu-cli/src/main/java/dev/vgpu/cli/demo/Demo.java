@@ -79,13 +79,13 @@ public final class Demo {
               JavaCommand.server(options.serverClassPath(), options.serverClass()),
               directory.path().resolve("server.log"));
       LoadProcess load = LoadProcess.start(children, server.address(), directory.path(), clock);
-      return run(server, load);
+      return run(server, load, children);
     } finally {
       progress.close();
     }
   }
 
-  private DemoResults run(ServerProcess server, LoadProcess load)
+  private DemoResults run(ServerProcess server, LoadProcess load, Children children)
       throws UserException, IOException, InterruptedException {
     progress.begin("measuring what a request costs");
     CostCurve costs = calibrate(server);
@@ -95,11 +95,13 @@ public final class Demo {
     warmUp(server, load, costs, part);
     Schedule sixModels =
         SixModels.schedule(costs, timing.sixModelsNs(), timing.burstFromNs(), timing.burstToNs());
+    Disturbance.Reading before = Disturbance.Reading.of(children);
     List<SliceResult> results = new ArrayList<>();
     for (Slice slice : Slice.plan(timing, replay.schedule(), sixModels)) {
       results.add(run(slice, server, load));
     }
-    return new DemoResults(options.loadPercent(), replay, timing, results);
+    Disturbance disturbance = Disturbance.Reading.of(children).since(before);
+    return new DemoResults(options.loadPercent(), replay, timing, disturbance, results);
   }
 
   private CostCurve calibrate(ServerProcess server)

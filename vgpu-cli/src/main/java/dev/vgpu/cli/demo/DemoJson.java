@@ -108,9 +108,10 @@ public final class DemoJson {
     put(json, "load_speed_factor", results.replay().speed());
     put(json, "request_cost_mean_ms", results.replay().meanCostNs() / 1e6);
     put(json, "request_send_lag_p99_ms", results.of(Phase.VGPU).sendLag().percentileMs(99));
-    Figures figures = new Figures(results);
-    put(json, "request_send_lag_alone_p99_ms", figures.sendLagMs());
-    json.put("machine_was_busy", figures.machineWasBusy());
+    Disturbance disturbance = results.disturbance();
+    put(json, "other_programs_cpu_percent", disturbance.otherPercent());
+    put(json, "stolen_cpu_percent", disturbance.stolenPercent());
+    json.put("machine_was_busy", disturbance.isLarge());
   }
 
   private static String shortName(Phase phase) {

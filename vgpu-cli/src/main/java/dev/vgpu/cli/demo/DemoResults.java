@@ -12,12 +12,19 @@ public final class DemoResults {
   private final int loadPercent;
   private final Replay replay;
   private final Timing timing;
+  private final Disturbance disturbance;
   private final Map<Phase, PhaseResult> phases;
 
-  DemoResults(int loadPercent, Replay replay, Timing timing, List<SliceResult> slices) {
+  DemoResults(
+      int loadPercent,
+      Replay replay,
+      Timing timing,
+      Disturbance disturbance,
+      List<SliceResult> slices) {
     this.loadPercent = loadPercent;
     this.replay = requireNonNull(replay, "replay");
     this.timing = requireNonNull(timing, "timing");
+    this.disturbance = requireNonNull(disturbance, "disturbance");
     this.phases = new EnumMap<>(Phase.class);
     for (Phase phase : Phase.values()) {
       phases.put(
@@ -38,6 +45,11 @@ public final class DemoResults {
   /** {@return how long the parts took} */
   Timing timing() {
     return timing;
+  }
+
+  /** {@return what others took of the processors meanwhile} */
+  Disturbance disturbance() {
+    return disturbance;
   }
 
   /** {@return what was measured in a phase} */

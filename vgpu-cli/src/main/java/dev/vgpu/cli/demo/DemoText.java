@@ -40,12 +40,13 @@ public final class DemoText {
     List<String> sentences = new ArrayList<>();
     Target.of(figures).forEach(target -> sentences.add(target.sentence()));
     sentences.add(sixModelsSentence());
-    if (figures.machineWasBusy()) {
+    Disturbance disturbance = figures.results().disturbance();
+    if (disturbance.isLarge()) {
       sentences.add(
           format(
-              "BUT this machine was busy with other work: even online alone, requests could only be"
-                  + " sent up to %.0f ms late. Run the demo again when it is quiet.",
-              figures.sendLagMs()));
+              "BUT this machine was busy: meanwhile other programs used %.0f %% of its processors, and"
+                  + " its hypervisor withheld %.0f %%. Run the demo again when it is quiet.",
+              disturbance.otherPercent(), disturbance.stolenPercent()));
     }
     long failed = figures.failedRequests();
     if (failed > 0) {

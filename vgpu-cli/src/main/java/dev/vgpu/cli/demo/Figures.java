@@ -19,9 +19,6 @@ final class Figures {
   /** How far a share may be from what was asked, in points. */
   static final double SHARE_TOLERANCE_POINTS = 1.0;
 
-  // A quiet machine wakes a sleeping thread much earlier than this.
-  private static final double LATEST_SEND_MS = 5;
-
   private static final String CORPUS = "corpus";
   private static final String LARGE = "offline-75";
   private static final String SMALL = "offline-25";
@@ -143,16 +140,6 @@ final class Figures {
   /** {@return when the burst's arrivals ended} */
   long burstToNs() {
     return results.of(Phase.SIX_MODELS).slices().get(0).zeroNs() + results.timing().burstToNs();
-  }
-
-  /** {@return by how much 99 of 100 requests were sent late at most, in the quietest phase} */
-  double sendLagMs() {
-    return results.of(Phase.ONLINE_ALONE).sendLag().percentileMs(99);
-  }
-
-  /** {@return whether something else kept the processors busy, so that the figures mean little} */
-  boolean machineWasBusy() {
-    return sendLagMs() > LATEST_SEND_MS;
   }
 
   /** {@return how many requests failed, in all phases} */

@@ -280,7 +280,8 @@
         + number(figures.request_send_lag_p99_ms, 2) + " ms of their time."],
       ["Device use", "From the begin and the end of every call, cancelled ones included. Shares held are parts of the time that the device was used; the worst window is exact, not sampled."],
       ["Preemption", figures.offline_vgpu_preemptions + " calls of the offline job were cancelled for online requests, and run again."],
-      ["Machine", figures.machine],
+      ["Machine", figures.machine + ". Meanwhile other programs used " + percent(figures.other_programs_cpu_percent, 0)
+        + " of its processors, and its hypervisor withheld " + percent(figures.stolen_cpu_percent, 0) + "."],
       ["Version", "vgpu " + figures.version + ", commit " + figures.commit + ", " + figures.date],
     ];
     facts.forEach(([term, text]) => {

@@ -4,13 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.cli.machine.ProcessorTime;
 import dev.vgpu.cli.trace.CostCurve;
 import dev.vgpu.cli.trace.Replay;
 import dev.vgpu.cli.trace.Schedule;
 import dev.vgpu.cli.trace.Trace;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class DemoResultsTest {
@@ -69,6 +72,23 @@ class DemoResultsTest {
     DemoResults results = results(10, 503);
     assertThat(new DemoText(results).sentences()).last().asString().contains("FAILED");
     assertThat(DemoJson.of(results).path("failed_requests").asLong()).isEqualTo(300);
+  }
+
+  @Test
+  void busyMachineIsSaid() {
+    DemoResults results = results(10, 200, new Disturbance(20, 5));
+    assertThat(new DemoText(results).sentences()).last().asString().contains("busy", "20 %", "5 %");
+    assertThat(DemoJson.of(results).path("machine_was_busy").asBoolean()).isTrue();
+  }
+
+  @Test
+  void disturbanceIsWhatOthersTook() {
+    ProcessorTime start = new ProcessorTime(100, 10, 1_000);
+    ProcessorTime end = new ProcessorTime(160, 15, 1_100);
+    Disturbance disturbance =
+        new Disturbance.Reading(Optional.of(end), Duration.ofSeconds(45))
+            .since(new Disturbance.Reading(Optional.of(start), Duration.ofSeconds(5)));
+    assertThat(disturbance).isEqualTo(new Disturbance(20, 5));
   }
 
   @Test
@@ -144,8 +164,11 @@ class DemoResultsTest {
     return results(vgpuMs, 200);
   }
 
-  /** Online requests of 10 ms alone, 30 ms uncontrolled, and what is given with vgpu. */
   private static DemoResults results(int vgpuMs, int vgpuStatus) {
+    return results(vgpuMs, vgpuStatus, Disturbance.NONE);
+  }
+
+  private static DemoResults results(int vgpuMs, int vgpuStatus, Disturbance disturbance) {
     List<SliceResult> slices = new ArrayList<>();
     for (Phase phase : Phase.values()) {
       switch (phase) {
@@ -159,7 +182,7 @@ class DemoResultsTest {
     }
     Timing timing = Timing.of(DemoOptions.Length.FULL);
     Replay replay = Replay.of(trace(), COSTS, 0.25, timing.onlineNs(), "/embed");
-    return new DemoResults(25, replay, timing, slices);
+    return new DemoResults(25, replay, timing, disturbance, slices);
   }
 
   private static Trace trace() {

@@ -232,9 +232,11 @@ class CallsTest {
     try (GpuTurn turn = gpu.enter()) {
       assertThat(turn.isYieldRequested()).isFalse();
       for (long ms : new long[] {0, 5}) {
-        assertThatThrownBy(
-                () -> other.run(() -> ran.set(true), CallOptions.ofTimeout(Duration.ofMillis(ms))))
-            .isInstanceOf(GpuTimeoutException.class)
+        CallOptions timeout = CallOptions.ofTimeout(Duration.ofMillis(ms));
+        FutureTask<Boolean> late =
+            start(() -> other.<Boolean>call(() -> ran.getAndSet(true), timeout));
+        assertThatThrownBy(late::get)
+            .hasCauseInstanceOf(GpuTimeoutException.class)
             .hasMessageContaining(other.id());
       }
     }
