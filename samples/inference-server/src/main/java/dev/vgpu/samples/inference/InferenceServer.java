@@ -50,8 +50,11 @@ public final class InferenceServer implements AutoCloseable {
     InferenceServer server = new InferenceServer();
     TerminationSignal.handle(
         signal -> {
-          server.close();
-          System.exit(128 + signal);
+          try {
+            server.close();
+          } finally {
+            System.exit(128 + signal);
+          }
         });
     try {
       int port = server.start(parsed);
@@ -157,7 +160,9 @@ public final class InferenceServer implements AutoCloseable {
     closing = true;
     synchronized (changing) { // waits for a start or a change that is under way
       endServing();
-      Routes.stop(web);
+    }
+    Routes.stop(web); // not under the lock: a request to change waits for that, and is answered
+    synchronized (changing) {
       if (store != null) {
         store.close();
       }
