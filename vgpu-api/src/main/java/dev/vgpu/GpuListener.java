@@ -4,8 +4,8 @@ package dev.vgpu;
 @FunctionalInterface
 public interface GpuListener {
   /**
-   * Invoked on the pool's event thread, one event at a time, in order. One that throws is logged
-   * and goes on being told. A slow one delays other listeners, never a turn; when it falls {@code
+   * Invoked on a thread of the pool, one event at a time, in order. One that throws is logged and
+   * goes on being told. A slow one delays other listeners, never a turn; when it falls {@code
    * 10,000} events behind, the newest are dropped and their number is logged.
    *
    * @param event what happened; switch over it with a {@code default}, for there will be more kinds

@@ -91,7 +91,7 @@ public interface GpuPool extends AutoCloseable {
   /**
    * Tells a listener what happens from now on.
    *
-   * @param listener is told on the pool's event thread
+   * @param listener is told on a thread of the pool
    * @return close it to stop listening
    * @throws IllegalStateException if the pool is closed
    */

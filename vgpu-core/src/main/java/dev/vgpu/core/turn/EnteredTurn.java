@@ -2,6 +2,7 @@ package dev.vgpu.core.turn;
 
 import dev.vgpu.GpuTurn;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A turn that {@code enter} gave out. It ends when its owner and all nested uses have closed it.
@@ -12,7 +13,7 @@ final class EnteredTurn implements GpuTurn {
 
   /** Kept reachable, so that the virtual GPU is not taken for leaked while its turn is held. */
   @SuppressWarnings("UnusedVariable")
-  private final Object owner;
+  private volatile @Nullable Object owner;
 
   private final AtomicInteger uses = new AtomicInteger(1);
   private final AtomicInteger closed = new AtomicInteger();
@@ -38,6 +39,7 @@ final class EnteredTurn implements GpuTurn {
 
   void release() {
     if (uses.decrementAndGet() == 0) {
+      owner = null; // the thread that entered may refer to this turn for long
       ThreadTurns.current().remove(this);
       gate.exit(memoryBytes);
     }

@@ -167,6 +167,9 @@ public final class GatedCalls {
     try {
       outcome = new Outcome<>(call.call(), null, false);
       attempt.end();
+    } catch (InterruptedException e) {
+      attempt.end(); // the caller's thread is to end: that is not to be repeated away
+      outcome = new Outcome<>(null, e, false);
     } catch (Exception e) {
       outcome = attempt.end() ? Outcome.ofCancelled() : new Outcome<>(null, e, false);
     } catch (Error e) {

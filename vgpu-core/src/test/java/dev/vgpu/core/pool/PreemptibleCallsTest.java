@@ -124,6 +124,18 @@ class PreemptibleCallsTest {
   }
 
   @Test
+  void interruptOfTheCallersThreadIsNotRepeatedAway() throws Exception {
+    Work work = new Work();
+    FutureTask<Integer> result = new FutureTask<>(() -> batch.<Integer>call(work));
+    Thread thread = new Thread(result);
+    thread.start();
+    work.started.acquire();
+    thread.interrupt();
+    assertThatThrownBy(result::get).hasCauseInstanceOf(InterruptedException.class);
+    assertThat(batch.usage().running()).isZero();
+  }
+
+  @Test
   void resultOfAnAttemptThatEndedInSpiteOfItsCancelCounts() throws Exception {
     Work deaf =
         new Work() {
