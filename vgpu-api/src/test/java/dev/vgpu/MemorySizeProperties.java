@@ -1,0 +1,66 @@
+package dev.vgpu;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.Tag;
+import net.jqwik.api.constraints.LongRange;
+
+@Tag("property")
+class MemorySizeProperties {
+  /** Fixed, so that every build tries the same; take it out to try others. */
+  private static final String SEED = "2026112001";
+
+  /** Amounts of every magnitude, many of them whole numbers of a unit. */
+  @Provide
+  Arbitrary<Long> amounts() {
+    Arbitrary<Long> any = Arbitraries.longs().greaterOrEqual(0);
+    Arbitrary<Long> whole =
+        Combinators.combine(
+                Arbitraries.longs().between(0, 4096), Arbitraries.integers().between(0, 50))
+            .as((amount, shift) -> amount << shift);
+    return Arbitraries.oneOf(any, whole);
+  }
+
+  @Property(seed = SEED)
+  void textIsReadBackAsTheSameSize(@ForAll("amounts") long bytes) {
+    MemorySize size = MemorySize.ofBytes(bytes);
+    String text = size.toString();
+    assertThat(MemorySize.fromString(text)).isEqualTo(size);
+    assertThat(MemorySize.fromString(" " + text.toLowerCase(java.util.Locale.ROOT) + " "))
+        .isEqualTo(size);
+  }
+
+  @Property(seed = SEED)
+  void orderIsThatOfTheBytes(@ForAll("amounts") long one, @ForAll("amounts") long other) {
+    assertThat(MemorySize.ofBytes(one).compareTo(MemorySize.ofBytes(other)))
+        .isEqualTo(Long.compare(one, other));
+  }
+
+  @Property(seed = SEED)
+  void sumIsExactOrRefused(@ForAll("amounts") long one, @ForAll("amounts") long other) {
+    MemorySize first = MemorySize.ofBytes(one);
+    MemorySize second = MemorySize.ofBytes(other);
+    if (other <= Long.MAX_VALUE - one) {
+      assertThat(first.plus(second).bytes()).isEqualTo(one + other);
+    } else {
+      assertThatThrownBy(() -> first.plus(second)).isInstanceOf(ArithmeticException.class);
+    }
+  }
+
+  @Property(seed = SEED)
+  void mebibytesAreExactOrRefused(@ForAll @LongRange(min = 0) long mebibytes) {
+    if (mebibytes <= Long.MAX_VALUE >> 20) {
+      assertThat(MemorySize.ofMebibytes(mebibytes).bytes()).isEqualTo(mebibytes * (1L << 20));
+    } else {
+      assertThatThrownBy(() -> MemorySize.ofMebibytes(mebibytes))
+          .isInstanceOf(IllegalArgumentException.class);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+package dev.vgpu.core.pool;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.net.URISyntaxException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * Virtual threads wait for their turn without holding on to the thread that carries them. They need
+ * a newer JDK than the one that this is built with, which runs {@code VirtualThreads.java} from its
+ * source.
+ */
+@Tag("newer-jdk")
+class VirtualThreadsTest {
+  @TempDir Path directory;
+
+  @Test
+  void virtualThreadsOfEveryKindEndAndNoneIsPinned() throws Exception {
+    Path output = directory.resolve("output.txt");
+    Process process = start(output);
+    try {
+      assertThat(process.waitFor(55, TimeUnit.SECONDS)).as("ended in time").isTrue();
+    } finally {
+      process.destroyForcibly().waitFor();
+    }
+    String printed = Files.readString(output, StandardCharsets.UTF_8);
+    assertThat(process.exitValue()).as(printed).isZero();
+    assertThat(printed).contains("threads=3000 ", " failed=0 pinned=0 control=true");
+    assertThat(printed).doesNotContain("completed=0 ", "interrupted=0 ", "attempts=0 ");
+  }
+
+  private static Process start(Path output) throws IOException, URISyntaxException {
+    String home = System.getProperty("vgpu.newerJdk");
+    assertThat(home).as("-Dvgpu.newerJdk: the home of a JDK of at least 21").isNotNull();
+    Path source =
+        Path.of(
+            VirtualThreadsTest.class.getResource("/virtual-threads/VirtualThreads.java").toURI());
+    return new ProcessBuilder(
+            Path.of(home, "bin", "java").toString(),
+            "-XX:+UseSerialGC",
+            "-Xmx512m",
+            "-cp",
+            System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
+            source.toString())
+        .redirectErrorStream(true)
+        .redirectOutput(output.toFile())
+        .start();
+  }
+}
