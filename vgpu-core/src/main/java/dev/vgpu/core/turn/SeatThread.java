@@ -37,8 +37,7 @@ public final class SeatThread implements AutoCloseable {
   /** Sees to it that the thread is awake at a time. */
   void wakeBy(long atNs) {
     // The seat has published its deadline before this read; the thread publishes its sleep before
-    // it
-    // reads the deadlines. So either the thread sees the deadline, or this sees the sleep.
+    // it reads the deadlines. So either the thread sees the deadline, or this sees the sleep.
     if (atNs < sleepsUntilNs) {
       LockSupport.unpark(thread);
     }
@@ -48,13 +47,23 @@ public final class SeatThread implements AutoCloseable {
     while (!closed) {
       long nextNs = stepAll();
       sleepsUntilNs = nextNs;
-      long sleepNs = earliest() - clock.nanoTime();
-      if (earliest() == Long.MAX_VALUE && !closed) {
-        LockSupport.park(this);
-      } else if (sleepNs > 0 && !closed) {
-        LockSupport.parkNanos(this, sleepNs);
+      // Sleeps no longer than it has said, even if the deadline has moved away meanwhile: a new one
+      // that is later than what it has said wakes nobody.
+      if (earliest() >= nextNs && !closed) {
+        sleepUntil(nextNs);
       }
       sleepsUntilNs = AWAKE;
+    }
+  }
+
+  private void sleepUntil(long atNs) {
+    if (atNs == Long.MAX_VALUE) {
+      LockSupport.park(this);
+    } else {
+      long sleepNs = atNs - clock.nanoTime();
+      if (sleepNs > 0) {
+        LockSupport.parkNanos(this, sleepNs);
+      }
     }
   }
 
