@@ -11,20 +11,22 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.Random;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordedFrame;
-import jdk.jfr.consumer.RecordingStream;
+import jdk.jfr.consumer.RecordingFile;
 
 /**
  * Thousands of virtual threads use three virtual GPUs; prints how they ended and whether any was
@@ -32,13 +34,18 @@ import jdk.jfr.consumer.RecordingStream;
  */
 public final class VirtualThreads {
   private static final int CROWD = Integer.getInteger("crowd", 3000);
-  private static final long PATIENCE_S = 45;
+  private static final int ROUNDS = 3;
+  private static final int KINDS = 6;
+  private static final int INTERRUPTED = 4;
+  private static final int PREEMPTIONS = 50;
+  private static final long PATIENCE_S = 40;
   private static final String PINNED = "jdk.VirtualThreadPinned";
 
   private static final AtomicInteger completed = new AtomicInteger();
   private static final AtomicInteger timedOut = new AtomicInteger();
   private static final AtomicInteger interrupted = new AtomicInteger();
   private static final AtomicInteger attempts = new AtomicInteger();
+  private static final AtomicInteger preempted = new AtomicInteger();
   private static final AtomicInteger pinnedByControl = new AtomicInteger();
   private static final Queue<String> pinned = new ConcurrentLinkedQueue<>();
   private static final Queue<Throwable> failures = new ConcurrentLinkedQueue<>();
@@ -94,85 +101,73 @@ public final class VirtualThreads {
     }
   }
 
+  /**
+   * Runs all of it.
+   *
+   * @param args a file to record to
+   */
   public static void main(String[] args) throws Exception {
-    try (RecordingStream recording = new RecordingStream()) {
+    try (Recording recording = new Recording()) {
       recording.enable(PINNED).withThreshold(Duration.ZERO).withStackTrace();
-      recording.onEvent(PINNED, VirtualThreads::note);
-      recording.startAsync();
+      withTenants(VirtualThreads::warmUp);
+      recording.start();
       Thread.ofVirtual().start(Control::run).join();
-      run();
-      recording.stop(); // delivers what was recorded
+      withTenants(VirtualThreads::preempt);
+      withTenants(tenants -> crowd(tenants, CROWD));
+      recording.stop();
+      recording.dump(Path.of(args[0]));
     }
+    RecordingFile.readAllEvents(Path.of(args[0])).forEach(VirtualThreads::note);
     pinned.forEach(System.out::println);
     failures.forEach(failure -> failure.printStackTrace(System.out));
     System.out.printf(
-        "threads=%d completed=%d timedOut=%d interrupted=%d attempts=%d failed=%d pinned=%d"
-            + " control=%b%n",
+        "threads=%d completed=%d timedOut=%d interrupted=%d attempts=%d preempted=%d failed=%d"
+            + " pinned=%d control=%b%n",
         CROWD,
         completed.get(),
         timedOut.get(),
         interrupted.get(),
         attempts.get(),
+        preempted.get(),
         failures.size(),
         pinned.size(),
         pinnedByControl.get() > 0);
     int ended = completed.get() + timedOut.get() + interrupted.get();
     boolean good = ended == CROWD && failures.isEmpty() && pinned.isEmpty();
-    System.exit(good && pinnedByControl.get() > 0 ? 0 : 1);
+    System.exit(good && preempted.get() >= PREEMPTIONS && pinnedByControl.get() > 0 ? 0 : 1);
   }
 
+  /** Notes a pinned thread, unless it waits for the JDK to load a class. */
   private static void note(RecordedEvent event) {
-    String text = event.toString();
     if (event.getStackTrace() == null) {
-      pinned.add(text);
+      pinned.add(event.toString());
       return;
     }
-    List<RecordedFrame> frames = event.getStackTrace().getFrames();
-    if (frames.stream().anyMatch(f -> f.getMethod().getType().getName().startsWith("dev.vgpu."))) {
-      pinned.add(text);
-    }
-    if (frames.stream().anyMatch(f -> f.getMethod().getType().getName().endsWith("Control"))) {
+    List<String> frames =
+        event.getStackTrace().getFrames().stream()
+            .map(RecordedFrame::getMethod)
+            .map(method -> method.getType().getName() + "." + method.getName())
+            .toList();
+    boolean loadsClass = frames.get(0).startsWith("jdk.internal.loader.");
+    if (frames.contains(Control.class.getName() + ".<clinit>")) {
       pinnedByControl.incrementAndGet();
+    } else if (!loadsClass && frames.stream().anyMatch(frame -> frame.startsWith("dev.vgpu."))) {
+      pinned.add(event.toString());
     }
   }
 
-  private static VirtualGpu acquire(GpuPool pool, String name, PreemptionClass preemptionClass) {
-    return pool.acquire(
-        VirtualGpuRequest.builder()
-            .name(name)
-            .memory(MemorySize.ofMebibytes(100))
-            .policy(SharePolicy.BURST_SHARE)
-            .computePercent(40)
-            .preemptionClass(preemptionClass)
-            .maxConcurrentCalls(8)
-            .build());
+  private interface Part {
+    void run(List<VirtualGpu> tenants) throws Exception;
   }
 
-  private static void run() throws InterruptedException {
+  private static void withTenants(Part part) throws Exception {
     List<Gpu> gpus = List.of(new Gpu(new GpuId("test")));
     try (GpuPool pool = GpuPool.open(GpuPoolOptions.builder().gpus(gpus).build())) {
       List<VirtualGpu> tenants = new ArrayList<>();
       for (PreemptionClass preemptionClass : PreemptionClass.values()) {
-        tenants.add(acquire(pool, preemptionClass.name(), preemptionClass));
+        tenants.add(acquire(pool, preemptionClass));
       }
-      CountDownLatch start = new CountDownLatch(1);
-      List<Thread> threads = new ArrayList<>();
-      for (int i = 0; i < CROWD; i++) {
-        int number = i;
-        threads.add(Thread.ofVirtual().start(() -> live(number, tenants, start)));
-      }
-      start.countDown();
-      for (int i = 0; i < CROWD; i++) {
-        if (kind(i) == 4) {
-          threads.get(i).interrupt();
-        }
-      }
-      for (Thread thread : threads) {
-        if (!thread.join(Duration.ofSeconds(PATIENCE_S))) {
-          failures.add(new IllegalStateException("still runs: " + thread));
-          return;
-        }
-      }
+      part.run(tenants);
       for (VirtualGpu tenant : tenants) {
         if (tenant.usage().running() != 0
             || tenant.usage().waiting() != 0
@@ -183,15 +178,104 @@ public final class VirtualThreads {
     }
   }
 
-  private static int kind(int number) {
-    return number % 6;
+  private static VirtualGpu acquire(GpuPool pool, PreemptionClass preemptionClass) {
+    return pool.acquire(
+        VirtualGpuRequest.builder()
+            .name(preemptionClass.name())
+            .memory(MemorySize.ofMebibytes(100))
+            .policy(SharePolicy.BURST_SHARE)
+            .computePercent(40)
+            .preemptionClass(preemptionClass)
+            .maxConcurrentCalls(8)
+            .build());
   }
 
-  private static void live(int number, List<VirtualGpu> tenants, CountDownLatch start) {
+  /** Makes each class be loaded and initialized, for which the JDK pins a thread, once. */
+  private static void warmUp(List<VirtualGpu> tenants) throws Exception {
+    preempt(tenants);
+    crowd(tenants, CROWD / 5);
+    for (AtomicInteger count : List.of(completed, timedOut, interrupted, attempts, preempted)) {
+      count.set(0);
+    }
+  }
+
+  /** An offline call is cancelled by each online one, and runs to its end after the last. */
+  private static void preempt(List<VirtualGpu> tenants) throws Exception {
+    Semaphore started = new Semaphore(0);
+    Semaphore cancelled = new Semaphore(0);
+    AtomicInteger left = new AtomicInteger(PREEMPTIONS);
+    PreemptibleCall<Integer> batch =
+        new PreemptibleCall<>() {
+          @Override
+          public Integer call() throws Exception {
+            started.release();
+            if (left.get() > 0) {
+              cancelled.acquire();
+              throw new IllegalStateException("cancelled");
+            }
+            return 1;
+          }
+
+          @Override
+          public void cancel() {
+            preempted.incrementAndGet();
+            left.decrementAndGet();
+            cancelled.release();
+          }
+        };
+    CallOptions options = CallOptions.builder().maxPreemptions(PREEMPTIONS).build();
+    Thread offline =
+        Thread.ofVirtual().start(() -> attempt(() -> tenants.get(2).call(batch, options)));
+    Thread online =
+        Thread.ofVirtual()
+            .start(
+                () -> {
+                  for (int i = 0; i < PREEMPTIONS; i++) {
+                    started.acquireUninterruptibly();
+                    attempt(() -> tenants.get(0).call(() -> 1));
+                  }
+                });
+    join(offline);
+    join(online);
+  }
+
+  private static void attempt(Callable<?> work) {
     try {
-      start.await();
-      VirtualGpu tenant = tenants.get(number / 6 % tenants.size());
-      use(number, tenant);
+      work.call();
+    } catch (Exception e) {
+      failures.add(e);
+    }
+  }
+
+  private static void join(Thread thread) throws InterruptedException {
+    if (!thread.join(Duration.ofSeconds(PATIENCE_S))) {
+      throw new IllegalStateException("still runs: " + thread);
+    }
+  }
+
+  private static void crowd(List<VirtualGpu> tenants, int size) throws InterruptedException {
+    List<Thread> threads = new ArrayList<>();
+    for (int i = 0; i < size; i++) {
+      int number = i;
+      threads.add(Thread.ofVirtual().start(() -> live(number, tenants)));
+    }
+    for (int i = 0; i < size; i++) {
+      if (i % KINDS == INTERRUPTED) {
+        threads.get(i).interrupt();
+      }
+    }
+    for (Thread thread : threads) {
+      join(thread);
+    }
+  }
+
+  private static void live(int number, List<VirtualGpu> tenants) {
+    Random random = new Random(number);
+    try {
+      for (int i = 0; i < ROUNDS; i++) {
+        use(number, tenants.get(random.nextInt(tenants.size())));
+        Thread.sleep(Duration.ofNanos(random.nextInt(10_000_000)));
+      }
       completed.incrementAndGet();
     } catch (GpuTimeoutException e) {
       timedOut.incrementAndGet();
@@ -204,7 +288,7 @@ public final class VirtualThreads {
 
   private static void use(int number, VirtualGpu tenant) throws Exception {
     Random random = new Random(number);
-    switch (kind(number)) {
+    switch (number % KINDS) {
       case 0 -> tenant.call(() -> pause(random));
       case 1 -> tenant.call(new Batch());
       case 2 -> {
@@ -216,7 +300,7 @@ public final class VirtualThreads {
       case 3 ->
           tenant.call(
               () -> pause(random), CallOptions.ofTimeout(Duration.ofMillis(random.nextInt(20))));
-      case 4 -> tenant.call(() -> pause(random));
+      case INTERRUPTED -> tenant.call(() -> pause(random));
       default ->
           tenant.call(
               () -> pause(random),

@@ -36,7 +36,7 @@ class VirtualThreadsTest {
     assertThat(printed).doesNotContain("completed=0 ", "interrupted=0 ", "attempts=0 ");
   }
 
-  private static Process start(Path output) throws IOException, URISyntaxException {
+  private Process start(Path output) throws IOException, URISyntaxException {
     String home = System.getProperty("vgpu.newerJdk");
     assertThat(home).as("-Dvgpu.newerJdk: the home of a JDK of at least 21").isNotNull();
     Path source =
@@ -48,7 +48,8 @@ class VirtualThreadsTest {
             "-Xmx512m",
             "-cp",
             System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
-            source.toString())
+            source.toString(),
+            directory.resolve("pinned.jfr").toString())
         .redirectErrorStream(true)
         .redirectOutput(output.toFile())
         .start();
