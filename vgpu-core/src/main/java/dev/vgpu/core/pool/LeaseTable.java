@@ -142,6 +142,9 @@ final class LeaseTable {
     VirtualGpuRequest before;
     lock.lock();
     try {
+      if (lease.isClosed()) {
+        throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
+      }
       before = lease.request();
       checkSameElsewhere(before, asked, lease);
       GpuSlot slot = lease.slot;
