@@ -142,11 +142,11 @@ final class LeaseTable {
     VirtualGpuRequest before;
     lock.lock();
     try {
+      before = lease.request();
+      checkSameElsewhere(before, asked, lease);
       if (lease.isClosed()) {
         throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
       }
-      before = lease.request();
-      checkSameElsewhere(before, asked, lease);
       GpuSlot slot = lease.slot;
       slot.giveBack(before);
       boolean resized = false;
