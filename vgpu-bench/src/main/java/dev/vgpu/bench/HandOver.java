@@ -4,28 +4,35 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.HdrHistogram.Histogram;
 
 /**
- * The time from the end of one party's work to the begin of the other's, which waits for it,
- * parked. Two threads, each on behalf of one party; each stays inside long enough for the other to
- * park.
+ * The time from the end of one party's work to the begin of the other's, which waits for it. Two
+ * threads, each on behalf of one party. Who is inside waits until the other has come to the gate,
+ * and then stays for a given time, so that the other is parked: the longer, the deeper its
+ * processor sleeps, and the longer the wake-up takes.
  */
 final class HandOver {
-  private static final long STAY_NS = 50_000;
-
+  private final long stayNs;
   private final Histogram latencyNs = new Histogram(3);
   private final AtomicInteger failed = new AtomicInteger();
   private int lastParty = -1;
   private long leftNs;
 
-  private HandOver() {}
+  /** Which of the parties is at the gate: a bit each. */
+  private final AtomicInteger atTheGate = new AtomicInteger();
 
-  /** What was measured, in nanoseconds. */
-  static Histogram measure(Gate gate, int rounds) throws InterruptedException {
-    run(gate, rounds / 4); // warms up
-    return run(gate, rounds);
+  private final AtomicInteger atWork = new AtomicInteger(2);
+
+  private HandOver(long stayNs) {
+    this.stayNs = stayNs;
   }
 
-  private static Histogram run(Gate gate, int rounds) throws InterruptedException {
-    HandOver measured = new HandOver();
+  /** What was measured, in nanoseconds. */
+  static Histogram measure(Gate gate, long stayNs, int rounds) throws InterruptedException {
+    run(gate, stayNs, rounds / 2); // warms up
+    return run(gate, stayNs, rounds);
+  }
+
+  private static Histogram run(Gate gate, long stayNs, int rounds) throws InterruptedException {
+    HandOver measured = new HandOver(stayNs);
     Thread[] threads = new Thread[2];
     for (int i = 0; i < threads.length; i++) {
       int party = i;
@@ -44,10 +51,13 @@ final class HandOver {
   private void take(Gate gate, int party, int rounds) {
     try {
       for (int i = 0; i < rounds; i++) {
+        atTheGate.accumulateAndGet(1 << party, (a, b) -> a | b);
         gate.run(party, () -> inside(party));
       }
     } catch (InterruptedException e) {
       failed.incrementAndGet();
+    } finally {
+      atWork.decrementAndGet();
     }
   }
 
@@ -58,7 +68,12 @@ final class HandOver {
       latencyNs.recordValue(nowNs - leftNs);
     }
     lastParty = party;
-    while (NanoClock.nanoTime() - nowNs < STAY_NS) {
+    atTheGate.accumulateAndGet(~(1 << party), (a, b) -> a & b);
+    while (atTheGate.get() == 0 && atWork.get() == 2) {
+      Thread.onSpinWait();
+    }
+    long fromNs = NanoClock.nanoTime();
+    while (NanoClock.nanoTime() - fromNs < stayNs) {
       Thread.onSpinWait();
     }
     leftNs = NanoClock.nanoTime();

@@ -91,25 +91,28 @@ final class TurnsBench {
   }
 
   private void handOver() throws InterruptedException {
-    int rounds = quick ? 2_000 : 20_000;
-    line("hand-over to a parked thread%25s%16s%16s", "median us", "p99 us", "max us");
-    for (String name : List.of("turns", "fairSemaphore", "fairLock")) {
-      progress.accept("hand-over, " + name);
-      try (Gate gate = gate(name)) {
-        Histogram latencyNs = HandOver.measure(gate, rounds);
-        double medianUs = latencyNs.getValueAtPercentile(50) / 1e3;
-        figures.put("hand_over_" + snake(name) + "_median_us", medianUs);
-        figures.put(
-            "hand_over_" + snake(name) + "_p99_us", latencyNs.getValueAtPercentile(99) / 1e3);
-        line(
-            "  %-28s%23.1f%16.1f%16.1f",
-            name,
-            medianUs,
-            latencyNs.getValueAtPercentile(99) / 1e3,
-            latencyNs.getMaxValue() / 1e3);
-      }
+    for (int stayUs : new int[] {5, 50}) {
+      handOver(stayUs);
     }
     line("  target: turns <= %.0f us median", TARGET_HAND_OVER_US);
+  }
+
+  private void handOver(int stayUs) throws InterruptedException {
+    int rounds = quick ? 2_000 : 20_000;
+    String what = "hand-over, work of " + stayUs + " us";
+    line("%-30s%25s%16s%16s", what, "median us", "p99 us", "max us");
+    for (String name : List.of("turns", "fairSemaphore", "fairLock")) {
+      progress.accept(what + ", " + name);
+      try (Gate gate = gate(name)) {
+        Histogram latencyNs = HandOver.measure(gate, stayUs * 1_000L, rounds);
+        double medianUs = latencyNs.getValueAtPercentile(50) / 1e3;
+        double p99Us = latencyNs.getValueAtPercentile(99) / 1e3;
+        String key = "hand_over_" + stayUs + "_us_work_" + snake(name);
+        figures.put(key + "_median_us", medianUs);
+        figures.put(key + "_p99_us", p99Us);
+        line("  %-28s%25.1f%16.1f%16.1f", name, medianUs, p99Us, latencyNs.getMaxValue() / 1e3);
+      }
+    }
   }
 
   private static Gate gate(String name) {

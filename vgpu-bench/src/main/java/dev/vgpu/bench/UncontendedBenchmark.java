@@ -14,7 +14,6 @@ import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Mode;
 import org.openjdk.jmh.annotations.OutputTimeUnit;
 import org.openjdk.jmh.annotations.Scope;
-import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 
@@ -26,16 +25,9 @@ public class UncontendedBenchmark {
   private final Callable<Integer> work = () -> 1;
   private final Semaphore semaphore = new Semaphore(1, true);
   private final ReentrantLock lock = new ReentrantLock(true);
-  private GpuPool pool;
-  private VirtualGpu gpu;
-
-  /** Opens a pool. */
-  @Setup
-  @SuppressWarnings("NullAway.Init") // JMH calls it before everything else
-  public void open() {
-    pool = GpuPool.open();
-    gpu = pool.acquire(VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(1)).build());
-  }
+  private final GpuPool pool = GpuPool.open();
+  private final VirtualGpu gpu =
+      pool.acquire(VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(1)).build());
 
   /** Closes the pool. */
   @TearDown

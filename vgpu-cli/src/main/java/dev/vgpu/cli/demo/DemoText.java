@@ -53,7 +53,11 @@ public final class DemoText {
       sentences.add(
           failed
               + (failed == 1 ? " request" : " requests")
-              + " FAILED and are not among the times above.");
+              + " FAILED ("
+              + figures.failures().entrySet().stream()
+                  .map(entry -> status(entry.getKey()) + ": " + entry.getValue())
+                  .collect(Collectors.joining(", "))
+              + ") and are not among the times above. Run again with --keep-logs to see why.");
     }
     return sentences;
   }
@@ -150,6 +154,10 @@ public final class DemoText {
               model.quotaBytes() / BYTES_PER_MIB));
     }
     return table;
+  }
+
+  private static String status(int code) {
+    return code == 0 ? "no answer" : "status " + code;
   }
 
   private static String ms(double milliseconds) {

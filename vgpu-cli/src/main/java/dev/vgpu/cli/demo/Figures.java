@@ -1,6 +1,8 @@
 package dev.vgpu.cli.demo;
 
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * The demo's figures, computed from what was measured. Immutable. Percentages are of the device
@@ -144,10 +146,15 @@ final class Figures {
 
   /** {@return how many requests failed, in all phases} */
   long failedRequests() {
-    long failed = 0;
+    return failures().values().stream().mapToLong(Long::longValue).sum();
+  }
+
+  /** {@return how many requests failed in all phases, by HTTP status; 0: there was no answer} */
+  Map<Integer, Long> failures() {
+    Map<Integer, Long> failures = new TreeMap<>();
     for (Phase phase : Phase.values()) {
-      failed += results.of(phase).latencies().failed();
+      results.of(phase).failures().forEach((code, count) -> failures.merge(code, count, Long::sum));
     }
-    return failed;
+    return failures;
   }
 }

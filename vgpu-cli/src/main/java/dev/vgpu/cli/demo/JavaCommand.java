@@ -15,6 +15,8 @@ final class JavaCommand {
     List<String> command = new ArrayList<>(List.of(java()));
     command.addAll(
         List.of("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"));
+    // Shorter than a server's, so that no request is sent on a connection that is being closed.
+    command.add("-Djdk.httpclient.keepalive.timeout=5");
     command.addAll(List.of("-cp", System.getProperty("java.class.path", "")));
     command.addAll(List.of(LoadGenerator.class.getName(), server));
     return command;

@@ -41,12 +41,15 @@ public final class LoadGenerator {
   private final HttpClient client;
   private final NanoClock clock;
   private final PrintStream out;
+  private final PrintStream errors;
 
-  LoadGenerator(URI server, HttpClient client, NanoClock clock, PrintStream out) {
+  LoadGenerator(
+      URI server, HttpClient client, NanoClock clock, PrintStream out, PrintStream errors) {
     this.server = requireNonNull(server, "server");
     this.client = requireNonNull(client, "client");
     this.clock = requireNonNull(clock, "clock");
     this.out = requireNonNull(out, "out");
+    this.errors = requireNonNull(errors, "errors");
   }
 
   /**
@@ -72,7 +75,7 @@ public final class LoadGenerator {
             .build();
     PrintStream out = new PrintStream(System.out, true, UTF_8);
     LoadGenerator generator =
-        new LoadGenerator(URI.create(args[0]), client, NanoClock.system(), out);
+        new LoadGenerator(URI.create(args[0]), client, NanoClock.system(), out, System.err);
     generator.serve(new BufferedReader(new InputStreamReader(System.in, UTF_8)));
   }
 
@@ -133,7 +136,14 @@ public final class LoadGenerator {
   private CompletableFuture<Integer> send(HttpRequest request) {
     return client
         .sendAsync(request, BodyHandlers.discarding())
-        .handle((response, failure) -> failure == null ? response.statusCode() : 0);
+        .handle(
+            (response, failure) -> {
+              if (failure != null) {
+                errors.println(request.uri() + ": " + failure);
+                return 0;
+              }
+              return response.statusCode();
+            });
   }
 
   private void warmConnections() {

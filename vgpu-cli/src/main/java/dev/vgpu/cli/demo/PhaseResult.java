@@ -1,7 +1,12 @@
 package dev.vgpu.cli.demo;
 
+import static java.util.stream.Collectors.counting;
+import static java.util.stream.Collectors.groupingBy;
+
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 
 /** What was measured in one phase, all its slices together. Immutable. */
 final class PhaseResult {
@@ -79,6 +84,14 @@ final class PhaseResult {
             .flatMap(slice -> slice.results().stream())
             .filter(result -> result.path().equals(path))
             .toList());
+  }
+
+  /** {@return how many requests failed, by HTTP status; 0: there was no answer} */
+  Map<Integer, Long> failures() {
+    return slices.stream()
+        .flatMap(slice -> slice.results().stream())
+        .filter(result -> !result.isOk())
+        .collect(groupingBy(RequestResult::status, TreeMap::new, counting()));
   }
 
   /** {@return the part of the time in which the device was used by anyone, 0 to 1} */

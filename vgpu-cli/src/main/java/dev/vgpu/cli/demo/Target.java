@@ -70,7 +70,7 @@ record Target(String title, String value, String asked, boolean isMet, String se
     String sentence =
         format(
             "Two offline tenants at 75/25 held %.1f/%.1f (fixed) and %.1f/%.1f (burst) of the time"
-                + " that the device was used; over any 5 s the larger was at worst %.1f points"
+                + " that the device was used; over any 5 s the larger was at worst %.2f points"
                 + " off. The target, within %.0f point, is %s.",
             fixed.large(),
             fixed.small(),
@@ -81,7 +81,7 @@ record Target(String title, String value, String asked, boolean isMet, String se
             verdict(met));
     return new Target(
         "75/25 share, worst over any 5 s",
-        format("±%.1f points", points),
+        format("±%.2f points", points),
         format("within ±%.0f point", Figures.SHARE_TOLERANCE_POINTS),
         met,
         sentence);

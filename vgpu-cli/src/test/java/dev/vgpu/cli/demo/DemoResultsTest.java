@@ -70,7 +70,10 @@ class DemoResultsTest {
   @Test
   void failedRequestsAreSaid() {
     DemoResults results = results(10, 503);
-    assertThat(new DemoText(results).sentences()).last().asString().contains("FAILED");
+    assertThat(new DemoText(results).sentences())
+        .last()
+        .asString()
+        .contains("FAILED (status 503: 300)");
     assertThat(DemoJson.of(results).path("failed_requests").asLong()).isEqualTo(300);
   }
 

@@ -29,6 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class LoadGeneratorTest {
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
   private final ExecutorService executor = Executors.newCachedThreadPool();
   private HttpServer server;
@@ -80,6 +81,7 @@ class LoadGeneratorTest {
     List<RequestResult> results = run(port, "/embed", "/embed");
     assertThat(results).extracting(RequestResult::status).containsExactly(0, 0);
     assertThat(out.toString(UTF_8)).contains("DONE requests=2 failed=2");
+    assertThat(err.toString(UTF_8)).contains("/embed: ", "ConnectException");
   }
 
   @Test
@@ -107,6 +109,7 @@ class LoadGeneratorTest {
         URI.create("http://127.0.0.1:" + port),
         HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build(),
         NanoClock.system(),
-        new PrintStream(out, true, UTF_8));
+        new PrintStream(out, true, UTF_8),
+        new PrintStream(err, true, UTF_8));
   }
 }

@@ -144,7 +144,7 @@ final class LeaseTable {
     try {
       before = lease.request();
       checkSameElsewhere(before, asked, lease);
-      if (lease.isClosed()) { // what it held may be given back already
+      if (lease.isClosed()) {
         throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
       }
       GpuSlot slot = lease.slot;

@@ -6,6 +6,7 @@ import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
 import java.util.ArrayDeque;
 import java.util.Queue;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
@@ -22,6 +23,9 @@ import org.slf4j.LoggerFactory;
  * and done after leaving. Safe for use by several threads, virtual ones too.
  */
 public final class GpuSeat {
+  /** Waking a thread whose processor sleeps takes about as long. */
+  private static final long MOST_SPIN_NS = 30_000;
+
   private static final Logger log = LoggerFactory.getLogger(GpuSeat.class);
 
   private final ReentrantLock lock = new ReentrantLock();
@@ -32,6 +36,14 @@ public final class GpuSeat {
   private @Nullable Waiter firstReady;
   private @Nullable Waiter lastReady;
   private volatile long wakeAtNs = ShareScheduler.NEVER;
+
+  /** How long tenants kept the GPU lately, as a moving average; guarded by the lock to write. */
+  private volatile long typicalHoldNs = Long.MAX_VALUE;
+
+  /** Written by who has got in, without the lock: it is a guess at what to expect, no more. */
+  private volatile long holdStartNs;
+
+  private final AtomicBoolean spins = new AtomicBoolean();
 
   /**
    * Makes a seat.
@@ -79,6 +91,33 @@ public final class GpuSeat {
 
   ShareScheduler scheduler() {
     return scheduler;
+  }
+
+  /** Notes that a thread which waited for the GPU uses it from now on. */
+  void holdBegins() {
+    holdStartNs = clock.nanoTime();
+  }
+
+  /** Notes that a tenant has left the GPU. */
+  void holdEnds() {
+    long heldNs = clock.nanoTime() - holdStartNs;
+    long before = typicalHoldNs == Long.MAX_VALUE ? heldNs : typicalHoldNs;
+    typicalHoldNs = before + (heldNs - before) / 8;
+  }
+
+  /**
+   * Waits for a waiter without parking, where tenants keep the GPU for so short a time that waking
+   * a parked thread would take longer. One thread at a time does so.
+   */
+  void spin(Waiter waiter) {
+    if (typicalHoldNs > MOST_SPIN_NS / 2 || !spins.compareAndSet(false, true)) {
+      return;
+    }
+    long untilNs = clock.nanoTime() + MOST_SPIN_NS;
+    while (!waiter.isSettled() && clock.nanoTime() < untilNs) {
+      Thread.onSpinWait();
+    }
+    spins.set(false);
   }
 
   /** Notes a waiter that was settled: its thread is woken after the seat is left. */

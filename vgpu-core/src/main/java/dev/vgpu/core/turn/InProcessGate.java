@@ -112,6 +112,7 @@ public final class InProcessGate implements TurnGate {
       seat.stepAndLeave();
     }
     await(waiter, startNs, timeoutNs);
+    seat.holdBegins();
     count.begin();
   }
 
@@ -133,6 +134,9 @@ public final class InProcessGate implements TurnGate {
   }
 
   private void await(Waiter waiter, long startNs, long timeoutNs) throws InterruptedException {
+    if (!waiter.isSettled() && timeoutNs > 0) {
+      seat.spin(waiter);
+    }
     while (!waiter.isSettled()) {
       boolean interrupted = Thread.interrupted();
       long leftNs = timeoutNs == Long.MAX_VALUE ? timeoutNs : timeoutNs - (nanoTime() - startNs);
@@ -203,6 +207,7 @@ public final class InProcessGate implements TurnGate {
       }
       admit();
       if (count.inside() == 0) {
+        seat.holdEnds();
         if (closed) {
           finish();
         } else {

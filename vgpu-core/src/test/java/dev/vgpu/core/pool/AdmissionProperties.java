@@ -267,11 +267,11 @@ class AdmissionProperties {
         return "resized";
       }
       VirtualGpu gpu = run.chosen(step);
-      if (asked.gpu().isPresent() && !asked.gpu().get().equals(gpu.gpu().id())) {
-        return "IllegalArgumentException";
-      }
       if (gpu.isClosed()) {
         return "IllegalStateException";
+      }
+      if (asked.gpu().isPresent() && !asked.gpu().get().equals(gpu.gpu().id())) {
+        return "IllegalArgumentException";
       }
       Optional<VirtualGpuRequest> before = Optional.of(gpu.request());
       return run.fits(gpu.gpu().id(), asked, before) ? "resized" : "refused";

@@ -3,11 +3,12 @@ package dev.vgpu.samples.inference;
 import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtSession.RunOptions;
 import dev.vgpu.PreemptibleCall;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One batch, as a call that can be cancelled and run again. Whether it ever is cancelled is decided
- * by the class of its virtual GPU, not here.
+ * Runs of the model, as a call that can be cancelled and run again. Whether it ever is cancelled is
+ * decided by the class of its virtual GPU, not here.
  *
  * <p>It keeps the runs that it has finished, so that the next attempt goes on from there. That is
  * more than vgpu asks for, and worth it: a call that begins anew each time never ends if online
@@ -15,15 +16,21 @@ import org.jspecify.annotations.Nullable;
  */
 final class EmbedCall implements PreemptibleCall<float[][]> {
   private final EmbeddingModel model;
-  private final TokenBatch batch;
+  private final List<TokenRun> runs;
   private final float[][] vectors;
   private int finishedRuns;
   private @Nullable RunOptions attempt; // guarded by this
 
+  /** Makes one for all of a batch. */
   EmbedCall(EmbeddingModel model, TokenBatch batch) {
+    this(model, batch.runs(), new float[batch.count()][]);
+  }
+
+  /** Makes one for some runs of a batch, which writes each text's vector to its place. */
+  EmbedCall(EmbeddingModel model, List<TokenRun> runs, float[][] vectors) {
     this.model = model;
-    this.batch = batch;
-    this.vectors = new float[batch.count()][];
+    this.runs = runs;
+    this.vectors = vectors;
   }
 
   @Override
@@ -36,8 +43,8 @@ final class EmbedCall implements PreemptibleCall<float[][]> {
       attempt = options;
     }
     try {
-      for (; finishedRuns < batch.runs().size(); finishedRuns++) {
-        TokenRun run = batch.runs().get(finishedRuns);
+      for (; finishedRuns < runs.size(); finishedRuns++) {
+        TokenRun run = runs.get(finishedRuns);
         float[][] found = model.run(run, options);
         for (int row = 0; row < found.length; row++) {
           vectors[run.text(row)] = found[row];

@@ -5,6 +5,8 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
 import io.javalin.Javalin;
+import io.javalin.util.JavalinException;
+import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -50,15 +52,18 @@ public final class InferenceServer implements AutoCloseable {
     InferenceServer server = new InferenceServer();
     TerminationSignal.handle(
         signal -> {
-          server.close();
-          System.exit(128 + signal);
+          try {
+            server.close();
+          } finally {
+            System.exit(128 + signal);
+          }
         });
     try {
       int port = server.start(parsed);
       System.out.println("listening on http://127.0.0.1:" + port);
     } catch (Exception | LinkageError e) {
       if (!server.closing) { // else the signal's thread ends the process
-        System.err.println("inference-server: cannot start: " + rootCause(e));
+        System.err.println("inference-server: " + rootCause(e));
         LOG.debug("the server did not start", e);
         server.close();
         System.exit(1);
@@ -86,7 +91,7 @@ public final class InferenceServer implements AutoCloseable {
     synchronized (changing) {
       checkNotClosing();
       new Routes(() -> serving).addTo(web);
-      web.start("127.0.0.1", arguments.port());
+      listen(arguments.port());
       GpuPool openedPool = GpuPool.open();
       pool = openedPool;
       ModelStore openedStore = ModelStore.open();
@@ -96,6 +101,14 @@ public final class InferenceServer implements AutoCloseable {
       serve(() -> defaults(openedPool, openedStore, arguments.offline() ? corpus : List.of()));
     }
     return web.port();
+  }
+
+  private void listen(int port) throws IOException {
+    try {
+      web.start("127.0.0.1", port);
+    } catch (JavalinException e) {
+      throw new IOException("cannot listen on 127.0.0.1:" + port + ": " + rootCause(e));
+    }
   }
 
   private static Serving defaults(GpuPool pool, ModelStore store, List<String> corpus)
@@ -157,7 +170,9 @@ public final class InferenceServer implements AutoCloseable {
     closing = true;
     synchronized (changing) { // waits for a start or a change that is under way
       endServing();
-      Routes.stop(web);
+    }
+    Routes.stop(web); // not under the lock: a request to change waits for that, and is answered
+    synchronized (changing) {
       if (store != null) {
         store.close();
       }

@@ -125,35 +125,42 @@ final class ServedModel implements AutoCloseable {
     for (TokenBatch batch : tokenize(texts)) {
       CallOptions options =
           CallOptions.builder().memory(batch.peakMemory()).timeout(PATIENCE).build();
-      vectors.addAll(Arrays.asList(embed(batch, options)));
+      // One call for the whole batch: what was begun is finished before the next request begins.
+      float[][] found = new float[batch.count()][];
+      embed(batch.runs(), found, options);
+      vectors.addAll(Arrays.asList(found));
+      delivered.add(found.length);
     }
     return vectors;
   }
 
   /**
-   * Embeds a batch, for a job that has time. Blocks until the GPU was had, without bound, and can
-   * be cancelled without bound: each attempt goes on where the one before was stopped.
+   * Embeds a batch, for a job that has time. Blocks until the GPU was had, without bound.
    *
    * @param batch out of {@link #tokenize}
    * @return a vector per text, in order
    * @throws ModelClosedException if the model is closed, before or meanwhile
    */
   float[][] embed(TokenBatch batch) throws Exception {
-    return embed(
-        batch,
-        CallOptions.builder().memory(batch.peakMemory()).maxPreemptions(Integer.MAX_VALUE).build());
+    float[][] vectors = new float[batch.count()][];
+    for (TokenRun run : batch.runs()) {
+      // A call for each run: turns pass between calls, so the shorter they are, the closer
+      // everybody
+      // comes to the share that was asked; a call of a few milliseconds costs nothing to speak of.
+      embed(List.of(run), vectors, CallOptions.ofMemory(batch.peakMemory()));
+    }
+    delivered.add(vectors.length);
+    return vectors;
   }
 
-  private float[][] embed(TokenBatch batch, CallOptions options) throws Exception {
-    EmbedCall call = new EmbedCall(model, batch);
+  private void embed(List<TokenRun> runs, float[][] vectors, CallOptions options) throws Exception {
+    EmbedCall call = new EmbedCall(model, runs, vectors);
     if (!gate.tryEnter()) {
       throw new ModelClosedException(name, null);
     }
     inside.add(call);
     try {
-      float[][] vectors = turns.call(call, options);
-      delivered.add(vectors.length);
-      return vectors;
+      turns.call(call, options);
     } catch (OrtException | IllegalStateException e) {
       if (gate.isClosed()) { // what it threw is how the closing showed itself in this call
         throw new ModelClosedException(name, e);
