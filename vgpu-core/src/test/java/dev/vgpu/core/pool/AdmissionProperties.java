@@ -267,11 +267,12 @@ class AdmissionProperties {
         return "resized";
       }
       VirtualGpu gpu = run.chosen(step);
+      boolean elsewhere = asked.gpu().isPresent() && !asked.gpu().get().equals(gpu.gpu().id());
+      if (elsewhere) {
+        return gpu.isClosed() ? "Illegal" : "IllegalArgumentException";
+      }
       if (gpu.isClosed()) {
         return "IllegalStateException";
-      }
-      if (asked.gpu().isPresent() && !asked.gpu().get().equals(gpu.gpu().id())) {
-        return "IllegalArgumentException";
       }
       Optional<VirtualGpuRequest> before = Optional.of(gpu.request());
       return run.fits(gpu.gpu().id(), asked, before) ? "resized" : "refused";
