@@ -94,8 +94,8 @@ final class Lease implements GateOwner {
 
   @Override
   public void drained() {
-    node.table().released(this);
     pool.remove(this);
+    node.released(this);
     node.listeners().publish(at -> new GpuEvent.Closed(at, id, gate.usage()));
   }
 

@@ -44,6 +44,10 @@ final class LeaseTable {
     return snapshots(leasesOf(slots));
   }
 
+  boolean isEmpty() {
+    return leasesOf(slots).isEmpty();
+  }
+
   private List<Lease> leasesOf(List<GpuSlot> of) {
     lock.lock();
     try {

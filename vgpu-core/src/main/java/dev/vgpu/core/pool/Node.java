@@ -14,6 +14,7 @@ import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 
 /**
  * The GPUs that this JVM manages together: their seats, the leases on them, and the threads behind.
@@ -27,9 +28,15 @@ final class Node {
   private final Listeners listeners;
   private final SeatThread seatThread;
   private final LeaseTable table;
+  private final Consumer<Node> whenLeaseReleased;
   private final AtomicLong leasesMade = new AtomicLong();
 
-  Node(List<PhysicalGpu> gpus, GpuPoolOptions options, NanoClock clock) {
+  Node(
+      List<PhysicalGpu> gpus,
+      GpuPoolOptions options,
+      NanoClock clock,
+      Consumer<Node> whenLeaseReleased) {
+    this.whenLeaseReleased = whenLeaseReleased;
     this.settings = SchedulerSettings.from(options);
     this.workers =
         new ThreadPoolExecutor(
@@ -76,11 +83,17 @@ final class Node {
     return workers;
   }
 
+  /** Books out a lease that was closed and has drained. */
+  void released(Lease lease) {
+    table.released(lease);
+    whenLeaseReleased.accept(this);
+  }
+
   String newLeaseId(String name) {
     return name + "-" + leasesMade.incrementAndGet();
   }
 
-  /** Ends the threads, when no pool is open any more. Running calls end by themselves. */
+  /** Ends the threads, when no pool is open and nothing is leased any more. */
   void shutDown() {
     seatThread.close();
   }

@@ -14,7 +14,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The nodes of this JVM, so that two pools never schedule one GPU against each other: a second pool
- * on the same GPUs shares the first one's node.
+ * on the same GPUs shares the first one's node. A node stays until its last pool is closed and the
+ * last call has left its GPUs.
  */
 final class NodeRegistry {
   private static final ReentrantLock lock = new ReentrantLock();
@@ -41,7 +42,7 @@ final class NodeRegistry {
       Entry entry = find(ids, options);
       if (entry == null) {
         Discovery.logFound(gpus);
-        entry = new Entry(new Node(gpus, options, clock), ids);
+        entry = new Entry(new Node(gpus, options, clock, NodeRegistry::leaseReleased), ids);
         entries.add(entry);
       }
       entry.pools++;
@@ -72,12 +73,27 @@ final class NodeRegistry {
     lock.lock();
     try {
       entry.pools--;
-      if (entry.pools == 0) {
-        entries.remove(entry);
-        entry.node.shutDown();
-      }
+      retireIfUnused(entry);
     } finally {
       lock.unlock();
+    }
+  }
+
+  private static void leaseReleased(Node node) {
+    lock.lock();
+    try {
+      entries.stream()
+          .filter(entry -> entry.node == node)
+          .findFirst()
+          .ifPresent(NodeRegistry::retireIfUnused);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private static void retireIfUnused(Entry entry) {
+    if (entry.pools == 0 && entry.node.table().isEmpty() && entries.remove(entry)) {
+      entry.node.shutDown();
     }
   }
 }

@@ -253,6 +253,22 @@ class PoolTest {
   }
 
   @Test
+  void poolThatIsOpenedWhileACallOfAClosedOneRunsWaitsForIt() throws Exception {
+    GpuPoolOptions options = GpuPoolOptions.builder().gpus(Pools.gpus(1)).build();
+    GpuPool old = GpuPool.open(options);
+    GpuTurn turn = old.acquire(Pools.share(ONLINE, 100)).enter();
+    old.close();
+    try (GpuPool next = GpuPool.open(options)) {
+      assertThat(next.leases()).hasSize(1);
+      assertThatThrownBy(() -> next.acquire(Pools.share(ONLINE, 1)))
+          .isInstanceOf(GpuCapacityException.class);
+      turn.close();
+      assertThat(next.leases()).isEmpty();
+      assertThat(next.acquire(Pools.share(ONLINE, 100)).<Integer>call(() -> 1)).isEqualTo(1);
+    }
+  }
+
+  @Test
   void listenerThatThrowsIsToldTheNextEvent() throws Exception {
     Queue<GpuEvent> told = new ConcurrentLinkedQueue<>();
     GpuPool.Listening listening =
