@@ -13,7 +13,7 @@ import org.slf4j.LoggerFactory;
  * is cancelled and repeated when one of them gets a request; this code does not notice.
  */
 final class OfflineCorpus implements AutoCloseable {
-  /** The sentences of one call. */
+  /** The sentences that are prepared and stored together. */
   static final int BATCH = 32;
 
   private static final Logger LOG = LoggerFactory.getLogger(OfflineCorpus.class);
@@ -73,10 +73,16 @@ final class OfflineCorpus implements AutoCloseable {
     return batch;
   }
 
+  /** Begins to close. Does not wait. */
+  void stop() {
+    closed = true; // first, so that the workers take what comes next for the end that it is
+    model.stop();
+  }
+
   /** Ends the job within about a second. What the running batches computed is lost. */
   @Override
   public void close() {
-    closed = true; // first, so that the workers take what comes next for the end that it is
+    stop();
     model.close();
     boolean interrupted = false;
     for (Thread worker : workers) {

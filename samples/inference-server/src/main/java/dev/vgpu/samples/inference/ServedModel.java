@@ -144,10 +144,9 @@ final class ServedModel implements AutoCloseable {
   float[][] embed(TokenBatch batch) throws Exception {
     float[][] vectors = new float[batch.count()][];
     for (TokenRun run : batch.runs()) {
-      // A call for each run: turns pass between calls, so the shorter they are, the closer
-      // everybody
-      // comes to the share that was asked; a call of a few milliseconds costs nothing to speak of.
-      embed(List.of(run), vectors, CallOptions.ofMemory(batch.peakMemory()));
+      // A call for each run: turns pass between calls, so the shorter they are, the closer all come
+      // to the share that was asked; beside some milliseconds, what a call costs is nothing.
+      embed(List.of(run), vectors, CallOptions.ofMemory(run.peakMemory()));
     }
     delivered.add(vectors.length);
     return vectors;
@@ -173,14 +172,22 @@ final class ServedModel implements AutoCloseable {
   }
 
   /**
-   * Ends the model's use of the GPU: no call gets in, waiting calls fail, running ones are
-   * cancelled and, for a second at most, waited for. The loaded session stays in the store.
+   * Begins to close: no call gets in, waiting calls fail, running ones are cancelled. Does not
+   * wait, so that of several models none gets the turn of the one that was closed before it.
    */
-  @Override
-  public void close() {
+  void stop() {
     gate.close();
     closeTurns.run();
     inside.forEach(EmbedCall::cancel);
+  }
+
+  /**
+   * Ends the model's use of the GPU; waits for its running calls, a second at most. The loaded
+   * session stays in the store.
+   */
+  @Override
+  public void close() {
+    stop();
     gate.closeAndAwait();
   }
 }

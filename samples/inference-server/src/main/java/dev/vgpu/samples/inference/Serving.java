@@ -27,6 +27,8 @@ record Serving(Map<String, ServedModel> models, List<OfflineCorpus> jobs) implem
   /** Ends the jobs and closes the models. Afterwards nothing of them uses the GPU. */
   @Override
   public void close() {
+    jobs.forEach(OfflineCorpus::stop);
+    models.values().forEach(ServedModel::stop);
     jobs.forEach(OfflineCorpus::close);
     models.values().forEach(ServedModel::close);
   }

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * The texts of one call, in the runs that it makes. Immutable.
+ * Texts that are embedded together, in the runs that they take. Immutable.
  *
  * <p>Not one run for all: a cancelled call loses the run that it was in and no more, the padding is
  * less when texts of like length are together, and so is the memory. Longer runs use the device a
@@ -17,7 +17,7 @@ import java.util.stream.IntStream;
  */
 final class TokenBatch {
   /**
-   * The most tokens of a call. The turn is passed on between calls, so one that takes a second
+   * The most tokens of a batch. The turn is passed on between calls, so one that takes a second
    * makes everybody else of its class wait a second; this many take about 100 ms on two cores.
    */
   static final int MAX_TOKENS = 2_048;
@@ -86,8 +86,8 @@ final class TokenBatch {
     return runs;
   }
 
-  /** {@return the memory that the call needs at its peak: that of its largest run} */
+  /** {@return the memory that a call of all the runs needs at its peak: that of the largest} */
   MemorySize peakMemory() {
-    return MemorySize.ofBytes(runs.stream().mapToLong(TokenRun::peakBytes).max().orElseThrow());
+    return runs.stream().map(TokenRun::peakMemory).max(Comparator.naturalOrder()).orElseThrow();
   }
 }

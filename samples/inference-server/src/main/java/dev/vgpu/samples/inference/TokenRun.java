@@ -1,5 +1,6 @@
 package dev.vgpu.samples.inference;
 
+import dev.vgpu.MemorySize;
 import java.util.Arrays;
 import java.util.List;
 
@@ -57,7 +58,7 @@ final class TokenRun {
   }
 
   /**
-   * {@return the bytes that the run needs at its peak, beside the weights}
+   * {@return the memory that the run needs at its peak, beside the weights}
    *
    * <p>This number keeps a burst of requests from running out of memory, so it is worth measuring
    * for a model of your own: run some shapes, read the allocator's peak (on a CPU the process's
@@ -75,7 +76,8 @@ final class TokenRun {
    *
    * A tenth more is for what the arena rounds up.
    */
-  long peakBytes() {
-    return Math.max(19_968, 96L * length + 3_072) * ids.length * 11 / 10;
+  MemorySize peakMemory() {
+    long perToken = Math.max(19_968, 96L * length + 3_072);
+    return MemorySize.ofBytes(perToken * ids.length * 11 / 10);
   }
 }

@@ -58,7 +58,7 @@ final class TokenBatchTest {
   }
 
   /**
-   * The measured peaks, in MiB, are where the Javadoc of TokenRun.peakBytes has its numbers from.
+   * The measured peaks, in MiB, are where the Javadoc of TokenRun.peakMemory has its numbers from.
    */
   @Test
   void theBudgetIsAboveTheMeasuredPeakAndNotFarAbove() {
@@ -73,6 +73,7 @@ final class TokenBatchTest {
   private static void assertBudget(int count, int length, double measuredMib) {
     int[] texts = IntStream.range(0, count).toArray();
     TokenRun run = new TokenRun(texts, Collections.nCopies(count, row(length)));
-    assertThat(run.peakBytes() / (double) (1 << 20)).isBetween(measuredMib, measuredMib * 1.25);
+    assertThat(run.peakMemory().bytes() / (double) (1 << 20))
+        .isBetween(measuredMib, measuredMib * 1.25);
   }
 }
