@@ -53,6 +53,16 @@ public final class CallOptions {
     return new Builder();
   }
 
+  /** {@return a builder that holds what these options hold, to make similar ones} */
+  public Builder toBuilder() {
+    Builder builder = new Builder();
+    builder.timeout = timeout;
+    builder.memory = memory;
+    builder.preemptionClass = preemptionClass;
+    builder.maxPreemptions = maxPreemptions;
+    return builder;
+  }
+
   /** {@return how long the call may wait before it starts; empty: for ever} */
   public Optional<Duration> timeout() {
     return Optional.ofNullable(timeout);

@@ -24,9 +24,11 @@ public interface PreemptibleCall<T extends @Nullable Object> {
 
   /**
    * Asks the running attempt to end soon. Invoked at most once per attempt, by another thread,
-   * while {@link #call()} runs or just as it ends; never between two attempts. Must return quickly:
-   * one that throws or does not return within a second is reported as {@link
-   * GpuEvent.CancelFailed}, and the virtual GPU's calls are not cancelled any more.
+   * while {@link #call()} runs or just after it has ended; never before the attempt began, and
+   * never after the next attempt has begun or {@code VirtualGpu.call} has returned. Must return
+   * quickly: one that throws or does not return within a second is reported as {@link
+   * GpuEvent.CancelFailed}, is waited for no more, and the virtual GPU's calls are not cancelled
+   * any more.
    */
   void cancel();
 }

@@ -33,6 +33,7 @@ class CallOptionsTest {
     assertThat(options.memory()).isEqualTo(MemorySize.ofMebibytes(3));
     assertThat(options.preemptionClass()).hasValue(PreemptionClass.OFFLINE);
     assertThat(options.maxPreemptions()).isZero();
+    assertThat(options.toBuilder().build()).usingRecursiveComparison().isEqualTo(options);
   }
 
   @Test
