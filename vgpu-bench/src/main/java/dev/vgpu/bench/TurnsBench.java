@@ -1,6 +1,7 @@
 package dev.vgpu.bench;
 
 import dev.vgpu.GpuPool;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -21,6 +22,7 @@ import org.openjdk.jmh.runner.options.VerboseMode;
 /** {@code bench turns}: what turns inside a JVM cost, beside a fair semaphore and a fair lock. */
 final class TurnsBench {
   private static final int PARTIES = 2;
+  private static final int REPEATS = 7;
   private static final double TARGET_CALL_NS = 200;
   private static final double TARGET_HAND_OVER_US = 20;
 
@@ -143,19 +145,25 @@ final class TurnsBench {
     line("virtual GPUs open together%27s%16s%16s", "1,000: us each", "10,000: us each", "heap KiB");
     try (GpuPool pool = GpuPool.open()) {
       Crowd.virtualGpusUs(pool, 10_000); // warms up
-      double few = Crowd.virtualGpusUs(pool, 1_000);
       long beforeKib = Crowd.heapKib();
-      double many = Crowd.virtualGpusUs(pool, 10_000);
-      for (int i = 0; i < 5; i++) {
-        Crowd.virtualGpusUs(pool, 10_000);
-      }
+      double few = medianUs(pool, 1_000);
+      double many = medianUs(pool, 10_000);
       long growthKib = Crowd.heapKib() - beforeKib;
       figures.put("virtual_gpus_1000_us_each", few);
       figures.put("virtual_gpus_10000_us_each", many);
       figures.put("virtual_gpus_heap_growth_kib", growthKib);
       line("  %-28s%23.1f%16.1f%+16d", "open, call, close", few, many, growthKib);
     }
-    line("  (heap: growth over 60,000 of them, after a collection)");
+    line("  (medians of %d; heap: growth over all of them, after a collection)", REPEATS);
+  }
+
+  private static double medianUs(GpuPool pool, int count) throws InterruptedException {
+    double[] us = new double[REPEATS];
+    for (int i = 0; i < us.length; i++) {
+      us[i] = Crowd.virtualGpusUs(pool, count);
+    }
+    Arrays.sort(us);
+    return us[REPEATS / 2];
   }
 
   private void line(String format, Object... values) {
