@@ -15,7 +15,8 @@ public enum SharePolicy {
 
   /**
    * Never more than the share, even when the GPU is idle; never less when there is work. The cap
-   * may be passed by the rest of a call that was running when it was reached; that is paid back.
+   * may be passed by one turn, and by the rest of a call that runs when the turn ends; that is paid
+   * back at once.
    */
   FIXED_SHARE,
 

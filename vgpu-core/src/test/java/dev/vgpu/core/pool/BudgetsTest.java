@@ -91,12 +91,12 @@ class BudgetsTest {
       assertThat(turn.isYieldRequested()).isFalse();
       large = startNamed(order, "large", 90);
       Pools.await(() -> gpu.usage().waiting() == 1);
-      small = startNamed(order, "small", 10); // would fit, but has come later
+      small = startNamed(order, "small", 20); // would fit now, but not beside the large one
       Pools.await(() -> gpu.usage().waiting() == 2);
     }
     large.get();
     small.get();
-    assertThat(order).hasSize(2);
+    assertThat(order).containsExactly("large", "small");
     assertThat(gpu.usage().waiting()).isZero();
   }
 

@@ -9,7 +9,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The batch job: embeds a corpus from the first sentence to the last, and then again. Under a
- * virtual GPU of class {@code OFFLINE} it takes what the online models leave, and its running batch
+ * virtual GPU of class {@code OFFLINE} it takes what the online models leave, and its running call
  * is cancelled and repeated when one of them gets a request; this code does not notice.
  */
 final class OfflineCorpus implements AutoCloseable {
