@@ -27,7 +27,7 @@ is_fresh() {
   list_inputs | cmp -s - "$STAMP" || return 1
   for module in vgpu-*/ samples/*/; do
     module=${module%/}
-    if [ -d "$module/src/main/java" ] && grep -q maven-antrun-plugin "$module/pom.xml"; then
+    if [ -d "$module/src/main/java" ] && grep -q maven-dependency-plugin "$module/pom.xml"; then
       classpath_complete "$module" || return 1
     fi
   done

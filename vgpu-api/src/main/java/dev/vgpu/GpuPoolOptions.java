@@ -2,6 +2,7 @@ package dev.vgpu;
 
 import static java.util.Objects.requireNonNull;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -17,6 +18,8 @@ public final class GpuPoolOptions {
   private final Duration turnLength;
   private final Duration idleLinger;
   private final LeakTracking leakTracking;
+  private final Scope scope;
+  private final @Nullable Path runDirectory;
 
   private GpuPoolOptions(Builder builder) {
     this.gpus = builder.gpus;
@@ -24,6 +27,20 @@ public final class GpuPoolOptions {
     this.turnLength = builder.turnLength;
     this.idleLinger = builder.idleLinger;
     this.leakTracking = builder.leakTracking;
+    this.scope = builder.scope;
+    this.runDirectory = builder.runDirectory;
+  }
+
+  /** Who shares a pool's GPUs with it. */
+  public enum Scope {
+    /**
+     * Every process of this node that opens a pool on the same run directory: one of them schedules
+     * for all. Where no run directory can be used, the pool serves this JVM alone, and says so in
+     * the log and in {@link GpuPool#backends()}.
+     */
+    NODE,
+    /** This JVM alone: no run directory, no socket, no programs beside it. */
+    THIS_JVM
   }
 
   /** What is remembered of where a virtual GPU was acquired, to name it when it leaks. */
@@ -69,6 +86,19 @@ public final class GpuPoolOptions {
     return leakTracking;
   }
 
+  /** {@return who shares the pool's GPUs} */
+  public Scope scope() {
+    return scope;
+  }
+
+  /**
+   * {@return the run directory; empty: {@code $VGPU_RUN_DIR}, else {@code $XDG_RUNTIME_DIR/vgpu},
+   * else {@code /run/vgpu}}
+   */
+  public Optional<Path> runDirectory() {
+    return Optional.ofNullable(runDirectory);
+  }
+
   /** Collects options. Not safe for use by several threads. */
   public static final class Builder {
     private @Nullable List<PhysicalGpu> gpus;
@@ -76,6 +106,8 @@ public final class GpuPoolOptions {
     private Duration turnLength = Duration.ofMillis(2);
     private Duration idleLinger = Duration.ofNanos(100_000);
     private LeakTracking leakTracking = LeakTracking.OFF;
+    private Scope scope = Scope.NODE;
+    private @Nullable Path runDirectory;
 
     private Builder() {}
 
@@ -156,6 +188,29 @@ public final class GpuPoolOptions {
      */
     public Builder leakTracking(LeakTracking leakTracking) {
       this.leakTracking = requireNonNull(leakTracking, "leakTracking");
+      return this;
+    }
+
+    /**
+     * Sets who shares the pool's GPUs.
+     *
+     * @param scope default {@link Scope#NODE}
+     * @return this builder
+     */
+    public Builder scope(Scope scope) {
+      this.scope = requireNonNull(scope, "scope");
+      return this;
+    }
+
+    /**
+     * Sets where the processes of a node meet. It is made, for its owner only, where it is missing.
+     *
+     * @param runDirectory on a local file system that can lock files, short enough for a socket's
+     *     address (80 bytes); default see {@link GpuPoolOptions#runDirectory()}
+     * @return this builder
+     */
+    public Builder runDirectory(Path runDirectory) {
+      this.runDirectory = requireNonNull(runDirectory, "runDirectory");
       return this;
     }
 

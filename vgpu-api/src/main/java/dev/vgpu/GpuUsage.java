@@ -26,4 +26,16 @@ public interface GpuUsage {
 
   /** {@return the memory that budgets of running calls and reservations take of the quota now} */
   MemorySize memoryReserved();
+
+  /** {@return the GPU memory that its processes hold now; 0 where no backend counts it} */
+  MemorySize memoryUsed();
+
+  /** {@return the processes that run under it now} */
+  int processes();
+
+  /** {@return the kernels and graphs that its processes launched} */
+  long launches();
+
+  /** {@return the allocations of its processes that were refused for the quota} */
+  long deniedAllocations();
 }

@@ -1,5 +1,7 @@
 package dev.vgpu;
 
+import java.io.IOException;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
@@ -152,6 +154,45 @@ public interface VirtualGpu extends AutoCloseable {
    * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
    */
   GpuTurn enter(CallOptions options) throws InterruptedException;
+
+  /**
+   * Starts a program under this virtual GPU, unmodified: its memory stays within the quota, its
+   * work on the GPU takes turns. The program may start others; they are under it too. Whether it
+   * can be put under a virtual GPU (a statically linked one cannot) is checked where that can be
+   * seen before it starts.
+   *
+   * <p>{@link #close()} does not end it: the virtual GPU is given back when its last program has
+   * ended.
+   *
+   * @param program what to start; its environment is added to, all else is left as it is
+   * @return the process, which belongs to the caller
+   * @throws IOException if it cannot be started
+   * @throws IllegalStateException if the virtual GPU is closed
+   * @throws VgpuException if no backend can put programs under this virtual GPU here, or not this
+   *     one; the message says why. Under {@link FailureMode#OPEN} it is started without, and logged
+   */
+  Process start(ProcessBuilder program) throws IOException;
+
+  /**
+   * {@return the environment variables that put a program under this virtual GPU, for launchers
+   * that {@link #start} cannot call} {@code LD_PRELOAD} is among them: what the program has there
+   * already must be kept behind it.
+   *
+   * @throws IllegalStateException if the virtual GPU is closed
+   * @throws VgpuException if no backend can put programs under this virtual GPU here
+   */
+  Map<String, String> environment();
+
+  /**
+   * Puts this whole JVM under this virtual GPU: whatever CUDA library is loaded into it later (ONNX
+   * Runtime's, JCuda's, DJL's) finds the hook where it looks for the driver. Once in the life of a
+   * JVM, before anything has loaded {@code libcuda.so.1}. Blocks some milliseconds.
+   *
+   * @throws IllegalStateException if the driver is loaded already, or this JVM is under a virtual
+   *     GPU already, or this one is closed
+   * @throws VgpuException if it cannot; the message says why
+   */
+  void attachThisJvm();
 
   /**
    * {@return whether this much of the quota is free now, after running budgets and reservations} To

@@ -17,6 +17,26 @@ class ExceptionsTest {
   private record Usage(Duration gpuTime, long calls, long preemptions, int running, int waiting)
       implements GpuUsage {
     @Override
+    public MemorySize memoryUsed() {
+      return MemorySize.ZERO;
+    }
+
+    @Override
+    public int processes() {
+      return 0;
+    }
+
+    @Override
+    public long launches() {
+      return 0;
+    }
+
+    @Override
+    public long deniedAllocations() {
+      return 0;
+    }
+
+    @Override
     public MemorySize memoryReserved() {
       return MemorySize.ZERO;
     }

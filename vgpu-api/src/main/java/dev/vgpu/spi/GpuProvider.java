@@ -2,8 +2,10 @@ package dev.vgpu.spi;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import java.util.List;
+import java.util.Map;
 
 /** Finds GPUs. A module that knows a driver implements it; {@code ServiceLoader} finds it. */
 public interface GpuProvider {
@@ -19,4 +21,13 @@ public interface GpuProvider {
    * @throws GpuDriverException if the driver is there and fails
    */
   List<PhysicalGpu> gpus();
+
+  /**
+   * {@return the variables that a process needs in order to see this GPU and no other}
+   *
+   * @param gpu one of {@link #gpus()}
+   */
+  default Map<String, String> environment(GpuId gpu) {
+    return Map.of();
+  }
 }

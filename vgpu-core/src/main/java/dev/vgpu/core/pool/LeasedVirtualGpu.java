@@ -11,9 +11,11 @@ import dev.vgpu.MemoryReservation;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptibleCall;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.lang.ref.Cleaner;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
@@ -120,6 +122,21 @@ final class LeasedVirtualGpu implements VirtualGpu {
   @Override
   public GpuTurn enter(CallOptions options) throws InterruptedException {
     return lease.calls.enter(requireNonNull(options, "options"), this);
+  }
+
+  @Override
+  public Process start(ProcessBuilder program) {
+    throw new VgpuException("no backend can put programs under a virtual GPU here");
+  }
+
+  @Override
+  public Map<String, String> environment() {
+    throw new VgpuException("no backend can put programs under a virtual GPU here");
+  }
+
+  @Override
+  public void attachThisJvm() {
+    throw new VgpuException("no backend can put this JVM under a virtual GPU here");
   }
 
   @Override

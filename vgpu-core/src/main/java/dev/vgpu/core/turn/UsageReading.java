@@ -26,4 +26,24 @@ public record UsageReading(
   public MemorySize memoryReserved() {
     return MemorySize.ofBytes(memoryBytes);
   }
+
+  @Override
+  public MemorySize memoryUsed() {
+    return MemorySize.ZERO;
+  }
+
+  @Override
+  public int processes() {
+    return 0;
+  }
+
+  @Override
+  public long launches() {
+    return 0;
+  }
+
+  @Override
+  public long deniedAllocations() {
+    return 0;
+  }
 }

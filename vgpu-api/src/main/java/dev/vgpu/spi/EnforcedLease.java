@@ -1,0 +1,114 @@
+package dev.vgpu.spi;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * One lease under a backend: a gate in front of its processes' work, and what they used. The gate's
+ * methods ({@link #open} to {@link #contended}) are called by one thread at a time, the scheduler's
+ * owner; they must not block and must not call the listener from within.
+ */
+public interface EnforcedLease extends AutoCloseable {
+  /** Is told what the processes of a lease do. Called on the backend's thread; must be quick. */
+  interface Listener {
+    /** A process of an idle lease has work, or waits to start some. */
+    void wanted();
+
+    /**
+     * Nothing of the lease is on the GPU any more. Told once after {@link #shut()} has said {@code
+     * false}; and while {@link #contended} was told, each time that the lease becomes idle.
+     */
+    void drained();
+
+    /**
+     * A process came or went.
+     *
+     * @param attached how many there are now
+     */
+    void processes(int attached);
+  }
+
+  /** Lets work start. */
+  void open();
+
+  /**
+   * Lets no further work start. What is on the GPU goes on.
+   *
+   * @return whether nothing is; after {@code false} {@link Listener#drained()} follows
+   */
+  boolean shut();
+
+  /**
+   * Asks running work to end soon, where that is possible. Called after {@link #shut()}.
+   *
+   * @return how many pieces of work were asked to end
+   */
+  int preempt();
+
+  /** {@return whether work is on the GPU, or waits to start} */
+  boolean hasWork();
+
+  /**
+   * {@return the GPU time until now, in nanoseconds; never decreases}
+   *
+   * @param nowNs the present, on the clock of {@link System#nanoTime()}
+   */
+  long gpuTimeNs(long nowNs);
+
+  /**
+   * Tells whether others wait for the GPU.
+   *
+   * @param contended whether they do
+   */
+  void contended(boolean contended);
+
+  /** {@return the shortest turn that is worth its hand-over, in nanoseconds; 0: any} */
+  long leastTurnNs();
+
+  /**
+   * Grants other terms.
+   *
+   * @param request what is granted from now on
+   * @param entitledPermille the pace in thousandths of the GPU that processes keep by themselves
+   *     while no seat answers, 0 to 1000
+   * @return false, and nothing is changed, if its processes hold more memory than is asked for
+   */
+  boolean tryResize(VirtualGpuRequest request, int entitledPermille);
+
+  /**
+   * {@return the variables that put a program under this lease} The caller adds those of the GPU,
+   * {@link GpuProvider#environment}. A value may hold a reference to the variable of the program's
+   * own environment by {@code ${NAME}}, which is empty where that is not set.
+   */
+  Map<String, String> environment();
+
+  /** {@return the memory that its processes hold of the quota} */
+  MemorySize memoryUsed();
+
+  /** {@return the process ids of those attached, in their own namespaces} */
+  List<Long> processes();
+
+  /** {@return how many threads of its processes wait for a turn} */
+  int waiting();
+
+  /** {@return the allocations that were refused for the quota} */
+  long deniedAllocations();
+
+  /** {@return the kernels and graphs that its processes launched} */
+  long launches();
+
+  /** {@return the calls of driver functions that were passed through unhandled} */
+  long passedThrough();
+
+  /**
+   * Ends it: processes that are still attached can start nothing any more. Its files may be removed
+   * afterwards.
+   *
+   * @throws VgpuException never
+   */
+  @Override
+  void close();
+}

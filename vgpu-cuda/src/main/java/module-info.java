@@ -1,0 +1,7 @@
+/** The CUDA hook and what stands behind it. Exports nothing. */
+module dev.vgpu.cuda {
+  requires dev.vgpu;
+  requires com.sun.jna;
+  requires org.slf4j;
+  requires static org.jspecify;
+}

@@ -1,0 +1,5 @@
+/** An emulated CUDA driver and NVML, as native resources. Exports nothing. */
+module dev.vgpu.emulator {
+  requires dev.vgpu;
+  requires static org.jspecify;
+}
