@@ -10,10 +10,36 @@
 #include <time.h>
 #include <unistd.h>
 
+static int open_report(struct stat *stat) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/leases/%s/report", getenv("VGPU_RUN_DIR"), getenv("VGPU_LEASE"));
+  int file = open(path, O_RDWR);
+  if (file < 0 || fstat(file, stat) != 0) {
+    fail("open of the report page", 0);
+  }
+  return file;
+}
+
+/* Cuts its own lease's report page off. What then becomes of itself is its own affair. */
+int mode_truncate(int count, char **arguments) {
+  static struct driver driver;
+  struct stat stat;
+  (void)count;
+  (void)arguments;
+  driver_start(&driver);
+  int file = open_report(&stat);
+  say("ready");
+  if (ftruncate(file, 0) != 0) {
+    fail("ftruncate", 0);
+  }
+  nanosleep(&(struct timespec){1, 0}, NULL);
+  say("done");
+  return 0;
+}
+
 /* Writes random bytes over its own lease's report page, header and slots, and goes on calling the driver. */
 int mode_hostile(int count, char **arguments) {
   static struct driver driver;
-  char path[512];
   struct stat stat;
   uint64_t random = 1 + (uint64_t)getpid();
   uint64_t kernel_ns = 100000;
@@ -22,11 +48,7 @@ int mode_hostile(int count, char **arguments) {
     return 2;
   }
   driver_start(&driver);
-  snprintf(path, sizeof path, "%s/leases/%s/report", getenv("VGPU_RUN_DIR"), getenv("VGPU_LEASE"));
-  int file = open(path, O_RDWR);
-  if (file < 0 || fstat(file, &stat) != 0) {
-    fail("open of the report page", 0);
-  }
+  int file = open_report(&stat);
   volatile uint64_t *words = mmap(NULL, (size_t)stat.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (words == MAP_FAILED) {
     fail("mmap of the report page", 0);

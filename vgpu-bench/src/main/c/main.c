@@ -9,7 +9,8 @@ static const struct {
 } MODES[] = {
     {"init", mode_init},       {"launch", mode_launch}, {"alloc", mode_alloc},
     {"load", mode_load},       {"churn", mode_churn},   {"observe", mode_observe},
-    {"noise", mode_noise},     {"hostile", mode_hostile}, {"fork", mode_fork},
+    {"noise", mode_noise},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
+    {"fork", mode_fork},
 };
 
 static const char USAGE[] =
@@ -22,6 +23,7 @@ static const char USAGE[] =
     "  observe LIMIT                watches the device's memory: 'read'\n"
     "  noise                        watches the machine's own lateness: 'read'\n"
     "  hostile SECONDS              writes random bytes over its own report page\n"
+    "  truncate                     cuts its own report page off\n"
     "  fork                         forks without exec\n";
 
 int main(int count, char **arguments) {

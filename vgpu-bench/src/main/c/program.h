@@ -82,6 +82,7 @@ int mode_churn(int count, char **arguments);
 int mode_observe(int count, char **arguments);
 int mode_noise(int count, char **arguments);
 int mode_hostile(int count, char **arguments);
+int mode_truncate(int count, char **arguments);
 int mode_fork(int count, char **arguments);
 
 #endif
