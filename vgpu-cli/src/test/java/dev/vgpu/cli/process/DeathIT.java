@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import java.util.ArrayList;
@@ -72,20 +73,20 @@ class DeathIT {
   private void strike(Random random, Map<String, String> place, int number) throws Exception {
     Child victim = random.nextBoolean() ? Tenants.load(node, place) : churner(place, number + 2);
     if (random.nextInt(3) == 0) {
-      Thread.sleep(random.nextInt(15)); // wherever its start-up is then
+      NanoClock.sleepMillis(random.nextInt(15)); // wherever its start-up is then
     } else {
       victim.awaitReady();
       if (random.nextBoolean()) {
         victim.tell("churn");
       }
-      Thread.sleep(random.nextInt(30));
+      NanoClock.sleepMillis(random.nextInt(30));
     }
     if (random.nextInt(3) == 0) {
       victim.signal("STOP");
-      Thread.sleep(random.nextInt(40));
+      NanoClock.sleepMillis(random.nextInt(40));
       if (random.nextBoolean()) {
         victim.signal("CONT");
-        Thread.sleep(random.nextInt(10));
+        NanoClock.sleepMillis(random.nextInt(10));
       }
     }
     victim.kill();
@@ -100,7 +101,7 @@ class DeathIT {
     List<Child> stopped = new ArrayList<>();
     for (int i = 0; i < 4; i++) {
       Child victim = Tenants.load(node, i % 2 == 0 ? struck : other).awaitReady();
-      Thread.sleep(7L * i);
+      NanoClock.sleepMillis(7L * i);
       victim.signal("STOP");
       stopped.add(victim);
       Tenants.assertAllGoOn(survivors);
@@ -135,7 +136,7 @@ class DeathIT {
       for (Child program : programs) {
         program.ask(order);
       }
-      Thread.sleep(2_000);
+      NanoClock.sleepMillis(2_000);
     }
     long refused = 0;
     for (Child program : programs) {
@@ -171,7 +172,7 @@ class DeathIT {
       long tries = 500;
       while (Tenants.lease(pool, "forked").path("memory").asLong() >= 64L << 20) {
         assertThat(tries--).as("%s", pool.leases()).isPositive();
-        Thread.sleep(10);
+        NanoClock.sleepMillis(10);
       }
       assertThat(forked.isAlive()).isTrue();
     } finally {

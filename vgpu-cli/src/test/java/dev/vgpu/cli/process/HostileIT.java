@@ -3,6 +3,7 @@ package dev.vgpu.cli.process;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import java.io.IOException;
@@ -59,7 +60,7 @@ class HostileIT {
       for (int round = 0; round < 5; round++) {
         Tenants.assertAllGoOn(others);
         assertThat(pool.leases()).hasSize(2);
-        Thread.sleep(200);
+        NanoClock.sleepMillis(200);
       }
       program.kill();
     }
@@ -72,7 +73,7 @@ class HostileIT {
   void reportPageThatItCutsOffHarmsNobodyElse() throws Exception {
     Child program = node.start(hostile, "truncate");
     program.awaitReady();
-    Thread.sleep(500);
+    NanoClock.sleepMillis(500);
     assertOthersGoOn();
     program.kill();
     assertOthersGoOn();

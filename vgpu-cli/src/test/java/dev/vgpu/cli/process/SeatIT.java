@@ -3,6 +3,7 @@ package dev.vgpu.cli.process;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import java.util.ArrayList;
@@ -62,7 +63,7 @@ class SeatIT {
     long tries = 1_000;
     while (node.seatHolder() == dead || node.seatHolder() == 0) {
       assertThat(tries--).as("nobody takes the seat over").isPositive();
-      Thread.sleep(10);
+      NanoClock.sleepMillis(10);
     }
   }
 
@@ -91,7 +92,7 @@ class SeatIT {
     long tries = 500;
     while (pools.get(0).leases().size() != 2 || pools.get(1).leases().size() != 2) {
       assertThat(tries--).as("%s", pools.get(0).leases()).isPositive();
-      Thread.sleep(10);
+      NanoClock.sleepMillis(10);
     }
   }
 

@@ -8,6 +8,7 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import java.util.ArrayList;
@@ -43,7 +44,7 @@ final class Tenants {
       long deadlineTries = 2_000;
       while (kernels(programs.get(i)) <= before.get(i)) {
         assertThat(deadlineTries--).as("%s hangs", programs.get(i)).isPositive();
-        Thread.sleep(10);
+        NanoClock.sleepMillis(10);
       }
     }
   }
@@ -66,14 +67,14 @@ final class Tenants {
     long tries = 500;
     while (pool.memoryHeld() > 0 || pool.processes() > 0) {
       assertThat(tries--).as("still held: %s", pool.leases()).isPositive();
-      Thread.sleep(10);
+      NanoClock.sleepMillis(10);
     }
     tries = 500;
     for (Answer seen = observer.ask("read");
         seen.whole("now") > 0 || seen.whole("processes") > 0;
         seen = observer.ask("read")) {
       assertThat(tries--).as("still on the GPU: %s", seen.line()).isPositive();
-      Thread.sleep(10);
+      NanoClock.sleepMillis(10);
     }
   }
 
