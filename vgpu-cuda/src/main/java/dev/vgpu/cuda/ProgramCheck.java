@@ -80,7 +80,7 @@ final class ProgramCheck {
     if (program.getNameCount() != 1 || program.isAbsolute() || program.startsWith(".")) {
       return Files.isRegularFile(program) ? Optional.of(program) : Optional.empty();
     }
-    for (String directory : searchPath.split(":")) {
+    for (String directory : searchPath.split(":", -1)) {
       Path file = Path.of(directory.isEmpty() ? "." : directory).resolve(program);
       if (Files.isRegularFile(file) && Files.isExecutable(file)) {
         return Optional.of(file);
@@ -99,7 +99,7 @@ final class ProgramCheck {
     if (!line.startsWith("#!")) {
       return Optional.empty();
     }
-    List<String> words = List.of(line.substring(2).strip().split("\\s+"));
+    List<String> words = List.of(line.substring(2).strip().split("\\s+", -1));
     Path named = Path.of(words.get(0));
     if (named.endsWith("env")) {
       for (String word : words.subList(1, words.size())) {
