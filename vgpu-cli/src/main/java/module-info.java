@@ -7,6 +7,7 @@ module dev.vgpu.cli {
   requires info.picocli;
   requires java.net.http;
   requires jdk.management;
+  requires jdk.unsupported;
   requires HdrHistogram;
 
   opens dev.vgpu.cli to
