@@ -1,0 +1,178 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.GRANT_MAGIC;
+import static dev.vgpu.cuda.ShmLayout.GRANT_SIZE;
+import static dev.vgpu.cuda.ShmLayout.LAYOUT_MAJOR;
+import static dev.vgpu.cuda.ShmLayout.LAYOUT_MINOR;
+import static dev.vgpu.cuda.ShmLayout.REPORT_MAGIC;
+import static dev.vgpu.cuda.ShmLayout.REPORT_SIZE;
+import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
+
+import dev.vgpu.ProtocolMismatchException;
+import dev.vgpu.VgpuException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Set;
+
+/**
+ * The two files of a lease, mapped: what the seat grants, and what the tenant's processes report.
+ * Both stay mapped as long as this object lives.
+ *
+ * @param grant written by the seat alone
+ * @param report written by the tenant's processes; nothing in it is to be believed unchecked
+ * @param adopted whether they were there before, made by an earlier holder of the seat
+ */
+record LeasePages(SharedPage grant, SharedPage report, boolean adopted) {
+  static final String GRANT = "grant";
+  static final String REPORT = "report";
+
+  /**
+   * Opens the files of a lease, or makes them. The caller is the seat, so nobody else makes them.
+   *
+   * @throws ProtocolMismatchException if they have another layout
+   * @throws VgpuException if they are no such files, or cannot be made; nothing is left behind then
+   */
+  static LeasePages in(Path directory) {
+    Path grant = directory.resolve(GRANT);
+    Path report = directory.resolve(REPORT);
+    try {
+      // The report is made first: where there is no whole grant, nobody has attached yet.
+      if (isWhole(grant, GRANT_SIZE)) {
+        return new LeasePages(
+            open(grant, GRANT_SIZE, GRANT_MAGIC), open(report, REPORT_SIZE, REPORT_MAGIC), true);
+      }
+      return create(grant, report, FileAccess.of(directory));
+    } catch (IOException e) {
+      throw new VgpuException(
+          "cannot open the shared pages of a lease: " + e.getMessage() + " directory=" + directory,
+          e);
+    }
+  }
+
+  /** Whether the file was begun and finished; one with another content is told later. */
+  private static boolean isWhole(Path file, int size) throws IOException {
+    if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+      return false;
+    }
+    if (Files.size(file) < Long.BYTES) {
+      return Files.size(file) != 0;
+    }
+    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
+      ByteBuffer magic = ByteBuffer.allocate(Long.BYTES);
+      channel.read(magic, 0);
+      return magic.getLong(0) != 0 || channel.size() > size;
+    }
+  }
+
+  private static LeasePages create(Path grant, Path report, FileAccess access) throws IOException {
+    try {
+      Files.deleteIfExists(grant);
+      Files.deleteIfExists(report);
+      SharedPage reportPage = create(report, REPORT_SIZE, REPORT_MAGIC);
+      access.apply(report, true);
+      SharedPage grantPage = create(grant, GRANT_SIZE, GRANT_MAGIC);
+      access.apply(grant, false);
+      return new LeasePages(grantPage, reportPage, false);
+    } catch (IOException | RuntimeException e) {
+      deleteQuietly(grant, e);
+      deleteQuietly(report, e);
+      throw e;
+    }
+  }
+
+  private static void deleteQuietly(Path file, Exception cause) {
+    try {
+      Files.deleteIfExists(file);
+    } catch (IOException e) {
+      cause.addSuppressed(e);
+    }
+  }
+
+  private static SharedPage create(Path file, int size, long magic) throws IOException {
+    try (FileChannel channel =
+        FileChannel.open(
+            file,
+            Set.of(
+                StandardOpenOption.CREATE_NEW, StandardOpenOption.READ, StandardOpenOption.WRITE),
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")))) {
+      // Written, not made longer: on a full disk this fails here, and no later store can.
+      ByteBuffer zeros = ByteBuffer.allocate(size);
+      while (zeros.hasRemaining()) {
+        channel.write(zeros);
+      }
+      SharedPage page = new SharedPage(channel.map(FileChannel.MapMode.READ_WRITE, 0, size));
+      page.setInt(ShmLayout.Header.LAYOUT_MAJOR, LAYOUT_MAJOR);
+      page.setInt(ShmLayout.Header.LAYOUT_MINOR, LAYOUT_MINOR);
+      page.setLong(ShmLayout.Header.SIZE, size);
+      page.setInt(ShmLayout.Header.SLOT_COUNT, SLOT_COUNT);
+      // release: a reader that sees the magic sees all the rest
+      page.setLong(ShmLayout.Header.MAGIC, magic);
+      return page;
+    }
+  }
+
+  private static SharedPage open(Path file, int size, long magic) throws IOException {
+    try (FileChannel channel =
+        FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      long found = channel.size();
+      if (found < ShmLayout.Header.BYTES) {
+        throw new VgpuException(
+            "a shared page was cut short: file=" + file + " bytes=" + found + " expected=" + size);
+      }
+      SharedPage page =
+          new SharedPage(channel.map(FileChannel.MapMode.READ_WRITE, 0, Math.min(found, size)));
+      check(file, page, size, magic, found);
+      return page;
+    }
+  }
+
+  private static void check(Path file, SharedPage page, int size, long magic, long found) {
+    long foundMagic = page.longAt(ShmLayout.Header.MAGIC);
+    if (foundMagic != magic) {
+      throw new VgpuException(
+          "not a shared page of vgpu: file="
+              + file
+              + " magic=0x"
+              + Long.toHexString(foundMagic)
+              + " expected=0x"
+              + Long.toHexString(magic));
+    }
+    int major = page.intAt(ShmLayout.Header.LAYOUT_MAJOR);
+    if (major != LAYOUT_MAJOR) {
+      throw new ProtocolMismatchException(
+          "a shared page has another layout: file="
+              + file
+              + " layout="
+              + Integer.toUnsignedString(major)
+              + "."
+              + Integer.toUnsignedString(page.intAt(ShmLayout.Header.LAYOUT_MINOR))
+              + " mine="
+              + LAYOUT_MAJOR
+              + "."
+              + LAYOUT_MINOR);
+    }
+    long told = page.longAt(ShmLayout.Header.SIZE);
+    int slots = page.intAt(ShmLayout.Header.SLOT_COUNT);
+    if (found != size || told != size || slots != SLOT_COUNT) {
+      throw new VgpuException(
+          "a shared page is damaged: file="
+              + file
+              + " bytes="
+              + found
+              + " header says "
+              + Long.toUnsignedString(told)
+              + " slots="
+              + Integer.toUnsignedString(slots)
+              + " expected bytes="
+              + size
+              + " slots="
+              + SLOT_COUNT);
+    }
+  }
+}
