@@ -114,5 +114,6 @@ final class HookEnforcement implements Enforcement {
   @Override
   public void close() {
     server.close();
+    server.leases().forEach(HookLease::release);
   }
 }

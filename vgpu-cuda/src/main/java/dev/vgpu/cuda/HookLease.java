@@ -1,7 +1,5 @@
 package dev.vgpu.cuda;
 
-import static dev.vgpu.cuda.ShmLayout.GRANT_COUNT_SHIFT;
-import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
 import static dev.vgpu.cuda.ShmLayout.GRANT_REVOKED;
 import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
@@ -9,17 +7,10 @@ import static dev.vgpu.cuda.ShmLayout.STATUS_BAD;
 import static dev.vgpu.cuda.ShmLayout.STATUS_ENDED;
 import static dev.vgpu.cuda.ShmLayout.STATUS_FULL;
 import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
-import static dev.vgpu.cuda.ShmLayout.TURN_CONTENDED;
-import static dev.vgpu.cuda.ShmLayout.TURN_LIMITED;
 
 import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.cuda.ShmLayout.Grant;
-import dev.vgpu.cuda.ShmLayout.Header;
 import dev.vgpu.spi.EnforcedLease;
-import java.lang.invoke.VarHandle;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -44,9 +35,6 @@ final class HookLease implements EnforcedLease {
   /** Between processes a turn changes hands in about 0.1 to 0.2 ms: at most 2 % of this. */
   private static final long LEAST_TURN_NS = 10_000_000;
 
-  /** What is in flight when a turn ends delays the next one, so it is little. */
-  private static final int INFLIGHT_US = 2_000;
-
   private static final int WANTED = 1;
   private static final int DRAINED = 2;
   private static final int PROCESSES = 4;
@@ -55,19 +43,22 @@ final class HookLease implements EnforcedLease {
   private final HookEnforcement owner;
   private final Listener listener;
   private final Map<String, String> environment;
-  private final SharedPage grant;
+  private final GrantPage grant;
+  private final ReportPage report;
   private final SlotTable slots;
   private final Object lock = new Object();
 
   private boolean open;
   private boolean contended;
-  private boolean limited;
   private boolean draining;
   private boolean armed;
   private boolean worked;
   private boolean ended;
   private int told;
   private long lastGpuNs;
+  private long lastPassedThrough;
+  private long lastLaunches;
+  private long lastDenied;
 
   HookLease(
       String id,
@@ -79,64 +70,20 @@ final class HookLease implements EnforcedLease {
     this.owner = owner;
     this.listener = listener;
     this.environment = environment;
-    this.grant = pages.grant();
+    this.grant = new GrantPage(pages.grant());
+    this.report = pages.report();
     this.slots = new SlotTable(pages, owner.life(), owner.clock().nanoTime());
   }
 
   /** Writes what is granted, shut. */
   void begin(VirtualGpuRequest request, long contextBytes, long pid, long startTime) {
     synchronized (lock) {
-      grant.setLong(Header.SEAT_PID, pid);
-      grant.setLong(Header.SEAT_START, startTime);
-      grant.setLong(GRANT_OFFSET + Grant.CONTEXT_BYTES, contextBytes);
-      grant.setInt(GRANT_OFFSET + Grant.INFLIGHT_US, INFLIGHT_US);
-      writeTerms(request, request.computePercent().orElse(100) * 10);
-      grant.setLong(GRANT_OFFSET + Grant.MEMORY_LIMIT, request.memory().bytes());
-      writeWord(0);
-      beat(owner.clock().nanoTime());
+      grant.begin(pid, startTime, contextBytes);
+      grant.terms(request, request.computePercent().orElse(100) * 10);
+      grant.memoryLimit(request.memory().bytes());
+      grant.word(0);
+      grant.beat(owner.clock().nanoTime());
     }
-  }
-
-  private void writeTerms(VirtualGpuRequest request, int entitledPermille) {
-    grant.setInt(GRANT_OFFSET + Grant.POLICY, code(request.policy()));
-    grant.setInt(GRANT_OFFSET + Grant.PREEMPTION_CLASS, code(request.preemptionClass()));
-    grant.setInt(GRANT_OFFSET + Grant.ENTITLED_PERMILLE, entitledPermille);
-    limited =
-        request.policy() == SharePolicy.FIXED_SHARE && request.computePercent().orElse(100) < 100;
-    writeTurnFlags();
-  }
-
-  private static int code(SharePolicy policy) {
-    return switch (policy) {
-      case BEST_EFFORT -> ShmLayout.POLICY_BEST_EFFORT;
-      case FIXED_SHARE -> ShmLayout.POLICY_FIXED_SHARE;
-      case BURST_SHARE -> ShmLayout.POLICY_BURST_SHARE;
-    };
-  }
-
-  private static int code(PreemptionClass preemptionClass) {
-    return switch (preemptionClass) {
-      case ONLINE -> ShmLayout.CLASS_ONLINE;
-      case NEARLINE -> ShmLayout.CLASS_NEARLINE;
-      case OFFLINE -> ShmLayout.CLASS_OFFLINE;
-    };
-  }
-
-  private void writeTurnFlags() {
-    int flags = (contended ? TURN_CONTENDED : 0) | (contended || limited ? TURN_LIMITED : 0);
-    grant.setInt(GRANT_OFFSET + Grant.TURN_FLAGS, flags);
-  }
-
-  private void writeWord(int flags) {
-    int at = GRANT_OFFSET + Grant.WORD;
-    int count = (grant.intAt(at) >>> GRANT_COUNT_SHIFT) + 1;
-    grant.setInt(at, count << GRANT_COUNT_SHIFT | flags);
-    // Pairs with the hook's: it counts its batch, then reads the word; we write, then read counts.
-    VarHandle.fullFence();
-  }
-
-  private void count(int field) {
-    grant.setLong(GRANT_OFFSET + field, grant.longAt(GRANT_OFFSET + field) + 1);
   }
 
   @Override
@@ -148,10 +95,10 @@ final class HookLease implements EnforcedLease {
       open = true;
       draining = false;
       armed = true;
-      count(Grant.TURNS);
-      writeWord(GRANT_OPEN);
+      grant.countTurn();
+      grant.word(GRANT_OPEN);
       if (slots.count() != 0) {
-        owner.wake().all(grant, GRANT_OFFSET + Grant.WORD);
+        grant.wake(owner.wake());
       }
     }
   }
@@ -163,7 +110,7 @@ final class HookLease implements EnforcedLease {
         return true;
       }
       open = false;
-      writeWord(0);
+      grant.word(0);
       draining = guarded(slots::isBusy, false);
       return !draining;
     }
@@ -172,7 +119,7 @@ final class HookLease implements EnforcedLease {
   @Override
   public int preempt() {
     synchronized (lock) {
-      count(Grant.PREEMPTIONS);
+      grant.countPreemption();
       // Work in flight is bounded in time; it ends by itself within that.
       return 0;
     }
@@ -196,10 +143,8 @@ final class HookLease implements EnforcedLease {
   @Override
   public void contended(boolean contended) {
     synchronized (lock) {
-      if (this.contended != contended) {
-        this.contended = contended;
-        writeTurnFlags();
-      }
+      this.contended = contended;
+      grant.contended(contended);
     }
   }
 
@@ -213,22 +158,21 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       return guarded(
           () -> {
-            int at = GRANT_OFFSET + Grant.MEMORY_LIMIT;
-            long before = grant.longAt(at);
+            long before = grant.memoryLimit();
             long limit = request.memory().bytes();
             if (slots.memoryUsed() > limit) {
               return false;
             }
-            grant.setLong(at, limit);
+            grant.memoryLimit(limit);
             if (limit < before) {
               // A change that was allowed by the former limit may be on its way to the word.
               slots.touchMemory();
               if (slots.memoryUsed() > limit) {
-                grant.setLong(at, before);
+                grant.memoryLimit(before);
                 return false;
               }
             }
-            writeTerms(request, entitledPermille);
+            grant.terms(request, entitledPermille);
             return true;
           },
           false);
@@ -269,21 +213,24 @@ final class HookLease implements EnforcedLease {
   @Override
   public long deniedAllocations() {
     synchronized (lock) {
-      return guarded(slots::denied, 0L);
+      lastDenied = guarded(slots::denied, lastDenied);
+      return lastDenied;
     }
   }
 
   @Override
   public long launches() {
     synchronized (lock) {
-      return guarded(slots::launches, 0L);
+      lastLaunches = guarded(slots::launches, lastLaunches);
+      return lastLaunches;
     }
   }
 
   @Override
   public long passedThrough() {
     synchronized (lock) {
-      return guarded(slots::passedThrough, 0L);
+      lastPassedThrough = guarded(slots::passedThrough, lastPassedThrough);
+      return lastPassedThrough;
     }
   }
 
@@ -294,17 +241,29 @@ final class HookLease implements EnforcedLease {
       if (ended) {
         return;
       }
+      gpuTimeNs(owner.clock().nanoTime());
+      deniedAllocations();
+      launches();
+      passedThrough();
       connections = revoke();
+      report.close();
     }
     owner.forget(id, connections);
+  }
+
+  /** Leaves it as it is, for the next holder of the seat. */
+  void release() {
+    synchronized (lock) {
+      report.close();
+    }
   }
 
   /** Ends it: nothing can be started any more. */
   private List<HookConnection> revoke() {
     ended = true;
     open = false;
-    writeWord(GRANT_REVOKED);
-    owner.wake().all(grant, GRANT_OFFSET + Grant.WORD);
+    grant.word(GRANT_REVOKED);
+    grant.wake(owner.wake());
     return slots.connections();
   }
 
@@ -337,7 +296,7 @@ final class HookLease implements EnforcedLease {
       replaced = slot.connection;
       slot.connection = connection;
       connection.attached(this, slot);
-      beat(now);
+      grant.beat(now);
       answer = HookMessage.welcome(slot.number, STATUS_OK, "");
       events = evaluate();
     }
@@ -388,7 +347,7 @@ final class HookLease implements EnforcedLease {
       if (ended) {
         return;
       }
-      beat(nowNs);
+      grant.beat(nowNs);
       run(
           () -> {
             slots.observe(nowNs);
@@ -399,10 +358,6 @@ final class HookLease implements EnforcedLease {
       events = evaluate();
     }
     fire(events);
-  }
-
-  private void beat(long nowNs) {
-    grant.setLong(Header.HEARTBEAT_NS, nowNs);
   }
 
   /** Whether it has to be looked after: its processes, and how soon. */
@@ -470,7 +425,7 @@ final class HookLease implements EnforcedLease {
   private <T> T guarded(Reading<T> reading, T otherwise) {
     try {
       return reading.read();
-    } catch (InternalError e) {
+    } catch (ReportPage.LostException | InternalError e) {
       giveUp(e);
       return otherwise;
     }
@@ -485,10 +440,12 @@ final class HookLease implements EnforcedLease {
         false);
   }
 
-  private void giveUp(InternalError cause) {
+  private void giveUp(Throwable cause) {
     if (!ended) {
       log.warn(
-          "a tenant has destroyed its report page: its virtual GPU is ended: lease={}", id, cause);
+          "a tenant has destroyed its report page, so its virtual GPU is ended: lease={} ({})",
+          id,
+          cause.getMessage());
       List<HookConnection> connections = revoke();
       owner.forget(id, connections);
     }

@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
@@ -106,6 +107,10 @@ final class HookServer implements AutoCloseable {
     selector.wakeup();
   }
 
+  Collection<HookLease> leases() {
+    return leases.values();
+  }
+
   /** Closes a connection, soon. */
   void close(HookConnection connection) {
     toClose.add(connection);
@@ -118,7 +123,8 @@ final class HookServer implements AutoCloseable {
         step();
       } catch (IOException e) {
         log.warn("the hook's socket failed: path={}", path, e);
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | Error e) {
+        // Whatever it is, the processes of all leases depend on this thread.
         log.error("the seat for hooks failed in one step, and goes on", e);
       }
     }

@@ -11,7 +11,9 @@ import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -28,7 +30,7 @@ import java.util.Set;
  * @param report written by the tenant's processes; nothing in it is to be believed unchecked
  * @param adopted whether they were there before, made by an earlier holder of the seat
  */
-record LeasePages(SharedPage grant, SharedPage report, boolean adopted) {
+record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
   static final String GRANT = "grant";
   static final String REPORT = "report";
 
@@ -44,8 +46,9 @@ record LeasePages(SharedPage grant, SharedPage report, boolean adopted) {
     try {
       // The report is made first: where there is no whole grant, nobody has attached yet.
       if (isWhole(grant, GRANT_SIZE)) {
-        return new LeasePages(
-            open(grant, GRANT_SIZE, GRANT_MAGIC), open(report, REPORT_SIZE, REPORT_MAGIC), true);
+        checkFile(grant, GRANT_SIZE, GRANT_MAGIC);
+        checkFile(report, REPORT_SIZE, REPORT_MAGIC);
+        return new LeasePages(mapGrant(grant), mapReport(report), true);
       }
       return create(grant, report, FileAccess.of(directory));
     } catch (IOException e) {
@@ -74,11 +77,14 @@ record LeasePages(SharedPage grant, SharedPage report, boolean adopted) {
     try {
       Files.deleteIfExists(grant);
       Files.deleteIfExists(report);
-      SharedPage reportPage = create(report, REPORT_SIZE, REPORT_MAGIC);
+      writeZeros(report, REPORT_SIZE);
       access.apply(report, true);
-      SharedPage grantPage = create(grant, GRANT_SIZE, GRANT_MAGIC);
+      writeZeros(grant, GRANT_SIZE);
       access.apply(grant, false);
-      return new LeasePages(grantPage, reportPage, false);
+      LeasePages pages = new LeasePages(mapGrant(grant), mapReport(report), false);
+      begin(pages.report(), REPORT_SIZE, REPORT_MAGIC);
+      begin(pages.grant(), GRANT_SIZE, GRANT_MAGIC);
+      return pages;
     } catch (IOException | RuntimeException e) {
       deleteQuietly(grant, e);
       deleteQuietly(report, e);
@@ -94,46 +100,62 @@ record LeasePages(SharedPage grant, SharedPage report, boolean adopted) {
     }
   }
 
-  private static SharedPage create(Path file, int size, long magic) throws IOException {
+  /** Written, not made longer: on a full disk this fails here, and no later store can. */
+  private static void writeZeros(Path file, int size) throws IOException {
     try (FileChannel channel =
         FileChannel.open(
             file,
-            Set.of(
-                StandardOpenOption.CREATE_NEW, StandardOpenOption.READ, StandardOpenOption.WRITE),
+            Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE),
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")))) {
-      // Written, not made longer: on a full disk this fails here, and no later store can.
       ByteBuffer zeros = ByteBuffer.allocate(size);
       while (zeros.hasRemaining()) {
         channel.write(zeros);
       }
-      SharedPage page = new SharedPage(channel.map(FileChannel.MapMode.READ_WRITE, 0, size));
-      page.setInt(ShmLayout.Header.LAYOUT_MAJOR, LAYOUT_MAJOR);
-      page.setInt(ShmLayout.Header.LAYOUT_MINOR, LAYOUT_MINOR);
-      page.setLong(ShmLayout.Header.SIZE, size);
-      page.setInt(ShmLayout.Header.SLOT_COUNT, SLOT_COUNT);
-      // release: a reader that sees the magic sees all the rest
-      page.setLong(ShmLayout.Header.MAGIC, magic);
-      return page;
     }
   }
 
-  private static SharedPage open(Path file, int size, long magic) throws IOException {
+  private static void begin(SharedPage page, int size, long magic) {
+    page.setInt(ShmLayout.Header.LAYOUT_MAJOR, LAYOUT_MAJOR);
+    page.setInt(ShmLayout.Header.LAYOUT_MINOR, LAYOUT_MINOR);
+    page.setLong(ShmLayout.Header.SIZE, size);
+    page.setInt(ShmLayout.Header.SLOT_COUNT, SLOT_COUNT);
+    // release: a reader that sees the magic sees all the rest
+    page.setLong(ShmLayout.Header.MAGIC, magic);
+  }
+
+  private static SharedPage mapGrant(Path file) throws IOException {
     try (FileChannel channel =
         FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      return new SharedPage(channel.map(FileChannel.MapMode.READ_WRITE, 0, GRANT_SIZE));
+    }
+  }
+
+  private static ReportPage mapReport(Path path) throws IOException {
+    RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw");
+    try {
+      return new ReportPage(
+          file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, REPORT_SIZE), file);
+    } catch (IOException | RuntimeException e) {
+      file.close();
+      throw e;
+    }
+  }
+
+  private static void checkFile(Path file, int size, long magic) throws IOException {
+    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
       long found = channel.size();
-      if (found < ShmLayout.Header.BYTES) {
+      ByteBuffer header =
+          ByteBuffer.allocate(ShmLayout.Header.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      if (found < header.capacity() || channel.read(header, 0) < header.capacity()) {
         throw new VgpuException(
             "a shared page was cut short: file=" + file + " bytes=" + found + " expected=" + size);
       }
-      SharedPage page =
-          new SharedPage(channel.map(FileChannel.MapMode.READ_WRITE, 0, Math.min(found, size)));
-      check(file, page, size, magic, found);
-      return page;
+      check(file, header, size, magic, found);
     }
   }
 
-  private static void check(Path file, SharedPage page, int size, long magic, long found) {
-    long foundMagic = page.longAt(ShmLayout.Header.MAGIC);
+  private static void check(Path file, ByteBuffer page, int size, long magic, long found) {
+    long foundMagic = page.getLong(ShmLayout.Header.MAGIC);
     if (foundMagic != magic) {
       throw new VgpuException(
           "not a shared page of vgpu: file="
@@ -143,7 +165,7 @@ record LeasePages(SharedPage grant, SharedPage report, boolean adopted) {
               + " expected=0x"
               + Long.toHexString(magic));
     }
-    int major = page.intAt(ShmLayout.Header.LAYOUT_MAJOR);
+    int major = page.getInt(ShmLayout.Header.LAYOUT_MAJOR);
     if (major != LAYOUT_MAJOR) {
       throw new ProtocolMismatchException(
           "a shared page has another layout: file="
@@ -151,14 +173,14 @@ record LeasePages(SharedPage grant, SharedPage report, boolean adopted) {
               + " layout="
               + Integer.toUnsignedString(major)
               + "."
-              + Integer.toUnsignedString(page.intAt(ShmLayout.Header.LAYOUT_MINOR))
+              + Integer.toUnsignedString(page.getInt(ShmLayout.Header.LAYOUT_MINOR))
               + " mine="
               + LAYOUT_MAJOR
               + "."
               + LAYOUT_MINOR);
     }
-    long told = page.longAt(ShmLayout.Header.SIZE);
-    int slots = page.intAt(ShmLayout.Header.SLOT_COUNT);
+    long told = page.getLong(ShmLayout.Header.SIZE);
+    int slots = page.getInt(ShmLayout.Header.SLOT_COUNT);
     if (found != size || told != size || slots != SLOT_COUNT) {
       throw new VgpuException(
           "a shared page is damaged: file="

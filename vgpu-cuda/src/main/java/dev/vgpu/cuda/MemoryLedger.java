@@ -228,9 +228,7 @@ final class MemoryLedger {
         break;
       }
     }
-    for (int field = Slot.HEARTBEAT_NS; field < Slot.RESERVED4; field += Long.BYTES) {
-      report.setLong(at + field, 0);
-    }
+    report.clear(at + Slot.HEARTBEAT_NS, Slot.RESERVED4 - Slot.HEARTBEAT_NS);
     report.setInt(at + Slot.STATE, SLOT_FREE);
     report.setLong(slotAt(0) + Slot.MEMORY_TARGET, 0);
   }

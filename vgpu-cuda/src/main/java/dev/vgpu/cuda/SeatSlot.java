@@ -37,8 +37,7 @@ final class SeatSlot {
   /** When {@code /proc} was last asked about it. */
   long checkedNs;
 
-  private final SharedPage report;
-  private final int at;
+  private final SlotReadings readings;
   private long creditedNs;
   private long readNs;
   private boolean worked;
@@ -48,16 +47,15 @@ final class SeatSlot {
   private long observedNs;
 
   SeatSlot(
-      SharedPage report,
+      SlotReadings readings,
       int number,
       long pid,
       long startTime,
       long pidNamespace,
       boolean visible,
       long nowNs) {
-    this.report = report;
+    this.readings = readings;
     this.number = number;
-    this.at = MemoryLedger.slotAt(number);
     this.pid = pid;
     this.startTime = startTime;
     this.pidNamespace = pidNamespace;
@@ -74,12 +72,12 @@ final class SeatSlot {
 
   /** Whether something of it is on the GPU. */
   boolean isBusy() {
-    return !stopped && report.intAt(at + Slot.BUSY) != 0;
+    return !stopped && readings.isBusy(number);
   }
 
   /** Whether something of it is on the GPU, or waits to be. */
   boolean hasWork() {
-    return !stopped && (report.intAt(at + Slot.BUSY) != 0 || report.intAt(at + Slot.WAITING) != 0);
+    return !stopped && readings.hasWork(number);
   }
 
   /** It was heard of, so it is not stopped. */
@@ -93,8 +91,8 @@ final class SeatSlot {
    * work back, and must not hold others with it.
    */
   void observe(long nowNs, ProcessLife life) {
-    boolean works = report.intAt(at + Slot.BUSY) != 0 || report.intAt(at + Slot.WAITING) != 0;
-    long seen = report.longAt(at + Slot.HEARTBEAT_NS);
+    boolean works = readings.hasWork(number);
+    long seen = readings.longAt(number, Slot.HEARTBEAT_NS);
     boolean fresh = !works || !worked || seen != beat;
     worked = works;
     beat = seen;
@@ -117,7 +115,7 @@ final class SeatSlot {
 
   /** Takes what the page says now as said before: for a slot that an earlier seat has credited. */
   long adoptGpuTime() {
-    readNs = Math.max(0, report.longAt(at + Slot.GPU_NS));
+    readNs = Math.max(0, readings.longAt(number, Slot.GPU_NS));
     creditedNs = readNs;
     return creditedNs;
   }
@@ -128,7 +126,7 @@ final class SeatSlot {
    * @param limitNs what it can be at most
    */
   long newGpuTimeNs(long limitNs) {
-    long now = report.longAt(at + Slot.GPU_NS);
+    long now = readings.longAt(number, Slot.GPU_NS);
     long rise = now - readNs;
     readNs = now;
     if (rise <= 0) {
@@ -145,18 +143,18 @@ final class SeatSlot {
   }
 
   int waiting() {
-    return Math.max(0, Math.min(MOST_THREADS, report.intAt(at + Slot.WAITING)));
+    return Math.max(0, Math.min(MOST_THREADS, readings.intAt(number, Slot.WAITING)));
   }
 
   long denied() {
-    return Math.max(0, report.longAt(at + Slot.DENIED));
+    return Math.max(0, readings.longAt(number, Slot.DENIED));
   }
 
   long launches() {
-    return Math.max(0, report.longAt(at + Slot.LAUNCHES));
+    return Math.max(0, readings.longAt(number, Slot.LAUNCHES));
   }
 
   long passedThrough() {
-    return Math.max(0, report.longAt(at + Slot.PASSED_THROUGH));
+    return Math.max(0, readings.longAt(number, Slot.PASSED_THROUGH));
   }
 }

@@ -9,9 +9,6 @@ import java.nio.ByteOrder;
  * Memory that several processes share, read and written field by field. Loads acquire and stores
  * release, which is what the strongest order in {@code vgpu_shm.def} asks for and costs nothing
  * here; {@code cas} fields go through {@link #compareAndSet}. Safe for use by several threads.
- *
- * <p>Where another process has cut the file short under the mapping, an access ends in an {@link
- * InternalError}, not in a crash; the caller has to expect that of a file that tenants may write.
  */
 class SharedPage {
   private static final VarHandle INTS =
@@ -48,5 +45,12 @@ class SharedPage {
 
   boolean compareAndSet(int offset, long expected, long value) {
     return LONGS.compareAndSet(buffer, offset, expected, value);
+  }
+
+  /** Sets a part of it to zero; offset and length are multiples of eight. */
+  void clear(int offset, int length) {
+    for (int at = offset; at < offset + length; at += Long.BYTES) {
+      setLong(at, 0);
+    }
   }
 }

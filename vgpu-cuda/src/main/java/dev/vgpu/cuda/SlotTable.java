@@ -25,6 +25,7 @@ final class SlotTable {
   private final LeasePages pages;
   private final MemoryLedger ledger;
   private final ProcessLife life;
+  private final SlotReadings readings;
   private final List<SeatSlot> attached = new ArrayList<>();
   private final long beganNs;
   private final long baseGpuNs;
@@ -36,6 +37,7 @@ final class SlotTable {
     this.pages = pages;
     this.ledger = new MemoryLedger(pages.grant(), pages.report());
     this.life = life;
+    this.readings = new SlotReadings(pages.report());
     this.beganNs = nowNs;
     if (pages.adopted()) {
       ledger.takeOver();
@@ -50,19 +52,18 @@ final class SlotTable {
 
   /** Of an earlier seat: the living keep their slots, what the dead held is taken back. */
   private void adopt(long nowNs) {
-    SharedPage report = pages.report();
+    readings.refresh(SLOT_COUNT - 1);
     for (int number = 1; number < SLOT_COUNT; number++) {
-      int at = MemoryLedger.slotAt(number);
-      int state = report.intAt(at + Slot.STATE);
+      int state = readings.intAt(number, Slot.STATE);
       if (state == SLOT_FREE) {
         continue;
       }
       SeatSlot slot =
           slot(
               number,
-              Integer.toUnsignedLong(report.intAt(at + Slot.PID)),
-              report.longAt(at + Slot.START_TIME),
-              report.longAt(at + Slot.PID_NAMESPACE),
+              Integer.toUnsignedLong(readings.intAt(number, Slot.PID)),
+              readings.longAt(number, Slot.START_TIME),
+              readings.longAt(number, Slot.PID_NAMESPACE),
               nowNs);
       gpuNs += slot.adoptGpuTime();
       attached.add(slot);
@@ -78,7 +79,7 @@ final class SlotTable {
         namespace == life.pidNamespace()
             && namespace != 0
             && life.state(pid, startTime) != ProcessLife.State.DEAD;
-    return new SeatSlot(pages.report(), number, pid, startTime, namespace, visible, nowNs);
+    return new SeatSlot(readings, number, pid, startTime, namespace, visible, nowNs);
   }
 
   /** Gives a process a slot; null if every one is taken. */
@@ -89,7 +90,7 @@ final class SlotTable {
         recover(slot, nowNs);
       }
     }
-    SharedPage report = pages.report();
+    ReportPage report = pages.report();
     for (int number = 1; number < SLOT_COUNT; number++) {
       int at = MemoryLedger.slotAt(number);
       if (find(number) != null || report.intAt(at + Slot.STATE) == SLOT_RECLAIMING) {
@@ -100,9 +101,7 @@ final class SlotTable {
       report.setLong(at + Slot.START_TIME, hello.startTime());
       report.setLong(at + Slot.PID_NAMESPACE, hello.pidNamespace());
       report.setInt(at + Slot.GENERATION, report.intAt(at + Slot.GENERATION) + 1);
-      for (int field = Slot.HEARTBEAT_NS; field < Slot.RESERVED4; field += Long.BYTES) {
-        report.setLong(at + field, 0);
-      }
+      report.clear(at + Slot.HEARTBEAT_NS, Slot.RESERVED4 - Slot.HEARTBEAT_NS);
       report.setInt(at + Slot.STATE, SLOT_ATTACHED);
       attached.add(slot);
       return slot;
@@ -127,9 +126,11 @@ final class SlotTable {
 
   /** Takes back what the dead process of a slot held, at once. */
   void recover(SeatSlot slot, long nowNs) {
-    if (!attached.remove(slot)) {
+    if (!attached.contains(slot)) {
       return;
     }
+    refresh();
+    attached.remove(slot);
     gpuNs += slot.newGpuTimeNs(creditNs(nowNs));
     retired =
         new Retired(
@@ -165,6 +166,7 @@ final class SlotTable {
 
   /** Looks after those whose socket was closed, and for those that were stopped. */
   void observe(long nowNs) {
+    refresh();
     for (SeatSlot slot : List.copyOf(attached)) {
       slot.observe(nowNs, life);
       if (slot.connection == null) {
@@ -202,6 +204,17 @@ final class SlotTable {
     }
   }
 
+  /** Reads what the processes say now. */
+  private void refresh() {
+    int last = 0;
+    for (SeatSlot slot : attached) {
+      last = Math.max(last, slot.number);
+    }
+    if (last != 0) {
+      readings.refresh(last);
+    }
+  }
+
   int count() {
     return attached.size();
   }
@@ -211,6 +224,7 @@ final class SlotTable {
   }
 
   boolean isBusy() {
+    refresh();
     for (SeatSlot slot : attached) {
       if (slot.isBusy()) {
         return true;
@@ -220,6 +234,7 @@ final class SlotTable {
   }
 
   boolean hasWork() {
+    refresh();
     for (SeatSlot slot : attached) {
       if (slot.hasWork()) {
         return true;
@@ -230,6 +245,7 @@ final class SlotTable {
 
   /** The lease's GPU time until now; grows by no more than the time that has passed. */
   long gpuTimeNs(long nowNs) {
+    refresh();
     for (SeatSlot slot : attached) {
       gpuNs += slot.newGpuTimeNs(creditNs(nowNs));
     }
@@ -250,6 +266,7 @@ final class SlotTable {
   }
 
   int waiting() {
+    refresh();
     int waiting = 0;
     for (SeatSlot slot : attached) {
       waiting += slot.waiting();
@@ -258,6 +275,7 @@ final class SlotTable {
   }
 
   long denied() {
+    refresh();
     long denied = retired.denied();
     for (SeatSlot slot : attached) {
       denied += slot.denied();
@@ -266,6 +284,7 @@ final class SlotTable {
   }
 
   long launches() {
+    refresh();
     long launches = retired.launches();
     for (SeatSlot slot : attached) {
       launches += slot.launches();
@@ -274,6 +293,7 @@ final class SlotTable {
   }
 
   long passedThrough() {
+    refresh();
     long passed = 0;
     for (SeatSlot slot : attached) {
       passed += slot.passedThrough();
