@@ -10,6 +10,8 @@ module dev.vgpu.cli {
   requires jdk.unsupported;
   requires HdrHistogram;
 
+  uses dev.vgpu.spi.GpuDriver;
+
   opens dev.vgpu.cli to
       info.picocli;
 }

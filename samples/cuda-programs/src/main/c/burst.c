@@ -16,6 +16,7 @@ static uint64_t kernels = 10;
 static double kernel_us = 500;
 static uint64_t grid = 1;
 static double seconds = 10;
+static uint64_t hold;
 static uint64_t ordinal;
 static bool is_poisson;
 static bool as_json;
@@ -26,6 +27,7 @@ static const struct option_row options[] = {
     {"us", OPTION_DECIMAL, &kernel_us, NULL, 0, 1e9, "what a kernel takes, in microseconds"},
     {"grid", OPTION_COUNT, &grid, NULL, 1, 2147483647, "blocks of a kernel"},
     {"seconds", OPTION_DECIMAL, &seconds, NULL, 0, 1e9, "how long to go on"},
+    {"hold", OPTION_SIZE, &hold, NULL, 0, 1e15, "hold that much memory meanwhile"},
     {"poisson", OPTION_FLAG, &is_poisson, NULL, 0, 0, "requests come at random, the same in each run"},
     {"bind", OPTION_CHOICE, &binding, "link," BINDING_CHOICES, 0, 0, "how the driver is reached"},
     {"device", OPTION_COUNT, &ordinal, NULL, 0, 1023, "which GPU"},
@@ -81,7 +83,9 @@ static void print(double wall_s) {
 
 static int burst(void) {
   CUfunction kernel;
-  if (device_kernel(&device, &kernel, "vgpu_spin") != 0) {
+  CUdeviceptr held;
+  if (device_kernel(&device, &kernel, "vgpu_spin") != 0 ||
+      (hold > 0 && CALL(&device, cuMemAlloc, &held, (size_t)hold) != 0)) {
     return 1;
   }
   uint64_t start = now_ns();

@@ -23,6 +23,7 @@ static uint64_t streams = 0;
 static uint64_t ordinal;
 static uint64_t count;
 static double seconds = 10;
+static uint64_t hold;
 static bool as_json;
 
 static const struct option_row options[] = {
@@ -33,6 +34,7 @@ static const struct option_row options[] = {
     {"seconds", OPTION_DECIMAL, &seconds, NULL, 0, 1e9, "how long to go on"},
     {"count", OPTION_COUNT, &count, NULL, 0, 1e15, "stop after that many kernels; 0: go by the time"},
     {"streams", OPTION_COUNT, &streams, NULL, 0, MOST_STREAMS, "own streams, in turn; 0: the default stream"},
+    {"hold", OPTION_SIZE, &hold, NULL, 0, 1e15, "hold that much memory meanwhile"},
     {"launch", OPTION_CHOICE, &kind, "kernel,ex,cooperative,graph", 0, 0, "how kernels are launched"},
     {"bind", OPTION_CHOICE, &binding, BINDING_CHOICES, 0, 0, "how the driver is reached"},
     {"device", OPTION_COUNT, &ordinal, NULL, 0, 1023, "which GPU"},
@@ -44,6 +46,7 @@ struct run {
   CUfunction kernel;
   CUgraphExec graph;
   CUstream streams[MOST_STREAMS];
+  CUdeviceptr held;
   uint64_t kernel_ns;
   uint64_t launched;
   uint64_t completed;
@@ -97,7 +100,8 @@ static int record_graph(void) {
 static int prepare(void) {
   struct device *device = &run.device;
   run.kernel_ns = (uint64_t)(kernel_us * 1000);
-  if (device_kernel(device, &run.kernel, "vgpu_spin") != 0) {
+  if (device_kernel(device, &run.kernel, "vgpu_spin") != 0 ||
+      (hold > 0 && CALL(device, cuMemAlloc, &run.held, (size_t)hold) != 0)) {
     return 1;
   }
   for (uint64_t i = 0; i < streams; i++) {
