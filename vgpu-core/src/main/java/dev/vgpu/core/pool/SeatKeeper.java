@@ -257,6 +257,7 @@ final class SeatKeeper {
       checkClaimed(claims.get(i), claimed.get(i));
     }
     log.debug("the seat is held by {}", with.holder());
+    node.workers().execute(Rehearsal::run);
   }
 
   private void checkSameGpus(SeatClient with) {
