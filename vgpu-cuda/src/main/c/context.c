@@ -4,6 +4,7 @@
 enum { DEVICES = 64 };
 
 struct primary {
+  struct vgpu_lock lock;
   CUcontext handle;
   uint32_t retained, charged;
 };
@@ -157,49 +158,54 @@ abi_result cuCtxPopCurrent_v2(CUcontext *context) { return vgpu__switched(REAL(c
 
 /* ---- primary contexts: made by the first retain, gone with the last release or a reset ---- */
 
+/*
+ * One call at a time per device: another thread must not be given the context while its charge is undecided. The driver calls
+ * nobody back from these.
+ */
 static struct primary *vgpu__primary(CUdevice device) {
-  return device >= 0 && device < DEVICES ? &primaries[device] : NULL;
+  if (device < 0 || device >= DEVICES || LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return NULL;
+  return &primaries[device];
 }
 
-/* Takes the charge out of the record, if there is one: whoever gets it gives it back. */
 static uint64_t vgpu__uncharge(struct primary *primary) {
-  return __atomic_exchange_n(&primary->charged, 0, __ATOMIC_ACQ_REL) != 0 ? vgpu_hook.context_bytes : 0;
+  uint64_t bytes = primary->charged ? vgpu_hook.context_bytes : 0;
+  primary->charged = 0;
+  return bytes;
 }
 
 abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   struct primary *primary = vgpu__primary(device);
-  int mine = 0;
-  if (primary != NULL && __atomic_exchange_n(&primary->charged, 1, __ATOMIC_ACQ_REL) == 0) {
-    mine = 1;
-    if (vgpu__reserve(vgpu_hook.context_bytes) != 0) {
-      STORE_RELEASE(primary->charged, 0);
-      vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)vgpu_hook.context_bytes);
-      return vgpu__refusal();
-    }
+  if (primary == NULL) return REAL(cuDevicePrimaryCtxRetain)(context, device);
+  vgpu__lock(&primary->lock);
+  int fresh = !primary->charged;
+  if (fresh && vgpu__reserve(vgpu_hook.context_bytes) != 0) {
+    vgpu__unlock(&primary->lock);
+    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)vgpu_hook.context_bytes);
+    return vgpu__refusal();
   }
   abi_result result = REAL(cuDevicePrimaryCtxRetain)(context, device);
-  if (primary == NULL) return result;
   if (result == ABI_SUCCESS) {
-    if (context != NULL) STORE_RELEASE(primary->handle, *context);
-    __atomic_fetch_add(&primary->retained, 1, __ATOMIC_ACQ_REL);
-  } else if (mine) {
-    vgpu__give_back(vgpu__uncharge(primary));
+    if (context != NULL) primary->handle = *context;
+    primary->retained++;
+    primary->charged = 1;
+  } else if (fresh) {
+    vgpu__give_back(vgpu_hook.context_bytes);
   }
+  vgpu__unlock(&primary->lock);
   return result;
 }
 
 static abi_result vgpu__release(abi_result (*release)(CUdevice), CUdevice device) {
   struct primary *primary = vgpu__primary(device);
-  int last = primary != NULL && LOAD_ACQUIRE(primary->retained) == 1;
+  if (primary == NULL) return release(device);
+  vgpu__lock(&primary->lock);
+  int last = primary->retained == 1;
   if (last) vgpu__context_going(primary->handle);
   abi_result result = release(device);
-  if (result == ABI_SUCCESS && primary != NULL && LOAD(primary->retained) > 0) {
-    if (__atomic_fetch_sub(&primary->retained, 1, __ATOMIC_ACQ_REL) == 1) {
-      vgpu__context_gone(primary->handle, vgpu__uncharge(primary));
-      return vgpu__switched(result);
-    }
-  }
-  return result;
+  if (result == ABI_SUCCESS && primary->retained > 0) primary->retained--;
+  if (result == ABI_SUCCESS && last) vgpu__context_gone(primary->handle, vgpu__uncharge(primary));
+  vgpu__unlock(&primary->lock);
+  return last ? vgpu__switched(result) : result;
 }
 
 abi_result cuDevicePrimaryCtxRelease(CUdevice device) { return vgpu__release(REAL(cuDevicePrimaryCtxRelease), device); }
@@ -210,11 +216,14 @@ abi_result cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 
 static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
   struct primary *primary = vgpu__primary(device);
-  if (primary != NULL) vgpu__context_going(primary->handle);
+  if (primary == NULL) return reset(device);
+  vgpu__lock(&primary->lock);
+  vgpu__context_going(primary->handle);
   abi_result result = reset(device);
-  if (result == ABI_SUCCESS && primary != NULL && primary->handle != NULL) {
+  if (result == ABI_SUCCESS && primary->handle != NULL) {
     vgpu__context_gone(primary->handle, vgpu__uncharge(primary) + vgpu__table_take_kind(KIND_POOL));
   }
+  vgpu__unlock(&primary->lock);
   return vgpu__switched(result);
 }
 
