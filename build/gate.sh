@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by ./vgpu: the commands that work on the checkout, above all the gate that every change passes.
 
-PUBLISHED=vgpu-bom,vgpu-api,vgpu-core
+PUBLISHED=vgpu-bom,vgpu-api,vgpu-core,vgpu-nvml,vgpu-cuda,vgpu-emulator
 # The checks that the compile stage has already run.
 CHECKED='-Dspotless.check.skip -Dcheckstyle.skip -Dforbiddenapis.skip -Denforcer.skip'
 STAGES=6
