@@ -7,7 +7,10 @@ module dev.vgpu.cli {
   requires info.picocli;
   requires java.net.http;
   requires jdk.management;
+  requires jdk.unsupported;
   requires HdrHistogram;
+
+  uses dev.vgpu.spi.GpuDriver;
 
   opens dev.vgpu.cli to
       info.picocli;

@@ -4,4 +4,9 @@ module dev.vgpu.cuda {
   requires com.sun.jna;
   requires org.slf4j;
   requires static org.jspecify;
+
+  uses dev.vgpu.spi.GpuDriver;
+
+  provides dev.vgpu.spi.EnforcementBackend with
+      dev.vgpu.cuda.CudaHookBackend;
 }

@@ -4,4 +4,9 @@ module dev.vgpu.nvml {
   requires com.sun.jna;
   requires org.slf4j;
   requires static org.jspecify;
+
+  uses dev.vgpu.spi.GpuDriver;
+
+  provides dev.vgpu.spi.GpuProvider with
+      dev.vgpu.nvml.NvmlProvider;
 }

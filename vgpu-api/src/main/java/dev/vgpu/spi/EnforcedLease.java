@@ -3,6 +3,7 @@ package dev.vgpu.spi;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 
@@ -84,6 +85,16 @@ public interface EnforcedLease extends AutoCloseable {
    * own environment by {@code ${NAME}}, which is empty where that is not set.
    */
   Map<String, String> environment();
+
+  /**
+   * Checks, before a program is started, whether it can be put under this lease at all. One that is
+   * not there is left to whoever starts it.
+   *
+   * @param executable the program as it would be started: a path, or a name to look up in {@code
+   *     PATH}
+   * @throws VgpuException if it cannot; the message says why
+   */
+  default void check(Path executable) {}
 
   /** {@return the memory that its processes hold of the quota} */
   MemorySize memoryUsed();

@@ -1,20 +1,31 @@
 package dev.vgpu.bench;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.bench.harness.Node;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The benchmarks' main class: {@code Bench [turns] [--quick] [--json]}. */
+/** The benchmarks' main class: {@code Bench [name...] [--quick] [--json]}. */
 public final class Bench {
   private static final String USAGE =
       """
-      usage: vgpu bench [turns] [--quick] [--json]
+      usage: vgpu bench [name...] [--quick] [--json]
         turns    what turns inside a JVM cost, beside a fair semaphore and a fair lock
+        launch   what the hook adds to a launch, without and with a limit
+        alloc    what the hook adds to an alloc and free, by live allocations
+        share    whether a share of 50 % is held, whatever the grid; two tenants at 75/25
+        quota    whether a quota is ever passed by 8 processes of 8 threads
+        stall    how long deaths and stops hold others up; attaching, opening, take-over
         --quick  a tenth of the time, with rougher figures
         --json   one JSON object on standard output
+      Without a name, all run. All but turns start real processes, over a GPU or the emulator;
+      they need a C compiler.
       """;
+
+  private static final List<String> NAMES =
+      List.of("turns", "launch", "alloc", "share", "quota", "stall");
 
   private Bench() {}
 
@@ -28,23 +39,53 @@ public final class Bench {
     List<String> names = new ArrayList<>(List.of(args));
     boolean quick = names.remove("--quick");
     boolean json = names.remove("--json");
-    names.remove("turns");
     if (names.contains("--help") || names.contains("-h")) {
       System.out.print(USAGE);
       return;
     }
-    if (!names.isEmpty()) {
-      System.err.print("bench: what is '" + names.get(0) + "'?\n" + USAGE);
-      System.exit(2);
+    for (String name : names) {
+      if (!NAMES.contains(name)) {
+        System.err.print("bench: what is '" + name + "'?\n" + USAGE);
+        System.exit(2);
+      }
     }
-    TurnsBench bench = new TurnsBench(quick, what -> System.err.println("bench: " + what));
-    bench.run();
-    Map<String, Object> all = new LinkedHashMap<>(bench.figures());
-    all.put("processors", Runtime.getRuntime().availableProcessors());
-    all.put("java_version", System.getProperty("java.version"));
+    Report report = new Report(what -> System.err.println("bench: " + what));
+    for (String name : names.isEmpty() ? NAMES : names) {
+      run(name, report, quick);
+    }
+    Map<String, Object> all = new LinkedHashMap<>(report.figures());
+    all.putAll(Surroundings.figures());
     System.out.print(
         json
             ? new ObjectMapper().writerWithDefaultPrettyPrinter().writeValueAsString(all) + "\n"
-            : bench.text());
+            : report.text());
+  }
+
+  private static void run(String name, Report report, boolean quick) throws Exception {
+    if (name.equals("turns")) {
+      TurnsBench turns = new TurnsBench(quick, report::progress);
+      turns.run();
+      report.figures(turns.figures());
+      report.text(turns.text());
+      return;
+    }
+    try (Node node = Node.open(Map.of())) {
+      try {
+        processBench(name).run(node, report, quick);
+      } catch (IllegalStateException e) {
+        throw new IllegalStateException(
+            "bench " + name + ": " + e.getMessage() + "\n" + node.errors(), e);
+      }
+    }
+  }
+
+  private static ProcessBench processBench(String name) {
+    return switch (name) {
+      case "launch" -> new LaunchBench();
+      case "alloc" -> new AllocBench();
+      case "share" -> new ShareBench();
+      case "quota" -> new QuotaBench();
+      default -> new StallBench();
+    };
   }
 }

@@ -5,6 +5,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.bench.harness.NanoClock;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;

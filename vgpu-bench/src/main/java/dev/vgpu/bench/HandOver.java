@@ -1,5 +1,6 @@
 package dev.vgpu.bench;
 
+import dev.vgpu.bench.harness.NanoClock;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.HdrHistogram.Histogram;
 

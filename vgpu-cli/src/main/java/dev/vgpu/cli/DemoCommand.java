@@ -1,5 +1,6 @@
 package dev.vgpu.cli;
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.Progress;
@@ -10,6 +11,8 @@ import dev.vgpu.cli.demo.DemoOptions;
 import dev.vgpu.cli.demo.DemoReport;
 import dev.vgpu.cli.demo.DemoResults;
 import dev.vgpu.cli.demo.DemoText;
+import dev.vgpu.cli.demo.Processes;
+import dev.vgpu.cli.demo.ProcessesText;
 import dev.vgpu.cli.machine.Machine;
 import dev.vgpu.cli.machine.SourceCheckout;
 import dev.vgpu.cli.report.HtmlReport;
@@ -36,7 +39,10 @@ import picocli.CommandLine.Spec;
       "",
       "Starts the sample inference server, replays a trace of online requests alone, beside an"
           + " offline job without control, and beside it with vgpu; then two offline tenants at"
-          + " 75/25, and six models in one JVM. Takes under two minutes."
+          + " 75/25, and six models in one JVM. Takes under two minutes.",
+      "",
+      "Then unmodified programs share an emulated GPU at 50 %% fixed, 30 %% burst and best effort,"
+          + " and an online one preempts them. Takes under half a minute."
     },
     footer = {
       "",
@@ -46,6 +52,9 @@ import picocli.CommandLine.Spec;
 final class DemoCommand implements Callable<Integer> {
   private static final String SERVER_MODULE = "samples/inference-server";
   private static final String SERVER_ARTIFACT = "vgpu-sample-inference-server";
+  private static final String PROGRAMS = "samples/cuda-programs/target/programs";
+  private static final int FIRST = 1;
+  private static final int SECOND = 2;
   private static final String REPORT_NAME = "vgpu-demo.html";
 
   private final CliContext context;
@@ -80,6 +89,12 @@ final class DemoCommand implements Callable<Integer> {
               + " slowed down to that. Default: ${DEFAULT-VALUE}.")
   private int load = 25;
 
+  @Option(
+      names = "--part",
+      paramLabel = "1|2",
+      description = "Only the inference server (1), or only the programs (2). Default: both.")
+  private @Nullable Integer part;
+
   @Option(names = "--quick", description = "Half as long, with less sure figures.")
   private boolean quick;
 
@@ -97,34 +112,92 @@ final class DemoCommand implements Callable<Integer> {
   @Option(names = "--server-class", hidden = true, description = "Another server's main class.")
   private String serverClass = "dev.vgpu.samples.inference.InferenceServer";
 
+  @Option(names = "--programs", hidden = true, description = "Where the programs are.")
+  private @Nullable Path programs;
+
   DemoCommand(CliContext context) {
     this.context = context;
   }
 
   @Override
   public Integer call() throws UserException, IOException, InterruptedException {
-    DemoOptions options = options();
-    ReportFile file = ReportFile.prepare(reportPath());
-    Console console = context.console();
-    DemoResults results;
-    try (Progress progress = new Progress(console, context.clock(), Demo.steps(options.length()))) {
-      Demo demo = new Demo(options, context.clock(), progress);
-      progress.say("the demo takes about " + demo.expectedSeconds() + " s");
-      results = demo.run();
+    if (part != null && part != FIRST && part != SECOND) {
+      throw new ParameterException(spec.commandLine(), "--part is not 1 or 2: " + part);
     }
-    ObjectNode figures = DemoJson.of(results);
+    DemoOptions options = runs(FIRST) ? options() : null;
+    Path programsPath = runs(SECOND) ? programsPath() : null;
+    ReportFile file = ReportFile.prepare(reportPath());
+    int steps =
+        (options == null ? 0 : Demo.steps(length()))
+            + (programsPath == null ? 0 : Processes.steps());
+    Measured measured;
+    try (Progress progress = new Progress(context.console(), context.clock(), steps)) {
+      measured = measure(options, programsPath, progress);
+    }
+    write(measured, file);
+    if (measured.secondFailed() != null) {
+      throw measured.secondFailed();
+    }
+    return 0;
+  }
+
+  /** What the parts that were run brought. */
+  private record Measured(
+      @Nullable DemoResults first,
+      @Nullable ObjectNode second,
+      @Nullable UserException secondFailed) {}
+
+  private boolean runs(int which) {
+    return part == null || part == which;
+  }
+
+  private Measured measure(
+      @Nullable DemoOptions options, @Nullable Path programsPath, Progress progress)
+      throws UserException, IOException, InterruptedException {
+    Demo demo = options == null ? null : new Demo(options, context.clock(), progress);
+    Processes processes =
+        programsPath == null ? null : Processes.of(programsPath, length(), logs(), progress);
+    progress.say(
+        "the demo takes about "
+            + ((demo == null ? 0 : demo.expectedSeconds())
+                + (processes == null ? 0 : Processes.expectedSeconds(length())))
+            + " s");
+    DemoResults first = demo == null ? null : demo.run();
+    try {
+      return new Measured(first, processes == null ? null : processes.run(), null);
+    } catch (UserException e) {
+      if (first == null) {
+        throw e;
+      }
+      return new Measured(first, null, e); // What the first part measured is not lost.
+    }
+  }
+
+  private void write(Measured measured, ReportFile file) throws UserException {
+    DemoResults first = measured.first();
+    ObjectNode second = measured.second();
+    ObjectNode figures = first == null ? JsonNodeFactory.instance.objectNode() : DemoJson.of(first);
+    if (second != null) {
+      figures.set("processes", second);
+    }
     describeRun(figures);
-    file.write(HtmlReport.of(DemoReport.of(results, figures)));
+    file.write(HtmlReport.of(DemoReport.of(first, figures)));
+    Console console = context.console();
     if (json.isGiven()) {
       figures.put("report", file.path().toString());
       JsonOption.print(console, figures);
-    } else {
-      console.out().println();
-      new DemoText(results).lines().forEach(console.out()::println);
-      console.out().println();
-      console.out().println("report: " + file.path());
+      return;
     }
-    return 0;
+    if (first != null) {
+      console.out().println();
+      new DemoText(first).lines().forEach(console.out()::println);
+    }
+    if (second != null) {
+      console.out().println();
+      new ProcessesText(second).lines().forEach(console.out()::println);
+    }
+    console.out().println();
+    console.out().println("report: " + file.path());
   }
 
   private DemoOptions options() throws UserException {
@@ -137,7 +210,17 @@ final class DemoCommand implements Callable<Integer> {
         length(),
         serverClassPath == null ? sampleClassPath() : serverClassPath,
         serverClass,
-        keepLogs ? DemoOptions.Logs.KEEP : DemoOptions.Logs.DELETE);
+        logs());
+  }
+
+  private DemoOptions.Logs logs() {
+    return keepLogs ? DemoOptions.Logs.KEEP : DemoOptions.Logs.DELETE;
+  }
+
+  private Path programsPath() throws UserException {
+    return programs != null
+        ? programs
+        : SourceCheckout.require(context.environment(), "demo").root().resolve(PROGRAMS);
   }
 
   private DemoOptions.Length length() {

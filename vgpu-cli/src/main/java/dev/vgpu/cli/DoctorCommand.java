@@ -70,7 +70,7 @@ final class DoctorCommand implements Callable<Integer> {
     }
   }
 
-  private static void print(Findings findings, Console console) {
+  private void print(Findings findings, Console console) {
     Machine machine = findings.machine();
     List<String> lines = new ArrayList<>();
     lines.add("@|bold machine|@");
@@ -96,6 +96,8 @@ final class DoctorCommand implements Callable<Integer> {
     if (findings.onlyHost() && !findings.gpus().isEmpty()) {
       lines.add("  " + Devices.HOST_EXPLAINED);
     }
+    lines.add("@|bold seat|@");
+    lines.add("  " + RunDirectory.of(context.environment()).description());
     lines.add("@|bold providers and backends|@");
     findings.backends().forEach(status -> lines.add("  " + line(status)));
     lines.add("");
@@ -117,7 +119,7 @@ final class DoctorCommand implements Callable<Integer> {
     return " (" + capabilities + ")";
   }
 
-  private static ObjectNode json(Findings findings) {
+  private ObjectNode json(Findings findings) {
     ObjectNode json = JsonNodeFactory.instance.objectNode();
     Machine machine = findings.machine();
     json.put("ok", findings.problems().isEmpty());
@@ -130,6 +132,9 @@ final class DoctorCommand implements Callable<Integer> {
     json.putArray("devices");
     findings.gpus().forEach(gpu -> json.withArray("devices").add(gpu.id().value()));
     json.put("host_stands_for_cpu", findings.onlyHost() && !findings.gpus().isEmpty());
+    RunDirectory directory = RunDirectory.of(context.environment());
+    json.put("run_directory", directory.path().toString());
+    directory.otherSeatHolder().ifPresent(pid -> json.put("seat_holder_pid", pid));
     json.putArray("backends");
     for (BackendStatus status : findings.backends()) {
       ObjectNode row =

@@ -2,12 +2,17 @@ package dev.vgpu.cli;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.vgpu.FailureMode;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.UserException;
 import java.io.OutputStreamWriter;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
 import picocli.CommandLine;
@@ -68,11 +73,16 @@ public final class VgpuCommand implements Runnable {
    */
   public static void main(String[] args) {
     Map<String, String> environment = System.getenv();
-    if (Arrays.asList(args).contains(VERBOSE) || isSet(environment)) {
+    if (isVerbose(args) || isSet(environment)) {
       // Read by the logger that comes with the command, before it is first used.
       System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "debug");
     }
     System.exit(commandLine(CliContext.ofProcess()).execute(args));
+  }
+
+  /** What follows "--" is another program's. */
+  private static boolean isVerbose(String[] args) {
+    return Arrays.stream(args).takeWhile(arg -> !arg.equals("--")).anyMatch(VERBOSE::equals);
   }
 
   /** {@return the whole command; run it with {@link CommandLine#execute}} */
@@ -82,11 +92,21 @@ public final class VgpuCommand implements Runnable {
     CommandLine line = new CommandLine(command);
     line.getCommandSpec()
         .versionProvider(() -> new String[] {VersionText.line(context.environment())});
-    return line.addSubcommand(new DemoCommand(context))
+    // The options of the program that is run are its own, also where "--" is left out.
+    return line.addSubcommand(new CommandLine(new RunCommand(context)).setStopAtPositional(true))
+        .addSubcommand(new LsCommand(context))
+        .addSubcommand(new TopCommand(context))
+        .addSubcommand(new ServeCommand(context))
         .addSubcommand(new DevicesCommand(context))
         .addSubcommand(new DoctorCommand(context))
+        .addSubcommand(new DemoCommand(context))
         .addSubcommand(new BenchCommand(context))
         .addSubcommand(new CompletionCommand(context))
+        .registerConverter(MemorySize.class, Words::memorySize)
+        .registerConverter(Duration.class, Words::duration)
+        .registerConverter(SharePolicy.class, Words::policy)
+        .registerConverter(PreemptionClass.class, Words::preemptionClass)
+        .registerConverter(FailureMode.class, Words::failureMode)
         .setOut(writer(console.out()))
         .setErr(writer(console.err()))
         .setColorScheme(Help.defaultColorScheme(console.outAnsi()))
@@ -124,7 +144,7 @@ public final class VgpuCommand implements Runnable {
     } else if (!(e instanceof UserException)) {
       console.err().println("Run it again with " + VERBOSE + " to see more.");
     }
-    return CommandLine.ExitCode.SOFTWARE;
+    return e instanceof UserException user ? user.exitCode() : CommandLine.ExitCode.SOFTWARE;
   }
 
   private static String describe(Exception e) {

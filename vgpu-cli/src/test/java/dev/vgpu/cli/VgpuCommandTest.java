@@ -166,7 +166,14 @@ class VgpuCommandTest {
 
   @Test
   void reportThatCannotBeWrittenIsSaidBeforeAnythingRuns() {
-    assertThat(run("demo", "--server-class-path", "none", "--report", directory.toString()))
+    assertThat(
+            run(
+                "demo",
+                "--part=1",
+                "--server-class-path",
+                "none",
+                "--report",
+                directory.toString()))
         .isEqualTo(1);
     assertThat(err.toString(UTF_8)).contains("cannot be written").doesNotContain("[1/");
   }
@@ -177,6 +184,7 @@ class VgpuCommandTest {
     assertThat(
             run(
                 "demo",
+                "--part=1",
                 "--server-class-path",
                 "none",
                 "--server-class",

@@ -19,6 +19,7 @@ import picocli.CommandLine.Help.Ansi;
 public final class Console {
   private final PrintStream out;
   private final PrintStream err;
+  private final boolean outIsTerminal;
   private final boolean errIsTerminal;
   private final Ansi outAnsi;
   private final Ansi errAnsi;
@@ -33,10 +34,21 @@ public final class Console {
     this(out, err, false, false, false);
   }
 
+  /**
+   * {@return a console over any streams that are taken for a terminal with colours}
+   *
+   * @param out for data
+   * @param err for progress and errors
+   */
+  public static Console ofTerminal(PrintStream out, PrintStream err) {
+    return new Console(out, err, true, true, true);
+  }
+
   private Console(
       PrintStream out, PrintStream err, boolean outTerminal, boolean errTerminal, boolean colour) {
     this.out = requireNonNull(out, "out");
     this.err = requireNonNull(err, "err");
+    this.outIsTerminal = outTerminal;
     this.errIsTerminal = errTerminal;
     this.outAnsi = outTerminal && colour ? Ansi.ON : Ansi.OFF;
     this.errAnsi = errTerminal && colour ? Ansi.ON : Ansi.OFF;
@@ -68,6 +80,11 @@ public final class Console {
   /** {@return where progress and errors go} */
   public PrintStream err() {
     return err;
+  }
+
+  /** {@return whether what is on standard output can be overwritten} */
+  public boolean outIsTerminal() {
+    return outIsTerminal;
   }
 
   /** {@return whether a line on standard error can be overwritten} */

@@ -23,12 +23,24 @@ final class Children implements AutoCloseable {
     Runtime.getRuntime().addShutdownHook(hook);
   }
 
+  /** Starts a process in its own way. */
+  @FunctionalInterface
+  interface Starter {
+    /** {@return the process} */
+    Process start(ProcessBuilder builder) throws IOException;
+  }
+
   /** Starts a process that ends with this. */
-  synchronized Process start(ProcessBuilder builder) throws IOException {
+  Process start(ProcessBuilder builder) throws IOException {
+    return start(builder, ProcessBuilder::start);
+  }
+
+  /** Starts a process that ends with this. */
+  synchronized Process start(ProcessBuilder builder, Starter starter) throws IOException {
     if (closed) {
       throw new IllegalStateException("the demo is ending");
     }
-    Process process = builder.start();
+    Process process = starter.start(builder);
     processes.add(process);
     return process;
   }

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** What the report shows: the figures, and what its plots are drawn from. */
 public final class DemoReport {
@@ -23,18 +24,28 @@ public final class DemoReport {
   /**
    * {@return the report's data}
    *
-   * @param results what was measured
+   * @param results what the first part measured; null if it was not run
    * @param json the figures and the description of the run; is not changed
    */
-  public static ObjectNode of(DemoResults results, ObjectNode json) {
+  public static ObjectNode of(@Nullable DemoResults results, ObjectNode json) {
     ObjectNode data = json.objectNode();
     data.set("figures", json.deepCopy());
+    if (json.has("processes")) {
+      ArrayNode sentences = data.putArray("process_sentences");
+      new ProcessesText(json.path("processes")).sentences().forEach(sentences::add);
+    }
+    if (results != null) {
+      addFirstPart(results, data);
+    }
+    return data;
+  }
+
+  private static void addFirstPart(DemoResults results, ObjectNode data) {
     DemoReport report = new DemoReport(new Figures(results), data);
     new DemoText(results).sentences().forEach(data.putArray("sentences")::add);
     report.addCurves();
     report.addTimelines();
     report.addShares();
-    return data;
   }
 
   /** Latency by percentile, denser towards 100. */

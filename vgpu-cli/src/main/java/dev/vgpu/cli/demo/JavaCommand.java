@@ -30,6 +30,15 @@ final class JavaCommand {
     return command;
   }
 
+  /** {@return the command of a main class of this one, that ends when standard input closes} */
+  static List<String> own(Class<?> mainClass, List<String> arguments) {
+    List<String> command = new ArrayList<>(List.of(java(), "-Xmx128m", "-XX:+UseSerialGC"));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path", "")));
+    command.addAll(List.of(ChildProcess.class.getName(), mainClass.getName()));
+    command.addAll(arguments);
+    return command;
+  }
+
   private static String java() {
     return Path.of(System.getProperty("java.home", ""), "bin", "java").toString();
   }

@@ -3,6 +3,7 @@ package dev.vgpu.cli.demo;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 
 /**
@@ -43,13 +44,21 @@ final class WorkDirectory implements AutoCloseable {
     if (logs == DemoOptions.Logs.KEEP) {
       return;
     }
-    try (DirectoryStream<Path> files = Files.newDirectoryStream(path)) {
-      for (Path file : files) {
-        Files.deleteIfExists(file);
-      }
-      Files.deleteIfExists(path);
+    try {
+      delete(path);
     } catch (IOException e) {
       // A file in the directory for temporary files stays behind; the system clears that one.
     }
+  }
+
+  private static void delete(Path path) throws IOException {
+    if (Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
+      try (DirectoryStream<Path> files = Files.newDirectoryStream(path)) {
+        for (Path file : files) {
+          delete(file);
+        }
+      }
+    }
+    Files.deleteIfExists(path);
   }
 }

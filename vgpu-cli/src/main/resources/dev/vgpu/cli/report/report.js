@@ -64,7 +64,7 @@
   function header() {
     byId("run").textContent = figures.date.replace("T", " ").replace("Z", " UTC")
       + " · " + figures.machine + " · vgpu " + figures.version + ", commit " + figures.commit;
-    figures.targets.forEach((target) => {
+    (figures.targets || []).forEach((target) => {
       const card = element(byId("targets"), "div", undefined, "card");
       element(card, "div", target.title, "title");
       element(card, "div", target.measured, "value");
@@ -72,7 +72,7 @@
       element(asked, "span", target.met ? "✓ met" : "✗ missed", target.met ? "met" : "missed");
       element(asked, "span", " · target " + target.asked, "quiet");
     });
-    data.sentences.forEach((sentence) => element(byId("meaning"), "p", sentence));
+    (data.sentences || []).forEach((sentence) => element(byId("meaning"), "p", sentence));
   }
 
   const lineColour = {online_alone: "alone", uncontrolled: "uncontrolled", vgpu: "vgpu"};
@@ -299,13 +299,51 @@
       + "Plots: Apache ECharts, Apache-2.0. This file needs no network.";
   }
 
+  function processes() {
+    const all = figures.processes;
+    byId("processes-note").textContent = "Programs that know nothing of vgpu, each a process of its own, under virtual GPUs of one "
+      + all.device + ". Part of all time that each had work on the device, by its measured GPU time; shaded: the online program is there; dashed: what was asked.";
+    data.process_sentences.forEach((sentence) => element(byId("processes-meaning"), "p", sentence));
+    const shares = {bin_s: all.bin_s, series: all.tenants.map((t) => t.series), tenants: all.tenants};
+    all.tenants.forEach((tenant, index) => {
+      const box = element(byId("processes"), "div");
+      element(box, "h3", tenant.name + ", " + tenant.class.toLowerCase());
+      chart(element(box, "div", undefined, "chart"), () => {
+        const line = shareSeries(shares, index, palette[index], tenant.asked_percent);
+        if (!tenant.asked_percent) delete line.markLine;
+        line.markArea = {silent: true, itemStyle: {color: css("quiet"), opacity: 0.12},
+          data: [[{xAxis: all.online_from_s}, {xAxis: tenant.series.length * all.bin_s}]]};
+        return shareOption(shares, [line]);
+      });
+    });
+    table("processes-table",
+      ["program", "asked", "held by three", "held with online", "memory peak", "quota", "preempted"],
+      all.tenants.map((t) => [t.name + " (" + t.class.toLowerCase() + ")",
+        t.asked_percent ? percent(t.asked_percent, 0) : "–",
+        percent(t.held_three_percent, 1), percent(t.held_together_percent, 1),
+        mebibytes(t.memory_peak_bytes) + " MiB", mebibytes(t.memory_quota_bytes) + " MiB",
+        String(t.preemptions)]));
+    ["The GPU is emulated: kernels take the time that they are told to, on this machine's clock, and the programs share its processors.",
+      "A preloaded hook is no security boundary: a program that wants to can get past it."]
+      .forEach((text) => element(byId("processes-limits"), "li", text));
+  }
+
+  const hide = (name) => document.querySelectorAll("section." + name).forEach((s) => { s.hidden = true; });
+
   header();
-  chart(byId("latency"), latencyOption);
-  onlineTable();
-  timelines();
-  pairs();
-  six();
-  how();
+  if (data.curves) {
+    chart(byId("latency"), latencyOption);
+    onlineTable();
+    timelines();
+    pairs();
+    six();
+    how();
+  } else {
+    hide("first");
+    byId("targets").hidden = true;
+  }
+  if (figures.processes) processes();
+  else hide("second");
 
   const redraw = () => charts.forEach(draw);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);

@@ -89,7 +89,8 @@ class DemoIT {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-Djava.io.tmpdir=" + temporary);
-    command.addAll(List.of("-cp", classPath, "dev.vgpu.cli.VgpuCommand", "demo", "--brief"));
+    command.addAll(
+        List.of("-cp", classPath, "dev.vgpu.cli.VgpuCommand", "demo", "--brief", "--part=1"));
     command.addAll(List.of("--server-class-path", classPath));
     command.addAll(List.of("--server-class", StubServer.class.getName()));
     command.addAll(List.of("--report", report.toString()));

@@ -1,0 +1,150 @@
+package dev.vgpu.samples.cuda;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.sun.jna.Function;
+import com.sun.jna.Memory;
+import com.sun.jna.NativeLibrary;
+import com.sun.jna.Pointer;
+import com.sun.jna.ptr.IntByReference;
+import com.sun.jna.ptr.LongByReference;
+import com.sun.jna.ptr.PointerByReference;
+import java.io.IOException;
+import java.io.InputStream;
+
+/**
+ * One device, through the functions of the driver that the programs here need. It loads {@code
+ * libcuda.so.1} by that name, as any CUDA library in a JVM does. Confined to one thread.
+ */
+final class Cuda implements AutoCloseable {
+  private static final String LIBRARY = "libcuda.so.1";
+  private static final String KERNELS = "kernels.ptx";
+  private static final int BLOCK = 32;
+
+  private final NativeLibrary library;
+  private final Function launch;
+  private final Function synchronize;
+  private final int device;
+  private final Pointer module;
+
+  private Cuda(NativeLibrary library, int ordinal) throws CudaException {
+    this.library = library;
+    this.launch = library.getFunction("cuLaunchKernel");
+    this.synchronize = library.getFunction("cuCtxSynchronize");
+    IntByReference handle = new IntByReference();
+    PointerByReference context = new PointerByReference();
+    PointerByReference loaded = new PointerByReference();
+    call("cuInit", 0);
+    call("cuDeviceGet", handle, ordinal);
+    this.device = handle.getValue();
+    call("cuDevicePrimaryCtxRetain", context, device);
+    call("cuCtxSetCurrent", context.getValue());
+    call("cuModuleLoadData", loaded, kernels());
+    this.module = loaded.getValue();
+  }
+
+  /**
+   * Opens a device.
+   *
+   * @param ordinal its number, from 0
+   * @throws CudaException if there is no driver, or if it fails
+   */
+  static Cuda open(int ordinal) throws CudaException {
+    try {
+      return new Cuda(NativeLibrary.getInstance(LIBRARY), ordinal);
+    } catch (UnsatisfiedLinkError e) {
+      throw new CudaException("no CUDA driver: " + e.getMessage(), e);
+    }
+  }
+
+  /** {@return a kernel of kernels.ptx} */
+  Pointer kernel(String name) throws CudaException {
+    PointerByReference kernel = new PointerByReference();
+    call("cuModuleGetFunction", kernel, module, name);
+    return kernel.getValue();
+  }
+
+  /** {@return the device's name} */
+  String name() throws CudaException {
+    byte[] text = new byte[128];
+    call("cuDeviceGetName", text, text.length, device);
+    int end = 0;
+    while (end < text.length && text[end] != 0) {
+      end++;
+    }
+    return new String(text, 0, end, UTF_8);
+  }
+
+  /** {@return memory of that size} */
+  long allocate(long bytes) throws CudaException {
+    LongByReference pointer = new LongByReference();
+    call("cuMemAlloc_v2", pointer, bytes);
+    return pointer.getValue();
+  }
+
+  /** Gives memory back. */
+  void free(long pointer) throws CudaException {
+    call("cuMemFree_v2", pointer);
+  }
+
+  /** Launches a kernel with one 64-bit parameter on the default stream. */
+  void launch(Pointer kernel, int grid, Parameter parameter) throws CudaException {
+    check(
+        "cuLaunchKernel",
+        launch.invokeInt(
+            new Object[] {
+              kernel, grid, 1, 1, BLOCK, 1, 1, 0, Pointer.NULL, parameter.pointers, Pointer.NULL
+            }));
+  }
+
+  /** Waits until everything is done. */
+  void synchronize() throws CudaException {
+    check("cuCtxSynchronize", synchronize.invokeInt(new Object[0]));
+  }
+
+  @Override
+  public void close() throws CudaException {
+    call("cuModuleUnload", module);
+    call("cuDevicePrimaryCtxRelease_v2", device);
+  }
+
+  private void call(String name, Object... arguments) throws CudaException {
+    check(name, library.getFunction(name).invokeInt(arguments));
+  }
+
+  private void check(String call, int error) throws CudaException {
+    if (error != 0) {
+      PointerByReference text = new PointerByReference();
+      library.getFunction("cuGetErrorName").invokeInt(new Object[] {error, text});
+      Pointer name = text.getValue();
+      String known = name == null ? "unknown error" : name.getString(0);
+      throw new CudaException(call + ": " + known + " (" + error + ")");
+    }
+  }
+
+  private static Memory kernels() {
+    try (InputStream stream = Cuda.class.getResourceAsStream(KERNELS)) {
+      if (stream == null) {
+        throw new IllegalStateException("not on the class path: " + KERNELS);
+      }
+      byte[] text = stream.readAllBytes();
+      Memory memory = new Memory(text.length + 1L);
+      memory.write(0, text, 0, text.length);
+      memory.setByte(text.length, (byte) 0);
+      return memory;
+    } catch (IOException e) {
+      throw new IllegalStateException(KERNELS + " cannot be read", e);
+    }
+  }
+
+  /** A kernel's only parameter, where the driver can read it. */
+  static final class Parameter {
+    private final Memory pointers = new Memory(Long.BYTES);
+    private final Memory value = new Memory(Long.BYTES);
+
+    Parameter(long value) {
+      this.value.setLong(0, value);
+      this.pointers.setPointer(0, this.value);
+    }
+  }
+}

@@ -1,0 +1,59 @@
+package dev.vgpu.samples.cuda;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** The command line: {@code --name value} pairs, and {@code --json}. Immutable. */
+final class SpinArguments {
+  private static final long LARGEST = 1_000_000_000L;
+
+  private final Map<String, String> given = new LinkedHashMap<>();
+
+  /**
+   * Reads a command line.
+   *
+   * @param known the options, each with its default; one with an empty default is a flag
+   * @param args what was given
+   * @throws IllegalArgumentException if something is not known, or has no value
+   */
+  SpinArguments(Map<String, String> known, String... args) {
+    given.putAll(known);
+    for (int i = 0; i < args.length; i++) {
+      String name = args[i].startsWith("--") ? args[i].substring(2) : args[i];
+      String fallback = known.get(name);
+      if (fallback == null || !args[i].startsWith("--")) {
+        throw new IllegalArgumentException("not known: '" + args[i] + "'");
+      }
+      if (fallback.isEmpty()) {
+        given.put(name, "yes");
+      } else if (i + 1 < args.length) {
+        i++;
+        given.put(name, args[i]);
+      } else {
+        throw new IllegalArgumentException(args[i] + " needs a value");
+      }
+    }
+  }
+
+  boolean isSet(String name) {
+    return !text(name).isEmpty();
+  }
+
+  String text(String name) {
+    return given.getOrDefault(name, "");
+  }
+
+  /** {@return a whole number within 0 to a thousand million} */
+  long number(String name) {
+    try {
+      long number = Long.parseLong(text(name));
+      if (number >= 0 && number <= LARGEST) {
+        return number;
+      }
+    } catch (NumberFormatException e) {
+      // Said below.
+    }
+    throw new IllegalArgumentException(
+        "--" + name + ": not a whole number within 0 to " + LARGEST + ": '" + text(name) + "'");
+  }
+}

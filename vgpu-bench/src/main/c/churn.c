@@ -1,0 +1,180 @@
+/* Threads that allocate and free at random, and a witness that all processes share. */
+#define _GNU_SOURCE
+#include "program.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LIVE = 64, IDLE = 0, CHURN = 1, FILL = 2 };
+
+/*
+ * Bytes that are surely allocated: added after an allocation has returned, taken off before a free is called. So the
+ * true total is never less than this one, and a total above the quota is a proof.
+ */
+struct witness {
+  _Atomic uint64_t bytes;
+  _Atomic uint64_t peak;
+};
+
+struct churn {
+  struct driver driver;
+  struct witness *witness;
+  uint64_t quota;
+  atomic_int what;
+  atomic_int idle;
+  _Atomic uint64_t allocated;
+  _Atomic uint64_t refused;
+  atomic_int error;
+};
+
+struct worker {
+  struct churn *churn;
+  uint64_t random;
+  size_t held;
+  CUdeviceptr pointers[LIVE];
+  uint64_t sizes[LIVE];
+};
+
+static void count_in(struct witness *witness, uint64_t bytes) {
+  uint64_t total = atomic_fetch_add(&witness->bytes, bytes) + bytes;
+  uint64_t peak = atomic_load(&witness->peak);
+  while (total > peak && !atomic_compare_exchange_weak(&witness->peak, &peak, total)) {
+  }
+}
+
+static void release(struct worker *worker, size_t index) {
+  struct churn *churn = worker->churn;
+  atomic_fetch_sub(&churn->witness->bytes, worker->sizes[index]);
+  CUresult result = churn->driver.memory_free(worker->pointers[index]);
+  if (result != CUDA_SUCCESS) {
+    atomic_store(&churn->error, result);
+  }
+  worker->held--;
+  worker->pointers[index] = worker->pointers[worker->held];
+  worker->sizes[index] = worker->sizes[worker->held];
+}
+
+/* False if it was refused. Sizes from 1 byte to an eighth of the quota, as many small as large ones. */
+static bool allocate(struct worker *worker) {
+  struct churn *churn = worker->churn;
+  uint64_t bits = random_next(&worker->random) % 24;
+  uint64_t size = 1 + random_next(&worker->random) % ((churn->quota >> 3 >> bits) + 1);
+  CUdeviceptr pointer = 0;
+  CUresult result = churn->driver.memory_alloc(&pointer, size);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    atomic_fetch_add(&churn->refused, 1);
+    return false;
+  }
+  if (result != CUDA_SUCCESS) {
+    atomic_store(&churn->error, result);
+    return false;
+  }
+  count_in(churn->witness, size);
+  atomic_fetch_add(&churn->allocated, 1);
+  worker->pointers[worker->held] = pointer;
+  worker->sizes[worker->held] = size;
+  worker->held++;
+  return true;
+}
+
+static void step(struct worker *worker, int what) {
+  uint64_t random = random_next(&worker->random);
+  bool full = worker->held == LIVE;
+  if (what == FILL) {
+    if (full || !allocate(worker)) { /* then make room again, now and then */
+      if (worker->held > 0 && random % 4 == 0) {
+        release(worker, random / 4 % worker->held);
+      }
+    }
+  } else if (worker->held > 0 && (full || random % 2 == 0)) {
+    release(worker, random / 2 % worker->held);
+  } else {
+    allocate(worker);
+  }
+}
+
+static void *work(void *argument) {
+  struct worker *worker = argument;
+  struct churn *churn = worker->churn;
+  bool idle = false;
+  if (churn->driver.context_set(churn->driver.context) != CUDA_SUCCESS) {
+    atomic_store(&churn->error, 1);
+  }
+  for (;;) {
+    int what = atomic_load(&churn->what);
+    if (what != IDLE) {
+      if (idle) {
+        atomic_fetch_sub(&churn->idle, 1);
+        idle = false;
+      }
+      step(worker, what);
+    } else {
+      while (worker->held > 0) {
+        release(worker, worker->held - 1);
+      }
+      if (!idle) {
+        atomic_fetch_add(&churn->idle, 1);
+        idle = true;
+      }
+      nanosleep(&(struct timespec){0, 500000}, NULL);
+    }
+  }
+  return NULL;
+}
+
+static struct witness *map_witness(const char *path) {
+  int file = open(path, O_RDWR | O_CREAT, 0600);
+  if (file < 0 || ftruncate(file, 4096) != 0) {
+    fail("witness", 0);
+  }
+  void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (page == MAP_FAILED) {
+    fail("witness", 0);
+  }
+  return page;
+}
+
+static void stop(struct churn *churn, int threads) {
+  atomic_store(&churn->what, IDLE);
+  while (atomic_load(&churn->idle) < threads) {
+    nanosleep(&(struct timespec){0, 500000}, NULL);
+  }
+}
+
+int mode_churn(int count, char **arguments) {
+  static struct churn churn;
+  char line[128];
+  if (count != 4) {
+    return 2;
+  }
+  int threads = atoi(arguments[1]);
+  churn.quota = strtoull(arguments[0], NULL, 10);
+  churn.witness = map_witness(arguments[2]);
+  driver_start(&churn.driver);
+  for (int i = 0; i < threads; i++) {
+    pthread_t thread;
+    struct worker *worker = calloc(1, sizeof *worker);
+    worker->churn = &churn;
+    worker->random = (uint64_t)strtoull(arguments[3], NULL, 10) * 64 + (uint64_t)i + 1;
+    pthread_create(&thread, NULL, work, worker);
+  }
+  say("ready");
+  while (next_line(line, sizeof line)) {
+    if (strcmp(line, "stop") == 0) {
+      stop(&churn, threads);
+    } else {
+      atomic_store(&churn.what, strcmp(line, "fill") == 0 ? FILL : CHURN);
+    }
+    say("churn allocated %llu refused %llu error %d bytes %llu peak %llu", (unsigned long long)churn.allocated,
+        (unsigned long long)churn.refused, churn.error, (unsigned long long)churn.witness->bytes,
+        (unsigned long long)churn.witness->peak);
+  }
+  exit(0);
+}

@@ -1,0 +1,100 @@
+/* A thread that launches kernels, and how long it had to wait at worst. */
+#define _GNU_SOURCE
+#include "program.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct load {
+  struct driver driver;
+  uint64_t kernel_ns;
+  unsigned grid;
+  unsigned sync_every;
+  atomic_bool running;
+  atomic_int error;
+  _Atomic uint64_t kernels;
+  _Atomic uint64_t worst_launch_ns;
+  _Atomic uint64_t worst_sync_ns;
+  _Atomic uint64_t call_since_ns; /* 0: not inside a call of the driver */
+};
+
+static void raise_to(_Atomic uint64_t *worst, uint64_t value) {
+  uint64_t old = atomic_load(worst);
+  while (value > old && !atomic_compare_exchange_weak(worst, &old, value)) {
+  }
+}
+
+static bool launch_once(struct load *load, uint64_t number) {
+  void *parameters[] = {&load->kernel_ns};
+  uint64_t begin = now_ns();
+  atomic_store(&load->call_since_ns, begin);
+  CUresult result = load->driver.launch(load->driver.spin_kernel, load->grid, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL);
+  uint64_t launched = now_ns();
+  raise_to(&load->worst_launch_ns, launched - begin);
+  if (result == CUDA_SUCCESS && load->sync_every > 0 && number % load->sync_every == 0) {
+    atomic_store(&load->call_since_ns, launched);
+    result = load->driver.context_synchronize();
+    raise_to(&load->worst_sync_ns, now_ns() - launched);
+  }
+  atomic_store(&load->call_since_ns, 0);
+  if (result != CUDA_SUCCESS) {
+    atomic_store(&load->error, result);
+    return false;
+  }
+  atomic_fetch_add(&load->kernels, 1);
+  return true;
+}
+
+static void *work(void *argument) {
+  struct load *load = argument;
+  uint64_t number = 0;
+  atomic_store(&load->error, load->driver.context_set(load->driver.context));
+  while (atomic_load(&load->error) == CUDA_SUCCESS) {
+    if (!atomic_load(&load->running)) {
+      nanosleep(&(struct timespec){0, 200000}, NULL);
+    } else if (!launch_once(load, ++number)) {
+      break;
+    }
+  }
+  return NULL;
+}
+
+/* A call that has not come back yet counts with what it took so far. */
+static void print_reading(struct load *load) {
+  uint64_t now = now_ns();
+  uint64_t since = atomic_load(&load->call_since_ns);
+  uint64_t launch_ns = atomic_exchange(&load->worst_launch_ns, 0);
+  uint64_t sync_ns = atomic_exchange(&load->worst_sync_ns, 0);
+  uint64_t open_ns = since != 0 && since < now ? now - since : 0;
+  say("load now_ns %llu kernels %llu worst_launch_ns %llu worst_sync_ns %llu open_ns %llu error %d",
+      (unsigned long long)now, (unsigned long long)atomic_load(&load->kernels), (unsigned long long)launch_ns,
+      (unsigned long long)sync_ns, (unsigned long long)open_ns, atomic_load(&load->error));
+}
+
+int mode_load(int count, char **arguments) {
+  static struct load load;
+  pthread_t thread;
+  char line[128];
+  if (count < 3) {
+    return 2;
+  }
+  load.kernel_ns = strtoull(arguments[0], NULL, 10);
+  load.grid = (unsigned)strtoul(arguments[1], NULL, 10);
+  load.sync_every = (unsigned)strtoul(arguments[2], NULL, 10);
+  load.running = count > 3;
+  driver_start(&load.driver);
+  pthread_create(&thread, NULL, work, &load);
+  say("ready");
+  while (next_line(line, sizeof line)) {
+    if (strcmp(line, "read") == 0) {
+      print_reading(&load);
+    } else {
+      atomic_store(&load.running, strcmp(line, "start") == 0);
+      say("%s", line);
+    }
+  }
+  exit(atomic_load(&load.error) == CUDA_SUCCESS ? 0 : 1); /* its thread may wait for the GPU */
+}

@@ -1,0 +1,37 @@
+#include "program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+  const char *name;
+  int (*run)(int count, char **arguments);
+} MODES[] = {
+    {"init", mode_init},       {"launch", mode_launch}, {"alloc", mode_alloc},
+    {"load", mode_load},       {"churn", mode_churn},   {"observe", mode_observe},
+    {"noise", mode_noise},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
+    {"fork", mode_fork},
+};
+
+static const char USAGE[] =
+    "usage: gpu_program MODE ...\n"
+    "  init                         time of cuInit and of a context\n"
+    "  launch CPU                   empty kernels: 'run BLOCKS LAUNCHES'\n"
+    "  alloc CPU                    pairs of alloc and free: 'live N', 'run BLOCKS PAIRS'\n"
+    "  load NS GRID SYNC [start]    kernels of NS: 'start', 'pause', 'read'; SYNC 0: never\n"
+    "  churn BYTES THREADS FILE SEED   'churn', 'fill', 'stop'\n"
+    "  observe LIMIT                watches the device's memory: 'read'\n"
+    "  noise                        watches the machine's own lateness: 'read'\n"
+    "  hostile SECONDS              writes random bytes over its own report page\n"
+    "  truncate                     cuts its own report page off\n"
+    "  fork                         forks without exec\n";
+
+int main(int count, char **arguments) {
+  for (size_t i = 0; count > 1 && i < sizeof MODES / sizeof *MODES; i++) {
+    if (strcmp(arguments[1], MODES[i].name) == 0) {
+      return MODES[i].run(count - 2, arguments + 2);
+    }
+  }
+  fputs(USAGE, stderr);
+  return 2;
+}

@@ -1,0 +1,166 @@
+/* Those who watch: the device's memory as NVML tells it, and the machine's own lateness. */
+#define _GNU_SOURCE
+#include "program.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct nvmlDevice_st *nvmlDevice_t;
+
+struct nvml_process {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+
+struct nvml_memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+struct nvml {
+  int (*init)(void);
+  int (*handle)(unsigned, nvmlDevice_t *);
+  int (*processes)(nvmlDevice_t, unsigned *, struct nvml_process *);
+  int (*memory)(nvmlDevice_t, struct nvml_memory *);
+  nvmlDevice_t device;
+};
+
+struct reading {
+  uint64_t samples;
+  uint64_t now;        /* bytes that the living processes hold */
+  uint64_t peak;
+  uint64_t over;       /* the most above the limit */
+  uint64_t device_now; /* bytes of the device in use */
+  unsigned processes;
+};
+
+static void *find(void *library, const char *name) {
+  void *function = dlsym(library, name);
+  if (function == NULL) {
+    fail(name, 0);
+  }
+  return function;
+}
+
+static void nvml_start(struct nvml *nvml) {
+  const char *path = getenv("VGPU_NVML");
+  void *library = dlopen(path != NULL ? path : "libnvidia-ml.so.1", RTLD_NOW);
+  if (library == NULL) {
+    fail("dlopen of NVML", 0);
+  }
+  *(void **)&nvml->init = find(library, "nvmlInit_v2");
+  *(void **)&nvml->handle = find(library, "nvmlDeviceGetHandleByIndex_v2");
+  *(void **)&nvml->processes = find(library, "nvmlDeviceGetComputeRunningProcesses_v3");
+  *(void **)&nvml->memory = find(library, "nvmlDeviceGetMemoryInfo");
+  if (nvml->init() != 0 || nvml->handle(0, &nvml->device) != 0) {
+    fail("nvmlInit", 0);
+  }
+}
+
+/* False for a process that has ended, reaped or not: its memory is being taken back. */
+static bool is_alive(unsigned pid) {
+  char path[64];
+  char state = 'X';
+  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) {
+    return false;
+  }
+  if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) {
+    state = 'X';
+  }
+  fclose(file);
+  return state != 'Z' && state != 'X';
+}
+
+static uint64_t sum(const struct nvml_process *processes, unsigned count, bool only_living) {
+  uint64_t bytes = 0;
+  for (unsigned i = 0; i < count; i++) {
+    bytes += !only_living || is_alive(processes[i].pid) ? processes[i].used : 0;
+  }
+  return bytes;
+}
+
+static void sample(const struct nvml *nvml, uint64_t limit, struct reading *reading) {
+  struct nvml_process processes[512];
+  unsigned count = sizeof processes / sizeof *processes;
+  struct nvml_memory memory;
+  if (nvml->processes(nvml->device, &count, processes) != 0 || nvml->memory(nvml->device, &memory) != 0) {
+    fail("NVML", 0);
+  }
+  uint64_t bytes = sum(processes, count, false);
+  if (bytes > limit) {
+    bytes = sum(processes, count, true);
+  }
+  reading->samples++;
+  reading->processes = count;
+  reading->now = bytes;
+  reading->device_now = memory.used;
+  reading->peak = bytes > reading->peak ? bytes : reading->peak;
+  if (bytes > limit && bytes - limit > reading->over) {
+    reading->over = bytes - limit;
+  }
+}
+
+static bool input_waits(int timeout_ms) {
+  return poll(&(struct pollfd){STDIN_FILENO, POLLIN, 0}, 1, timeout_ms) > 0;
+}
+
+int mode_observe(int count, char **arguments) {
+  struct nvml nvml;
+  struct reading reading = {0};
+  char line[128];
+  if (count != 1) {
+    return 2;
+  }
+  setvbuf(stdin, NULL, _IONBF, 0); /* so that poll sees each line */
+  uint64_t limit = strtoull(arguments[0], NULL, 10);
+  nvml_start(&nvml);
+  say("ready");
+  for (;;) {
+    while (!input_waits(0)) {
+      sample(&nvml, limit, &reading);
+      nanosleep(&(struct timespec){0, 20000}, NULL);
+    }
+    if (!next_line(line, sizeof line)) {
+      return 0;
+    }
+    sample(&nvml, limit, &reading);
+    say("observe samples %llu now %llu peak %llu over %llu device_now %llu processes %u",
+        (unsigned long long)reading.samples, (unsigned long long)reading.now, (unsigned long long)reading.peak,
+        (unsigned long long)reading.over, (unsigned long long)reading.device_now, reading.processes);
+    reading.peak = 0;
+    reading.over = 0;
+  }
+}
+
+/* How much later than asked for this machine wakes a thread up, at worst. */
+int mode_noise(int count, char **arguments) {
+  uint64_t worst = 0;
+  char line[128];
+  (void)count;
+  (void)arguments;
+  setvbuf(stdin, NULL, _IONBF, 0);
+  say("ready");
+  for (;;) {
+    while (!input_waits(0)) {
+      uint64_t begin = now_ns();
+      nanosleep(&(struct timespec){0, 1000000}, NULL);
+      uint64_t late = now_ns() - begin - 1000000;
+      worst = late > worst ? late : worst;
+    }
+    if (!next_line(line, sizeof line)) {
+      return 0;
+    }
+    say("noise worst_ns %llu", (unsigned long long)worst);
+    worst = 0;
+  }
+}

@@ -1,0 +1,88 @@
+/*
+ * gpu_program: one small program on the CUDA driver API, told over standard input what to do, so that a benchmark or a
+ * test drives several of them at once. It knows nothing of vgpu: bare or under a hook, it finds libcuda.so.1 as any
+ * program does. Each mode is one file.
+ */
+#ifndef VGPU_BENCH_PROGRAM_H
+#define VGPU_BENCH_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_OUT_OF_MEMORY = 2,
+};
+
+typedef int CUdevice;
+typedef int CUresult;
+typedef uint64_t CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUstream_st *CUstream;
+
+/* CALL(name here, exported name, parameters) */
+#define DRIVER_CALLS(CALL)                                                                                             \
+  CALL(init, "cuInit", (unsigned))                                                                                     \
+  CALL(device_get, "cuDeviceGet", (CUdevice *, int))                                                                   \
+  CALL(context_create, "cuCtxCreate_v2", (CUcontext *, unsigned, CUdevice))                                            \
+  CALL(context_set, "cuCtxSetCurrent", (CUcontext))                                                                    \
+  CALL(context_synchronize, "cuCtxSynchronize", (void))                                                                \
+  CALL(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                                         \
+  CALL(memory_free, "cuMemFree_v2", (CUdeviceptr))                                                                     \
+  CALL(memory_info, "cuMemGetInfo_v2", (size_t *, size_t *))                                                           \
+  CALL(module_load, "cuModuleLoadData", (CUmodule *, const void *))                                                    \
+  CALL(module_function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                                 \
+  CALL(launch, "cuLaunchKernel",                                                                                       \
+       (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
+
+struct driver {
+#define DRIVER_MEMBER(name, symbol, parameters) CUresult(*name) parameters;
+  DRIVER_CALLS(DRIVER_MEMBER)
+#undef DRIVER_MEMBER
+  CUcontext context;
+  CUfunction null_kernel; /* vgpu_null() */
+  CUfunction spin_kernel; /* vgpu_spin(u64 ns) */
+};
+
+/* Prints "error WHAT CODE" and ends the program. */
+_Noreturn void fail(const char *what, long code);
+
+/* Fails unless the code is CUDA_SUCCESS. */
+void check(CUresult result, const char *what);
+
+/* Looks the driver's functions up. */
+void driver_load(struct driver *driver);
+
+/* Then calls cuInit, and makes a context and the kernels. */
+void driver_start(struct driver *driver);
+
+/* Prints one line at once. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The next line of standard input without its end; false at the end of the input. */
+bool next_line(char *line, size_t size);
+
+uint64_t now_ns(void);
+
+/* A pseudo-random number; each thread has a state of its own, not 0. */
+uint64_t random_next(uint64_t *state);
+
+/* The median of values, which are sorted. */
+uint64_t median(uint64_t *values, size_t count);
+
+/* The modes; arguments as in the usage of main.c. */
+int mode_init(int count, char **arguments);
+int mode_launch(int count, char **arguments);
+int mode_alloc(int count, char **arguments);
+int mode_load(int count, char **arguments);
+int mode_churn(int count, char **arguments);
+int mode_observe(int count, char **arguments);
+int mode_noise(int count, char **arguments);
+int mode_hostile(int count, char **arguments);
+int mode_truncate(int count, char **arguments);
+int mode_fork(int count, char **arguments);
+
+#endif

@@ -1,0 +1,55 @@
+package dev.vgpu.bench;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.Node;
+import dev.vgpu.bench.harness.PoolProcess;
+import java.util.List;
+import java.util.Map;
+
+/** What an exact quota adds to a pair of alloc and free, by how many allocations live. */
+final class AllocBench implements ProcessBench {
+  private static final int BLOCKS = 300;
+  private static final int PAIRS = 64;
+  private static final double TARGET_NS = 120;
+
+  @Override
+  public void run(Node node, Report report, boolean quick) throws InterruptedException {
+    try (PoolProcess pool = node.openPool()) {
+      Map<String, String> leased =
+          pool.acquire(
+              "alloc",
+              SharePolicy.BEST_EFFORT,
+              0,
+              PreemptionClass.NEARLINE,
+              MemorySize.ofGibibytes(4));
+      report.line(
+          "%-38s%16s%16s%16s", "alloc and free, by live count", "bare ns", "hooked ns", "added ns");
+      for (int live : new int[] {0, 1_000, 10_000}) {
+        report.progress("alloc, " + live + " live");
+        Rounds rounds = new Rounds(2);
+        for (int generation = 0; generation < (quick ? 1 : 3); generation++) {
+          List<Child> programs =
+              List.of(
+                  node.start(Node.bare(leased), "alloc", "1").awaitReady(),
+                  node.start(leased, "alloc", "1").awaitReady());
+          for (Child program : programs) {
+            program.ask("live " + live);
+          }
+          rounds.measure(programs, "run " + BLOCKS + " " + PAIRS, quick ? 7 : 15);
+          for (Child program : programs) {
+            program.kill();
+          }
+        }
+        String key = Integer.toString(live);
+        report.figure("alloc_added_ns", key, rounds.added(1));
+        report.figure("alloc_bare_ns", key, rounds.median(0));
+        report.line(
+            "  %-36s%16.1f%16.1f%16.1f", key, rounds.median(0), rounds.median(1), rounds.added(1));
+      }
+      report.line("  target: <= %.0f ns, flat, exact", TARGET_NS);
+    }
+  }
+}

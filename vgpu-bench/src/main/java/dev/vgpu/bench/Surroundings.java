@@ -1,0 +1,64 @@
+package dev.vgpu.bench;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** The machine and the sources that figures belong to. */
+final class Surroundings {
+  private Surroundings() {}
+
+  static Map<String, Object> figures() {
+    Map<String, Object> figures = new LinkedHashMap<>();
+    figures.put("processors", Runtime.getRuntime().availableProcessors());
+    figures.put("processor", processor());
+    figures.put("os", System.getProperty("os.name") + " " + System.getProperty("os.version"));
+    figures.put("java_version", System.getProperty("java.version"));
+    figures.put("load_average", loadAverage());
+    figures.put("commit", commit());
+    return figures;
+  }
+
+  private static String processor() {
+    try {
+      return Files.readAllLines(Path.of("/proc/cpuinfo"), UTF_8).stream()
+          .filter(line -> line.startsWith("model name"))
+          .map(line -> line.substring(line.indexOf(':') + 1).strip())
+          .findFirst()
+          .orElse("unknown");
+    } catch (IOException e) {
+      return "unknown";
+    }
+  }
+
+  /** Of the last minute: others' work makes figures worse. */
+  private static String loadAverage() {
+    try {
+      return Files.readString(Path.of("/proc/loadavg")).split(" ", 2)[0];
+    } catch (IOException e) {
+      return "unknown";
+    }
+  }
+
+  private static String commit() {
+    String home = System.getenv("VGPU_HOME");
+    try {
+      Process git =
+          new ProcessBuilder(
+                  "git", "-C", home == null ? "." : home, "describe", "--always", "--dirty")
+              .redirectError(ProcessBuilder.Redirect.DISCARD)
+              .start();
+      String answer = new String(git.getInputStream().readAllBytes(), UTF_8).strip();
+      return git.waitFor() == 0 && !answer.isEmpty() ? answer : "unknown";
+    } catch (IOException e) {
+      return "unknown";
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return "unknown";
+    }
+  }
+}

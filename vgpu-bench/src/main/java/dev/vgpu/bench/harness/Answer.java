@@ -1,0 +1,53 @@
+package dev.vgpu.bench.harness;
+
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * One line of the C program: a word, then names and numbers by turns. Immutable.
+ *
+ * @param line the whole line
+ * @param values the numbers by their names
+ */
+public record Answer(String line, Map<String, Double> values) {
+  /**
+   * Reads a line.
+   *
+   * @param line what was printed
+   * @return its names and numbers; what is no number is left out
+   */
+  static Answer fromLine(String line) {
+    String[] words = line.split(" ", -1);
+    Map<String, Double> values = new HashMap<>();
+    for (int i = words.length % 2; i + 1 < words.length; i += 2) {
+      if (words[i + 1].matches("-?[0-9]+([.][0-9]+)?")) {
+        values.put(words[i], Double.valueOf(words[i + 1]));
+      }
+    }
+    return new Answer(line, Map.copyOf(values));
+  }
+
+  /**
+   * {@return one of the numbers}
+   *
+   * @param name its name
+   * @throws IllegalStateException if the line does not have it
+   */
+  public double number(String name) {
+    Double value = values.get(name);
+    if (value == null) {
+      throw new IllegalStateException("no " + name + " in: " + line);
+    }
+    return value;
+  }
+
+  /**
+   * {@return one of the numbers, a whole one}
+   *
+   * @param name its name
+   * @throws IllegalStateException if the line does not have it
+   */
+  public long whole(String name) {
+    return (long) number(name);
+  }
+}

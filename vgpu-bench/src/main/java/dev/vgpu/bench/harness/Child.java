@@ -1,0 +1,185 @@
+package dev.vgpu.bench.harness;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
+import java.io.Writer;
+import java.time.Duration;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A child process that is talked to in lines. It ends when its standard input does, so none
+ * outlives us, unless it is stopped. Confined to one thread.
+ */
+public final class Child implements AutoCloseable {
+  /** After this long without an answer a child counts as hanging. */
+  public static final Duration PATIENCE = Duration.ofSeconds(30);
+
+  /** No line: the end of its output. */
+  private static final String END = "\n";
+
+  private final String name;
+  private final Process process;
+  private final Writer input;
+  private final BlockingQueue<String> lines = new LinkedBlockingQueue<>();
+
+  Child(String name, ProcessBuilder builder) {
+    this.name = name;
+    try {
+      this.process = builder.start();
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot start " + builder.command(), e);
+    }
+    this.input = process.outputWriter(UTF_8);
+    Thread reader = new Thread(this::read, "read-" + name);
+    reader.setDaemon(true);
+    reader.start();
+  }
+
+  private void read() {
+    try (BufferedReader output =
+        new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8))) {
+      for (String line = output.readLine(); line != null; line = output.readLine()) {
+        lines.add(line);
+      }
+    } catch (IOException e) {
+      // A killed child's end.
+    }
+    lines.add(END);
+  }
+
+  /** {@return its process id} */
+  public long pid() {
+    return process.pid();
+  }
+
+  /** {@return whether it lives} */
+  public boolean isAlive() {
+    return process.isAlive();
+  }
+
+  /**
+   * Sends it a line.
+   *
+   * @param line what to send
+   */
+  public void tell(String line) {
+    try {
+      input.write(line + "\n");
+      input.flush();
+    } catch (IOException e) {
+      throw new IllegalStateException(name + " has ended; sent: " + line, e);
+    }
+  }
+
+  /**
+   * {@return its next line} Waits for it.
+   *
+   * @throws IllegalStateException if it has ended, or says nothing for a long time
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public String line() throws InterruptedException {
+    @Nullable String next = lines.poll(PATIENCE.toMillis(), TimeUnit.MILLISECONDS);
+    if (next == null) {
+      throw new IllegalStateException(name + " hangs: pid=" + pid());
+    }
+    if (next.equals(END)) {
+      throw new IllegalStateException(name + " has ended: pid=" + pid());
+    }
+    return next;
+  }
+
+  /**
+   * Sends it a line and waits for its answer.
+   *
+   * @param line what to send
+   * @return the answer
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Answer ask(String line) throws InterruptedException {
+    tell(line);
+    return answer();
+  }
+
+  /**
+   * {@return its next line, read}
+   *
+   * @throws IllegalStateException if it tells an error
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Answer answer() throws InterruptedException {
+    String line = line();
+    if (line.startsWith("error ")) {
+      throw new IllegalStateException(name + ": " + line);
+    }
+    return Answer.fromLine(line);
+  }
+
+  /**
+   * Waits until it is ready.
+   *
+   * @return this child
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Child awaitReady() throws InterruptedException {
+    Answer answer = answer();
+    if (!answer.line().equals("ready")) {
+      throw new IllegalStateException(name + " is not ready: " + answer.line());
+    }
+    return this;
+  }
+
+  /**
+   * Sends it a signal.
+   *
+   * @param signal its name, without SIG
+   */
+  public void signal(String signal) {
+    Signals.send(pid(), signal);
+  }
+
+  /**
+   * Kills it with SIGKILL and waits until it is gone.
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public void kill() throws InterruptedException {
+    process.destroyForcibly();
+    awaitEnd();
+  }
+
+  /**
+   * {@return its exit code} Waits for its end.
+   *
+   * @throws IllegalStateException if it does not end
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public int awaitEnd() throws InterruptedException {
+    if (!process.waitFor(PATIENCE.toMillis(), TimeUnit.MILLISECONDS)) {
+      throw new IllegalStateException(name + " does not end: pid=" + pid());
+    }
+    return process.exitValue();
+  }
+
+  /** Kills it and waits until it is gone, or until this thread is interrupted. */
+  @Override
+  public void close() {
+    process.destroyForcibly();
+    try {
+      process.waitFor();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  @Override
+  public String toString() {
+    return name + "[" + pid() + "]";
+  }
+}

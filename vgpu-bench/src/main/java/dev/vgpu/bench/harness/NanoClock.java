@@ -1,0 +1,21 @@
+package dev.vgpu.bench.harness;
+
+/** The only place of this module that reads the clock and sleeps. */
+public final class NanoClock {
+  private NanoClock() {}
+
+  /** {@return nanoseconds since some moment} */
+  public static long nanoTime() {
+    return System.nanoTime();
+  }
+
+  /**
+   * Waits.
+   *
+   * @param millis how long
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public static void sleepMillis(long millis) throws InterruptedException {
+    Thread.sleep(millis);
+  }
+}

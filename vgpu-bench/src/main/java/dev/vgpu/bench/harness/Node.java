@@ -1,0 +1,189 @@
+package dev.vgpu.bench.harness;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+
+/**
+ * A run directory of our own, the C program, and the children that run there. Closing it kills all
+ * of them, also when this JVM ends. Safe for use by several threads.
+ */
+public final class Node implements AutoCloseable {
+  /** What puts a program under a virtual GPU; a bare one has none of them. */
+  private static final List<String> OF_A_LEASE = List.of("LD_PRELOAD", "VGPU_LEASE");
+
+  private final Path directory;
+  private final Path program;
+  private final Map<String, String> settings;
+  private final Set<Child> children = ConcurrentHashMap.newKeySet();
+  private final Thread atExit = new Thread(this::killAll, "end-of-the-children");
+
+  private Node(Path directory, Path program, Map<String, String> settings) {
+    this.directory = directory;
+    this.program = program;
+    this.settings = settings;
+  }
+
+  /**
+   * Makes a node.
+   *
+   * @param settings further environment variables for all its processes, for example {@code
+   *     VGPU_EMULATOR}
+   * @return the node; close it at the end
+   * @throws IllegalStateException if there is no C compiler
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public static Node open(Map<String, String> settings) throws InterruptedException {
+    try {
+      Path directory = Files.createTempDirectory(Path.of("/tmp"), "vgpu-n");
+      Files.createDirectory(directory.resolve("run"));
+      Files.createDirectory(directory.resolve("c"));
+      Path program = ProgramSource.compile(directory.resolve("c"));
+      Node node = new Node(directory, program, Map.copyOf(settings));
+      Runtime.getRuntime().addShutdownHook(node.atExit);
+      return node;
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot make a directory under /tmp", e);
+    }
+  }
+
+  /** {@return the run directory} */
+  public Path runDirectory() {
+    return directory.resolve("run");
+  }
+
+  /** {@return a file that children may share} */
+  public Path file(String name) {
+    return directory.resolve(name);
+  }
+
+  /** {@return the C program} */
+  public Path program() {
+    return program;
+  }
+
+  /**
+   * Opens a pool in a JVM of its own.
+   *
+   * @return the JVM, with its pool open
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public PoolProcess openPool() throws InterruptedException {
+    ProcessBuilder builder =
+        new ProcessBuilder(
+            Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-Xshare:auto",
+            "-cp",
+            System.getProperty("java.class.path", ""),
+            PoolMain.class.getName());
+    return PoolProcess.open(this, start("pool", builder, Map.of()));
+  }
+
+  /**
+   * Starts the C program.
+   *
+   * @param environment what puts it where it shall run, see {@link PoolProcess#acquire}
+   * @param arguments its mode and the mode's arguments
+   * @return the program
+   */
+  public Child start(Map<String, String> environment, String... arguments) {
+    List<String> command = new ArrayList<>(List.of(program.toString()));
+    command.addAll(Arrays.asList(arguments));
+    return start(arguments[0], new ProcessBuilder(command), environment);
+  }
+
+  /**
+   * Starts any program of this node.
+   *
+   * @param name what to call it
+   * @param builder its command
+   * @param environment is added to its environment
+   * @return the program
+   */
+  public Child start(String name, ProcessBuilder builder, Map<String, String> environment) {
+    Map<String, String> variables = builder.environment();
+    variables.keySet().removeIf(key -> key.startsWith("VGPU_") && !key.equals("VGPU_HOME"));
+    variables.put("VGPU_RUN_DIR", runDirectory().toString());
+    variables.putAll(settings);
+    environment.forEach((key, value) -> variables.put(key, expanded(key, value)));
+    builder.redirectError(ProcessBuilder.Redirect.appendTo(file("stderr").toFile()));
+    Child child = new Child(name, builder);
+    children.removeIf(other -> !other.isAlive());
+    children.add(child);
+    return child;
+  }
+
+  private static String expanded(String key, String value) {
+    String own = Objects.requireNonNullElse(System.getenv(key), "");
+    String text = value.replace("${" + key + "}", own);
+    return text.endsWith(":") ? text.substring(0, text.length() - 1) : text;
+  }
+
+  /**
+   * {@return the variables that let a program use the same GPU without a virtual GPU}
+   *
+   * @param leased those of a virtual GPU
+   */
+  public static Map<String, String> bare(Map<String, String> leased) {
+    Map<String, String> bare = new HashMap<>(leased);
+    OF_A_LEASE.forEach(bare::remove);
+    String driver = leased.get("VGPU_CUDA_DRIVER");
+    if (driver != null) {
+      bare.put("LD_LIBRARY_PATH", Objects.requireNonNull(Path.of(driver).getParent()).toString());
+    }
+    return bare;
+  }
+
+  /** {@return the process that holds the seat, as the lock file says; 0: none} */
+  public long seatHolder() {
+    try {
+      String text = Files.readString(runDirectory().resolve("seat.lock")).strip();
+      String digits = text.replaceFirst("(?s)^\\D*(\\d+).*$", "$1");
+      return digits.isEmpty() || !digits.matches("\\d+") ? 0 : Long.parseLong(digits);
+    } catch (IOException e) {
+      return 0;
+    }
+  }
+
+  /** {@return what all children wrote on standard error} */
+  public String errors() {
+    try {
+      return Files.readString(file("stderr"));
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  private void killAll() {
+    children.forEach(Child::close);
+  }
+
+  /** Kills all children and removes the directory. */
+  @Override
+  public void close() {
+    killAll();
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
+    } catch (IOException | UncheckedIOException e) {
+      // What cannot be removed from /tmp stays there.
+    }
+    try {
+      Runtime.getRuntime().removeShutdownHook(atExit);
+    } catch (IllegalStateException e) {
+      // This JVM is ending already.
+    }
+  }
+}

@@ -1,0 +1,114 @@
+package dev.vgpu.bench.harness;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuPool;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.VirtualGpuRequest;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/** What a {@link PoolProcess} runs: opens a pool, does what standard input says, ends with it. */
+final class PoolMain {
+  private final GpuPool pool;
+  private final Map<String, VirtualGpu> gpus = new HashMap<>();
+
+  private PoolMain(GpuPool pool) {
+    this.pool = pool;
+  }
+
+  /**
+   * Runs it.
+   *
+   * @param args none
+   * @throws IOException if the input fails
+   */
+  public static void main(String[] args) throws IOException {
+    long beginNs = NanoClock.nanoTime();
+    // Before all else that would warm the JVM up: what opening a pool costs is measured here.
+    try (GpuPool pool = GpuPool.open()) {
+      double openMs = (NanoClock.nanoTime() - beginNs) / 1e6;
+      double beforeMs = mainAfterStartMs(beginNs);
+      String gpu = pool.gpus().get(0).id().value();
+      print(Map.of("open_ms", openMs, "since_start_ms", beforeMs + openMs, "gpu", gpu));
+      PoolMain main = new PoolMain(pool);
+      BufferedReader input = new BufferedReader(new InputStreamReader(System.in, UTF_8));
+      for (String line = input.readLine(); line != null; line = input.readLine()) {
+        main.answer(line.split(" ", -1));
+      }
+    }
+  }
+
+  private static double mainAfterStartMs(long beginNs) {
+    long sinceBeginNs = NanoClock.nanoTime() - beginNs;
+    long upMs = ManagementFactory.getRuntimeMXBean().getUptime();
+    return Math.max(0, upMs - sinceBeginNs / 1e6);
+  }
+
+  private static void print(Map<String, ?> answer) throws IOException {
+    System.out.println(new ObjectMapper().writeValueAsString(answer));
+  }
+
+  private void answer(String[] words) throws IOException {
+    try {
+      print(
+          switch (words[0]) {
+            case "acquire" -> Map.of("environment", acquire(words));
+            case "release" -> release(words[1]);
+            case "leases" -> Map.of("leases", leases());
+            default -> Map.of("error", "what is " + words[0]);
+          });
+    } catch (VgpuException | IllegalStateException | IllegalArgumentException e) {
+      print(Map.of("error", e.toString()));
+    }
+  }
+
+  private Map<String, String> acquire(String[] words) {
+    VirtualGpuRequest.Builder request =
+        VirtualGpuRequest.builder()
+            .name(words[1])
+            .policy(SharePolicy.valueOf(words[2]))
+            .preemptionClass(PreemptionClass.valueOf(words[4]))
+            .memory(MemorySize.ofBytes(Long.parseLong(words[5])));
+    int percent = Integer.parseInt(words[3]);
+    if (percent > 0) {
+      request.computePercent(percent);
+    }
+    VirtualGpu gpu = pool.acquire(request.build());
+    gpus.put(words[1], gpu);
+    return gpu.environment();
+  }
+
+  private Map<String, String> release(String name) {
+    Objects.requireNonNull(gpus.remove(name), name).close();
+    return Map.of("released", name);
+  }
+
+  private List<Map<String, Object>> leases() {
+    List<Map<String, Object>> all = new ArrayList<>();
+    for (GpuLease lease : pool.leases()) {
+      all.add(
+          Map.of(
+              "id", lease.id(),
+              "memory", lease.usage().memoryUsed().bytes(),
+              "processes", lease.usage().processes(),
+              "gpu_ns", lease.usage().gpuTime().toNanos(),
+              "launches", lease.usage().launches(),
+              "denied", lease.usage().deniedAllocations()));
+    }
+    return all;
+  }
+}

@@ -1,0 +1,158 @@
+package dev.vgpu.bench.harness;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import java.util.HashMap;
+import java.util.Map;
+
+/** A JVM that has opened a pool: the seat's holder or one of its clients. */
+public final class PoolProcess implements AutoCloseable {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final Child child;
+  private final JsonNode opened;
+
+  private PoolProcess(Child child, JsonNode opened) {
+    this.child = child;
+    this.opened = opened;
+  }
+
+  static PoolProcess open(Node node, Child child) throws InterruptedException {
+    try {
+      return new PoolProcess(child, read(child.line()));
+    } catch (IllegalStateException e) {
+      child.close();
+      throw new IllegalStateException("a pool did not open:\n" + node.errors(), e);
+    }
+  }
+
+  private static JsonNode read(String line) {
+    try {
+      JsonNode answer = JSON.readTree(line);
+      if (answer.has("error")) {
+        throw new IllegalStateException(answer.path("error").asText());
+      }
+      return answer;
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException("not JSON: " + line, e);
+    }
+  }
+
+  private JsonNode ask(String line) throws InterruptedException {
+    child.tell(line);
+    return read(child.line());
+  }
+
+  /** {@return the process} */
+  public Child child() {
+    return child;
+  }
+
+  /** {@return milliseconds that opening the pool took} */
+  public double openMs() {
+    return opened.path("open_ms").asDouble();
+  }
+
+  /** {@return milliseconds from the JVM's start until the pool was open} */
+  public double sinceStartMs() {
+    return opened.path("since_start_ms").asDouble();
+  }
+
+  /** {@return the name of the pool's first GPU} */
+  public String gpu() {
+    return opened.path("gpu").asText();
+  }
+
+  /**
+   * Cuts a virtual GPU.
+   *
+   * @param name its name
+   * @param policy how its share binds
+   * @param percent its share; 0 for best effort
+   * @param preemptionClass its class
+   * @param memory its quota
+   * @return the environment variables that put a program under it
+   * @throws IllegalStateException with the pool's message, if it cannot
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Map<String, String> acquire(
+      String name,
+      SharePolicy policy,
+      int percent,
+      PreemptionClass preemptionClass,
+      MemorySize memory)
+      throws InterruptedException {
+    JsonNode answer =
+        ask(
+            String.join(
+                " ",
+                "acquire",
+                name,
+                policy.name(),
+                Integer.toString(percent),
+                preemptionClass.name(),
+                Long.toString(memory.bytes())));
+    Map<String, String> environment = new HashMap<>();
+    answer
+        .path("environment")
+        .properties()
+        .forEach(entry -> environment.put(entry.getKey(), entry.getValue().asText()));
+    return Map.copyOf(environment);
+  }
+
+  /**
+   * Closes a virtual GPU that was acquired here.
+   *
+   * @param name the name that was asked for
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public void release(String name) throws InterruptedException {
+    ask("release " + name);
+  }
+
+  /**
+   * {@return all leases of the node, an array: {@code id}, {@code memory}, {@code processes},
+   * {@code gpu_ns}, {@code launches}, {@code denied}}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public JsonNode leases() throws InterruptedException {
+    return ask("leases").path("leases");
+  }
+
+  /**
+   * {@return the bytes that all processes of all leases hold}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public long memoryHeld() throws InterruptedException {
+    long bytes = 0;
+    for (JsonNode lease : leases()) {
+      bytes += lease.path("memory").asLong();
+    }
+    return bytes;
+  }
+
+  /**
+   * {@return the processes of all leases}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public int processes() throws InterruptedException {
+    int count = 0;
+    for (JsonNode lease : leases()) {
+      count += lease.path("processes").asInt();
+    }
+    return count;
+  }
+
+  /** Kills it. */
+  @Override
+  public void close() {
+    child.close();
+  }
+}

@@ -1,0 +1,79 @@
+package dev.vgpu.bench.harness;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Stream;
+
+/** The C program's source, which the jar carries; compiled here with the machine's compiler. */
+final class ProgramSource {
+  private static final List<String> FILES =
+      List.of(
+          "program.h",
+          "driver.c",
+          "main.c",
+          "costs.c",
+          "load.c",
+          "churn.c",
+          "observe.c",
+          "hostile.c");
+  private static final List<String> FLAGS = List.of("-std=c11", "-O2", "-Wall", "-Wextra");
+
+  private ProgramSource() {}
+
+  /**
+   * Compiles it.
+   *
+   * @param directory where to
+   * @return the program
+   * @throws IllegalStateException if there is no C compiler, or it fails
+   */
+  static Path compile(Path directory) throws InterruptedException {
+    try {
+      for (String name : FILES) {
+        try (InputStream source =
+            Objects.requireNonNull(ProgramSource.class.getResourceAsStream("c/" + name), name)) {
+          Files.copy(source, directory.resolve(name));
+        }
+      }
+      Path program = directory.resolve("gpu_program");
+      List<String> command = new ArrayList<>(List.of(compiler()));
+      command.addAll(FLAGS);
+      FILES.stream().filter(name -> name.endsWith(".c")).forEach(command::add);
+      command.addAll(List.of("-o", program.toString(), "-ldl", "-lpthread"));
+      Path log = directory.resolve("cc.log");
+      Process process =
+          new ProcessBuilder(command)
+              .directory(directory.toFile())
+              .redirectErrorStream(true)
+              .redirectOutput(log.toFile())
+              .start();
+      if (process.waitFor() != 0) {
+        throw new IllegalStateException("the C compiler failed:\n" + Files.readString(log));
+      }
+      return program;
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot compile the program in " + directory, e);
+    }
+  }
+
+  private static String compiler() {
+    String path = Objects.requireNonNullElse(System.getenv("PATH"), "/usr/bin:/bin");
+    return Stream.of("cc", "gcc", "clang")
+        .filter(
+            name ->
+                Stream.of(path.split(":", -1))
+                    .anyMatch(part -> Files.isExecutable(Path.of(part, name))))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new IllegalStateException(
+                    "this needs a C compiler (cc, gcc or clang) on the PATH, and there is none;"
+                        + " on Debian: apt-get install gcc libc6-dev"));
+  }
+}

@@ -1,0 +1,24 @@
+package dev.vgpu.bench.harness;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+
+/** Signals to processes that we started. */
+final class Signals {
+  private Signals() {}
+
+  static void send(long pid, String signal) {
+    try {
+      Process kill =
+          new ProcessBuilder("kill", "-" + signal, Long.toString(pid))
+              .redirectErrorStream(true)
+              .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+              .start();
+      kill.waitFor();
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot run kill", e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

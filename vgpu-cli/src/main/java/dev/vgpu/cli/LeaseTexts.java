@@ -1,0 +1,60 @@
+package dev.vgpu.cli;
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpuRequest;
+
+/** What {@code ls} and {@code top} both say of a lease. */
+final class LeaseTexts {
+  private LeaseTexts() {}
+
+  /** What it holds of its quota: by its processes, or set aside by calls, whichever is more. */
+  static MemorySize memoryHeld(GpuLease lease) {
+    GpuUsage usage = lease.usage();
+    return usage.memoryUsed().compareTo(usage.memoryReserved()) >= 0
+        ? usage.memoryUsed()
+        : usage.memoryReserved();
+  }
+
+  static String memory(GpuLease lease) {
+    MemorySize held = memoryHeld(lease);
+    String of = Words.size(lease.request().memory());
+    return (held.bytes() == 0 ? "0" : Words.size(held)) + "/" + of;
+  }
+
+  /** The share that it is entitled to. */
+  static String share(VirtualGpuRequest request) {
+    return request.computePercent().isPresent() ? request.computePercent().getAsInt() + " %" : "-";
+  }
+
+  /** All that is known without a second look. */
+  static ObjectNode json(GpuLease lease) {
+    VirtualGpuRequest request = lease.request();
+    GpuUsage usage = lease.usage();
+    ObjectNode json = JsonNodeFactory.instance.objectNode();
+    json.put("id", lease.id())
+        .put("name", request.name())
+        .put("gpu", lease.gpu().value())
+        .put("class", Words.of(request.preemptionClass()))
+        .put("policy", Words.of(request.policy()));
+    request
+        .computePercent()
+        .ifPresentOrElse(
+            percent -> json.put("share_percent", percent), () -> json.putNull("share_percent"));
+    return json.put("memory_used_bytes", usage.memoryUsed().bytes())
+        .put("memory_reserved_bytes", usage.memoryReserved().bytes())
+        .put("memory_quota_bytes", request.memory().bytes())
+        .put("gpu_time_ns", usage.gpuTime().toNanos())
+        .put("processes", usage.processes())
+        .put("running", usage.running())
+        .put("waiting", usage.waiting())
+        .put("calls", usage.calls())
+        .put("launches", usage.launches())
+        .put("preemptions", usage.preemptions())
+        .put("denied_allocations", usage.deniedAllocations())
+        .put("owner_pid", lease.pid());
+  }
+}

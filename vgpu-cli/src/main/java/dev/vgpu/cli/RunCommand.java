@@ -1,0 +1,228 @@
+package dev.vgpu.cli;
+
+import dev.vgpu.Capabilities;
+import dev.vgpu.FailureMode;
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cli.console.ExitCodes;
+import dev.vgpu.cli.console.UserException;
+import dev.vgpu.cli.process.ProgramFile;
+import dev.vgpu.cli.process.SignalForwarder;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** Runs a program under a virtual GPU. */
+@Command(
+    name = "run",
+    description = {
+      "Run a program, unmodified, under a virtual GPU.",
+      "",
+      "Its memory on the GPU stays within the quota, and its work takes turns with that of others."
+          + " So does whatever it starts. SIGINT, SIGTERM and SIGHUP go to the program."
+    },
+    footer = {
+      "",
+      "The virtual GPU is given back when the last of its processes has ended. If vgpu itself is"
+          + " killed, the program goes on within its quota and share.",
+      "",
+      "Exit codes: the program's own; 128 + n if signal n ended it; 2 wrong usage, also a quota"
+          + " that no GPU here could ever give; 69 no backend can enforce it here; 75 it does not"
+          + " fit now; 126 the program cannot be started, or not under a virtual GPU; 127 it was"
+          + " not found."
+    })
+final class RunCommand implements Callable<Integer> {
+  private static final int LONGEST_NAME = 63;
+
+  private final CliContext context;
+
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+  @Spec
+  private CommandSpec spec;
+
+  @Option(
+      names = "--gpu",
+      paramLabel = "ID",
+      description = "The GPU: its UUID, or its place in 'vgpu devices', from 0. Default: any.")
+  private @Nullable String gpu;
+
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+  @Option(
+      names = "--memory",
+      required = true,
+      paramLabel = "SIZE",
+      description = "The memory quota, for example 4GiB.")
+  private MemorySize memory;
+
+  @Option(
+      names = "--compute",
+      paramLabel = "PERCENT",
+      description = "The share of the GPU's time, 1 to 100. Default: best effort.")
+  private @Nullable Integer compute;
+
+  @Option(
+      names = "--policy",
+      paramLabel = "fixed|burst|best-effort",
+      description = "How the share binds. Default: fixed with --compute, else best-effort.")
+  private @Nullable SharePolicy policy;
+
+  @Option(
+      names = "--class",
+      paramLabel = "online|nearline|offline",
+      description = "Who yields to whom. Default: nearline.")
+  private PreemptionClass preemptionClass = PreemptionClass.NEARLINE;
+
+  @Option(
+      names = "--name",
+      paramLabel = "NAME",
+      description = "The tenant's name in tables. Default: the program's.")
+  private @Nullable String name;
+
+  @Option(
+      names = "--on-failure",
+      paramLabel = "refuse|open",
+      description =
+          "What happens where quota and share cannot be enforced: refuse to run the program (the"
+              + " default), or run it without.")
+  private FailureMode onFailure = FailureMode.REFUSE;
+
+  @Option(
+      names = "--wait",
+      paramLabel = "DURATION",
+      description = "How long to wait until it fits, for example 30s. Default: not at all.")
+  private Duration wait = Duration.ZERO;
+
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+  @Parameters(arity = "1..*", paramLabel = "COMMAND", description = "The program, its arguments.")
+  private List<String> command;
+
+  RunCommand(CliContext context) {
+    this.context = context;
+  }
+
+  @Override
+  public Integer call() throws UserException, IOException, InterruptedException {
+    Path program = ProgramFile.find(command.get(0), context.environment().get("PATH"));
+    VirtualGpuRequest.Builder request = request(program);
+    try (GpuPool pool = open();
+        VirtualGpu virtualGpu = acquire(pool, request)) {
+      SignalForwarder signals = SignalForwarder.install();
+      Process process = start(virtualGpu);
+      signals.forwardTo(process);
+      return process.waitFor();
+    }
+  }
+
+  private VirtualGpuRequest.Builder request(Path program) {
+    try {
+      VirtualGpuRequest.Builder builder =
+          VirtualGpuRequest.builder()
+              .name(name == null ? nameOf(program) : name)
+              .memory(memory)
+              .policy(effectivePolicy())
+              .preemptionClass(preemptionClass)
+              .failureMode(onFailure)
+              .requires(
+                  Capabilities.builder()
+                      .memory(Capabilities.Memory.EXACT)
+                      .compute(Capabilities.Compute.TURNS)
+                      .worksFor(Capabilities.Scope.PROCESS)
+                      .build());
+      if (compute != null) {
+        builder.computePercent(compute);
+      }
+      builder.build();
+      return builder;
+    } catch (IllegalArgumentException e) {
+      throw new ParameterException(spec.commandLine(), e.getMessage(), e);
+    }
+  }
+
+  private SharePolicy effectivePolicy() {
+    if (policy != null) {
+      return policy;
+    }
+    return compute == null ? SharePolicy.BEST_EFFORT : SharePolicy.FIXED_SHARE;
+  }
+
+  /** What a tenant's name may not hold becomes a dash. */
+  static String nameOf(Path program) {
+    Path file = program.getFileName();
+    String text = (file == null ? "program" : file.toString()).replaceAll("[^A-Za-z0-9._-]", "-");
+    String named = Character.isLetterOrDigit(text.charAt(0)) ? text : "program" + text;
+    return named.substring(0, Math.min(named.length(), LONGEST_NAME));
+  }
+
+  private GpuPool open() throws UserException {
+    try {
+      return context.pools().get();
+    } catch (VgpuException | IllegalStateException e) {
+      throw refused(e, ExitCodes.UNAVAILABLE);
+    }
+  }
+
+  private VirtualGpu acquire(GpuPool pool, VirtualGpuRequest.Builder request)
+      throws UserException, InterruptedException {
+    if (gpu != null) {
+      request.gpu(gpuId(pool, gpu));
+    }
+    try {
+      if (wait.isZero()) {
+        return pool.acquire(request.build());
+      }
+      return pool.tryAcquire(request.build(), wait)
+          .orElseThrow(
+              () ->
+                  new UserException(
+                      "it did not fit within " + wait.toMillis() + " ms: " + request.build(),
+                      null,
+                      ExitCodes.NO_CAPACITY));
+    } catch (GpuCapacityException e) {
+      throw refused(e, ExitCodes.NO_CAPACITY);
+    } catch (IllegalArgumentException e) {
+      throw refused(e, ExitCodes.USAGE);
+    } catch (VgpuException | IllegalStateException e) {
+      throw refused(e, ExitCodes.UNAVAILABLE);
+    }
+  }
+
+  private static GpuId gpuId(GpuPool pool, String text) {
+    List<PhysicalGpu> gpus = pool.gpus();
+    for (int i = 0; i < gpus.size(); i++) {
+      if (text.equals(Integer.toString(i))) {
+        return gpus.get(i).id();
+      }
+    }
+    return new GpuId(text);
+  }
+
+  private Process start(VirtualGpu virtualGpu) throws UserException {
+    try {
+      return virtualGpu.start(new ProcessBuilder(command).inheritIO());
+    } catch (IOException | VgpuException e) {
+      throw refused(e, ExitCodes.NOT_EXECUTABLE);
+    }
+  }
+
+  private static UserException refused(Exception e, int exitCode) {
+    String message = e.getMessage();
+    return new UserException(message == null ? e.toString() : message, e, exitCode);
+  }
+}

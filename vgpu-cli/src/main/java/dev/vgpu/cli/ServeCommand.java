@@ -1,0 +1,74 @@
+package dev.vgpu.cli;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.cli.process.EndSignal;
+import java.util.OptionalLong;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import picocli.CommandLine.Command;
+
+/** Holds the seat. */
+@Command(
+    name = "serve",
+    description = {
+      "Hold the seat of this node: run the scheduler for all processes that share its GPUs.",
+      "",
+      "It is not needed: the first process that opens the GPUs holds the seat, and another takes it"
+          + " over when that one ends. With this, no program has to do it beside its own work."
+    },
+    footer = {
+      "",
+      "Prints a line on standard output once it is ready, and another if it takes the seat over",
+      "later. Ends on SIGTERM, SIGINT or SIGHUP.",
+      "Exit codes: 0 ended by a signal, 1 the seat cannot be held here, 2 wrong usage."
+    })
+final class ServeCommand implements Callable<Integer> {
+  private static final long LOOK_AGAIN_MS = 500;
+
+  private final CliContext context;
+  private final CountDownLatch end = new CountDownLatch(1);
+
+  ServeCommand(CliContext context) {
+    this.context = context;
+  }
+
+  @Override
+  public Integer call() throws InterruptedException {
+    for (EndSignal signal : EndSignal.values()) {
+      signal.handle(end::countDown);
+    }
+    RunDirectory directory = RunDirectory.of(context.environment());
+    try (GpuPool pool = context.pools().get()) {
+      String what = directory.path() + ", " + count(pool.gpus().size());
+      OptionalLong told = directory.seatHolder();
+      say(told, what);
+      while (!end.await(LOOK_AGAIN_MS, TimeUnit.MILLISECONDS)) {
+        OptionalLong holder = directory.seatHolder();
+        if (holder.isPresent() && !holder.equals(told)) {
+          say(holder, what);
+          told = holder;
+        }
+      }
+    }
+    return 0;
+  }
+
+  private void say(OptionalLong holder, String what) {
+    long self = ProcessHandle.current().pid();
+    if (holder.isEmpty() || holder.getAsLong() == self) {
+      context.console().out().println("vgpu: holding the seat of " + what + ", pid " + self);
+    } else {
+      context
+          .console()
+          .out()
+          .println(
+              "vgpu: standing by for the seat of " + what + "; held by pid " + holder.getAsLong());
+    }
+    context.console().out().flush();
+  }
+
+  private static String count(int gpus) {
+    return gpus + (gpus == 1 ? " GPU" : " GPUs");
+  }
+}

@@ -1,0 +1,27 @@
+package dev.vgpu.cli.console;
+
+/** The exit codes of the command; those above 2 follow {@code sysexits.h} and the shells. */
+public final class ExitCodes {
+  /** Done. */
+  public static final int DONE = 0;
+
+  /** Failed. */
+  public static final int FAILED = 1;
+
+  /** The command line is wrong. */
+  public static final int USAGE = 2;
+
+  /** Nothing here can do it: no GPU, or no backend. */
+  public static final int UNAVAILABLE = 69;
+
+  /** It does not fit now; it may later. */
+  public static final int NO_CAPACITY = 75;
+
+  /** The program was found and cannot be started, or not under a virtual GPU. */
+  public static final int NOT_EXECUTABLE = 126;
+
+  /** The program was not found. */
+  public static final int NOT_FOUND = 127;
+
+  private ExitCodes() {}
+}

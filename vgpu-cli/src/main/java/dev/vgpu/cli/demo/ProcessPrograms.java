@@ -1,0 +1,88 @@
+package dev.vgpu.cli.demo;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.VirtualGpu;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Starts the sample programs under virtual GPUs and reads what they print. */
+final class ProcessPrograms implements AutoCloseable {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final Children children = new Children();
+  private final Path programs;
+  private final Path outputs;
+
+  /**
+   * Creates it.
+   *
+   * @param programs where the programs are
+   * @param outputs where their output goes
+   */
+  ProcessPrograms(Path programs, Path outputs) {
+    this.programs = programs;
+    this.outputs = outputs;
+  }
+
+  /** A program that was started. */
+  static final class Started {
+    private final Process process;
+    private final Path output;
+    private final String name;
+
+    private Started(Process process, Path output, String name) {
+      this.process = process;
+      this.output = output;
+      this.name = name;
+    }
+
+    /** Asks it to end; it prints what it has. */
+    void end() {
+      process.destroy();
+    }
+
+    /**
+     * {@return what it printed, after it has ended}
+     *
+     * @throws IOException if it failed; says how
+     */
+    ObjectNode figures() throws IOException, InterruptedException {
+      int exitCode = process.waitFor();
+      String text = Files.readString(output, UTF_8).strip();
+      if (exitCode == 0) {
+        JsonNode json = JSON.readTree(text);
+        if (json instanceof ObjectNode object) {
+          return object;
+        }
+      }
+      throw new IOException("the program " + name + " ended with " + exitCode + ": " + text);
+    }
+  }
+
+  /**
+   * Starts a program.
+   *
+   * @param gpu under which it runs
+   * @param program its name, then its arguments
+   */
+  Started start(VirtualGpu gpu, List<String> program) throws IOException {
+    List<String> command = new ArrayList<>(program);
+    command.set(0, programs.resolve(program.get(0)).toString());
+    Path output = outputs.resolve(gpu.id() + ".txt");
+    ProcessBuilder builder =
+        new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile());
+    return new Started(children.start(builder, gpu::start), output, program.get(0));
+  }
+
+  @Override
+  public void close() {
+    children.close();
+  }
+}

@@ -1,0 +1,91 @@
+package dev.vgpu.cli.demo;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.vgpu.cli.console.TextTable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** The results of the demo's second part for a terminal. */
+public final class ProcessesText {
+  private static final String NONE = "-";
+  private static final double BYTES_PER_MIB = 1L << 20;
+
+  private final JsonNode json;
+
+  /**
+   * Creates the text.
+   *
+   * @param json what was measured
+   */
+  public ProcessesText(JsonNode json) {
+    this.json = json;
+  }
+
+  /** {@return the table, then some sentences} */
+  public List<String> lines() {
+    List<String> lines = new ArrayList<>(table().lines());
+    lines.add("");
+    lines.addAll(sentences());
+    return lines;
+  }
+
+  private TextTable table() {
+    TextTable table =
+        new TextTable(
+            "programs, one emulated device",
+            "asked",
+            "held by three",
+            "with online",
+            "memory peak/quota",
+            "preempted");
+    for (JsonNode tenant : json.path("tenants")) {
+      int asked = tenant.path("asked_percent").asInt();
+      table.row(
+          tenant.path("name").asText()
+              + " ("
+              + tenant.path("class").asText().toLowerCase(Locale.ROOT)
+              + ")",
+          asked == 0 ? NONE : asked + " %",
+          percent(tenant.path("held_three_percent")),
+          percent(tenant.path("held_together_percent")),
+          format(
+              "%.0f/%.0f MiB",
+              tenant.path("memory_peak_bytes").asLong() / BYTES_PER_MIB,
+              tenant.path("memory_quota_bytes").asLong() / BYTES_PER_MIB),
+          tenant.path("preemptions").asText());
+    }
+    return table;
+  }
+
+  /** {@return what the figures mean} */
+  public List<String> sentences() {
+    JsonNode alone = json.path("online_alone").path("latency_ms");
+    JsonNode beside = json.path("online_beside").path("latency_ms");
+    JsonNode hoard = json.path("hoard");
+    return List.of(
+        format(
+            "Unmodified programs took the GPU's time as the table says. The online program's"
+                + " requests, %.1f ms of work each, took %.1f ms (p50) and %.1f ms (p99) alone, and"
+                + " %.1f and %.1f ms beside the three offline programs, which it preempts.",
+            json.path("online_alone").path("work_ms").asDouble(),
+            alone.path("p50").asDouble(),
+            alone.path("p99").asDouble(),
+            beside.path("p50").asDouble(),
+            beside.path("p99").asDouble()),
+        format(
+            "A fifth program that allocates until it is refused got %.1f MiB of its quota of"
+                + " %.0f MiB (its context takes the rest), then %s.",
+            hoard.path("bytes").asLong() / BYTES_PER_MIB,
+            hoard.path("quota_bytes").asLong() / BYTES_PER_MIB,
+            hoard.path("refusal").asText()));
+  }
+
+  private static String percent(JsonNode value) {
+    return value.isNumber() ? format("%.1f %%", value.asDouble()) : NONE;
+  }
+
+  private static String format(String format, Object... values) {
+    return String.format(Locale.ROOT, format, values);
+  }
+}

@@ -1,0 +1,94 @@
+package dev.vgpu.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cli.console.Console;
+import dev.vgpu.cli.time.NanoClock;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+
+/** Pools and leases that say what a test tells them to. */
+final class Fakes {
+  private Fakes() {}
+
+  /** A clock on which a wait takes no time. */
+  static final class SkippingClock implements NanoClock {
+    private long nowNs = 1_000_000_000;
+
+    @Override
+    public long nowNs() {
+      return nowNs;
+    }
+
+    @Override
+    public Instant wallTime() {
+      return Instant.ofEpochSecond(1_800_000_000L).plusNanos(nowNs);
+    }
+
+    @Override
+    public void sleepUntil(long deadlineNs) {
+      nowNs = Math.max(nowNs, deadlineNs);
+    }
+  }
+
+  record Lease(String id, GpuId gpu, VirtualGpuRequest request, long pid, GpuUsage usage)
+      implements GpuLease {
+    @Override
+    public double entitledPercent() {
+      return request.computePercent().orElse(100);
+    }
+
+    @Override
+    public List<Long> processes() {
+      return List.of();
+    }
+  }
+
+  static Lease lease(VirtualGpuRequest request, Duration gpuTime, MemorySize used) {
+    GpuUsage usage = mock(GpuUsage.class);
+    when(usage.gpuTime()).thenReturn(gpuTime);
+    when(usage.memoryUsed()).thenReturn(used);
+    when(usage.memoryReserved()).thenReturn(MemorySize.ZERO);
+    when(usage.processes()).thenReturn(2);
+    when(usage.waiting()).thenReturn(1);
+    when(usage.preemptions()).thenReturn(12L);
+    return new Lease(
+        request.name() + "-1", new GpuId("GPU-1"), request, ProcessHandle.current().pid(), usage);
+  }
+
+  static PhysicalGpu gpu(String id) {
+    PhysicalGpu gpu = mock(PhysicalGpu.class);
+    when(gpu.id()).thenReturn(new GpuId(id));
+    when(gpu.model()).thenReturn("Test GPU");
+    when(gpu.memory()).thenReturn(MemorySize.ofGibibytes(16));
+    when(gpu.usableMemory()).thenReturn(MemorySize.ofGibibytes(15));
+    when(gpu.provider()).thenReturn("test");
+    return gpu;
+  }
+
+  static GpuPool pool() {
+    PhysicalGpu gpu = gpu("GPU-1");
+    GpuPool pool = mock(GpuPool.class);
+    when(pool.gpus()).thenReturn(List.of(gpu));
+    when(pool.leases()).thenReturn(List.of());
+    when(pool.backends()).thenReturn(List.of(BackendStatus.ofAvailable("test")));
+    return pool;
+  }
+
+  static Console console(ByteArrayOutputStream out, ByteArrayOutputStream err) {
+    return new Console(new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8));
+  }
+}

@@ -1,0 +1,96 @@
+/*
+ * The few CUDA driver types and codes that the hook needs, declared by us so that it builds without the toolkit.
+ * src/test/c/abi_check.c holds each of them to the real header where that is installed.
+ */
+#ifndef VGPU_CUDA_ABI_H
+#define VGPU_CUDA_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Written as cuda.h writes them, so that both may be seen by one file. */
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+/* CUresult, an enum of int's size. */
+typedef int abi_result;
+
+enum {
+  ABI_SUCCESS = 0,
+  ABI_INVALID_VALUE = 1,
+  ABI_OUT_OF_MEMORY = 2,
+  ABI_NOT_INITIALIZED = 3,
+  ABI_NO_DEVICE = 100,
+  ABI_INVALID_CONTEXT = 201,
+  ABI_NOT_FOUND = 500,
+  ABI_NOT_READY = 600,
+  ABI_NOT_PERMITTED = 800,
+  ABI_NOT_SUPPORTED = 801,
+  ABI_SYSTEM_NOT_READY = 802,
+
+  ABI_CAPTURE_NONE = 0,
+  ABI_CAPTURE_MODE_RELAXED = 2,
+  ABI_PROC_PER_THREAD_STREAM = 2,
+  ABI_PROC_FOUND = 0,
+  ABI_LOCATION_DEVICE = 1,
+  ABI_ARRAY3D_LAYERED = 0x01,
+  ABI_ARRAY3D_SPARSE = 0x40,
+  ABI_ARRAY3D_DEFERRED = 0x80,
+};
+
+#define ABI_STREAM_LEGACY ((CUstream)(uintptr_t)1)
+#define ABI_STREAM_PER_THREAD ((CUstream)(uintptr_t)2)
+
+struct abi_array_v1 {
+  unsigned width, height;
+  int format;
+  unsigned channels;
+};
+
+struct abi_array {
+  size_t width, height;
+  int format;
+  unsigned channels;
+};
+
+struct abi_array3d_v1 {
+  unsigned width, height, depth;
+  int format;
+  unsigned channels, flags;
+};
+
+struct abi_array3d {
+  size_t width, height, depth;
+  int format;
+  unsigned channels, flags;
+};
+
+/* CUmemAllocationProp, up to what we read. */
+struct abi_mem_prop {
+  int type, handle_types;
+  int location_type, location_id;
+};
+
+/* CUlaunchConfig, up to what we read. */
+struct abi_launch_config {
+  unsigned gx, gy, gz, bx, by, bz, shared_bytes;
+  CUstream stream;
+};
+
+/* CUDA_LAUNCH_PARAMS. */
+struct abi_launch_params {
+  CUfunction function;
+  unsigned gx, gy, gz, bx, by, bz, shared_bytes;
+  CUstream stream;
+  void **params;
+};
+
+#endif

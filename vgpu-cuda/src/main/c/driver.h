@@ -1,0 +1,53 @@
+/* The real driver: where it is, and a typed pointer for each of its functions that we call. */
+#ifndef VGPU_DRIVER_H
+#define VGPU_DRIVER_H
+
+#include "cuda_abi.h"
+
+#define VGPU_EXPORT __attribute__((visibility("default")))
+
+/* Functions that are passed through, and that the hook also calls itself. */
+#define VGPU_OWN_CALLS(OWN)                                                     \
+  OWN(cuEventCreate, (CUevent * event, unsigned flags))                         \
+  OWN(cuEventRecord, (CUevent event, CUstream stream))                          \
+  OWN(cuEventDestroy_v2, (CUevent event))                                       \
+  OWN(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))    \
+  OWN(cuCtxGetCurrent, (CUcontext * context))                                   \
+  OWN(cuCtxGetDevice, (CUdevice * device))                                      \
+  OWN(cuStreamIsCapturing, (CUstream stream, int *status))                      \
+  OWN(cuStreamGetCtx, (CUstream stream, CUcontext *context))                    \
+  OWN(cuThreadExchangeStreamCaptureMode, (int *mode))
+
+#define PASS(name)
+#define HANDLED(name, symbol, since, thread, params) VGPU_EXPORT abi_result name params;
+#define SYNC_WORK(name, symbol, since, thread, params, args) VGPU_EXPORT abi_result name params;
+#define ASYNC_WORK(name, symbol, since, thread, params, args) VGPU_EXPORT abi_result name params;
+#include "vgpu_hooks.def"
+#undef HANDLED
+#undef SYNC_WORK
+#undef ASYNC_WORK
+
+struct vgpu_driver {
+#define HANDLED(name, symbol, since, thread, params) abi_result(*name) params;
+#define SYNC_WORK(name, symbol, since, thread, params, args) abi_result(*name) params;
+#define ASYNC_WORK(name, symbol, since, thread, params, args) abi_result(*name) params;
+#define OWN(name, params) abi_result(*name) params;
+#include "vgpu_hooks.def"
+  VGPU_OWN_CALLS(OWN)
+#undef OWN
+#undef HANDLED
+#undef SYNC_WORK
+#undef ASYNC_WORK
+#undef PASS
+};
+
+/* Never null inside: what the real driver lacks answers CUDA_ERROR_NOT_SUPPORTED. */
+extern struct vgpu_driver vgpu_driver;
+#define REAL(name) vgpu_driver.name
+
+/* Loads the driver once; 0, or -1 with the reason logged. */
+int vgpu__driver_load(void);
+/* A function of the real driver by its exported name, or NULL. */
+void *vgpu__driver_symbol(const char *name);
+
+#endif

@@ -1,0 +1,229 @@
+/*
+ * What the hook's files share. Names that begin with vgpu__ stay inside the library; vgpu_ functions are exported.
+ *
+ * Who calls whom: the bodies of vgpu_hooks.def (memory.c, context.c, work.c, sync.c) use the ledger (ledger.c), the table of
+ * what is allocated (table.c) and the lanes (lane.c, batch.c); lanes ask the gate (gate.c); seat.c and monitor.c speak with the
+ * seat. Every file sees the shared region through vgpu_hook below.
+ */
+#ifndef VGPU_HOOK_H
+#define VGPU_HOOK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+#include "driver.h"
+#include "shm.h"
+
+struct stat;
+
+#define VGPU_INTERNAL __attribute__((visibility("hidden")))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define LOAD(p) __atomic_load_n(&(p), __ATOMIC_RELAXED)
+#define LOAD_ACQUIRE(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
+#define STORE(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELAXED)
+#define STORE_RELEASE(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
+#define ADD(p, v) ((void)__atomic_fetch_add(&(p), (v), __ATOMIC_RELAXED))
+
+enum { NS_PER_US = 1000, NS_PER_MS = 1000000 };
+
+/* ---- lock.c: a small futex lock, which the child of a fork may simply clear ---- */
+struct vgpu_lock {
+  uint32_t word; /* 0 free, 1 held, 2 held and waited for */
+};
+void vgpu__lock_slow(struct vgpu_lock *lock);
+void vgpu__unlock_slow(struct vgpu_lock *lock);
+
+static inline void vgpu__lock(struct vgpu_lock *lock) {
+  uint32_t expected = 0;
+  if (!__atomic_compare_exchange_n(&lock->word, &expected, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    vgpu__lock_slow(lock);
+  }
+}
+
+static inline int vgpu__try_lock(struct vgpu_lock *lock) {
+  uint32_t expected = 0;
+  return __atomic_compare_exchange_n(&lock->word, &expected, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static inline void vgpu__unlock(struct vgpu_lock *lock) {
+  if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2) vgpu__unlock_slow(lock);
+}
+
+/* ---- system.c: what is asked of the C library and the kernel, never newer than glibc 2.17 ---- */
+uint64_t vgpu__now_ns(void); /* CLOCK_MONOTONIC */
+void vgpu__sleep_ns(uint64_t ns);
+int vgpu__stat(const char *path, struct stat *into);
+int vgpu__fstat(int fd, struct stat *into);
+/* Waits while *word == seen, at most timeout_ns; the memory may be mapped read-only. */
+void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns);
+uint64_t vgpu__parse_number(const char *text, uint64_t otherwise);
+uint64_t vgpu__start_time(void);
+uint64_t vgpu__pid_namespace(void);
+
+/* ---- log.c: off unless VGPU_HOOK_LOG says where; rate-limited; keeps the last reason for vgpu_attach ---- */
+__attribute__((format(printf, 1, 2))) void vgpu__log(const char *format, ...);
+void vgpu__last_reason(char *into, size_t size);
+
+/* ---- seat.c, attach.c ---- */
+enum vgpu_mode {
+  VGPU_UNATTACHED, /* cuInit was not called yet in this process */
+  VGPU_ATTACHED,
+  VGPU_OPEN,    /* could not attach, VGPU_FAILURE_MODE=open: runs without limits */
+  VGPU_REFUSED, /* could not attach: cuInit fails */
+};
+
+/* Never null inside: before attaching, and in open mode, its pages are private ones of this process. */
+struct vgpu_hook {
+  const struct shm_header *seat;   /* header of the grant page */
+  const struct shm_grant *grant;   /* read-only */
+  struct shm_header *report;
+  struct shm_ledger *ledger;
+  struct shm_slot *slots; /* SLOT_COUNT of them */
+  struct shm_slot *slot;  /* ours */
+  uint32_t slot_number;
+  uint32_t mode; /* enum vgpu_mode */
+  uint32_t autonomous;
+  uint64_t context_bytes;
+};
+extern struct vgpu_hook vgpu_hook;
+
+/* A VGPU_ setting: what vgpu_attach was given, else the environment; NULL if unset or empty. */
+const char *vgpu__setting(const char *name);
+/* Attaches once in this process; the mode afterwards. */
+enum vgpu_mode vgpu__attach(void);
+VGPU_EXPORT int vgpu_attach(const char *const *env, char *reason, size_t reason_size);
+VGPU_EXPORT const char *vgpu_hook_version(void);
+
+void vgpu__seat_send(uint32_t type);
+int vgpu__seat_connected(void);
+void vgpu__seat_forget(void);
+
+/* ---- monitor.c: the one thread of the hook ---- */
+int vgpu__monitor_start(const char *run_dir, const char *lease);
+void vgpu__monitor_wake(void);
+void vgpu__monitor_forget(void);
+
+/* ---- ledger.c: the lease's memory, see docs/memory-ledger.md ---- */
+/* 0, or -1 when the quota has no room (or the lease has ended). */
+int vgpu__reserve(uint64_t bytes);
+void vgpu__give_back(uint64_t bytes);
+uint64_t vgpu__lease_bytes(void);
+abi_result vgpu__refusal(void); /* why a reservation failed */
+void vgpu__ledger_forget(void);
+
+/* ---- table.c: what this process has allocated ---- */
+enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST };
+int vgpu__table_put(enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
+/* Removes and returns the bytes; 0 if it is not there. context may be NULL. */
+uint64_t vgpu__table_take(enum vgpu_kind kind, uint64_t key, unsigned *context);
+/* Removes all of a context (or all pool memory: context 0 and KIND_POOL) and returns their bytes. */
+uint64_t vgpu__table_take_context(unsigned context);
+uint64_t vgpu__table_take_kind(enum vgpu_kind kind);
+void vgpu__table_forget(void);
+
+/* ---- vmm.c: physical handles (cuMemCreate), charged until released and unmapped ---- */
+int vgpu__vmm_created(uint64_t handle, uint64_t bytes);
+void vgpu__vmm_retained(uint64_t handle);
+/* Each returns the bytes that are free of charge now. */
+uint64_t vgpu__vmm_released(uint64_t handle);
+int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size);
+uint64_t vgpu__vmm_unmapped(uint64_t address, uint64_t size);
+void vgpu__vmm_forget(void);
+
+/* ---- context.c ---- */
+/* The number of the calling thread's current context, 1 and up; 0 if none or unknown. */
+unsigned vgpu__context_number(void);
+void vgpu__context_forget(void);
+
+/* ---- gate.c: may work start? ---- */
+int vgpu__seat_is_silent(uint64_t now);
+/* Waits until work may start: ABI_SUCCESS, or ABI_NOT_PERMITTED when the lease has ended. */
+abi_result vgpu__gate_wait(void);
+/* While no seat answers: waits until the pace allows more work. */
+void vgpu__gate_pace(void);
+void vgpu__gate_set_autonomous(int on);
+void vgpu__busy_enter(void);
+void vgpu__busy_leave(uint32_t count);
+uint64_t vgpu__charge(uint64_t start_ns, uint64_t end_ns);
+
+static inline int vgpu__word_open(uint32_t word) {
+  return (word & (SHM_GRANT_OPEN | SHM_GRANT_REVOKED)) == SHM_GRANT_OPEN;
+}
+
+/* ---- lane.c, batch.c: a lane is a stream's state; a batch is a run of work between two events ---- */
+struct vgpu_lane;
+
+/* A thread's view of the batch that is open in a lane; valid while ticket is still the lane's. */
+struct vgpu_entry {
+  CUstream stream;
+  struct vgpu_lane *lane;
+  uint64_t ticket;
+  uint32_t left;    /* work that this thread may still add without looking */
+  uint32_t granted; /* what left began with */
+  uint32_t word;    /* the grant word under which it was opened */
+};
+enum { VGPU_ENTRIES = 4 };
+extern __thread struct vgpu_entry vgpu__entries[VGPU_ENTRIES] __attribute__((tls_model("initial-exec")));
+
+static inline struct vgpu_entry *vgpu__entry_of(CUstream stream) {
+  uintptr_t bits = (uintptr_t)stream;
+  return &vgpu__entries[(bits >> 4 ^ bits >> 10 ^ bits) % VGPU_ENTRIES];
+}
+
+/* A lane's ticket is its first word: odd while a batch is open, changed by every opening and closing. */
+static inline uint64_t vgpu__lane_ticket(const struct vgpu_lane *lane) {
+  return __atomic_load_n((const uint64_t *)(const void *)lane, __ATOMIC_ACQUIRE);
+}
+
+/* True if this work simply belongs to the open batch: the whole cost of a launch in the common case. */
+static inline int vgpu__enter_fast(struct vgpu_entry *entry, CUstream stream) {
+  if (LIKELY(entry->stream == stream && entry->left > 1 &&
+             vgpu__lane_ticket(entry->lane) == entry->ticket &&
+             LOAD_ACQUIRE(vgpu_hook.grant->word) == entry->word)) {
+    entry->left--;
+    return 1;
+  }
+  return 0;
+}
+
+
+/* Opens a batch or joins one; waits at the gate. ABI_SUCCESS, or the error to return. *counted: leave must be called. */
+abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *counted);
+/* After the work was handed to the driver: closes the batch when it is full. */
+void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream);
+/* The batch was closed by another thread while the driver was called. */
+void vgpu__slipped(struct vgpu_entry *entry);
+
+void vgpu__close_stream(CUstream stream);      /* before waiting for a stream */
+void vgpu__close_thread(void);                 /* the lanes that this thread used last */
+void vgpu__close_context(CUcontext context);   /* before waiting for a context */
+
+void vgpu__harvest_stream(CUstream stream);    /* after waiting */
+void vgpu__harvest_thread(void);
+void vgpu__harvest_all(CUcontext context);     /* NULL: of all */
+void vgpu__drop_stream(CUstream stream);       /* before it is destroyed */
+void vgpu__drop_context(CUcontext context);
+int vgpu__tend_lanes(uint64_t now);            /* by the monitor: closes what is old, harvests; how many batches live */
+void vgpu__capture_begins(CUstream stream);
+void vgpu__capture_ended(void);
+void vgpu__lanes_forget(void);
+void vgpu__entries_forget(void); /* this thread's, when its current context changes */
+
+/* ---- trampolines ---- */
+struct vgpu_pass {
+  void *target;
+  uint64_t count;
+  const char *name;
+  uint64_t padding;
+};
+extern struct vgpu_pass vgpu_pass_begin[] VGPU_INTERNAL, vgpu_pass_end[] VGPU_INTERNAL;
+void *vgpu__bind(struct vgpu_pass *slot);
+void vgpu__publish_passed(void);
+void *vgpu__dlopen(const char *path, int flags); /* the C library's */
+void *vgpu__dlopen_own(const char *path, int flags);
+extern void *vgpu__dlopen_next VGPU_INTERNAL;
+
+#endif

@@ -1,0 +1,69 @@
+/* The kernel and the C library, as of glibc 2.17. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hook.h"
+
+uint64_t vgpu__now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void vgpu__sleep_ns(uint64_t ns) {
+  int kept = errno;
+  struct timespec span = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+  nanosleep(&span, NULL);
+  errno = kept;
+}
+
+/* stat and fstat became symbols of their own in glibc 2.33 only. */
+int vgpu__stat(const char *path, struct stat *into) { return (int)syscall(SYS_stat, path, into); }
+
+int vgpu__fstat(int fd, struct stat *into) { return (int)syscall(SYS_fstat, fd, into); }
+
+void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns) {
+  int kept = errno;
+  struct timespec span = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
+                          .tv_nsec = (long)(timeout_ns % 1000000000u)};
+  syscall(SYS_futex, word, FUTEX_WAIT, seen, &span, NULL, 0);
+  errno = kept;
+}
+
+uint64_t vgpu__parse_number(const char *text, uint64_t otherwise) {
+  uint64_t value = 0;
+  if (text == NULL || *text == '\0') return otherwise;
+  for (; *text != '\0'; text++) {
+    if (*text < '0' || *text > '9' || value > (UINT64_MAX - 9) / 10) return otherwise;
+    value = value * 10 + (uint64_t)(*text - '0');
+  }
+  return value;
+}
+
+/* Field 22 of /proc/self/stat; the name in field 2 may hold spaces and parentheses, so from the last one on. */
+uint64_t vgpu__start_time(void) {
+  char text[1024];
+  int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t size = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (size <= 0) return 0;
+  text[size] = '\0';
+  const char *at = strrchr(text, ')');
+  for (int field = 2; at != NULL && field < 22; field++) at = strchr(at + 1, ' ');
+  if (at == NULL) return 0;
+  uint64_t value = 0;
+  for (at++; *at >= '0' && *at <= '9'; at++) value = value * 10 + (uint64_t)(*at - '0');
+  return value;
+}
+
+uint64_t vgpu__pid_namespace(void) {
+  struct stat seen;
+  return vgpu__stat("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
+}

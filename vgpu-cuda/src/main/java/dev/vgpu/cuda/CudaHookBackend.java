@@ -1,0 +1,79 @@
+package dev.vgpu.cuda;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.EnforcementBackend;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * Virtual GPUs for unmodified CUDA programs: a library that stands in for the driver in each of
+ * them. A program that means to get past it can; it is no border against an attacker.
+ */
+public final class CudaHookBackend implements EnforcementBackend {
+  private static final Path PROC = Path.of("/proc");
+  private static final Capabilities CAPABILITIES =
+      Capabilities.builder()
+          .memory(Capabilities.Memory.EXACT)
+          .compute(Capabilities.Compute.TURNS)
+          .preemption(Capabilities.Preemption.BETWEEN_KERNELS)
+          .worksFor(Capabilities.Scope.PROCESS, Capabilities.Scope.THIS_JVM)
+          .build();
+
+  private final HookLibrary library;
+  private final Map<String, String> environment;
+
+  /** Makes the backend; {@code ServiceLoader} does. */
+  public CudaHookBackend() {
+    this(System.getenv());
+  }
+
+  CudaHookBackend(Map<String, String> environment) {
+    this.environment = Map.copyOf(environment);
+    this.library = new HookLibrary(environment);
+  }
+
+  @Override
+  public String name() {
+    return "cuda-hook";
+  }
+
+  @Override
+  public BackendStatus status() {
+    Optional<String> missing = library.missing();
+    return missing.isPresent()
+        ? BackendStatus.ofUnavailable(name(), missing.get())
+        : BackendStatus.ofAvailable(name(), CAPABILITIES);
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public boolean serves(PhysicalGpu gpu) {
+    // The names that NVIDIA's drivers give to whole GPUs and to instances of them.
+    String id = gpu.id().value();
+    return id.startsWith("GPU-") || id.startsWith("MIG-");
+  }
+
+  @Override
+  public Enforcement open(Path runDirectory) {
+    return new HookEnforcement(
+        runDirectory.toAbsolutePath(),
+        library,
+        new ContextMemory(environment),
+        NanoClock.SYSTEM,
+        new ProcFiles(PROC),
+        LinuxCalls::wakeAll);
+  }
+
+  @Override
+  public void attachThisProcess(Map<String, String> environment) {
+    SelfAttachment.attach(environment, PROC.resolve("self/maps"));
+  }
+}

@@ -1,0 +1,114 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.GRANT_COUNT_SHIFT;
+import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
+import static dev.vgpu.cuda.ShmLayout.TURN_CONTENDED;
+import static dev.vgpu.cuda.ShmLayout.TURN_LIMITED;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cuda.ShmLayout.Grant;
+import dev.vgpu.cuda.ShmLayout.Header;
+import java.lang.invoke.VarHandle;
+
+/** What the seat grants to a lease, as its processes see it. Guarded by the lease's lock. */
+final class GrantPage {
+  /** What is in flight when a turn ends delays the next one, so it is little. */
+  private static final int INFLIGHT_US = 2_000;
+
+  private static final int WORD = GRANT_OFFSET + Grant.WORD;
+
+  private final SharedPage page;
+  private boolean contended;
+  private boolean limited;
+
+  GrantPage(SharedPage page) {
+    this.page = page;
+  }
+
+  /** Says who holds the seat, and what stays as it is. */
+  void begin(long pid, long startTime, long contextBytes) {
+    page.setLong(Header.SEAT_PID, pid);
+    page.setLong(Header.SEAT_START, startTime);
+    page.setLong(GRANT_OFFSET + Grant.CONTEXT_BYTES, contextBytes);
+    page.setInt(GRANT_OFFSET + Grant.INFLIGHT_US, INFLIGHT_US);
+  }
+
+  /** Writes the terms, but for the memory. */
+  void terms(VirtualGpuRequest request, int entitledPermille) {
+    page.setInt(GRANT_OFFSET + Grant.POLICY, code(request.policy()));
+    page.setInt(GRANT_OFFSET + Grant.PREEMPTION_CLASS, code(request.preemptionClass()));
+    page.setInt(GRANT_OFFSET + Grant.ENTITLED_PERMILLE, entitledPermille);
+    limited =
+        request.policy() == SharePolicy.FIXED_SHARE && request.computePercent().orElse(100) < 100;
+    writeTurnFlags();
+  }
+
+  private static int code(SharePolicy policy) {
+    return switch (policy) {
+      case BEST_EFFORT -> ShmLayout.POLICY_BEST_EFFORT;
+      case FIXED_SHARE -> ShmLayout.POLICY_FIXED_SHARE;
+      case BURST_SHARE -> ShmLayout.POLICY_BURST_SHARE;
+    };
+  }
+
+  private static int code(PreemptionClass preemptionClass) {
+    return switch (preemptionClass) {
+      case ONLINE -> ShmLayout.CLASS_ONLINE;
+      case NEARLINE -> ShmLayout.CLASS_NEARLINE;
+      case OFFLINE -> ShmLayout.CLASS_OFFLINE;
+    };
+  }
+
+  /** Says whether others wait for the GPU. */
+  void contended(boolean contended) {
+    if (this.contended != contended) {
+      this.contended = contended;
+      writeTurnFlags();
+    }
+  }
+
+  private void writeTurnFlags() {
+    int flags = (contended ? TURN_CONTENDED : 0) | (contended || limited ? TURN_LIMITED : 0);
+    page.setInt(GRANT_OFFSET + Grant.TURN_FLAGS, flags);
+  }
+
+  /** Opens or shuts the gate; after it, the processes' counts are as of after it. */
+  void word(int flags) {
+    int count = (page.intAt(WORD) >>> GRANT_COUNT_SHIFT) + 1;
+    page.setInt(WORD, count << GRANT_COUNT_SHIFT | flags);
+    // Pairs with the hook's: it counts its batch, then reads the word; we write, then read counts.
+    VarHandle.fullFence();
+  }
+
+  /** Wakes all who wait for the word to change. */
+  void wake(Wake wake) {
+    wake.all(page, WORD);
+  }
+
+  long memoryLimit() {
+    return page.longAt(GRANT_OFFSET + Grant.MEMORY_LIMIT);
+  }
+
+  void memoryLimit(long bytes) {
+    page.setLong(GRANT_OFFSET + Grant.MEMORY_LIMIT, bytes);
+  }
+
+  void countTurn() {
+    count(GRANT_OFFSET + Grant.TURNS);
+  }
+
+  void countPreemption() {
+    count(GRANT_OFFSET + Grant.PREEMPTIONS);
+  }
+
+  private void count(int at) {
+    page.setLong(at, page.longAt(at) + 1);
+  }
+
+  /** Shows that the seat is alive. */
+  void beat(long nowNs) {
+    page.setLong(Header.HEARTBEAT_NS, nowNs);
+  }
+}

@@ -1,0 +1,150 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.LAYOUT_MAJOR;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_HELLO;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_IDLE;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_VERSION;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_WANT;
+import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.ShmLayout.STATUS_NO_LEASE;
+import static dev.vgpu.cuda.ShmLayout.STATUS_VERSION;
+
+import dev.vgpu.cuda.ShmLayout.Message;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The socket of one process. What comes in is bounded and checked; whoever sends anything else
+ * loses the connection, and nobody else notices. Confined to the server's thread.
+ */
+final class HookConnection {
+  /** How many messages are read at a time, so that one connection cannot keep others waiting. */
+  private static final int MESSAGES_AT_A_TIME = 16;
+
+  /** More than a process can have reason to send. */
+  private static final int MOST_MESSAGES = 10_000;
+
+  private static final long WINDOW_NS = 100_000_000;
+
+  final SocketChannel channel;
+  final long openedNs;
+
+  /** Whether its HELLO is still to come. */
+  boolean isStranger = true;
+
+  private final Map<String, HookLease> leases;
+  private final ByteBuffer input = ByteBuffer.allocateDirect(MESSAGES_AT_A_TIME * Message.BYTES);
+  private @Nullable HookLease lease;
+  private @Nullable SeatSlot slot;
+  private long windowNs;
+  private int messages;
+
+  HookConnection(SocketChannel channel, Map<String, HookLease> leases, long nowNs) {
+    this.channel = channel;
+    this.leases = leases;
+    this.openedNs = nowNs;
+    this.windowNs = nowNs;
+  }
+
+  boolean isAttached() {
+    return lease != null;
+  }
+
+  /** It is the socket of a process's slot from now on. */
+  void attached(HookLease lease, SeatSlot slot) {
+    this.lease = lease;
+    this.slot = slot;
+  }
+
+  /** The process has another socket now. */
+  void detached() {
+    lease = null;
+    slot = null;
+  }
+
+  /**
+   * Reads and does what has come in.
+   *
+   * @return why the connection has to be closed; null if it stays
+   * @throws IOException if it is broken
+   */
+  @Nullable String read(long nowNs) throws IOException {
+    int read = channel.read(input);
+    if (read < 0) {
+      return "closed by the process";
+    }
+    if (nowNs - windowNs > WINDOW_NS) {
+      windowNs = nowNs;
+      messages = 0;
+    }
+    input.flip();
+    String reason = null;
+    while (reason == null && input.remaining() >= Message.BYTES) {
+      messages++;
+      reason = messages > MOST_MESSAGES ? "it floods the seat" : receive(HookMessage.read(input));
+      input.position(input.position() + Message.BYTES);
+    }
+    input.compact();
+    return reason;
+  }
+
+  private @Nullable String receive(HookMessage message) throws IOException {
+    HookLease known = lease;
+    SeatSlot mine = slot;
+    if (message.type() == MESSAGE_HELLO && known == null) {
+      HookMessage answer = answer(message);
+      if (channel.write(answer.bytes()) != Message.BYTES) {
+        return "it does not take its answer";
+      }
+      return lease == null ? "refused: " + answer.text() : null;
+    }
+    if (known == null || mine == null) {
+      return "it did not begin with a HELLO";
+    }
+    if (message.version() != MESSAGE_VERSION) {
+      return "a message of version " + message.version();
+    }
+    switch (message.type()) {
+      case MESSAGE_WANT -> known.heard(mine, true);
+      case MESSAGE_IDLE -> known.heard(mine, false);
+      default -> {
+        return "a message of no known type " + message.type();
+      }
+    }
+    return null;
+  }
+
+  private HookMessage answer(HookMessage hello) {
+    if (hello.version() != MESSAGE_VERSION || hello.layoutMajor() != LAYOUT_MAJOR) {
+      return HookMessage.welcome(
+          NO_SLOT,
+          STATUS_VERSION,
+          "the hook speaks version "
+              + Integer.toUnsignedString(hello.version())
+              + " layout "
+              + Integer.toUnsignedString(hello.layoutMajor())
+              + ", the seat "
+              + MESSAGE_VERSION
+              + " layout "
+              + LAYOUT_MAJOR);
+    }
+    HookLease named = leases.get(hello.lease());
+    if (named == null) {
+      return HookMessage.welcome(NO_SLOT, STATUS_NO_LEASE, "no such virtual GPU");
+    }
+    return named.hello(hello, this);
+  }
+
+  /** Lets go of its slot, whose process is dead or not. */
+  void closed() {
+    HookLease known = lease;
+    SeatSlot mine = slot;
+    detached();
+    if (known != null && mine != null) {
+      known.disconnected(mine, this);
+    }
+  }
+}

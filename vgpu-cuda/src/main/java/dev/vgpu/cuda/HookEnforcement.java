@@ -1,0 +1,119 @@
+package dev.vgpu.cuda;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/** The hook at work for the seat's holder. Safe for use by several threads. */
+final class HookEnforcement implements Enforcement {
+  /** A lease's id has to fit a message, with a zero behind it. */
+  private static final int MOST_ID_BYTES = ShmLayout.Message.LEASE_LENGTH - 1;
+
+  private final Path runDirectory;
+  private final HookServer server;
+  private final NanoClock clock;
+  private final ProcessLife life;
+  private final Wake wake;
+  private final HookLibrary library;
+  private final ContextMemory contextMemory;
+  private final long startTime;
+
+  HookEnforcement(
+      Path runDirectory,
+      HookLibrary library,
+      ContextMemory contextMemory,
+      NanoClock clock,
+      ProcFiles proc,
+      Wake wake) {
+    this.runDirectory = runDirectory;
+    this.library = library;
+    this.contextMemory = contextMemory;
+    this.clock = clock;
+    this.life = proc;
+    this.wake = wake;
+    this.startTime = proc.startTime(ProcessHandle.current().pid());
+    try {
+      FileAccess access = FileAccess.of(runDirectory);
+      this.server = new HookServer(runDirectory.resolve("hook.sock"), access, clock);
+    } catch (IOException e) {
+      throw new VgpuException(
+          "cannot use the run directory: " + e.getMessage() + " directory=" + runDirectory, e);
+    }
+    server.start();
+  }
+
+  @Override
+  public EnforcedLease prepare(
+      String id,
+      Path directory,
+      PhysicalGpu gpu,
+      VirtualGpuRequest request,
+      EnforcedLease.Listener listener) {
+    if (id.length() > MOST_ID_BYTES) {
+      throw new VgpuException("a lease's id is too long: id=" + id + " at most=" + MOST_ID_BYTES);
+    }
+    long contextBytes = contextMemory.of(gpu);
+    if (request.memory().bytes() < contextBytes) {
+      throw new VgpuException(
+          "the quota is below what a CUDA context takes, so no program could begin: memory="
+              + request.memory()
+              + " context="
+              + MemorySize.ofBytes(contextBytes)
+              + " gpu="
+              + gpu.id());
+    }
+    Map<String, String> environment = environment(id, request);
+    LeasePages pages = LeasePages.in(directory);
+    HookLease lease = new HookLease(id, this, pages, listener, environment);
+    lease.begin(request, contextBytes, ProcessHandle.current().pid(), startTime);
+    server.add(lease);
+    return lease;
+  }
+
+  private Map<String, String> environment(String id, VirtualGpuRequest request) {
+    Map<String, String> environment = new LinkedHashMap<>();
+    environment.put("LD_PRELOAD", library.in(runDirectory) + ":${LD_PRELOAD}");
+    environment.put(HookEnvironment.VGPU_RUN_DIR, runDirectory.toString());
+    environment.put(HookEnvironment.VGPU_LEASE, id);
+    environment.put(
+        HookEnvironment.VGPU_FAILURE_MODE, request.failureMode().name().toLowerCase(Locale.ROOT));
+    return Map.copyOf(environment);
+  }
+
+  NanoClock clock() {
+    return clock;
+  }
+
+  ProcessLife life() {
+    return life;
+  }
+
+  Wake wake() {
+    return wake;
+  }
+
+  /** A lease has ended. */
+  void forget(String id, List<HookConnection> connections) {
+    server.remove(id, connections);
+  }
+
+  /** A process has another connection now. */
+  void close(HookConnection connection) {
+    server.close(connection);
+  }
+
+  @Override
+  public void close() {
+    server.close();
+    server.leases().forEach(HookLease::release);
+  }
+}

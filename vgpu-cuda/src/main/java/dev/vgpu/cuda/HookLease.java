@@ -1,0 +1,453 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
+import static dev.vgpu.cuda.ShmLayout.GRANT_REVOKED;
+import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.ShmLayout.STATUS_BAD;
+import static dev.vgpu.cuda.ShmLayout.STATUS_ENDED;
+import static dev.vgpu.cuda.ShmLayout.STATUS_FULL;
+import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One lease under the hook. Its gate is the grant word, which the processes map; its own thread
+ * needs no message to open or shut it.
+ *
+ * <p>Two threads come here: the scheduler's owner, through the SPI, and the thread of {@link
+ * HookServer}. A lock keeps them apart for some microseconds at most. The listener is called by the
+ * latter, without the lock.
+ *
+ * <p>Tenants may write the report page, and may cut its file short; an access then ends in an
+ * {@link InternalError}. Such a lease is given up: it is shut for good, and counts as idle.
+ */
+final class HookLease implements EnforcedLease {
+  private static final Logger log = LoggerFactory.getLogger(HookLease.class);
+
+  /** Between processes a turn changes hands in about 0.1 to 0.2 ms: at most 2 % of this. */
+  private static final long LEAST_TURN_NS = 10_000_000;
+
+  private static final int WANTED = 1;
+  private static final int DRAINED = 2;
+  private static final int PROCESSES = 4;
+
+  private final String id;
+  private final HookEnforcement owner;
+  private final Listener listener;
+  private final Map<String, String> environment;
+  private final GrantPage grant;
+  private final ReportPage report;
+  private final SlotTable slots;
+  private final Object lock = new Object();
+
+  private boolean open;
+  private boolean contended;
+  private boolean draining;
+  private boolean armed;
+  private boolean worked;
+  private boolean ended;
+  private int told;
+  private long lastGpuNs;
+  private long lastPassedThrough;
+  private long lastLaunches;
+  private long lastDenied;
+
+  HookLease(
+      String id,
+      HookEnforcement owner,
+      LeasePages pages,
+      Listener listener,
+      Map<String, String> environment) {
+    this.id = id;
+    this.owner = owner;
+    this.listener = listener;
+    this.environment = environment;
+    this.grant = new GrantPage(pages.grant());
+    this.report = pages.report();
+    this.slots = new SlotTable(pages, owner.life(), owner.clock().nanoTime());
+  }
+
+  /** Writes what is granted, shut. */
+  void begin(VirtualGpuRequest request, long contextBytes, long pid, long startTime) {
+    synchronized (lock) {
+      grant.begin(pid, startTime, contextBytes);
+      grant.terms(request, request.computePercent().orElse(100) * 10);
+      grant.memoryLimit(request.memory().bytes());
+      grant.word(0);
+      grant.beat(owner.clock().nanoTime());
+    }
+  }
+
+  @Override
+  public void open() {
+    synchronized (lock) {
+      if (ended) {
+        return;
+      }
+      open = true;
+      draining = false;
+      armed = true;
+      grant.countTurn();
+      grant.word(GRANT_OPEN);
+      if (slots.count() != 0) {
+        grant.wake(owner.wake());
+      }
+    }
+  }
+
+  @Override
+  public boolean shut() {
+    synchronized (lock) {
+      if (ended) {
+        return true;
+      }
+      open = false;
+      grant.word(0);
+      draining = guarded(slots::isBusy, false);
+      return !draining;
+    }
+  }
+
+  @Override
+  public int preempt() {
+    synchronized (lock) {
+      grant.countPreemption();
+      // Work in flight is bounded in time; it ends by itself within that.
+      return 0;
+    }
+  }
+
+  @Override
+  public boolean hasWork() {
+    synchronized (lock) {
+      return !ended && guarded(slots::hasWork, false);
+    }
+  }
+
+  @Override
+  public long gpuTimeNs(long nowNs) {
+    synchronized (lock) {
+      lastGpuNs = Math.max(lastGpuNs, guarded(() -> slots.gpuTimeNs(nowNs), lastGpuNs));
+      return lastGpuNs;
+    }
+  }
+
+  @Override
+  public void contended(boolean contended) {
+    synchronized (lock) {
+      this.contended = contended;
+      grant.contended(contended);
+    }
+  }
+
+  @Override
+  public long leastTurnNs() {
+    return LEAST_TURN_NS;
+  }
+
+  @Override
+  public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
+    synchronized (lock) {
+      return guarded(
+          () -> {
+            long before = grant.memoryLimit();
+            long limit = request.memory().bytes();
+            if (slots.memoryUsed() > limit) {
+              return false;
+            }
+            grant.memoryLimit(limit);
+            if (limit < before) {
+              // A change that was allowed by the former limit may be on its way to the word.
+              slots.touchMemory();
+              if (slots.memoryUsed() > limit) {
+                grant.memoryLimit(before);
+                return false;
+              }
+            }
+            grant.terms(request, entitledPermille);
+            return true;
+          },
+          false);
+    }
+  }
+
+  @Override
+  public void check(Path executable) {
+    ProgramCheck.check(executable);
+  }
+
+  @Override
+  public Map<String, String> environment() {
+    return environment;
+  }
+
+  @Override
+  public MemorySize memoryUsed() {
+    synchronized (lock) {
+      return MemorySize.ofBytes(guarded(slots::memoryUsed, 0L));
+    }
+  }
+
+  @Override
+  public List<Long> processes() {
+    synchronized (lock) {
+      return slots.pids();
+    }
+  }
+
+  @Override
+  public int waiting() {
+    synchronized (lock) {
+      return guarded(slots::waiting, 0);
+    }
+  }
+
+  @Override
+  public long deniedAllocations() {
+    synchronized (lock) {
+      lastDenied = guarded(slots::denied, lastDenied);
+      return lastDenied;
+    }
+  }
+
+  @Override
+  public long launches() {
+    synchronized (lock) {
+      lastLaunches = guarded(slots::launches, lastLaunches);
+      return lastLaunches;
+    }
+  }
+
+  @Override
+  public long passedThrough() {
+    synchronized (lock) {
+      lastPassedThrough = guarded(slots::passedThrough, lastPassedThrough);
+      return lastPassedThrough;
+    }
+  }
+
+  @Override
+  public void close() {
+    List<HookConnection> connections;
+    synchronized (lock) {
+      if (ended) {
+        return;
+      }
+      gpuTimeNs(owner.clock().nanoTime());
+      deniedAllocations();
+      launches();
+      passedThrough();
+      connections = revoke();
+      report.close();
+    }
+    owner.forget(id, connections);
+  }
+
+  /** Leaves it as it is, for the next holder of the seat. */
+  void release() {
+    synchronized (lock) {
+      report.close();
+    }
+  }
+
+  /** Ends it: nothing can be started any more. */
+  private List<HookConnection> revoke() {
+    ended = true;
+    open = false;
+    grant.word(GRANT_REVOKED);
+    grant.wake(owner.wake());
+    return slots.connections();
+  }
+
+  String id() {
+    return id;
+  }
+
+  /** Gives a process its slot, or says why not. */
+  HookMessage hello(HookMessage hello, HookConnection connection) {
+    HookMessage answer;
+    int events;
+    HookConnection replaced;
+    synchronized (lock) {
+      if (ended) {
+        return HookMessage.welcome(NO_SLOT, STATUS_ENDED, "the virtual GPU has ended");
+      }
+      long now = owner.clock().nanoTime();
+      boolean fresh = hello.slot() == NO_SLOT;
+      Optional<SeatSlot> found =
+          guarded(
+              () -> Optional.ofNullable(fresh ? slots.attach(hello, now) : slots.attached(hello)),
+              Optional.empty());
+      if (found.isEmpty()) {
+        return fresh
+            ? HookMessage.welcome(
+                NO_SLOT, STATUS_FULL, "the virtual GPU has as many processes as it can have")
+            : HookMessage.welcome(NO_SLOT, STATUS_BAD, "the slot is not of this process");
+      }
+      SeatSlot slot = found.get();
+      replaced = slot.connection;
+      slot.connection = connection;
+      connection.attached(this, slot);
+      grant.beat(now);
+      answer = HookMessage.welcome(slot.number, STATUS_OK, "");
+      events = evaluate();
+    }
+    if (replaced != null && replaced != connection) {
+      replaced.detached();
+      owner.close(replaced);
+    }
+    fire(events);
+    return answer;
+  }
+
+  /** A process has told that it became busy, or idle, or waits. */
+  void heard(SeatSlot slot, boolean wants) {
+    int events;
+    synchronized (lock) {
+      long now = owner.clock().nanoTime();
+      slot.heard(now);
+      events = evaluate();
+      if (wants && guarded(slots::hasWork, false)) {
+        events |= WANTED;
+      }
+    }
+    fire(events);
+  }
+
+  /** The socket of a process was closed. */
+  void disconnected(SeatSlot slot, HookConnection connection) {
+    int events;
+    synchronized (lock) {
+      if (slot.connection != connection) {
+        return;
+      }
+      long now = owner.clock().nanoTime();
+      run(() -> slots.disconnected(slot, now));
+      events = evaluate();
+    }
+    fire(events);
+  }
+
+  /**
+   * Looks after its processes, and shows them that the seat is alive.
+   *
+   * @param check whether to look also for one of those that seem well
+   */
+  void tick(long nowNs, boolean check) {
+    int events;
+    synchronized (lock) {
+      if (ended) {
+        return;
+      }
+      grant.beat(nowNs);
+      run(
+          () -> {
+            slots.observe(nowNs);
+            if (check) {
+              slots.checkNext(nowNs);
+            }
+          });
+      events = evaluate();
+    }
+    fire(events);
+  }
+
+  /** Whether it has to be looked after: its processes, and how soon. */
+  boolean isAttached() {
+    synchronized (lock) {
+      return slots.count() != 0 && !ended;
+    }
+  }
+
+  boolean isDraining() {
+    synchronized (lock) {
+      return draining;
+    }
+  }
+
+  /** What the listener has to be told, by what the pages say now. */
+  private int evaluate() {
+    int events = 0;
+    if (slots.count() != told) {
+      told = slots.count();
+      events |= PROCESSES;
+    }
+    boolean works = guarded(slots::hasWork, false);
+    if (draining && !guarded(slots::isBusy, false)) {
+      draining = false;
+      armed = false;
+      events |= DRAINED;
+    }
+    if (works && !worked) {
+      events |= WANTED;
+    }
+    if (works) {
+      armed = true;
+    } else if (armed && open && contended) {
+      armed = false;
+      events |= DRAINED;
+    }
+    worked = works;
+    return events;
+  }
+
+  private void fire(int events) {
+    if (events == 0) {
+      return;
+    }
+    try {
+      if ((events & PROCESSES) != 0) {
+        listener.processes(told);
+      }
+      if ((events & DRAINED) != 0) {
+        listener.drained();
+      }
+      if ((events & WANTED) != 0) {
+        listener.wanted();
+      }
+    } catch (RuntimeException e) {
+      log.warn("a listener failed: lease={}", id, e);
+    }
+  }
+
+  private interface Reading<T> {
+    T read();
+  }
+
+  private <T> T guarded(Reading<T> reading, T otherwise) {
+    try {
+      return reading.read();
+    } catch (ReportPage.LostException | InternalError e) {
+      giveUp(e);
+      return otherwise;
+    }
+  }
+
+  private void run(Runnable step) {
+    guarded(
+        () -> {
+          step.run();
+          return true;
+        },
+        false);
+  }
+
+  private void giveUp(Throwable cause) {
+    if (!ended) {
+      log.warn(
+          "a tenant has destroyed its report page, so its virtual GPU is ended: lease={} ({})",
+          id,
+          cause.getMessage());
+      List<HookConnection> connections = revoke();
+      owner.forget(id, connections);
+    }
+  }
+}

@@ -1,0 +1,136 @@
+package dev.vgpu.cuda;
+
+import dev.vgpu.VgpuException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The hook itself: a library in this jar, or the one that {@code VGPU_HOOK} names. It is unpacked
+ * once to a run directory, under its checksum, so that several versions can lie side by side.
+ */
+final class HookLibrary {
+  static final String NAME = "libvgpu_cuda.so";
+
+  private final String resource;
+  private final @Nullable String named;
+
+  HookLibrary(Map<String, String> environment) {
+    this("/META-INF/native/linux-" + architecture() + "/" + NAME, environment);
+  }
+
+  HookLibrary(String resource, Map<String, String> environment) {
+    this.resource = resource;
+    this.named = environment.get(HookEnvironment.VGPU_HOOK);
+  }
+
+  private static String architecture() {
+    String name = System.getProperty("os.arch", "");
+    return name.equals("amd64") ? "x86_64" : name;
+  }
+
+  /** {@return why there is none; empty if there is one} */
+  Optional<String> missing() {
+    if (named != null) {
+      return Files.isReadable(Path.of(named))
+          ? Optional.empty()
+          : Optional.of(HookEnvironment.VGPU_HOOK + " names no readable file: " + named);
+    }
+    if (HookLibrary.class.getResource(resource) == null) {
+      return Optional.of(
+          "the jar holds no hook for this machine (" + resource + "); see VGPU_HOOK");
+    }
+    return Optional.empty();
+  }
+
+  /**
+   * {@return the library as a file}
+   *
+   * @param runDirectory where it is unpacked to, if it is not there yet
+   * @throws VgpuException if there is none, or it cannot be unpacked
+   */
+  Path in(Path runDirectory) {
+    Optional<String> missing = missing();
+    if (missing.isPresent()) {
+      throw new VgpuException(missing.get());
+    }
+    Path file = named != null ? Path.of(named).toAbsolutePath() : unpacked(runDirectory);
+    String path = file.toString();
+    if (path.indexOf(' ') >= 0 || path.indexOf(':') >= 0) {
+      throw new VgpuException(
+          "the hook's path holds a space or a colon, which LD_PRELOAD cannot: path=" + path);
+    }
+    return file;
+  }
+
+  private Path unpacked(Path runDirectory) {
+    try {
+      byte[] bytes = read(resource);
+      String sum = checksum(bytes);
+      String expected = expectedSum();
+      if (expected != null && !expected.equals(sum)) {
+        throw new VgpuException(
+            "the hook in the jar is damaged: sha256=" + sum + " expected=" + expected);
+      }
+      Path directory = runDirectory.resolve("lib").resolve(sum);
+      Path file = directory.resolve(NAME);
+      if (!Files.exists(file) || Files.size(file) != bytes.length) {
+        Files.createDirectories(directory);
+        writeWhole(file, bytes);
+      }
+      return file.toAbsolutePath();
+    } catch (IOException e) {
+      throw new VgpuException(
+          "cannot unpack the hook: " + e.getMessage() + " directory=" + runDirectory, e);
+    }
+  }
+
+  /** At no moment is there a part of it under its name. */
+  private static void writeWhole(Path file, byte[] bytes) throws IOException {
+    Path part = Files.createTempFile(file.getParent(), NAME, ".part");
+    try {
+      Files.write(part, bytes);
+      Files.setPosixFilePermissions(part, PosixFilePermissions.fromString("r-xr-xr-x"));
+      Files.move(part, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+    } finally {
+      Files.deleteIfExists(part);
+    }
+  }
+
+  private static byte[] read(String name) throws IOException {
+    try (InputStream in = HookLibrary.class.getResourceAsStream(name)) {
+      if (in == null) {
+        throw new IOException("no such resource: " + name);
+      }
+      return in.readAllBytes();
+    }
+  }
+
+  /** The checksum that the build wrote beside it, if it did. */
+  private @Nullable String expectedSum() throws IOException {
+    if (HookLibrary.class.getResource(resource + ".sha256") == null) {
+      return null;
+    }
+    String text = new String(read(resource + ".sha256"), StandardCharsets.US_ASCII).strip();
+    int end = text.indexOf(' ');
+    return end < 0 ? text : text.substring(0, end);
+  }
+
+  private static String checksum(byte[] bytes) {
+    try {
+      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java has SHA-256", e);
+    }
+  }
+}

@@ -1,0 +1,92 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.LAYOUT_MAJOR;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_VERSION;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_WELCOME;
+
+import dev.vgpu.cuda.ShmLayout.Message;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * A message of the hook's socket. Immutable.
+ *
+ * @param type {@code MESSAGE_}
+ * @param version the sender's {@code MESSAGE_VERSION}
+ * @param slot a slot's number, or {@code NO_SLOT}
+ * @param status {@code STATUS_}
+ * @param pid the process, in its own namespace
+ * @param layoutMajor the sender's {@code LAYOUT_MAJOR}
+ * @param startTime the process's
+ * @param pidNamespace the process's
+ * @param lease the lease's id
+ * @param text why it is refused
+ */
+record HookMessage(
+    int type,
+    int version,
+    int slot,
+    int status,
+    long pid,
+    int layoutMajor,
+    long startTime,
+    long pidNamespace,
+    String lease,
+    String text) {
+
+  /** An answer to a HELLO. */
+  static HookMessage welcome(int slot, int status, String text) {
+    return new HookMessage(
+        MESSAGE_WELCOME, MESSAGE_VERSION, slot, status, 0, LAYOUT_MAJOR, 0, 0, "", text);
+  }
+
+  /** Reads one from where a buffer stands, and leaves it standing there. */
+  static HookMessage read(ByteBuffer buffer) {
+    ByteBuffer bytes = buffer.duplicate().order(ByteOrder.LITTLE_ENDIAN);
+    int at = bytes.position();
+    return new HookMessage(
+        bytes.getInt(at + Message.TYPE),
+        bytes.getInt(at + Message.VERSION),
+        bytes.getInt(at + Message.SLOT_NUMBER),
+        bytes.getInt(at + Message.STATUS),
+        Integer.toUnsignedLong(bytes.getInt(at + Message.PID)),
+        bytes.getInt(at + Message.LAYOUT_MAJOR),
+        bytes.getLong(at + Message.START_TIME),
+        bytes.getLong(at + Message.PID_NAMESPACE),
+        text(bytes, at + Message.LEASE, Message.LEASE_LENGTH),
+        text(bytes, at + Message.TEXT, Message.TEXT_LENGTH));
+  }
+
+  /** Its bytes. */
+  ByteBuffer bytes() {
+    ByteBuffer buffer = ByteBuffer.allocate(Message.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    buffer.putInt(Message.TYPE, type);
+    buffer.putInt(Message.VERSION, version);
+    buffer.putInt(Message.SLOT_NUMBER, slot);
+    buffer.putInt(Message.STATUS, status);
+    buffer.putInt(Message.PID, (int) pid);
+    buffer.putInt(Message.LAYOUT_MAJOR, layoutMajor);
+    buffer.putLong(Message.START_TIME, startTime);
+    buffer.putLong(Message.PID_NAMESPACE, pidNamespace);
+    put(buffer, Message.LEASE, Message.LEASE_LENGTH, lease);
+    put(buffer, Message.TEXT, Message.TEXT_LENGTH, text);
+    return buffer;
+  }
+
+  private static void put(ByteBuffer buffer, int offset, int length, String text) {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    buffer.put(offset, bytes, 0, Math.min(bytes.length, length - 1));
+  }
+
+  /** Text that ends at a zero or at the field's end. */
+  private static String text(ByteBuffer buffer, int offset, int length) {
+    byte[] bytes = new byte[length];
+    buffer.get(offset, bytes);
+    int end = 0;
+    while (end < length && bytes[end] != 0) {
+      end++;
+    }
+    return new String(bytes, 0, end, StandardCharsets.UTF_8);
+  }
+}

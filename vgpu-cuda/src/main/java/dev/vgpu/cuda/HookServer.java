@@ -1,0 +1,293 @@
+package dev.vgpu.cuda;
+
+import dev.vgpu.VgpuException;
+import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.CancelledKeyException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Serves {@code hook.sock}, and looks after the processes of all leases: one thread, which sleeps
+ * while no process is attached. A socket's end is how a death is noticed at once.
+ */
+final class HookServer implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(HookServer.class);
+
+  /** How often the seat shows that it is alive while processes are attached. */
+  private static final long BEAT_MS = 2;
+
+  /** How often a tenant is looked at whose work has to end. */
+  private static final long DRAIN_MS = 1;
+
+  /** However many messages come in, processes are not looked at more often. */
+  private static final long TICK_NS = 900_000;
+
+  /** How long a connection may stay without a HELLO. */
+  private static final long HELLO_NS = 2_000_000_000L;
+
+  private static final long HELLO_CHECK_MS = 100;
+  private static final int MOST_CONNECTIONS = 4_096;
+  private static final int MOST_STRANGERS = 256;
+  private static final int ACCEPTS_AT_A_TIME = 64;
+
+  /** What an address of a Unix socket can hold. */
+  private static final int MOST_PATH_BYTES = 107;
+
+  private final Path path;
+  private final NanoClock clock;
+  private final Selector selector;
+  private final ServerSocketChannel server;
+  private final SelectionKey serverKey;
+  private final Map<String, HookLease> leases = new ConcurrentHashMap<>();
+  private final Queue<HookConnection> toClose = new ConcurrentLinkedQueue<>();
+  private final Thread thread;
+  private final List<HookLease> attached = new ArrayList<>();
+  private int nextToCheck;
+  private int strangers;
+  private long acceptAgainNs;
+  private long tickedNs;
+  private volatile boolean closed;
+
+  HookServer(Path path, FileAccess access, NanoClock clock) {
+    this.path = path;
+    this.clock = clock;
+    if (path.toString().getBytes(StandardCharsets.UTF_8).length > MOST_PATH_BYTES) {
+      throw new VgpuException(
+          "the run directory's path is too long for a socket in it: path="
+              + path
+              + " bytes at most="
+              + MOST_PATH_BYTES);
+    }
+    try {
+      Files.deleteIfExists(path);
+      this.selector = Selector.open();
+      this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+      server.bind(UnixDomainSocketAddress.of(path), 512);
+      access.apply(path, true);
+      server.configureBlocking(false);
+      this.serverKey = server.register(selector, SelectionKey.OP_ACCEPT);
+    } catch (IOException e) {
+      throw new VgpuException("cannot listen for programs: " + e.getMessage() + " path=" + path, e);
+    }
+    this.thread = new Thread(this::run, "vgpu-hook-seat");
+    thread.setDaemon(true);
+  }
+
+  void start() {
+    thread.start();
+  }
+
+  /** A lease can be asked for from now on. */
+  void add(HookLease lease) {
+    leases.put(lease.id(), lease);
+    selector.wakeup();
+  }
+
+  /** A lease cannot be asked for any more; its processes' connections are closed. */
+  void remove(String id, List<HookConnection> connections) {
+    leases.remove(id);
+    toClose.addAll(connections);
+    selector.wakeup();
+  }
+
+  Collection<HookLease> leases() {
+    return leases.values();
+  }
+
+  /** Closes a connection, soon. */
+  void close(HookConnection connection) {
+    toClose.add(connection);
+    selector.wakeup();
+  }
+
+  private void run() {
+    while (!closed) {
+      try {
+        step();
+      } catch (IOException e) {
+        log.warn("the hook's socket failed: path={}", path, e);
+      } catch (RuntimeException | Error e) {
+        // Whatever it is, the processes of all leases depend on this thread.
+        log.error("the seat for hooks failed in one step, and goes on", e);
+      }
+    }
+  }
+
+  private void step() throws IOException {
+    long timeout = timeoutMs();
+    selector.select(this::ready, timeout);
+    HookConnection connection = toClose.poll();
+    while (connection != null) {
+      close(connection, "its virtual GPU has ended, or it has another one");
+      connection = toClose.poll();
+    }
+    long now = clock.nanoTime();
+    tick(now);
+    if (strangers > 0) {
+      closeStrangers(now);
+    }
+    if (!serverKey.isValid()) {
+      return;
+    }
+    if (serverKey.interestOps() == 0 && now - acceptAgainNs > 0) {
+      serverKey.interestOps(SelectionKey.OP_ACCEPT);
+    }
+  }
+
+  /** How long it may sleep; 0: until something happens. */
+  private long timeoutMs() {
+    long timeout = strangers > 0 || serverKey.interestOps() == 0 ? HELLO_CHECK_MS : 0;
+    attached.clear();
+    for (HookLease lease : leases.values()) {
+      if (lease.isAttached()) {
+        attached.add(lease);
+        timeout = BEAT_MS;
+      }
+    }
+    for (HookLease lease : attached) {
+      if (lease.isDraining()) {
+        timeout = DRAIN_MS;
+      }
+    }
+    return timeout;
+  }
+
+  private void tick(long nowNs) {
+    if (attached.isEmpty() || nowNs - tickedNs < TICK_NS) {
+      return;
+    }
+    tickedNs = nowNs;
+    nextToCheck = (nextToCheck + 1) % attached.size();
+    for (int i = 0; i < attached.size(); i++) {
+      attached.get(i).tick(nowNs, i == nextToCheck);
+    }
+  }
+
+  private void ready(SelectionKey key) {
+    try {
+      if (key.isAcceptable()) {
+        accept();
+      } else if (key.attachment() instanceof HookConnection connection) {
+        read(connection);
+      }
+    } catch (CancelledKeyException e) {
+      log.debug("a connection was closed while it was ready");
+    }
+  }
+
+  private void accept() {
+    try {
+      for (int i = 0; i < ACCEPTS_AT_A_TIME; i++) {
+        SocketChannel channel = server.accept();
+        if (channel == null) {
+          return;
+        }
+        if (selector.keys().size() > MOST_CONNECTIONS || strangers >= MOST_STRANGERS) {
+          channel.close();
+          continue;
+        }
+        channel.configureBlocking(false);
+        channel.register(
+            selector, SelectionKey.OP_READ, new HookConnection(channel, leases, clock.nanoTime()));
+        strangers++;
+      }
+    } catch (IOException e) {
+      // No descriptor is left, most likely. It is tried again when some may be.
+      log.warn("cannot accept a program's connection: {}", e.getMessage());
+      serverKey.interestOps(0);
+      acceptAgainNs = clock.nanoTime() + HELLO_CHECK_MS * 1_000_000;
+    }
+  }
+
+  private void read(HookConnection connection) {
+    @Nullable String reason;
+    try {
+      reason = connection.read(clock.nanoTime());
+    } catch (IOException e) {
+      reason = "broken: " + e.getMessage();
+    }
+    if (connection.isStranger && (connection.isAttached() || reason != null)) {
+      connection.isStranger = false;
+      strangers--;
+    }
+    if (reason != null) {
+      close(connection, reason);
+    }
+  }
+
+  private void closeStrangers(long nowNs) {
+    for (SelectionKey key : List.copyOf(selector.keys())) {
+      if (key.attachment() instanceof HookConnection connection
+          && key.isValid()
+          && connection.isStranger
+          && nowNs - connection.openedNs > HELLO_NS) {
+        connection.isStranger = false;
+        strangers--;
+        closeChannel(connection, "it said nothing");
+      }
+    }
+  }
+
+  private void close(HookConnection connection, String reason) {
+    closeChannel(connection, reason);
+    connection.closed();
+  }
+
+  private static void closeChannel(HookConnection connection, String reason) {
+    log.debug("closing a program's connection: {}", reason);
+    try {
+      connection.channel.close();
+    } catch (IOException e) {
+      log.debug("a connection would not close", e);
+    }
+  }
+
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    selector.wakeup();
+    boolean interrupted = false;
+    while (thread.isAlive() && thread != Thread.currentThread()) {
+      try {
+        thread.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    for (SelectionKey key : List.copyOf(selector.keys())) {
+      if (key.attachment() instanceof HookConnection connection) {
+        closeChannel(connection, "the seat is given up");
+      }
+    }
+    try {
+      selector.close();
+      server.close();
+      Files.deleteIfExists(path);
+    } catch (IOException e) {
+      log.debug("the hook's socket would not close", e);
+    }
+  }
+}

@@ -1,0 +1,108 @@
+package dev.vgpu.cuda;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+
+/** Reads {@code /proc}. Immutable. */
+final class ProcFiles implements ProcessLife {
+  // Fields of /proc/PID/stat, counted from the state on, which is the third.
+  private static final int STATE = 0;
+  private static final int START_TIME = 19;
+  private static final int VSIZE = 20;
+
+  private final Path proc;
+  private final long pidNamespace;
+
+  ProcFiles(Path proc) {
+    this.proc = proc;
+    this.pidNamespace = readNamespace(proc.resolve("self/ns/pid"));
+  }
+
+  private static long readNamespace(Path link) {
+    try {
+      String target = Files.readSymbolicLink(link).toString();
+      return Long.parseLong(target.replaceAll("\\D", ""));
+    } catch (IOException | NumberFormatException e) {
+      return 0;
+    }
+  }
+
+  @Override
+  public long pidNamespace() {
+    return pidNamespace;
+  }
+
+  @Override
+  public State state(long pid, long startTime) {
+    Path directory = proc.resolve(Long.toString(pid));
+    try {
+      String[] stat = stat(directory.resolve("stat"));
+      if (Long.parseUnsignedLong(stat[START_TIME]) != startTime) {
+        return State.DEAD;
+      }
+      if (!hasEnded(stat)) {
+        return "Tt".contains(stat[STATE]) ? State.STOPPED : State.ALIVE;
+      }
+      // The first thread has ended; others of the process may go on without it.
+      try (DirectoryStream<Path> tasks = Files.newDirectoryStream(directory.resolve("task"))) {
+        for (Path task : tasks) {
+          if (!taskHasEnded(task)) {
+            return State.ALIVE;
+          }
+        }
+      }
+      return State.DEAD;
+    } catch (IOException | java.nio.file.DirectoryIteratorException e) {
+      return Files.exists(directory.resolve("stat")) ? State.ALIVE : State.DEAD;
+    } catch (NumberFormatException | IndexOutOfBoundsException e) {
+      return State.ALIVE;
+    }
+  }
+
+  private static boolean taskHasEnded(Path task) {
+    try {
+      return hasEnded(stat(task.resolve("stat")));
+    } catch (NoSuchFileException e) {
+      return true;
+    } catch (IOException e) {
+      return !Files.exists(task);
+    }
+  }
+
+  /** A process lets go of its memory before it closes its files and is waited for. */
+  private static boolean hasEnded(String[] stat) {
+    return "ZXx".contains(stat[STATE]) || stat[VSIZE].equals("0");
+  }
+
+  /** The fields behind the name, which may hold spaces and parentheses itself. */
+  private static String[] stat(Path file) throws IOException {
+    String text = new String(Files.readAllBytes(file), StandardCharsets.ISO_8859_1);
+    return text.substring(text.lastIndexOf(')') + 2).split(" ", -1);
+  }
+
+  /** {@return the start time of a process; 0 if there is none} */
+  long startTime(long pid) {
+    try {
+      return Long.parseUnsignedLong(stat(proc.resolve(pid + "/stat"))[START_TIME]);
+    } catch (IOException | RuntimeException e) {
+      return 0;
+    }
+  }
+
+  @Override
+  public boolean maps(long pid, String pathEnd) {
+    try {
+      String maps =
+          new String(Files.readAllBytes(proc.resolve(pid + "/maps")), StandardCharsets.ISO_8859_1);
+      return maps.lines()
+          .map(line -> line.endsWith(" (deleted)") ? line.substring(0, line.length() - 10) : line)
+          .anyMatch(line -> line.endsWith(pathEnd));
+    } catch (IOException e) {
+      return true;
+    }
+  }
+}

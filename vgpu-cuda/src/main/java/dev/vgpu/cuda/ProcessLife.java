@@ -1,0 +1,35 @@
+package dev.vgpu.cuda;
+
+/**
+ * What the seat can find out about the processes of its tenants. Safe for use by several threads.
+ */
+interface ProcessLife {
+  /** What is known of a process that a pid and a start time name. */
+  enum State {
+    /** It runs. */
+    ALIVE,
+    /** It is there, and was stopped by a signal or a debugger. */
+    STOPPED,
+    /** It is gone, or has let go of its memory and runs no more. */
+    DEAD
+  }
+
+  /** {@return the inode of this process's own pid namespace; 0 if it cannot be told} */
+  long pidNamespace();
+
+  /**
+   * {@return what is known of a process}
+   *
+   * @param pid its id in this process's namespace
+   * @param startTime its start time, as in field 22 of {@code /proc/PID/stat}
+   */
+  State state(long pid, long startTime);
+
+  /**
+   * {@return whether a file is mapped by a process; true also where that cannot be told}
+   *
+   * @param pid its id in this process's namespace
+   * @param pathEnd how the file's path ends
+   */
+  boolean maps(long pid, String pathEnd);
+}

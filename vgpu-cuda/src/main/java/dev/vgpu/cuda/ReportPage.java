@@ -1,0 +1,123 @@
+package dev.vgpu.cuda;
+
+import dev.vgpu.VgpuException;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The page that tenants write. Such a file can be cut short by them at any moment, and then an
+ * access to its mapping is a fault, which Java reports late and anywhere. So it is read and written
+ * by file calls, which see the same bytes as the mappings of the processes, and mapped only for
+ * {@link #compareAndSet}, which no file call can do. Confined to one thread at a time.
+ *
+ * <p>Not a {@link java.nio.channels.FileChannel}: that one would be closed by an interrupt of the
+ * thread that happens to read.
+ */
+final class ReportPage extends SharedPage implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(ReportPage.class);
+
+  private final RandomAccessFile file;
+  private final int size;
+  private final byte[] word = new byte[Long.BYTES];
+  private final ByteBuffer wordBuffer = ByteBuffer.wrap(word).order(ByteOrder.LITTLE_ENDIAN);
+
+  /** Of a file that is as long as the mapping. */
+  ReportPage(ByteBuffer mapping, RandomAccessFile file) {
+    super(mapping);
+    this.file = file;
+    this.size = mapping.capacity();
+  }
+
+  /** The file was cut short: nothing in it means anything any more. */
+  static final class LostException extends VgpuException {
+    private static final long serialVersionUID = 1L;
+
+    LostException(IOException cause) {
+      super(
+          "a report page is lost: "
+              + (cause instanceof EOFException ? "its file was cut short" : cause.getMessage()),
+          cause);
+    }
+  }
+
+  /** Reads a part of it. */
+  void read(int offset, byte[] into, int length) {
+    try {
+      file.seek(offset);
+      file.readFully(into, 0, length);
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+  }
+
+  private void write(int offset, int length) {
+    try {
+      file.seek(offset);
+      file.write(word, 0, length);
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+  }
+
+  @Override
+  int intAt(int offset) {
+    read(offset, word, Integer.BYTES);
+    return wordBuffer.getInt(0);
+  }
+
+  @Override
+  long longAt(int offset) {
+    read(offset, word, Long.BYTES);
+    return wordBuffer.getLong(0);
+  }
+
+  @Override
+  void setInt(int offset, int value) {
+    wordBuffer.putInt(0, value);
+    write(offset, Integer.BYTES);
+  }
+
+  @Override
+  void setLong(int offset, long value) {
+    wordBuffer.putLong(0, value);
+    write(offset, Long.BYTES);
+  }
+
+  @Override
+  void clear(int offset, int length) {
+    try {
+      file.seek(offset);
+      file.write(new byte[length]);
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+  }
+
+  /** A file that is cut short between the look at its size and the access is still a fault. */
+  @Override
+  boolean compareAndSet(int offset, long expected, long value) {
+    try {
+      if (file.length() < size) {
+        throw new IOException("its file was cut short");
+      }
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+    return super.compareAndSet(offset, expected, value);
+  }
+
+  /** Nothing can be read any more. */
+  @Override
+  public void close() {
+    try {
+      file.close();
+    } catch (IOException e) {
+      log.debug("a report page would not close", e);
+    }
+  }
+}

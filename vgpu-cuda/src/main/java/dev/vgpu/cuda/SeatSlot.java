@@ -1,0 +1,160 @@
+package dev.vgpu.cuda;
+
+import dev.vgpu.cuda.ShmLayout.Slot;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What the seat knows by itself of one process of a lease. What the process says in the report page
+ * is read anew each time and believed as far as it can be true. Guarded by the lease's lock.
+ */
+final class SeatSlot {
+  /** A process that works and has not been seen alive for so long may have been stopped. */
+  private static final long QUIET_NS = 10_000_000;
+
+  /** After so long it counts as stopped whatever the kernel says of it. */
+  private static final long LOST_NS = 60_000_000;
+
+  /** If the seat itself has not looked for so long, it cannot tell. */
+  private static final long BLIND_NS = 20_000_000;
+
+  /** More threads than a process can have. */
+  private static final int MOST_THREADS = 1 << 16;
+
+  final int number;
+  final long pid;
+  final long startTime;
+  final long pidNamespace;
+
+  /** Whether the seat can see it in {@code /proc}. */
+  final boolean visible;
+
+  /** Its socket; null while it has none. */
+  @Nullable HookConnection connection;
+
+  /** Since when it has none. */
+  long disconnectedNs;
+
+  /** When {@code /proc} was last asked about it. */
+  long checkedNs;
+
+  private final SlotReadings readings;
+  private long creditedNs;
+  private long readNs;
+  private boolean worked;
+  private boolean stopped;
+  private long beat;
+  private long beatSeenNs;
+  private long observedNs;
+
+  SeatSlot(
+      SlotReadings readings,
+      int number,
+      long pid,
+      long startTime,
+      long pidNamespace,
+      boolean visible,
+      long nowNs) {
+    this.readings = readings;
+    this.number = number;
+    this.pid = pid;
+    this.startTime = startTime;
+    this.pidNamespace = pidNamespace;
+    this.visible = visible;
+    this.disconnectedNs = nowNs;
+    this.observedNs = nowNs;
+  }
+
+  boolean isProcess(HookMessage hello) {
+    return hello.pid() == pid
+        && hello.startTime() == startTime
+        && hello.pidNamespace() == pidNamespace;
+  }
+
+  /** Whether something of it is on the GPU. */
+  boolean isBusy() {
+    return !stopped && readings.isBusy(number);
+  }
+
+  /** Whether something of it is on the GPU, or waits to be. */
+  boolean hasWork() {
+    return !stopped && readings.hasWork(number);
+  }
+
+  /** It was heard of, so it is not stopped. */
+  void heard(long nowNs) {
+    stopped = false;
+    beatSeenNs = nowNs;
+  }
+
+  /**
+   * Looks whether a process that works is still alive. One that was stopped by a signal holds its
+   * work back, and must not hold others with it.
+   */
+  void observe(long nowNs, ProcessLife life) {
+    boolean works = readings.hasWork(number);
+    long seen = readings.longAt(number, Slot.HEARTBEAT_NS);
+    boolean fresh = !works || !worked || seen != beat;
+    worked = works;
+    beat = seen;
+    if (fresh) {
+      stopped = false;
+      beatSeenNs = nowNs;
+    } else if (!stopped && nowNs - beatSeenNs > QUIET_NS) {
+      if (visible && nowNs - checkedNs > QUIET_NS / 2) {
+        checkedNs = nowNs;
+        stopped = life.state(pid, startTime) != ProcessLife.State.ALIVE;
+      }
+      if (nowNs - observedNs > BLIND_NS) {
+        beatSeenNs = nowNs;
+      } else if (nowNs - beatSeenNs > LOST_NS) {
+        stopped = true;
+      }
+    }
+    observedNs = nowNs;
+  }
+
+  /** Takes what the page says now as said before: for a slot that an earlier seat has credited. */
+  long adoptGpuTime() {
+    readNs = Math.max(0, readings.longAt(number, Slot.GPU_NS));
+    creditedNs = readNs;
+    return creditedNs;
+  }
+
+  /**
+   * {@return the GPU time that is new since the last reading}
+   *
+   * @param limitNs what it can be at most
+   */
+  long newGpuTimeNs(long limitNs) {
+    long now = readings.longAt(number, Slot.GPU_NS);
+    long rise = now - readNs;
+    readNs = now;
+    if (rise <= 0) {
+      return 0;
+    }
+    long credited = Math.min(rise, Math.max(0, limitNs));
+    creditedNs += credited;
+    return credited;
+  }
+
+  /** The GPU time that it was credited with. */
+  long creditedNs() {
+    return creditedNs;
+  }
+
+  int waiting() {
+    return Math.max(0, Math.min(MOST_THREADS, readings.intAt(number, Slot.WAITING)));
+  }
+
+  long denied() {
+    return Math.max(0, readings.longAt(number, Slot.DENIED));
+  }
+
+  long launches() {
+    return Math.max(0, readings.longAt(number, Slot.LAUNCHES));
+  }
+
+  long passedThrough() {
+    return Math.max(0, readings.longAt(number, Slot.PASSED_THROUGH));
+  }
+}

@@ -1,0 +1,107 @@
+package dev.vgpu.cuda;
+
+import com.sun.jna.Function;
+import com.sun.jna.Library;
+import com.sun.jna.Memory;
+import com.sun.jna.Native;
+import com.sun.jna.NativeLibrary;
+import com.sun.jna.Pointer;
+import com.sun.jna.StringArray;
+import dev.vgpu.VgpuException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Puts this very process under a lease: loads the hook, which answers to the driver's name from
+ * then on, before anything of CUDA is loaded. It is never unloaded again.
+ */
+final class SelfAttachment {
+  // dlfcn.h
+  private static final int RTLD_NOW = 0x2;
+  private static final int RTLD_GLOBAL = 0x100;
+  private static final int RTLD_NODELETE = 0x1000;
+
+  private static final int REASON_BYTES = 512;
+
+  private static @Nullable NativeLibrary loaded;
+
+  private SelfAttachment() {}
+
+  static synchronized void attach(Map<String, String> environment, Path maps) {
+    String lease = environment.getOrDefault(HookEnvironment.VGPU_LEASE, "");
+    if (loaded != null) {
+      throw new IllegalStateException(
+          "this process is under a virtual GPU already; a process can be under one: lease="
+              + lease);
+    }
+    Optional<String> driver = loadedDriver(maps);
+    if (driver.isPresent()) {
+      throw new IllegalStateException(
+          "CUDA is loaded already, so the hook would come too late: call it before the first use of"
+              + " a CUDA library, or start the program with the virtual GPU's environment: mapped="
+              + driver.get());
+    }
+    String preload = environment.get("LD_PRELOAD");
+    if (preload == null) {
+      throw new VgpuException("the environment names no hook: lease=" + lease);
+    }
+    NativeLibrary hook = load(preload.split(":", 2)[0]);
+    loaded = hook;
+    call(hook, environment, lease);
+  }
+
+  private static NativeLibrary load(String path) {
+    try {
+      return NativeLibrary.getInstance(
+          path, Map.of(Library.OPTION_OPEN_FLAGS, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE));
+    } catch (UnsatisfiedLinkError e) {
+      throw new VgpuException("cannot load the hook: " + e.getMessage() + " path=" + path, e);
+    }
+  }
+
+  private static void call(NativeLibrary hook, Map<String, String> environment, String lease) {
+    List<String> settings =
+        new TreeMap<>(environment)
+            .entrySet().stream()
+                .filter(entry -> !entry.getKey().equals("LD_PRELOAD"))
+                .map(entry -> entry.getKey() + "=" + entry.getValue())
+                .toList();
+    Function attach = hook.getFunction("vgpu_attach");
+    Memory reason = new Memory(REASON_BYTES);
+    reason.clear();
+    Pointer array = new StringArray(settings.toArray(new String[0]), "UTF-8");
+    int code =
+        attach.invokeInt(
+            new Object[] {
+              array, reason, Native.SIZE_T_SIZE == 8 ? (Object) (long) REASON_BYTES : REASON_BYTES
+            });
+    if (code != 0) {
+      throw new VgpuException(
+          "this process cannot be put under the virtual GPU: "
+              + reason.getString(0, StandardCharsets.UTF_8.name())
+              + " lease="
+              + lease
+              + " code="
+              + code);
+    }
+  }
+
+  /** The file of a CUDA driver that this process has mapped. */
+  static Optional<String> loadedDriver(Path maps) {
+    try {
+      return Files.readAllLines(maps, StandardCharsets.ISO_8859_1).stream()
+          .map(line -> line.substring(Math.max(0, line.indexOf('/'))))
+          .filter(path -> path.startsWith("/") && path.contains("/libcuda.so"))
+          .findFirst();
+    } catch (IOException e) {
+      throw new VgpuException("cannot see what this process has loaded: " + e.getMessage(), e);
+    }
+  }
+}

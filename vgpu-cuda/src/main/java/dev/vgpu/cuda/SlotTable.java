@@ -1,0 +1,314 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.SLOT_ATTACHED;
+import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
+import static dev.vgpu.cuda.ShmLayout.SLOT_FREE;
+import static dev.vgpu.cuda.ShmLayout.SLOT_RECLAIMING;
+
+import dev.vgpu.cuda.MemoryLedger.Retired;
+import dev.vgpu.cuda.ShmLayout.Slot;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** The processes of one lease, and what they have used. Guarded by the lease's lock. */
+final class SlotTable {
+  /** How often a process without a socket is looked for, at first and later. */
+  private static final long SOON_NS = 1_000_000;
+
+  private static final long LATER_NS = 20_000_000;
+  private static final long SOON_FOR_NS = 100_000_000;
+
+  /** How long a process that cannot be seen may stay away after the seat was taken over. */
+  private static final long RETURN_NS = 2_000_000_000;
+
+  private final LeasePages pages;
+  private final MemoryLedger ledger;
+  private final ProcessLife life;
+  private final SlotReadings readings;
+  private final List<SeatSlot> attached = new ArrayList<>();
+  private final long beganNs;
+  private final long baseGpuNs;
+  private Retired retired;
+  private long gpuNs;
+  private int nextToCheck;
+
+  SlotTable(LeasePages pages, ProcessLife life, long nowNs) {
+    this.pages = pages;
+    this.ledger = new MemoryLedger(pages.grant(), pages.report());
+    this.life = life;
+    this.readings = new SlotReadings(pages.report());
+    this.beganNs = nowNs;
+    if (pages.adopted()) {
+      ledger.takeOver();
+    }
+    this.retired = Retired.in(pages.grant());
+    this.gpuNs = retired.gpuNs();
+    if (pages.adopted()) {
+      adopt(nowNs);
+    }
+    this.baseGpuNs = gpuNs;
+  }
+
+  /** Of an earlier seat: the living keep their slots, what the dead held is taken back. */
+  private void adopt(long nowNs) {
+    readings.refresh(SLOT_COUNT - 1);
+    for (int number = 1; number < SLOT_COUNT; number++) {
+      int state = readings.intAt(number, Slot.STATE);
+      if (state == SLOT_FREE) {
+        continue;
+      }
+      SeatSlot slot =
+          slot(
+              number,
+              Integer.toUnsignedLong(readings.intAt(number, Slot.PID)),
+              readings.longAt(number, Slot.START_TIME),
+              readings.longAt(number, Slot.PID_NAMESPACE),
+              nowNs);
+      gpuNs += slot.adoptGpuTime();
+      attached.add(slot);
+      boolean here = slot.pidNamespace == life.pidNamespace();
+      if (state != SLOT_ATTACHED || (here && !slot.visible)) {
+        recover(slot, nowNs);
+      }
+    }
+  }
+
+  private SeatSlot slot(int number, long pid, long startTime, long namespace, long nowNs) {
+    boolean visible =
+        namespace == life.pidNamespace()
+            && namespace != 0
+            && life.state(pid, startTime) != ProcessLife.State.DEAD;
+    return new SeatSlot(readings, number, pid, startTime, namespace, visible, nowNs);
+  }
+
+  /** Gives a process a slot; null if every one is taken. */
+  @Nullable SeatSlot attach(HookMessage hello, long nowNs) {
+    // The same process again, without its slot: it has replaced its program (exec).
+    for (SeatSlot slot : List.copyOf(attached)) {
+      if (slot.isProcess(hello) && slot.connection == null) {
+        recover(slot, nowNs);
+      }
+    }
+    ReportPage report = pages.report();
+    for (int number = 1; number < SLOT_COUNT; number++) {
+      int at = MemoryLedger.slotAt(number);
+      if (find(number) != null || report.intAt(at + Slot.STATE) == SLOT_RECLAIMING) {
+        continue;
+      }
+      SeatSlot slot = slot(number, hello.pid(), hello.startTime(), hello.pidNamespace(), nowNs);
+      report.setInt(at + Slot.PID, (int) hello.pid());
+      report.setLong(at + Slot.START_TIME, hello.startTime());
+      report.setLong(at + Slot.PID_NAMESPACE, hello.pidNamespace());
+      report.setInt(at + Slot.GENERATION, report.intAt(at + Slot.GENERATION) + 1);
+      report.clear(at + Slot.HEARTBEAT_NS, Slot.RESERVED4 - Slot.HEARTBEAT_NS);
+      report.setInt(at + Slot.STATE, SLOT_ATTACHED);
+      attached.add(slot);
+      return slot;
+    }
+    return null;
+  }
+
+  /** The slot that a process has already; null if it is not its own. */
+  @Nullable SeatSlot attached(HookMessage hello) {
+    SeatSlot slot = find(hello.slot());
+    return slot != null && slot.isProcess(hello) ? slot : null;
+  }
+
+  private @Nullable SeatSlot find(int number) {
+    for (SeatSlot slot : attached) {
+      if (slot.number == number) {
+        return slot;
+      }
+    }
+    return null;
+  }
+
+  /** Takes back what the dead process of a slot held, at once. */
+  void recover(SeatSlot slot, long nowNs) {
+    if (!attached.contains(slot)) {
+      return;
+    }
+    refresh();
+    attached.remove(slot);
+    gpuNs += slot.newGpuTimeNs(creditNs(nowNs));
+    retired =
+        new Retired(
+            retired.gpuNs() + slot.creditedNs(),
+            retired.launches() + slot.launches(),
+            retired.denied() + slot.denied());
+    ledger.recover(slot.number, retired);
+  }
+
+  /**
+   * A slot's socket was closed: recovers it if its process is dead, else watches it from now on.
+   */
+  void disconnected(SeatSlot slot, long nowNs) {
+    slot.connection = null;
+    slot.disconnectedNs = nowNs;
+    slot.checkedNs = nowNs;
+    if (isGone(slot)) {
+      recover(slot, nowNs);
+    }
+  }
+
+  private boolean isGone(SeatSlot slot) {
+    if (!slot.visible) {
+      return true;
+    }
+    return switch (life.state(slot.pid, slot.startTime)) {
+      case DEAD -> true;
+      case STOPPED -> false;
+      // It has closed our socket and lives on: by closing all its files, or as another program.
+      case ALIVE -> !life.maps(slot.pid, "/" + LeasePages.REPORT);
+    };
+  }
+
+  /** Looks after those whose socket was closed, and for those that were stopped. */
+  void observe(long nowNs) {
+    refresh();
+    for (SeatSlot slot : List.copyOf(attached)) {
+      slot.observe(nowNs, life);
+      if (slot.connection == null) {
+        observeDisconnected(slot, nowNs);
+      }
+    }
+  }
+
+  private void observeDisconnected(SeatSlot slot, long nowNs) {
+    long away = nowNs - slot.disconnectedNs;
+    if (!slot.visible) {
+      if (away > RETURN_NS) {
+        recover(slot, nowNs);
+      }
+    } else if (nowNs - slot.checkedNs >= (away < SOON_FOR_NS ? SOON_NS : LATER_NS)) {
+      slot.checkedNs = nowNs;
+      if (life.state(slot.pid, slot.startTime) == ProcessLife.State.DEAD) {
+        recover(slot, nowNs);
+      }
+    }
+  }
+
+  /** Looks whether one of the processes is dead that seem to be connected, each time another. */
+  void checkNext(long nowNs) {
+    if (attached.isEmpty()) {
+      return;
+    }
+    SeatSlot slot = attached.get(nextToCheck++ % attached.size());
+    nextToCheck %= SLOT_COUNT * SLOT_COUNT;
+    if (slot.visible) {
+      slot.checkedNs = nowNs;
+      if (life.state(slot.pid, slot.startTime) == ProcessLife.State.DEAD) {
+        recover(slot, nowNs);
+      }
+    }
+  }
+
+  /** Reads what the processes say now. */
+  private void refresh() {
+    int last = 0;
+    for (SeatSlot slot : attached) {
+      last = Math.max(last, slot.number);
+    }
+    if (last != 0) {
+      readings.refresh(last);
+    }
+  }
+
+  int count() {
+    return attached.size();
+  }
+
+  List<Long> pids() {
+    return attached.stream().map(slot -> slot.pid).toList();
+  }
+
+  boolean isBusy() {
+    refresh();
+    for (SeatSlot slot : attached) {
+      if (slot.isBusy()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  boolean hasWork() {
+    refresh();
+    for (SeatSlot slot : attached) {
+      if (slot.hasWork()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** The lease's GPU time until now; grows by no more than the time that has passed. */
+  long gpuTimeNs(long nowNs) {
+    refresh();
+    for (SeatSlot slot : attached) {
+      gpuNs += slot.newGpuTimeNs(creditNs(nowNs));
+    }
+    return gpuNs;
+  }
+
+  private long creditNs(long nowNs) {
+    return nowNs - beganNs - (gpuNs - baseGpuNs);
+  }
+
+  long memoryUsed() {
+    return ledger.usedBytes();
+  }
+
+  /** Makes every change of memory that is under way look at the limit again. */
+  void touchMemory() {
+    ledger.touch();
+  }
+
+  int waiting() {
+    refresh();
+    int waiting = 0;
+    for (SeatSlot slot : attached) {
+      waiting += slot.waiting();
+    }
+    return waiting;
+  }
+
+  long denied() {
+    refresh();
+    long denied = retired.denied();
+    for (SeatSlot slot : attached) {
+      denied += slot.denied();
+    }
+    return denied;
+  }
+
+  long launches() {
+    refresh();
+    long launches = retired.launches();
+    for (SeatSlot slot : attached) {
+      launches += slot.launches();
+    }
+    return launches;
+  }
+
+  long passedThrough() {
+    refresh();
+    long passed = 0;
+    for (SeatSlot slot : attached) {
+      passed += slot.passedThrough();
+    }
+    return passed;
+  }
+
+  /** The sockets of all processes. */
+  List<HookConnection> connections() {
+    List<HookConnection> connections = new ArrayList<>();
+    for (SeatSlot slot : attached) {
+      if (slot.connection != null) {
+        connections.add(slot.connection);
+      }
+    }
+    return connections;
+  }
+}

@@ -1,0 +1,12 @@
+package dev.vgpu.cuda;
+
+/** Wakes what waits on a word of shared memory. Must not block. */
+interface Wake {
+  /**
+   * Wakes every thread that waits there.
+   *
+   * @param page the shared page
+   * @param offset where the word is
+   */
+  void all(SharedPage page, int offset);
+}

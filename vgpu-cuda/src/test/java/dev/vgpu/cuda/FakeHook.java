@@ -1,0 +1,156 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
+import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
+import static dev.vgpu.cuda.ShmLayout.LAYOUT_MAJOR;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_HELLO;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_IDLE;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_VERSION;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_WANT;
+import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
+
+import dev.vgpu.cuda.ShmLayout.Grant;
+import dev.vgpu.cuda.ShmLayout.Message;
+import dev.vgpu.cuda.ShmLayout.Slot;
+import java.io.IOException;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+
+/** A process under a lease, as the seat sees it: the hook's protocol in Java. */
+final class FakeHook implements AutoCloseable {
+  private static final ProcFiles PROC = new ProcFiles(Path.of("/proc"));
+
+  final SocketChannel channel;
+  final String lease;
+  final long pid;
+  final SharedPage grant;
+  final SharedPage report;
+  int slot = NO_SLOT;
+  private LedgerProcess memory;
+
+  private FakeHook(Path runDirectory, String lease, long pid) throws IOException {
+    this.lease = lease;
+    this.pid = pid;
+    this.channel =
+        SocketChannel.open(UnixDomainSocketAddress.of(runDirectory.resolve("hook.sock")));
+    Path directory = runDirectory.resolve("leases").resolve(lease);
+    this.grant = map(directory.resolve("grant"), ShmLayout.GRANT_SIZE);
+    this.report = map(directory.resolve("report"), ShmLayout.REPORT_SIZE);
+  }
+
+  /** Attaches in the name of a process. */
+  static FakeHook attach(Path runDirectory, String lease, long pid) throws IOException {
+    FakeHook hook = new FakeHook(runDirectory, lease, pid);
+    HookMessage welcome = hook.hello(NO_SLOT);
+    if (welcome.status() != STATUS_OK) {
+      hook.close();
+      throw new IOException(welcome.status() + " " + welcome.text());
+    }
+    return hook;
+  }
+
+  /** Connects again, as after the seat has died. */
+  FakeHook again(Path runDirectory) throws IOException {
+    FakeHook hook = new FakeHook(runDirectory, lease, pid);
+    HookMessage welcome = hook.hello(slot);
+    if (welcome.status() != STATUS_OK) {
+      hook.close();
+      throw new IOException(welcome.status() + " " + welcome.text());
+    }
+    return hook;
+  }
+
+  private static SharedPage map(Path file, int bytes) throws IOException {
+    try (FileChannel channel =
+        FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      return new SharedPage(channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes));
+    }
+  }
+
+  HookMessage hello(int number) throws IOException {
+    send(
+        new HookMessage(
+            MESSAGE_HELLO,
+            MESSAGE_VERSION,
+            number,
+            0,
+            pid,
+            LAYOUT_MAJOR,
+            PROC.startTime(pid),
+            PROC.pidNamespace(),
+            lease,
+            ""));
+    HookMessage welcome = receive();
+    if (welcome.status() == STATUS_OK) {
+      slot = welcome.slot();
+      memory =
+          new LedgerProcess(report, slot, grant.longAt(GRANT_OFFSET + Grant.MEMORY_LIMIT) / 256);
+    }
+    return welcome;
+  }
+
+  void send(HookMessage message) throws IOException {
+    ByteBuffer bytes = message.bytes();
+    while (bytes.hasRemaining()) {
+      channel.write(bytes);
+    }
+  }
+
+  HookMessage receive() throws IOException {
+    ByteBuffer bytes = ByteBuffer.allocate(Message.BYTES);
+    while (bytes.hasRemaining()) {
+      if (channel.read(bytes) < 0) {
+        throw new IOException("the seat closed the connection");
+      }
+    }
+    return HookMessage.read(bytes.flip());
+  }
+
+  private void tell(int type) throws IOException {
+    send(new HookMessage(type, MESSAGE_VERSION, slot, 0, pid, 0, 0, 0, "", ""));
+  }
+
+  /** A thread begins to wait for a turn, and says so. */
+  void want() throws IOException {
+    set(Slot.WAITING, 1);
+    tell(MESSAGE_WANT);
+  }
+
+  /** It has its turn: something of it is on the GPU. */
+  void work() {
+    set(Slot.BUSY, 1);
+    set(Slot.WAITING, 0);
+  }
+
+  /** Nothing is on the GPU any more, and it says so. */
+  void idle() throws IOException {
+    set(Slot.BUSY, 0);
+    tell(MESSAGE_IDLE);
+  }
+
+  void set(int field, int value) {
+    report.setInt(MemoryLedger.slotAt(slot) + field, value);
+  }
+
+  void setLong(int field, long value) {
+    report.setLong(MemoryLedger.slotAt(slot) + field, value);
+  }
+
+  boolean charge(long units) {
+    return memory.change(units);
+  }
+
+  boolean isOpen() {
+    return (grant.intAt(GRANT_OFFSET + Grant.WORD) & GRANT_OPEN) != 0;
+  }
+
+  @Override
+  public void close() throws IOException {
+    channel.close();
+  }
+}

@@ -1,0 +1,191 @@
+package dev.vgpu.nvml;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuId;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.nvml.binding.Nvml;
+import dev.vgpu.spi.GpuDriver;
+import dev.vgpu.spi.GpuProvider;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.ServiceLoader;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * GPUs found through NVML: the library that {@code VGPU_NVML} names, else the machine's own, else
+ * that of a driver that a jar brings along. Nothing native is loaded where there is none of these.
+ * Safe for use by several threads.
+ */
+public final class NvmlProvider implements GpuProvider {
+  private static final String NAME = "nvml";
+  private static final String NVML_VARIABLE = "VGPU_NVML";
+  private static final String DRIVER_VARIABLE = "VGPU_CUDA_DRIVER";
+  private static final String NVML_FILE = "libnvidia-ml.so.1";
+  private static final String CUDA_FILE = "libcuda.so.1";
+  private static final List<Path> USUAL_PLACES =
+      List.of(
+          Path.of("/usr/lib/x86_64-linux-gnu"),
+          Path.of("/usr/lib/aarch64-linux-gnu"),
+          Path.of("/usr/lib64"),
+          Path.of("/usr/lib"),
+          Path.of("/usr/local/nvidia/lib64"),
+          Path.of("/usr/lib/wsl/lib"),
+          Path.of("/run/opengl-driver/lib"));
+
+  private final Map<String, String> environment;
+  private final List<Path> places;
+  private final Iterable<GpuDriver> drivers;
+
+  /** Makes the provider; {@code ServiceLoader} does. */
+  public NvmlProvider() {
+    this(System.getenv(), USUAL_PLACES, ServiceLoader.load(GpuDriver.class));
+  }
+
+  NvmlProvider(Map<String, String> environment, List<Path> places, Iterable<GpuDriver> drivers) {
+    this.environment = Map.copyOf(environment);
+    this.places = searchPath(this.environment.getOrDefault("LD_LIBRARY_PATH", ""), places);
+    this.drivers = drivers;
+  }
+
+  private static List<Path> searchPath(String named, List<Path> usual) {
+    List<Path> all = new ArrayList<>();
+    for (String directory : named.split(":", -1)) {
+      if (directory.startsWith("/")) {
+        all.add(Path.of(directory));
+      }
+    }
+    all.addAll(usual);
+    return List.copyOf(all);
+  }
+
+  @Override
+  public BackendStatus status() {
+    String name = NAME;
+    try {
+      Optional<NvmlCandidate> candidate = candidate();
+      if (candidate.isEmpty()) {
+        return BackendStatus.ofUnavailable(NAME, nothingFound());
+      }
+      name = candidate.get().name();
+      try (NvmlSession session = NvmlSession.open(candidate.get())) {
+        int count = session.gpus(name).size();
+        return count == 0
+            ? BackendStatus.ofUnavailable(
+                name, "the driver has no GPU: file=" + candidate.get().nvml())
+            : BackendStatus.ofAvailable(name);
+      }
+    } catch (VgpuException e) {
+      return BackendStatus.ofUnavailable(name, String.valueOf(e.getMessage()));
+    } catch (LinkageError e) {
+      return BackendStatus.ofUnavailable(name, "JNA cannot be used here: " + e.getMessage());
+    }
+  }
+
+  private String nothingFound() {
+    return "no NVIDIA driver: "
+        + NVML_VARIABLE
+        + " is not set, and there is no "
+        + NVML_FILE
+        + " in "
+        + places;
+  }
+
+  @Override
+  public List<PhysicalGpu> gpus() {
+    Optional<NvmlCandidate> candidate = candidate();
+    if (candidate.isEmpty()) {
+      return List.of();
+    }
+    try (NvmlSession session = NvmlSession.open(candidate.get())) {
+      return session.gpus(candidate.get().name());
+    } catch (GpuDriverException e) {
+      if (e.code().orElse(0) == Nvml.NVML_ERROR_DRIVER_NOT_LOADED) {
+        // The library is there, the driver is not: a machine without a GPU.
+        return List.of();
+      }
+      throw e;
+    } catch (LinkageError e) {
+      throw new GpuDriverException("JNA cannot be used here: " + e.getMessage(), e);
+    }
+  }
+
+  @Override
+  public Map<String, String> environment(GpuId gpu) {
+    Map<String, String> variables = new LinkedHashMap<>();
+    Optional<NvmlCandidate> candidate = candidate();
+    if (candidate.isPresent()) {
+      GpuDriver driver = candidate.get().driver();
+      Path cuda = cudaLibrary(candidate.get().nvml(), driver);
+      if (driver != null) {
+        variables.putAll(driver.environment());
+      }
+      variables.put(NVML_VARIABLE, candidate.get().nvml().toString());
+      if (cuda != null) {
+        variables.put(DRIVER_VARIABLE, cuda.toString());
+      }
+    }
+    variables.put("CUDA_VISIBLE_DEVICES", gpu.value());
+    return Map.copyOf(variables);
+  }
+
+  /** The processes that have a context on a GPU, by the driver's own account. */
+  List<GpuProcess> processes(GpuId gpu) {
+    Optional<NvmlCandidate> candidate = candidate();
+    if (candidate.isEmpty()) {
+      return List.of();
+    }
+    try (NvmlSession session = NvmlSession.open(candidate.get())) {
+      return session.processes(gpu);
+    }
+  }
+
+  /** Looks at files only. */
+  private Optional<NvmlCandidate> candidate() {
+    String named = environment.get(NVML_VARIABLE);
+    if (named != null && !named.isBlank()) {
+      Path file = Path.of(named).toAbsolutePath();
+      if (!Files.isRegularFile(file)) {
+        throw new GpuDriverException(NVML_VARIABLE + " names no file: " + named, null);
+      }
+      return Optional.of(new NvmlCandidate(NAME, file, null));
+    }
+    for (Path place : places) {
+      Path file = place.resolve(NVML_FILE);
+      if (Files.exists(file)) {
+        return Optional.of(new NvmlCandidate(NAME, file, null));
+      }
+    }
+    for (GpuDriver driver : drivers) {
+      return Optional.of(new NvmlCandidate(driver.name(), driver.nvmlLibrary(), driver));
+    }
+    return Optional.empty();
+  }
+
+  /** The CUDA driver that belongs to an NVML; null if it is the program's own matter. */
+  private @Nullable Path cudaLibrary(Path nvml, @Nullable GpuDriver driver) {
+    String named = environment.get(DRIVER_VARIABLE);
+    if (named != null && !named.isBlank()) {
+      return Path.of(named).toAbsolutePath();
+    }
+    if (driver != null) {
+      return driver.cudaLibrary();
+    }
+    Path beside = nvml.resolveSibling(CUDA_FILE);
+    if (Files.exists(beside)) {
+      return beside;
+    }
+    for (Path place : places) {
+      if (Files.exists(place.resolve(CUDA_FILE))) {
+        return place.resolve(CUDA_FILE);
+      }
+    }
+    return null;
+  }
+}

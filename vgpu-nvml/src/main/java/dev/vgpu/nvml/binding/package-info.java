@@ -1,0 +1,5 @@
+/** NVML as {@code nvml.h} declares it, and nothing else. */
+@NullUnmarked
+package dev.vgpu.nvml.binding;
+
+import org.jspecify.annotations.NullUnmarked;
