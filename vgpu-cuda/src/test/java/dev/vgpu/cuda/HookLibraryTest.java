@@ -12,8 +12,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class HookLibraryTest {
-  // Any resource will do: what is in it does not matter here.
-  private static final String RESOURCE = "/dev/vgpu/cuda/ShmLayout.class";
+  // Any resource with its checksum beside it will do: what is in it does not matter here.
+  private static final String RESOURCE = "/hook-library/any.so";
 
   @TempDir Path run;
 
@@ -60,6 +60,14 @@ class HookLibraryTest {
     Path mine = Files.createFile(run.resolve("my hook.so"));
     HookLibrary library = new HookLibrary(RESOURCE, Map.of("VGPU_HOOK", mine.toString()));
     assertThatThrownBy(() -> library.in(run)).hasMessageContaining("space or a colon");
+  }
+
+  @Test
+  void aDamagedOneIsNotUnpacked() {
+    assertThatThrownBy(() -> new HookLibrary("/hook-library/damaged.so", Map.of()).in(run))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("the hook in the jar is damaged");
+    assertThat(run).isEmptyDirectory();
   }
 
   @Test
