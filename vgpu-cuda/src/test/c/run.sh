@@ -27,5 +27,5 @@ else
   $cc $flags $sanitize -include "$main/c/compat.h" $tests "$main"/c/*.c "$main"/c/*.S -o "$work/test_hook" -rdynamic -ldl
   hook=-
 fi
-export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0 UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0:atexit_sleep_ms=0:suppressions=$here/tsan.supp UBSAN_OPTIONS=print_stacktrace=1
 exec timeout 120 "$work/test_hook" "$hook" "$work/libcuda_stub.so" "$@"

@@ -62,7 +62,7 @@ static void await_empty(const struct fake_seat *seat, const char *what) {
 static void test_attach(void) {
   SEATED(64u << 20, 1 << 20);
   run_role(&seat, "attach", "");
-  CHECK(seat.hellos == 1, "%u hellos", seat.hellos);
+  CHECK(GET(seat.hellos) == 1, "%u hellos", GET(seat.hellos));
   await_empty(&seat, "after attach");
   seat_close(&seat);
 }
@@ -103,7 +103,7 @@ static void test_fork(void) {
 static void test_close_descriptors(void) {
   SEATED(64u << 20, 1 << 20);
   run_role(&seat, "close-descriptors", "");
-  CHECK(seat.hellos >= 2, "%u hellos", seat.hellos);
+  CHECK(GET(seat.hellos) >= 2, "%u hellos", GET(seat.hellos));
   seat_close(&seat);
 }
 
@@ -136,7 +136,7 @@ static void test_gate(void) {
     while (seat_gpu_ns(&seat) == before && seat_now() - since < 1000000000u) usleep(200);
     CHECK(seat_gpu_ns(&seat) > before, "no work while the gate is open");
   }
-  CHECK(seat.wants > 0 && seat.idles >= 10, "%u wants, %u idles", seat.wants, seat.idles);
+  CHECK(GET(seat.wants) > 0 && GET(seat.idles) >= 10, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
   CHECK(finish(pid) == 0, "role");
   seat_close(&seat);
 }
@@ -276,9 +276,11 @@ static void share_stub_memory(const struct fake_seat *seat) {
 /* 8 processes with 8 threads each, killed and stopped at random; `fill` holds what it gets. Nothing over, nothing lost. */
 static void storm(const char *role, unsigned kills, unsigned stops) {
   enum { PROCESSES = 8 };
-  SEATED((uint64_t)48 << 20, 1 << 20);
+  struct fake_seat seat;
+  seat_open(&seat, (uint64_t)48 << 20, 1 << 20);
   share_stub_memory(&seat);
   seat.died = stub_process_died;
+  seat_start(&seat);
   pid_t pids[PROCESSES];
   unsigned seed = (unsigned)getpid(), dead = 0;
   for (int i = 0; i < PROCESSES; i++) pids[i] = start(&seat, role, "100000");
@@ -296,15 +298,15 @@ static void storm(const char *role, unsigned kills, unsigned stops) {
     }
   }
   usleep(100000);
-  uint64_t most = stub_memory->most;
   for (int i = 0; i < PROCESSES; i++) kill(pids[i], SIGKILL), finish(pids[i]);
   await_empty(&seat, role);
+  uint64_t most = stub_memory->most;
   CHECK(most <= seat.grant->memory_limit, "%llu bytes over the quota", (unsigned long long)(most - seat.grant->memory_limit));
   CHECK(most > seat.grant->memory_limit / 4 * 3, "only %llu bytes were used", (unsigned long long)most);
   CHECK(dead == kills, "%u of %u kills", dead, kills);
   unsetenv("STUB_SHARED");
   printf("  most %llu of %llu bytes, %u kills, %u stops, %u hellos\n", (unsigned long long)most,
-         (unsigned long long)seat.grant->memory_limit, kills, stops, seat.hellos);
+         (unsigned long long)seat.grant->memory_limit, kills, stops, GET(seat.hellos));
   seat_close(&seat);
 }
 
