@@ -215,7 +215,7 @@ static void role_close_descriptors(const char *unused) {
 /* The measured GPU time is the stub's own, synchronised or not. */
 static void role_gpu_time(const char *ns) {
   CUstream stream = NULL;
-  uint64_t each = strtoull(ns, NULL, 10), most = 300000000u / each;
+  uint64_t each = strtoull(ns, NULL, 10), most = 120000000u / each;
   if (most < 3) most = 3;
   begin();
   CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
