@@ -2,7 +2,6 @@
  * What the hook costs: nanoseconds per launch, and per alloc and free with 0, 1,000 and 10,000 alive. The same program bare and
  * hooked: it opens libcuda.so.1 by name. Prints the median over blocks. Usage: bench launch|alloc
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* Runs a command under the fake seat's lease. Usage: bench_seat HOOK DRIVER limited|free COMMAND... */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 main=$here/../../main
 mkdir -p "$work"
 cc=${CC:-cc}
-flags="-std=gnu11 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
+flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
 tests="$here/test_hook.c $here/roles.c $here/fake_seat.c"
 case $kind in
   plain) sanitize= ;;

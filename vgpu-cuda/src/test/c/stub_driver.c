@@ -3,7 +3,6 @@
  * name's number of nanoseconds. With STUB_SHARED=file, processes share that GPU's memory, and the file keeps the greatest sum ever
  * allocated. It also tells on the hook: events of its in a captured stream, calls that would end a capture.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>

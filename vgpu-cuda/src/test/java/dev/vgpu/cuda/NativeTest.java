@@ -14,7 +14,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Runs the C tests of the hook, which need a C compiler and no GPU, and compares what C and Java know. */
+/**
+ * Runs the C tests of the hook, which need a C compiler and no GPU, and compares what C and Java
+ * know.
+ */
 class NativeTest {
   private static final Path TESTS = Path.of("src/test/c");
   private static final Path LIBRARY =
@@ -27,8 +30,7 @@ class NativeTest {
   @Test
   void layoutIsTheSameInCAndJavaAndHasNotChanged() throws Exception {
     String fromC = succeed("sh", TESTS.resolve("check.sh").toString(), "layout");
-    String forJava =
-        Files.readString(Path.of("target/generated-sources/layout/vgpu_shm.txt"));
+    String forJava = Files.readString(Path.of("target/generated-sources/layout/vgpu_shm.txt"));
     String golden = Files.readString(TESTS.resolve("vgpu_shm-1.golden"));
 
     assertThat(fromC).isEqualTo(forJava);
