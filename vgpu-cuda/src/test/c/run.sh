@@ -19,7 +19,7 @@ $cc $flags -Wno-format-truncation -fvisibility=hidden -fPIC -shared -Wl,-Bsymbol
 if [ "$kind" = plain ]; then
   # shellcheck disable=SC2086
   $cc $flags $tests -o "$work/test_hook" "$hook" -ldl
-  ln -sf "$hook" "$work/libcuda.so.1"
+  cp -f "$hook" "$work/libcuda.so.1"
   export LD_LIBRARY_PATH="$work"
 else
   # The hook's own sources, instrumented, in the program: a sanitizer must see both sides.
