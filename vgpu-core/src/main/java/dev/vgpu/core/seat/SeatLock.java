@@ -1,0 +1,113 @@
+package dev.vgpu.core.seat;
+
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A lock on a file that the kernel drops when its holder dies, however it dies. Who holds it is
+ * written in a file beside it, for people.
+ *
+ * <p>The kernel's lock belongs to the process and is dropped when <em>any</em> descriptor of the
+ * file is closed. So a JVM that has the lock must not open the file a second time, not even to read
+ * it, which is why nothing is in it: the JDK says so by an {@link OverlappingFileLockException},
+ * and the descriptor is then kept open for good.
+ */
+public final class SeatLock implements AutoCloseable {
+  private static final Pattern HOLDER = Pattern.compile("pid=(\\d{1,18}) start=(\\d{1,18})\\s*");
+
+  /** Files that this JVM has the lock of through another descriptor: must never be closed. */
+  private static final List<RandomAccessFile> neverClosed = new CopyOnWriteArrayList<>();
+
+  /**
+   * What came of trying to take a lock.
+   *
+   * @param lock the lock; null: another has it
+   * @param holder who has it, if it is known
+   */
+  public record Outcome(@Nullable SeatLock lock, Optional<ProcessIdentity> holder) {}
+
+  private final RandomAccessFile file;
+  private final FileLock lock;
+
+  private SeatLock(RandomAccessFile file, FileLock lock) {
+    this.file = file;
+    this.lock = lock;
+  }
+
+  /**
+   * Takes the lock, if nobody has it. Does not wait.
+   *
+   * @param path the file; made if it is missing
+   * @param self this process
+   * @return the lock, or who has it
+   * @throws IOException if the file cannot be opened, or its file system has no locks
+   */
+  public static Outcome tryTake(Path path, ProcessIdentity self) throws IOException {
+    RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw");
+    FileLock lock;
+    try {
+      lock = file.getChannel().tryLock();
+    } catch (OverlappingFileLockException e) {
+      neverClosed.add(file);
+      return new Outcome(null, Optional.of(self));
+    }
+    if (lock == null) {
+      file.close();
+      return new Outcome(null, holder(path));
+    }
+    try {
+      Path written = Files.createTempFile(path.getParent(), "holder", ".new");
+      Files.writeString(written, self + "\n", StandardCharsets.US_ASCII);
+      Files.move(written, holderFile(path), StandardCopyOption.ATOMIC_MOVE);
+    } catch (IOException e) {
+      // A full disk: nobody is told who has the lock, but it holds all the same.
+    }
+    return new Outcome(new SeatLock(file, lock), Optional.of(self));
+  }
+
+  /**
+   * {@return where it is written who has, or had, a lock}
+   *
+   * @param path the lock's file
+   */
+  public static Path holderFile(Path path) {
+    String name = path.getFileName().toString();
+    return path.resolveSibling(name.replaceFirst("\\.lock$", "") + ".holder");
+  }
+
+  private static Optional<ProcessIdentity> holder(Path path) {
+    String text;
+    try {
+      text = Files.readString(holderFile(path), StandardCharsets.US_ASCII);
+    } catch (IOException e) {
+      return Optional.empty();
+    }
+    Matcher matcher = HOLDER.matcher(text);
+    return matcher.matches()
+        ? Optional.of(
+            new ProcessIdentity(Long.parseLong(matcher.group(1)), Long.parseLong(matcher.group(2))))
+        : Optional.empty();
+  }
+
+  /** Gives the lock back. A second call does nothing. */
+  @Override
+  public void close() {
+    try (file) {
+      lock.release();
+    } catch (IOException e) {
+      // Closed already, or the descriptor is gone: either way the lock is not held any more.
+    }
+  }
+}
