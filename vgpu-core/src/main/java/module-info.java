@@ -6,6 +6,7 @@ module dev.vgpu.core {
   requires org.slf4j;
   requires static org.jspecify;
 
+  uses dev.vgpu.spi.EnforcementBackend;
   uses dev.vgpu.spi.GpuProvider;
 
   provides dev.vgpu.spi.GpuPoolProvider with

@@ -1,4 +1,57 @@
 #!/bin/sh
 # Builds the native part into OUT/META-INF/native/linux-x86_64. Usage: build.sh OUT
+#
+# Needs a C compiler and binutils, nothing of CUDA. Refuses to make a library that needs a newer glibc than 2.17, or another
+# library than glibc's own.
 set -eu
-mkdir -p "$1/META-INF/native/linux-x86_64"
+here=$(cd "$(dirname "$0")" && pwd)
+out=$1/META-INF/native/linux-x86_64
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cc=${CC:-cc}
+flags="-std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIC -pthread"
+flags="$flags -fno-math-errno -fno-plt -ftls-model=initial-exec -include $here/compat.h -I$here -I$here/../shm"
+
+{
+  echo '{ global:'
+  sed -n 's/^\(PASS\|HANDLED\|SYNC_WORK\|ASYNC_WORK\)(\([A-Za-z0-9_]*\).*/  \2;/p' "$here/../shm/vgpu_hooks.def"
+  echo '  dlopen; vgpu_attach; vgpu_hook_version;'
+  echo 'local: *; };'
+} > "$work/exports.map"
+
+objects=
+pids=
+for source in "$here"/*.c "$here"/*.S; do
+  object=$work/$(basename "$source").o
+  # shellcheck disable=SC2086
+  case $source in
+    *.S) $cc -c -I"$here/../shm" "$source" -o "$object" ;;
+    *) $cc $flags -c "$source" -o "$object" & pids="$pids $!" ;;
+  esac
+  objects="$objects $object"
+done
+for pid in $pids; do wait "$pid"; done
+
+library=$work/libvgpu_cuda.so
+# shellcheck disable=SC2086
+$cc -shared -o "$library" $objects -Wl,-soname,libcuda.so.1 -Wl,--version-script="$work/exports.map" \
+  -Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-z,noexecstack -Wl,--build-id=none \
+  -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
+
+newer=$(readelf --version-info "$library" | sed -n 's/.*Name: \(GLIBC_[0-9.]*\).*/\1/p' | sort -uV | awk -F'[_.]' '$2 > 2 || $3 > 17')
+if [ -n "$newer" ]; then
+  echo "libvgpu_cuda.so would need a newer glibc than 2.17:" $newer >&2
+  readelf --dyn-syms --wide "$library" | grep -E "$(echo $newer | tr ' ' '|')" >&2
+  exit 1
+fi
+others=$(readelf --dynamic "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v -E '^(libc\.so\.6|libdl\.so\.2|libpthread\.so\.0|ld-linux-x86-64\.so\.2)$' || true)
+if [ -n "$others" ]; then
+  echo "libvgpu_cuda.so would need other libraries:" $others >&2
+  exit 1
+fi
+${OBJCOPY:-objcopy} --strip-debug "$library"
+cp "$library" "$out/libvgpu_cuda.so.new"
+mv "$out/libvgpu_cuda.so.new" "$out/libvgpu_cuda.so"
+(cd "$out" && sha256sum libvgpu_cuda.so | cut -d' ' -f1 > libvgpu_cuda.so.sha256)

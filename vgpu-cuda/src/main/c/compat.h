@@ -11,9 +11,9 @@
 
 #if !defined(VGPU_SANITIZED)
 #define VGPU_OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
-VGPU_OLD(dlopen);
 VGPU_OLD(dlsym);
 VGPU_OLD(dladdr);
+VGPU_OLD(dlerror);
 VGPU_OLD(pthread_create);
 VGPU_OLD(pthread_detach);
 VGPU_OLD(pthread_attr_setstacksize);

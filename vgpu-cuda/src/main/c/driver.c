@@ -65,7 +65,7 @@ static void *vgpu__open_driver(const char *path) {
     vgpu__log("%s is this hook itself", path);
     return NULL;
   }
-  void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void *opened = vgpu__dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (opened == NULL) {
     const char *why = dlerror();
     vgpu__log("cannot load the driver: %s", why == NULL ? path : why);

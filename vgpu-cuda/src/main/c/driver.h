@@ -19,9 +19,9 @@
   OWN(cuThreadExchangeStreamCaptureMode, (int *mode))
 
 #define PASS(name)
-#define HANDLED(name, symbol, since, thread, params) abi_result name params;
-#define SYNC_WORK(name, symbol, since, thread, params, args) abi_result name params;
-#define ASYNC_WORK(name, symbol, since, thread, params, args) abi_result name params;
+#define HANDLED(name, symbol, since, thread, params) VGPU_EXPORT abi_result name params;
+#define SYNC_WORK(name, symbol, since, thread, params, args) VGPU_EXPORT abi_result name params;
+#define ASYNC_WORK(name, symbol, since, thread, params, args) VGPU_EXPORT abi_result name params;
 #include "vgpu_hooks.def"
 #undef HANDLED
 #undef SYNC_WORK

@@ -97,14 +97,9 @@ enum vgpu_mode vgpu__attach(void);
 VGPU_EXPORT int vgpu_attach(const char *const *env, char *reason, size_t reason_size);
 VGPU_EXPORT const char *vgpu_hook_version(void);
 
-/* One HELLO: 0 and the slot, or -1 with the reason logged; *final is set when asking again is of no use. */
-int vgpu__seat_hello(const char *run_dir, const char *lease, uint32_t *slot, int *final);
 void vgpu__seat_send(uint32_t type);
-/* Reads what came; -1 when the connection is gone. */
-int vgpu__seat_poll(void);
-int vgpu__seat_wait(uint64_t timeout_ns);
-void vgpu__seat_forget(void);
 int vgpu__seat_connected(void);
+void vgpu__seat_forget(void);
 
 /* ---- monitor.c: the one thread of the hook ---- */
 int vgpu__monitor_start(const char *run_dir, const char *lease);
@@ -116,6 +111,7 @@ void vgpu__monitor_forget(void);
 int vgpu__reserve(uint64_t bytes);
 void vgpu__give_back(uint64_t bytes);
 uint64_t vgpu__lease_bytes(void);
+abi_result vgpu__refusal(void); /* why a reservation failed */
 void vgpu__ledger_forget(void);
 
 /* ---- table.c: what this process has allocated ---- */
@@ -128,10 +124,18 @@ uint64_t vgpu__table_take_context(unsigned context);
 uint64_t vgpu__table_take_kind(enum vgpu_kind kind);
 void vgpu__table_forget(void);
 
+/* ---- vmm.c: physical handles (cuMemCreate), charged until released and unmapped ---- */
+int vgpu__vmm_created(uint64_t handle, uint64_t bytes);
+void vgpu__vmm_retained(uint64_t handle);
+/* Each returns the bytes that are free of charge now. */
+uint64_t vgpu__vmm_released(uint64_t handle);
+int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size);
+uint64_t vgpu__vmm_unmapped(uint64_t address, uint64_t size);
+void vgpu__vmm_forget(void);
+
 /* ---- context.c ---- */
 /* The number of the calling thread's current context, 1 and up; 0 if none or unknown. */
-unsigned vgpu__context_number(CUcontext context);
-CUcontext vgpu__current_context(void);
+unsigned vgpu__context_number(void);
 void vgpu__context_forget(void);
 
 /* ---- gate.c: may work start? ---- */
@@ -143,7 +147,7 @@ void vgpu__gate_pace(void);
 void vgpu__gate_set_autonomous(int on);
 void vgpu__busy_enter(void);
 void vgpu__busy_leave(uint32_t count);
-void vgpu__charge(uint64_t start_ns, uint64_t end_ns);
+uint64_t vgpu__charge(uint64_t start_ns, uint64_t end_ns);
 
 static inline int vgpu__word_open(uint32_t word) {
   return (word & (SHM_GRANT_OPEN | SHM_GRANT_REVOKED)) == SHM_GRANT_OPEN;
@@ -185,7 +189,7 @@ static inline int vgpu__enter_fast(struct vgpu_entry *entry, CUstream stream) {
   return 0;
 }
 
-enum vgpu_pass { PASS_UNCOUNTED = -1, PASS_COUNTED = 0 };
+
 /* Opens a batch or joins one; waits at the gate. ABI_SUCCESS, or the error to return. *counted: leave must be called. */
 abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *counted);
 /* After the work was handed to the driver: closes the batch when it is full. */
@@ -196,7 +200,7 @@ void vgpu__slipped(struct vgpu_entry *entry);
 void vgpu__close_stream(CUstream stream);      /* before waiting for a stream */
 void vgpu__close_thread(void);                 /* the lanes that this thread used last */
 void vgpu__close_context(CUcontext context);   /* before waiting for a context */
-void vgpu__close_all(void);                    /* by the monitor, when the gate shuts */
+
 void vgpu__harvest_stream(CUstream stream);    /* after waiting */
 void vgpu__harvest_thread(void);
 void vgpu__harvest_all(CUcontext context);     /* NULL: of all */
@@ -204,7 +208,7 @@ void vgpu__drop_stream(CUstream stream);       /* before it is destroyed */
 void vgpu__drop_context(CUcontext context);
 int vgpu__tend_lanes(uint64_t now);            /* by the monitor: closes what is old, harvests; how many batches live */
 void vgpu__capture_begins(CUstream stream);
-void vgpu__capture_ended(CUstream stream);
+void vgpu__capture_ended(void);
 void vgpu__lanes_forget(void);
 void vgpu__entries_forget(void); /* this thread's, when its current context changes */
 
@@ -217,7 +221,8 @@ struct vgpu_pass {
 };
 extern struct vgpu_pass vgpu_pass_begin[] VGPU_INTERNAL, vgpu_pass_end[] VGPU_INTERNAL;
 void *vgpu__bind(struct vgpu_pass *slot);
-uint64_t vgpu__passed_through(void);
+void vgpu__publish_passed(void);
+void *vgpu__dlopen(const char *path, int flags); /* the C library's */
 void *vgpu__dlopen_own(const char *path, int flags);
 extern void *vgpu__dlopen_next VGPU_INTERNAL;
 

@@ -1,4 +1,39 @@
 #!/bin/sh
 # Builds the native part into OUT/META-INF/native/linux-x86_64. Usage: build.sh OUT
+# CC and CFLAGS may be set, for example CFLAGS='-O1 -g -fsanitize=address,undefined'.
 set -eu
-mkdir -p "$1/META-INF/native/linux-x86_64"
+here=$(cd "$(dirname "$0")" && pwd)
+target=$1/META-INF/native/linux-x86_64
+work=$1/../emulator-native
+: "${CC:=cc}"
+: "${CFLAGS:=-O2}"
+flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIC $CFLAGS"
+link="-shared -Wl,-Bsymbolic,-z,defs,-z,relro,-z,now,--as-needed"
+common="gpu gpu_schedule log process settings state_file state_values"
+driver="api_context api_copy api_device api_launch api_lookup api_memory api_module api_stream capture driver heap
+  host_calls kernels memory objects operation ptx timeline"
+nvml="nvml nvml_processes"
+
+# Nothing to do if no source is newer than what was built.
+if [ -f "$work/stamp" ] && [ "$(cat "$work/stamp")" = "$CC $flags" ] && [ -f "$target/libcuda.so.1.sha256" ] &&
+  [ -z "$(find "$here" -newer "$work/stamp" -print | head -n 1)" ]; then
+  exit 0
+fi
+mkdir -p "$target" "$work"
+rm -f "$work/stamp"
+objects() {
+  for name in "$@"; do
+    printf '%s ' "$work/$name.o"
+  done
+}
+# Two at a time.
+for name in $common $driver $nvml; do
+  printf '%s\n' "$name"
+done | xargs -P 2 -I NAME $CC $flags -c "$here/NAME.c" -o "$work/NAME.o"
+$CC $flags $link -Wl,-soname,libcuda.so.1 -o "$target/libcuda.so.1" $(objects $common $driver) -lpthread
+$CC $flags $link -Wl,-soname,libnvidia-ml.so.1 -o "$target/libnvidia-ml.so.1" $(objects $common $nvml) -lpthread
+cd "$target"
+for library in libcuda.so.1 libnvidia-ml.so.1; do
+  sha256sum "$library" | cut -d ' ' -f 1 > "$library.sha256"
+done
+printf '%s' "$CC $flags" > "$work/stamp"

@@ -2,4 +2,7 @@
 module dev.vgpu.emulator {
   requires dev.vgpu;
   requires static org.jspecify;
+
+  provides dev.vgpu.spi.GpuDriver with
+      dev.vgpu.emulator.EmulatorDriver;
 }

@@ -162,7 +162,7 @@ public final class VirtualThreads {
 
   private static void withTenants(Part part) throws Exception {
     List<Gpu> gpus = List.of(new Gpu(new GpuId("test")));
-    try (GpuPool pool = GpuPool.open(GpuPoolOptions.builder().gpus(gpus).build())) {
+    try (GpuPool pool = GpuPool.open(GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).gpus(gpus).build())) {
       List<VirtualGpu> tenants = new ArrayList<>();
       for (PreemptionClass preemptionClass : PreemptionClass.values()) {
         tenants.add(acquire(pool, preemptionClass));

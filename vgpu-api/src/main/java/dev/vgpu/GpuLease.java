@@ -1,5 +1,7 @@
 package dev.vgpu;
 
+import java.util.List;
+
 /**
  * Who holds a part of a GPU: a virtual GPU as others see it. A snapshot; immutable. May gain
  * methods.
@@ -16,6 +18,15 @@ public interface GpuLease {
 
   /** {@return the process that holds it} */
   long pid();
+
+  /**
+   * {@return the percent of its GPU's time that it is entitled to when every tenant of its class
+   * has work: its share, or for best effort an equal part of what the guaranteed shares leave}
+   */
+  double entitledPercent();
+
+  /** {@return the processes that are under it, by their ids in their own namespaces} */
+  List<Long> processes();
 
   /** {@return what it had used at the moment of the snapshot} */
   GpuUsage usage();

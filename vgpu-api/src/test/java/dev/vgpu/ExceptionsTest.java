@@ -43,7 +43,17 @@ class ExceptionsTest {
   }
 
   private record Lease(String id, GpuId gpu, VirtualGpuRequest request, long pid, GpuUsage usage)
-      implements GpuLease {}
+      implements GpuLease {
+    @Override
+    public double entitledPercent() {
+      return 50;
+    }
+
+    @Override
+    public List<Long> processes() {
+      return List.of();
+    }
+  }
 
   private static final GpuLease HOLDER =
       new Lease(

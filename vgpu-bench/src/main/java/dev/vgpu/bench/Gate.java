@@ -19,7 +19,12 @@ interface Gate extends AutoCloseable {
 
   /** Virtual GPUs of one device, one for each party; an idle turn is passed on at once. */
   static Gate turns(int parties) {
-    GpuPool pool = GpuPool.open(GpuPoolOptions.builder().idleLinger(Duration.ZERO).build());
+    GpuPool pool =
+        GpuPool.open(
+            GpuPoolOptions.builder()
+                .scope(GpuPoolOptions.Scope.THIS_JVM)
+                .idleLinger(Duration.ZERO)
+                .build());
     VirtualGpu[] gpus = new VirtualGpu[parties];
     for (int i = 0; i < parties; i++) {
       gpus[i] = pool.acquire(VirtualGpuRequest.builder().memory(MemorySize.ofBytes(1)).build());

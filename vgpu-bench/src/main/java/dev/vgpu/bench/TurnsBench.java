@@ -1,6 +1,7 @@
 package dev.vgpu.bench;
 
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -143,7 +144,8 @@ final class TurnsBench {
   private void virtualGpus() throws InterruptedException {
     progress.accept("virtual GPUs");
     line("virtual GPUs open together%27s%16s%16s", "1,000: us each", "10,000: us each", "heap KiB");
-    try (GpuPool pool = GpuPool.open()) {
+    try (GpuPool pool =
+        GpuPool.open(GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).build())) {
       Crowd.virtualGpusUs(pool, 10_000); // warms up
       long beforeKib = Crowd.heapKib();
       double few = medianUs(pool, 1_000);

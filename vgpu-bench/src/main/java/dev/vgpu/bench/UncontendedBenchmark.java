@@ -1,6 +1,7 @@
 package dev.vgpu.bench;
 
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
@@ -25,7 +26,8 @@ public class UncontendedBenchmark {
   private final Callable<Integer> work = () -> 1;
   private final Semaphore semaphore = new Semaphore(1, true);
   private final ReentrantLock lock = new ReentrantLock(true);
-  private final GpuPool pool = GpuPool.open();
+  private final GpuPool pool =
+      GpuPool.open(GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).build());
   private final VirtualGpu gpu =
       pool.acquire(VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(1)).build());
 

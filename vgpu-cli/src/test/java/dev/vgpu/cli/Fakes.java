@@ -45,7 +45,17 @@ final class Fakes {
   }
 
   record Lease(String id, GpuId gpu, VirtualGpuRequest request, long pid, GpuUsage usage)
-      implements GpuLease {}
+      implements GpuLease {
+    @Override
+    public double entitledPercent() {
+      return request.computePercent().orElse(100);
+    }
+
+    @Override
+    public List<Long> processes() {
+      return List.of();
+    }
+  }
 
   static Lease lease(VirtualGpuRequest request, Duration gpuTime, MemorySize used) {
     GpuUsage usage = mock(GpuUsage.class);

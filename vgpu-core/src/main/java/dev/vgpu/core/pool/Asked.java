@@ -1,13 +1,27 @@
 package dev.vgpu.core.pool;
 
 import dev.vgpu.VirtualGpuRequest;
-import org.jspecify.annotations.Nullable;
+import dev.vgpu.core.seat.ProcessIdentity;
 
 /**
  * A request and who made it.
  *
  * @param request what is asked
- * @param pool through which pool; what is granted is closed with it
- * @param creationSite where in the caller's code; null when leaks are not tracked
+ * @param by on whose behalf
  */
-record Asked(VirtualGpuRequest request, NodePool pool, @Nullable Throwable creationSite) {}
+record Asked(VirtualGpuRequest request, Claimant by) {
+  /** A pool of this JVM, or another process. */
+  interface Claimant {
+    /** Those that are closed together have one owner. */
+    Object owner();
+
+    /** Whether it wants nothing any more. */
+    boolean isClosed();
+
+    /** The process that it lives in. */
+    ProcessIdentity process();
+
+    /** Makes what stands for the calls of a virtual GPU. Called with the table's lock held. */
+    BookedCalls calls(String id, GpuSlot slot, VirtualGpuRequest request);
+  }
+}

@@ -1,39 +1,85 @@
 package dev.vgpu.core.pool;
 
-import com.google.common.collect.ImmutableList;
 import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.spi.GpuProvider;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.ServiceLoader;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Asks the installed providers for GPUs. Immutable. */
+/** Asks the installed providers for GPUs. Safe for use by several threads. */
 final class Discovery {
   private static final Logger log = LoggerFactory.getLogger(Discovery.class);
 
-  private final List<GpuProvider> providers;
+  private final Supplier<List<GpuProvider>> find;
+  private final ReentrantLock lock = new ReentrantLock();
+  private @Nullable List<GpuProvider> providers;
+  private volatile @Nullable Map<GpuId, GpuProvider> providerOf;
 
   Discovery(List<GpuProvider> providers) {
-    this.providers = List.copyOf(providers);
+    this(() -> providers);
+  }
+
+  private Discovery(Supplier<List<GpuProvider>> find) {
+    this.find = find;
   }
 
   static Discovery installed() {
-    return new Discovery(ImmutableList.copyOf(ServiceLoader.load(GpuProvider.class)));
+    return new Discovery(
+        () -> {
+          List<GpuProvider> found = new ArrayList<>();
+          ServiceLoader.load(GpuProvider.class).forEach(found::add);
+          return found;
+        });
+  }
+
+  private List<GpuProvider> providers() {
+    lock.lock();
+    try {
+      if (providers == null) {
+        providers = List.copyOf(find.get());
+      }
+      return providers;
+    } finally {
+      lock.unlock();
+    }
   }
 
   /** All GPUs that are found; this machine's CPU if there are none. */
   List<PhysicalGpu> gpus() {
     List<PhysicalGpu> gpus = new ArrayList<>();
-    for (GpuProvider provider : providers) {
-      gpus.addAll(provider.gpus());
+    Map<GpuId, GpuProvider> by = new HashMap<>();
+    for (GpuProvider provider : providers()) {
+      for (PhysicalGpu gpu : provider.gpus()) {
+        if (by.putIfAbsent(gpu.id(), provider) == null) {
+          gpus.add(gpu);
+        }
+      }
     }
+    providerOf = Map.copyOf(by);
     if (gpus.isEmpty()) {
       gpus.add(HostGpu.ofThisMachine());
     }
     return gpus;
+  }
+
+  /** The variables that a process needs in order to see this GPU and no other. */
+  Map<String, String> environment(GpuId gpu) {
+    Map<GpuId, GpuProvider> known = providerOf;
+    if (known == null) {
+      List<PhysicalGpu> ignored = gpus();
+      return environment(gpu);
+    }
+    GpuProvider provider = known.get(gpu);
+    return provider == null ? Map.of() : provider.environment(gpu);
   }
 
   /** Says in the log what a pool stands on, once for each pool that is newly opened. */
@@ -52,7 +98,7 @@ final class Discovery {
 
   List<BackendStatus> statuses() {
     List<BackendStatus> statuses = new ArrayList<>();
-    for (GpuProvider provider : providers) {
+    for (GpuProvider provider : providers()) {
       statuses.add(provider.status());
     }
     return statuses;

@@ -4,26 +4,89 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.turn.GpuSeat;
 import java.util.LinkedHashSet;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
  * One GPU and what is taken of it. Guarded by the {@link LeaseTable}'s lock, but for the finals.
  */
 final class GpuSlot {
   private static final int ALL_PERCENT = 100;
+  private static final int LEAST_PERMILLE = 10;
+  private static final int MOST_HOLDERS_NAMED = 8;
 
   final PhysicalGpu gpu;
   final GpuSeat seat;
-  final Set<Lease> leases = new LinkedHashSet<>();
+  final ShareScheduler scheduler;
+  final Set<Booking> bookings = new LinkedHashSet<>();
   private long takenBytes;
   private int takenPercent;
   private int takenPercentOffline;
 
-  GpuSlot(PhysicalGpu gpu, GpuSeat seat) {
+  /** What each best-effort tenant gets while all of its level have work; volatile to be read. */
+  private volatile double bestEffortPercent = ALL_PERCENT;
+
+  private volatile double bestEffortPercentOffline = ALL_PERCENT;
+
+  /** Makes one, whose scheduler decides about the seat from now on. */
+  GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler) {
     this.gpu = gpu;
     this.seat = seat;
+    this.scheduler = scheduler;
+    seat.take();
+    seat.follow(scheduler);
+    seat.stepAndLeave();
+  }
+
+  void add(Booking booking) {
+    bookings.add(booking);
+    book(booking.request(), 1);
+    divide();
+  }
+
+  void remove(Booking booking) {
+    bookings.remove(booking);
+    book(booking.request(), -1);
+    divide();
+  }
+
+  /** What is left for best effort, and what pace processes keep by themselves. */
+  void divide() {
+    int takers = 0;
+    int takersOffline = 0;
+    for (Booking booking : bookings) {
+      VirtualGpuRequest request = booking.request();
+      if (request.computePercent().isEmpty()) {
+        boolean offline = request.preemptionClass() == PreemptionClass.OFFLINE;
+        takers += offline ? 0 : 1;
+        takersOffline += offline ? 1 : 0;
+      }
+    }
+    bestEffortPercent = Math.max(0.0, ALL_PERCENT - takenPercent) / Math.max(1, takers);
+    bestEffortPercentOffline =
+        Math.max(0.0, ALL_PERCENT - takenPercentOffline) / Math.max(1, takersOffline);
+    for (Booking booking : bookings) {
+      if (booking.enforced() != null) {
+        booking.gate.entitle(booking.request(), entitledPermille(booking.request()));
+      }
+    }
+  }
+
+  /** The percent of the GPU's time that is a tenant's while all of its level have work. */
+  double entitledPercent(VirtualGpuRequest request) {
+    if (request.computePercent().isPresent()) {
+      return request.computePercent().getAsInt();
+    }
+    return request.preemptionClass() == PreemptionClass.OFFLINE
+        ? bestEffortPercentOffline
+        : bestEffortPercent;
+  }
+
+  int entitledPermille(VirtualGpuRequest request) {
+    return Math.max(LEAST_PERMILLE, (int) Math.round(10 * entitledPercent(request)));
   }
 
   MemorySize freeMemory() {
@@ -72,5 +135,22 @@ final class GpuSlot {
         + freeMemory()
         + " usableMemory="
         + gpu.usableMemory();
+  }
+
+  /** What is free for a request's class, and who holds the rest, in words. */
+  String occupation(VirtualGpuRequest request) {
+    StringBuilder text = new StringBuilder(free(request.preemptionClass())).append(" held by ");
+    if (bookings.isEmpty()) {
+      text.append("nobody");
+    }
+    text.append(
+        bookings.stream()
+            .limit(MOST_HOLDERS_NAMED)
+            .map(booking -> "[id=" + booking.id + " " + booking.request() + "]")
+            .collect(Collectors.joining(" ")));
+    if (bookings.size() > MOST_HOLDERS_NAMED) {
+      text.append(" and ").append(bookings.size() - MOST_HOLDERS_NAMED).append(" more");
+    }
+    return text.toString();
   }
 }

@@ -2,12 +2,17 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuLease;
+import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.core.seat.LeaseSnapshot;
 import dev.vgpu.core.turn.GateOwner;
 import dev.vgpu.core.turn.GatedCalls;
 import dev.vgpu.core.turn.InProcessGate;
+import dev.vgpu.core.turn.RemoteTurns;
+import dev.vgpu.core.turn.TenantGate;
+import dev.vgpu.core.turn.UsageReading;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
@@ -15,57 +20,144 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What stands behind a virtual GPU: its part of the GPU, its gate, its submitted calls. Must not
- * refer to the handle that the caller holds, or a leak of that could not be found.
+ * What stands behind a virtual GPU in the JVM that acquired it: its gate and its submitted calls.
+ * Must not refer to the handle that the caller holds, or a leak of that could not be found.
  */
-final class Lease implements GateOwner {
+final class Lease implements GateOwner, BookedCalls {
   private static final Logger log = LoggerFactory.getLogger(Lease.class);
-  private static final long PID = ProcessHandle.current().pid();
 
   final String id;
-  final GpuSlot slot;
+  final NodeGpu on;
   final InProcessGate gate;
   final GatedCalls calls;
   final SubmittedCalls submitted;
-  final @Nullable Throwable creationSite;
+  private final @Nullable Throwable creationSite;
 
   private final Node node;
   private final NodePool pool;
   private final AtomicBoolean closed = new AtomicBoolean();
   private volatile VirtualGpuRequest request;
 
-  Lease(String id, Node node, GpuSlot slot, Asked asked) {
+  /** In the books of this JVM; null while another process decides. */
+  private volatile @Nullable Booking booking;
+
+  /** What speaks for it to another process; null while this JVM decides. */
+  private volatile RemoteTurns.@Nullable Tenant remote;
+
+  /** Whether programs were put under it, so that the one who decides knows more of its use. */
+  private volatile boolean enforced;
+
+  private volatile boolean attached;
+
+  Lease(String id, NodeGpu on, LocalClaim claim) {
     this.id = id;
-    this.node = node;
-    this.slot = slot;
-    this.pool = asked.pool();
-    this.request = asked.request();
-    this.creationSite = asked.creationSite();
-    this.gate = new InProcessGate(id, slot.seat, request, this);
+    this.on = on;
+    this.node = claim.node();
+    this.pool = claim.pool();
+    this.request = claim.request();
+    this.creationSite = claim.creationSite();
+    this.gate = new InProcessGate(id, on.seat(), request, this);
     this.calls = new GatedCalls(gate);
     this.submitted = new SubmittedCalls(id, node.workers());
+  }
+
+  PhysicalGpu gpu() {
+    return on.gpu();
   }
 
   VirtualGpuRequest request() {
     return request;
   }
 
-  /** Called with the table's lock held, after the books were changed. */
   void request(VirtualGpuRequest replaced) {
     request = replaced;
   }
 
-  boolean isClosed() {
+  Node node() {
+    return node;
+  }
+
+  @Override
+  public boolean isClosed() {
     return closed.get();
   }
 
-  GpuLease snapshot() {
-    return new LeaseSnapshot(id, slot.gpu.id(), request, PID, gate.usage());
+  boolean isEnforced() {
+    return enforced;
   }
 
-  void resize(VirtualGpuRequest asked) {
-    node.table().resize(this, asked);
+  void markEnforced() {
+    enforced = true;
   }
+
+  boolean isAttached() {
+    return attached;
+  }
+
+  void markAttached() {
+    attached = true;
+  }
+
+  // ---- its place in the books
+
+  @Nullable Booking booking() {
+    return booking;
+  }
+
+  RemoteTurns.@Nullable Tenant remote() {
+    return remote;
+  }
+
+  /** Another process decides from now on. */
+  void remote(RemoteTurns.Tenant speaks) {
+    booking = null;
+    remote = speaks;
+  }
+
+  @Override
+  public TurnGate gate() {
+    return gate;
+  }
+
+  @Override
+  public InProcessGate localGate() {
+    return gate;
+  }
+
+  @Override
+  public void booked(Booking made, TenantGate tenant) {
+    booking = made;
+    remote = null;
+    on.seat().take();
+    gate.listen(tenant);
+    on.seat().leave();
+  }
+
+  @Override
+  public UsageReading usage() {
+    return gate.usage();
+  }
+
+  @Override
+  public @Nullable String tryResize(VirtualGpuRequest asked, TenantGate tenant) {
+    String obstacle = gate.tryResize(asked);
+    if (obstacle == null) {
+      request = asked;
+    }
+    return obstacle;
+  }
+
+  @Override
+  public void released() {
+    node.remove(this);
+  }
+
+  LeaseSnapshot snapshot() {
+    return new LeaseSnapshot(
+        id, gpu().id(), request, node.self().pid(), 0, List.of(), gate.usage());
+  }
+
+  // ---- the handle's side
 
   /** Gives all back, at once or when the last call has left. */
   void close() {
@@ -88,21 +180,22 @@ final class Lease implements GateOwner {
     } else {
       log.warn("a virtual GPU was not closed: id={}; acquired here:", id, creationSite);
     }
-    node.listeners().publish(at -> new GpuEvent.Leaked(at, id));
+    node.publish(at -> new GpuEvent.Leaked(at, id));
     close();
   }
+
+  // ---- the gate's side
 
   @Override
   public void drained() {
     pool.remove(this);
-    node.released(this);
-    node.listeners().publish(at -> new GpuEvent.Closed(at, id, gate.usage()));
+    node.ended(this);
   }
 
   @Override
   public void cancelFailed(String reason, @Nullable Throwable cause) {
     log.warn("calls of {} are not cancelled any more: {}", id, reason, cause);
-    node.listeners().publish(at -> new GpuEvent.CancelFailed(at, id, reason));
+    node.publish(at -> new GpuEvent.CancelFailed(at, id, reason));
   }
 
   @Override

@@ -1,133 +1,126 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.FailureMode;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.schedule.UrgencyQueue;
+import dev.vgpu.core.seat.LeaseDirectory;
+import dev.vgpu.core.seat.LeaseRecord;
+import dev.vgpu.core.seat.ProcessIdentity;
+import dev.vgpu.spi.EnforcedLease;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * Who holds what of a node's GPUs, and who waits for it. Its lock is taken before a GPU's seat,
- * never after. Safe for use by several threads.
+ * Who holds what of a node's GPUs, and who waits for it: the books of the process that decides. Its
+ * lock is taken before a GPU's seat, never after. Safe for use by several threads.
  */
 final class LeaseTable {
-  private static final int MOST_HOLDERS_NAMED = 8;
+  private static final Logger log = LoggerFactory.getLogger(LeaseTable.class);
 
   private final Node node;
   private final List<GpuSlot> slots;
-  private final NanoClock clock;
+  private final Enforcements enforcements;
+  private final @Nullable LeaseDirectory disk;
   private final ReentrantLock lock = new ReentrantLock();
   private final UrgencyQueue<PendingRequest> pending = new UrgencyQueue<>();
 
-  LeaseTable(Node node, List<GpuSlot> slots, NanoClock clock) {
+  /** Makes an empty one; {@code disk} is where leases are written, null: nowhere. */
+  LeaseTable(
+      Node node, List<GpuSlot> slots, Enforcements enforcements, @Nullable LeaseDirectory disk) {
     this.node = node;
     this.slots = slots;
-    this.clock = clock;
+    this.enforcements = enforcements;
+    this.disk = disk;
   }
 
-  List<PhysicalGpu> gpus() {
-    return slots.stream().map(slot -> slot.gpu).toList();
+  List<GpuSlot> slots() {
+    return slots;
   }
 
   List<GpuLease> leases() {
-    return snapshots(leasesOf(slots));
+    return snapshots(bookingsOf(slots));
   }
 
-  boolean isEmpty() {
-    return leasesOf(slots).isEmpty();
+  List<Booking> bookings() {
+    return bookingsOf(slots);
   }
 
-  private List<Lease> leasesOf(List<GpuSlot> of) {
+  Optional<Booking> booking(String id) {
+    return bookings().stream().filter(booking -> booking.id.equals(id)).findFirst();
+  }
+
+  private List<Booking> bookingsOf(List<GpuSlot> of) {
     lock.lock();
     try {
-      List<Lease> leases = new ArrayList<>();
-      of.forEach(slot -> leases.addAll(slot.leases));
-      return leases;
+      List<Booking> bookings = new ArrayList<>();
+      of.forEach(slot -> bookings.addAll(slot.bookings));
+      return bookings;
     } finally {
       lock.unlock();
     }
   }
 
-  private static List<GpuLease> snapshots(List<Lease> leases) {
-    return leases.stream().map(Lease::snapshot).toList();
+  private static List<GpuLease> snapshots(List<Booking> bookings) {
+    List<GpuLease> snapshots = new ArrayList<>();
+    bookings.forEach(booking -> snapshots.add(booking.snapshot()));
+    return snapshots;
   }
 
+  // ---- acquiring
+
   /** Grants a request now, or refuses it. */
-  Lease acquire(Asked asked) {
+  Booking acquire(Asked asked) {
     VirtualGpuRequest request = asked.request();
     String refusal;
     lock.lock();
     try {
       checkPossible(asked);
       boolean first = pending.isFirstInLine(request.preemptionClass());
-      Lease lease = first ? tryGrant(asked) : null;
-      if (lease != null) {
+      Booking booking = first ? tryGrant(asked) : null;
+      if (booking != null) {
         pending.servedWithoutWaiting(request.preemptionClass());
-        return lease;
+        return booking;
       }
       refusal = refusal(request, first ? "" : "; " + pending.size() + " requests wait in front");
     } finally {
       lock.unlock();
     }
-    throw refused(request, refusal);
+    publishRefused(request, refusal);
+    throw new GpuCapacityException(refusal, snapshots(bookingsOf(allowed(request))));
   }
 
-  private GpuCapacityException refused(VirtualGpuRequest request, String refusal) {
+  void publishRefused(VirtualGpuRequest request, String refusal) {
     node.listeners().publish(at -> new GpuEvent.Refused(at, request.name(), request, refusal));
-    return new GpuCapacityException(refusal, snapshots(leasesOf(allowed(request))));
   }
 
-  /** Grants a request as soon as it fits and its turn has come; empty if that takes too long. */
-  Optional<Lease> tryAcquire(Asked asked, long timeoutNs) throws InterruptedException {
-    PendingRequest waiting = new PendingRequest(asked);
-    long startNs = clock.nanoTime();
+  /** Grants a request as soon as it fits and its turn has come. */
+  void enqueue(PendingRequest waiting) {
     lock.lock();
     try {
-      checkPossible(asked);
+      checkPossible(waiting.asked);
       pending.add(waiting);
       serve();
     } finally {
       lock.unlock();
     }
-    while (!waiting.isSettled()) {
-      boolean interrupted = Thread.interrupted();
-      long leftNs = timeoutNs - (clock.nanoTime() - startNs);
-      if (interrupted || leftNs <= 0) {
-        Optional<String> refusal = giveUp(waiting);
-        if (refusal.isPresent()) {
-          if (interrupted) {
-            throw new InterruptedException();
-          }
-          node.listeners()
-              .publish(
-                  at ->
-                      new GpuEvent.Refused(
-                          at, asked.request().name(), asked.request(), refusal.get()));
-          return Optional.empty();
-        }
-        if (interrupted) {
-          Thread.currentThread().interrupt();
-        }
-      } else {
-        LockSupport.parkNanos(this, leftNs);
-      }
-    }
-    return Optional.of(waiting.lease());
   }
 
   /** Takes a waiting request out and says why it did not fit; empty if it was settled meanwhile. */
-  private Optional<String> giveUp(PendingRequest waiting) {
+  Optional<String> giveUp(PendingRequest waiting) {
     lock.lock();
     try {
       if (!pending.remove(waiting)) {
@@ -141,86 +134,14 @@ final class LeaseTable {
     }
   }
 
-  /** Replaces what a lease holds, or throws and changes nothing. */
-  void resize(Lease lease, VirtualGpuRequest asked) {
-    VirtualGpuRequest before;
-    lock.lock();
-    try {
-      before = lease.request();
-      checkSameElsewhere(before, asked, lease);
-      if (lease.isClosed()) {
-        throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
-      }
-      GpuSlot slot = lease.slot;
-      slot.giveBack(before);
-      boolean resized = false;
-      try {
-        if (!slot.fits(asked)) {
-          throw new GpuCapacityException(
-              "a virtual GPU cannot be resized: id=" + lease.id + ": " + refusal(asked, ""),
-              snapshots(List.copyOf(slot.leases)));
-        }
-        String obstacle = lease.gate.tryResize(asked);
-        if (obstacle != null) {
-          throw new GpuCapacityException(
-              "a virtual GPU cannot be resized: id="
-                  + lease.id
-                  + " asked "
-                  + asked
-                  + "; "
-                  + obstacle,
-              List.of(lease.snapshot()));
-        }
-        resized = true;
-      } finally {
-        slot.take(resized ? asked : before);
-      }
-      lease.request(asked);
-      serve();
-    } finally {
-      lock.unlock();
-    }
-    node.listeners().publish(at -> new GpuEvent.Resized(at, lease.id, before, asked));
-  }
-
-  private static void checkSameElsewhere(
-      VirtualGpuRequest before, VirtualGpuRequest asked, Lease lease) {
-    boolean sameGpu = asked.gpu().isEmpty() || asked.gpu().get().equals(lease.slot.gpu.id());
-    if (!sameGpu
-        || !asked.name().equals(before.name())
-        || !asked.requires().equals(before.requires())
-        || asked.failureMode() != before.failureMode()) {
-      throw new IllegalArgumentException(
-          "a resize keeps the GPU, the name and the demanded capabilities: id="
-              + lease.id
-              + " holds "
-              + before
-              + ", asked "
-              + asked);
-    }
-  }
-
-  /** Books out a lease that was closed and has drained. */
-  void released(Lease lease) {
-    lock.lock();
-    try {
-      lease.slot.leases.remove(lease);
-      lease.slot.giveBack(lease.request());
-      serve();
-    } finally {
-      lock.unlock();
-    }
-  }
-
-  /** Sends away all who wait on behalf of a pool that closes. */
-  void failPending(NodePool pool) {
+  /** Sends away all who wait on behalf of an owner that closes. */
+  void failPending(Object owner) {
     lock.lock();
     try {
       List<PendingRequest> others = new ArrayList<>();
       for (PendingRequest next = pending.poll(); next != null; next = pending.poll()) {
-        if (next.asked.pool() == pool) {
+        if (next.asked.by().owner() == owner) {
           next.fail(new IllegalStateException("the pool was closed"));
-          LockSupport.unpark(next.thread);
         } else {
           others.add(next);
         }
@@ -235,37 +156,58 @@ final class LeaseTable {
   /** Grants to those who wait, as far as it goes: nobody passes the one in front. */
   private void serve() {
     for (PendingRequest next = pending.peek(); next != null; next = pending.peek()) {
-      Lease lease = tryGrant(next.asked);
-      if (lease == null) {
-        return;
+      try {
+        Booking booking = tryGrant(next.asked);
+        if (booking == null) {
+          return;
+        }
+        pending.poll();
+        next.grant(booking);
+      } catch (VgpuException e) { // the lease could not be written
+        pending.poll();
+        next.fail(e);
       }
-      pending.poll();
-      next.grant(lease);
-      LockSupport.unpark(next.thread);
     }
   }
 
-  private @Nullable Lease tryGrant(Asked asked) {
+  private @Nullable Booking tryGrant(Asked asked) {
     VirtualGpuRequest request = asked.request();
     GpuSlot slot = place(request);
     if (slot == null) {
       return null;
     }
-    Lease lease = new Lease(node.newLeaseId(request.name()), node, slot, asked);
-    slot.take(request);
-    slot.leases.add(lease);
-    asked.pool().add(lease);
-    node.listeners().publish(at -> new GpuEvent.Acquired(at, lease.id, slot.gpu.id(), request));
-    return lease;
+    String id = node.newLeaseId(request.name(), disk);
+    if (disk != null) {
+      disk.write(
+          new LeaseRecord(
+              id, slot.gpu.id(), request, asked.by().process(), Optional.empty(), List.of()));
+    }
+    Booking booking = book(id, slot, asked);
+    node.listeners().publish(at -> new GpuEvent.Acquired(at, id, slot.gpu.id(), request));
+    return booking;
+  }
+
+  private Booking book(String id, GpuSlot slot, Asked asked) {
+    Booking booking =
+        new Booking(
+            id,
+            slot,
+            asked.request(),
+            asked.by().process(),
+            asked.by().calls(id, slot, asked.request()));
+    slot.add(booking);
+    return booking;
   }
 
   /** The GPU on which it fits most tightly, so that large requests find room elsewhere. */
   private @Nullable GpuSlot place(VirtualGpuRequest request) {
     return allowed(request).stream()
         .filter(slot -> slot.fits(request))
+        .filter(
+            slot -> request.failureMode() == FailureMode.OPEN || missing(slot, request).isEmpty())
         .min(
             Comparator.<GpuSlot>comparingInt(
-                    slot -> request.computePercent().isPresent() ? 0 : slot.leases.size())
+                    slot -> request.computePercent().isPresent() ? 0 : slot.bookings.size())
                 .thenComparingInt(slot -> slot.freePercent(request.preemptionClass()))
                 .thenComparing(GpuSlot::freeMemory))
         .orElse(null);
@@ -277,9 +219,17 @@ final class LeaseTable {
         .toList();
   }
 
+  private List<String> missing(GpuSlot slot, VirtualGpuRequest request) {
+    List<String> missing = InProcessBackend.CAPABILITIES.missingFor(request.requires());
+    // Backends are looked at only where they are needed: to load them takes time.
+    return missing.isEmpty()
+        ? missing
+        : enforcements.capabilities(slot.gpu).missingFor(request.requires());
+  }
+
   private void checkPossible(Asked asked) {
     VirtualGpuRequest request = asked.request();
-    if (asked.pool().isClosed()) {
+    if (asked.by().isClosed()) {
       throw new IllegalStateException("the pool is closed");
     }
     List<GpuSlot> allowed = allowed(request);
@@ -298,24 +248,199 @@ final class LeaseTable {
                   .map(slot -> slot.gpu.id() + " usableMemory=" + slot.gpu.usableMemory())
                   .collect(Collectors.joining(", ")));
     }
+    checkEnforceable(request, allowed);
+  }
+
+  /** Refuses, or serves with a warning, a request that demands more than can be enforced. */
+  private void checkEnforceable(VirtualGpuRequest request, List<GpuSlot> allowed) {
+    if (allowed.stream().anyMatch(slot -> missing(slot, request).isEmpty())) {
+      return;
+    }
+    String lack =
+        allowed.stream()
+            .map(slot -> slot.gpu.id() + " lacks " + missing(slot, request))
+            .collect(Collectors.joining("; "));
+    if (request.failureMode() == FailureMode.REFUSE) {
+      throw new VgpuException("no backend can enforce what is demanded: " + request + "; " + lack);
+    }
+    log.warn("served without what it demands: {}; {}", request, lack);
   }
 
   private String refusal(VirtualGpuRequest request, String more) {
     StringBuilder text = new StringBuilder("no GPU has room: asked ").append(request).append(more);
-    for (GpuSlot slot : allowed(request)) {
-      text.append("; ").append(slot.free(request.preemptionClass())).append(" held by ");
-      if (slot.leases.isEmpty()) {
-        text.append("nobody");
+    allowed(request).forEach(slot -> text.append("; ").append(slot.occupation(request)));
+    return text.toString();
+  }
+
+  // ---- changing and giving back
+
+  /** Replaces what a virtual GPU holds, or throws and changes nothing. */
+  void resize(Booking booking, VirtualGpuRequest asked) {
+    VirtualGpuRequest before;
+    lock.lock();
+    try {
+      before = booking.request();
+      checkSameElsewhere(before, asked, booking.id, booking.slot.gpu);
+      if (booking.calls.isClosed() || booking.released) {
+        throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
       }
-      text.append(
-          slot.leases.stream()
-              .limit(MOST_HOLDERS_NAMED)
-              .map(lease -> "[id=" + lease.id + " " + lease.request() + "]")
-              .collect(Collectors.joining(" ")));
-      if (slot.leases.size() > MOST_HOLDERS_NAMED) {
-        text.append(" and ").append(slot.leases.size() - MOST_HOLDERS_NAMED).append(" more");
+      GpuSlot slot = booking.slot;
+      slot.giveBack(before);
+      boolean resized = false;
+      try {
+        if (!slot.fits(asked)) {
+          throw new GpuCapacityException(
+              "a virtual GPU cannot be resized: id=" + booking.id + ": " + refusal(asked, ""),
+              snapshots(List.copyOf(slot.bookings)));
+        }
+        String obstacle = booking.calls.tryResize(asked, booking.gate);
+        if (obstacle != null) {
+          throw cannotResize(booking.id, asked, obstacle, booking.snapshot());
+        }
+        resized = true;
+      } finally {
+        slot.take(resized ? asked : before);
+      }
+      booking.request(asked);
+      slot.divide();
+      rewrite(booking);
+      serve();
+    } finally {
+      lock.unlock();
+    }
+    node.listeners().publish(at -> new GpuEvent.Resized(at, booking.id, before, asked));
+  }
+
+  static GpuCapacityException cannotResize(
+      String id, VirtualGpuRequest asked, String obstacle, GpuLease holder) {
+    return new GpuCapacityException(
+        "a virtual GPU cannot be resized: id=" + id + " asked " + asked + "; " + obstacle,
+        List.of(holder));
+  }
+
+  static void checkSameElsewhere(
+      VirtualGpuRequest before, VirtualGpuRequest asked, String id, PhysicalGpu gpu) {
+    boolean sameGpu = asked.gpu().isEmpty() || asked.gpu().get().equals(gpu.id());
+    if (!sameGpu
+        || !asked.name().equals(before.name())
+        || !asked.requires().equals(before.requires())
+        || asked.failureMode() != before.failureMode()) {
+      throw new IllegalArgumentException(
+          "a resize keeps the GPU, the name and the demanded capabilities: id="
+              + id
+              + " holds "
+              + before
+              + ", asked "
+              + asked);
+    }
+  }
+
+  /** What is on disk follows, if it can; the next holder of the seat would see the old state. */
+  private void rewrite(Booking booking) {
+    if (disk != null) {
+      try {
+        disk.write(booking.record());
+      } catch (VgpuException e) {
+        log.warn("{}", e.getMessage());
       }
     }
-    return text.toString();
+  }
+
+  /** A virtual GPU was closed, or its owner is dead, and its last call has left. */
+  void ended(Booking booking) {
+    booking.ended = true;
+    releaseIfUnused(booking);
+  }
+
+  /** Books out a virtual GPU that has ended, when nothing is under it any more. */
+  void releaseIfUnused(Booking booking) {
+    GpuUsage usage;
+    lock.lock();
+    try {
+      if (!booking.ended || booking.released || booking.hasProcesses()) {
+        return;
+      }
+      booking.released = true;
+      usage = booking.finalUsage();
+      booking.gate.end();
+      EnforcedLease enforced = booking.enforced();
+      if (enforced != null) {
+        enforced.close();
+      }
+      if (disk != null) {
+        disk.remove(booking.id);
+      }
+      booking.slot.remove(booking);
+      serve();
+    } finally {
+      lock.unlock();
+    }
+    booking.calls.released();
+    node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
+  }
+
+  /** Whether a virtual GPU is kept only for programs whose end nobody tells. */
+  boolean releaseUnused() {
+    boolean kept = false;
+    for (Booking booking : bookings()) {
+      if (booking.ended) {
+        releaseIfUnused(booking);
+        kept |= !booking.released;
+      }
+    }
+    return kept;
+  }
+
+  // ---- programs
+
+  /** Makes a virtual GPU ready for programs; once. */
+  EnforcedLease enforce(Booking booking, EnforcedLease.Listener listener) {
+    lock.lock();
+    try {
+      EnforcedLease before = booking.enforced();
+      if (before != null) {
+        return before;
+      }
+      if (booking.released || disk == null) {
+        throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
+      }
+      EnforcedLease lease = enforcements.prepare(booking, disk.of(booking.id), listener);
+      booking.enforced(lease);
+      booking.slot.divide();
+      rewrite(booking);
+      return lease;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Keeps a virtual GPU as long as this program lives. */
+  void started(Booking booking, ProcessIdentity program) {
+    lock.lock();
+    try {
+      booking.programs.removeIf(other -> !other.isAlive());
+      if (!booking.released && booking.programs.size() < LeaseRecord.MOST_PROGRAMS) {
+        booking.programs.add(program);
+        rewrite(booking);
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  // ---- taking over
+
+  /** Books what was granted before, whether or not it fits. */
+  Booking restore(LeaseRecord record, GpuSlot slot, Asked.Claimant by) {
+    lock.lock();
+    try {
+      Booking booking = book(record.id(), slot, new Asked(record.request(), by));
+      booking.programs.addAll(record.programs());
+      booking.backend = record.backend().orElse(null);
+      rewrite(booking);
+      return booking;
+    } finally {
+      lock.unlock();
+    }
   }
 }

@@ -4,16 +4,15 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.CallOptions;
 import dev.vgpu.Capabilities;
-import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemoryReservation;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptibleCall;
-import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import java.io.IOException;
 import java.lang.ref.Cleaner;
 import java.util.Map;
 import java.util.Optional;
@@ -30,13 +29,15 @@ final class LeasedVirtualGpu implements VirtualGpu {
 
   /** Kept reachable: a pool whose handle is lost must not be closed under its virtual GPUs. */
   @SuppressWarnings("UnusedVariable")
-  private final GpuPool pool;
+  private final NodePool pool;
 
+  private final Programs programs;
   private final Cleaner.Cleanable leakCheck;
 
-  LeasedVirtualGpu(Lease lease, GpuPool pool) {
+  LeasedVirtualGpu(Lease lease, NodePool pool) {
     this.lease = lease;
     this.pool = pool;
+    this.programs = new Programs(lease);
     this.leakCheck = CLEANER.register(this, lease::leaked);
   }
 
@@ -47,7 +48,7 @@ final class LeasedVirtualGpu implements VirtualGpu {
 
   @Override
   public PhysicalGpu gpu() {
-    return lease.slot.gpu;
+    return lease.gpu();
   }
 
   @Override
@@ -57,7 +58,7 @@ final class LeasedVirtualGpu implements VirtualGpu {
 
   @Override
   public Capabilities capabilities() {
-    return InProcessBackend.CAPABILITIES;
+    return lease.node().askUninterruptibly(decides -> decides.capabilities(lease));
   }
 
   @Override
@@ -125,18 +126,18 @@ final class LeasedVirtualGpu implements VirtualGpu {
   }
 
   @Override
-  public Process start(ProcessBuilder program) {
-    throw new VgpuException("no backend can put programs under a virtual GPU here");
+  public Process start(ProcessBuilder program) throws IOException {
+    return programs.start(requireNonNull(program, "program"));
   }
 
   @Override
   public Map<String, String> environment() {
-    throw new VgpuException("no backend can put programs under a virtual GPU here");
+    return programs.environment();
   }
 
   @Override
   public void attachThisJvm() {
-    throw new VgpuException("no backend can put this JVM under a virtual GPU here");
+    programs.attachThisJvm(pool.installedBackends());
   }
 
   @Override
@@ -156,12 +157,20 @@ final class LeasedVirtualGpu implements VirtualGpu {
 
   @Override
   public GpuUsage usage() {
-    return lease.gate.usage();
+    return lease.node().askUninterruptibly(decides -> decides.usage(lease));
   }
 
   @Override
   public void resize(VirtualGpuRequest request) {
-    lease.resize(requireNonNull(request, "request"));
+    requireNonNull(request, "request");
+    Lease ignored =
+        lease
+            .node()
+            .askUninterruptibly(
+                decides -> {
+                  decides.resize(lease, request);
+                  return lease;
+                });
   }
 
   @Override
@@ -177,13 +186,7 @@ final class LeasedVirtualGpu implements VirtualGpu {
 
   @Override
   public String toString() {
-    return "VirtualGpu[id="
-        + lease.id
-        + " gpu="
-        + lease.slot.gpu.id()
-        + " "
-        + lease.request()
-        + "]";
+    return "VirtualGpu[id=" + lease.id + " gpu=" + lease.gpu().id() + " " + lease.request() + "]";
   }
 
   private static final class Reservation implements MemoryReservation {

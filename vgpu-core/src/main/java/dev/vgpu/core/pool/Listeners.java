@@ -43,6 +43,11 @@ final class Listeners {
     }
   }
 
+  /** Whether anybody listens. */
+  boolean areAny() {
+    return !mailboxes.isEmpty();
+  }
+
   /** Adds a listener; run the result to stop telling it. What was published before is delivered. */
   Runnable listen(GpuListener listener) {
     Mailbox mailbox = new Mailbox(listener);

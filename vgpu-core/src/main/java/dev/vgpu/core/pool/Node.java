@@ -1,43 +1,71 @@
 package dev.vgpu.core.pool;
 
-import com.google.common.util.concurrent.ThreadFactoryBuilder;
+import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuListener;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.pool.Authority.SeatLostException;
 import dev.vgpu.core.schedule.SchedulerSettings;
+import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.seat.LeaseDirectory;
+import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.turn.GpuSeat;
+import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.SeatThread;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
- * The GPUs that this JVM manages together: their seats, the leases on them, and the threads behind.
- * One node stands behind all pools that are open on the same GPUs. Safe for use by several threads.
+ * The GPUs that this JVM's pools share, the leases that were acquired through them, and the threads
+ * behind. Who decides about the GPUs may change while it lives: {@link #authority}. Safe for use by
+ * several threads.
  */
 final class Node {
   private static final int IDLE_THREAD_SECONDS = 5;
 
-  private final SchedulerSettings settings;
+  private final NanoClock clock;
+  private final ProcessIdentity self = ProcessIdentity.current();
   private final ExecutorService workers;
   private final Listeners listeners;
   private final SeatThread seatThread;
-  private final LeaseTable table;
   private final Consumer<Node> whenLeaseReleased;
   private final AtomicLong leasesMade = new AtomicLong();
+  private final Map<String, Lease> leases = new ConcurrentHashMap<>();
+  private final Map<GpuId, NodeGpu> gpus = new ConcurrentHashMap<>();
+  private final Map<GpuId, RemoteTurns> turns = new ConcurrentHashMap<>();
 
-  Node(
-      List<PhysicalGpu> gpus,
-      GpuPoolOptions options,
-      NanoClock clock,
-      Consumer<Node> whenLeaseReleased) {
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition changed = lock.newCondition();
+  private final SchedulerSettings optedFor;
+  private volatile SchedulerSettings settings;
+  private volatile List<PhysicalGpu> gpuList = List.of();
+  private volatile @Nullable Authority authority;
+  private volatile boolean shutDown;
+  private volatile Runnable whenShutDown = () -> {};
+
+  Node(SchedulerSettings settings, NanoClock clock, Consumer<Node> whenLeaseReleased) {
+    this.settings = settings;
+    this.optedFor = settings;
+    this.clock = clock;
     this.whenLeaseReleased = whenLeaseReleased;
-    this.settings = SchedulerSettings.from(options);
+    AtomicLong threads = new AtomicLong();
     this.workers =
         new ThreadPoolExecutor(
             0,
@@ -45,33 +73,30 @@ final class Node {
             IDLE_THREAD_SECONDS,
             TimeUnit.SECONDS,
             new SynchronousQueue<>(),
-            new ThreadFactoryBuilder().setDaemon(true).setNameFormat("vgpu-worker-%d").build());
+            task -> {
+              Thread thread = new Thread(task, "vgpu-worker-" + threads.getAndIncrement());
+              thread.setDaemon(true);
+              return thread;
+            });
     this.listeners = new Listeners(clock, workers);
     this.seatThread = new SeatThread(clock);
-    this.table = new LeaseTable(this, gpus.stream().map(gpu -> slot(gpu, clock)).toList(), clock);
   }
 
-  private GpuSlot slot(PhysicalGpu gpu, NanoClock clock) {
-    GpuSeat[] seat = new GpuSeat[1];
-    seat[0] =
-        new GpuSeat(
-            settings,
-            (victim, by, askedToEnd) ->
-                seat[0].doAfterwards(
-                    () ->
-                        listeners.publish(
-                            at -> new GpuEvent.Preempted(at, victim.id(), by.id(), askedToEnd))),
-            clock,
-            seatThread);
-    return new GpuSlot(gpu, seat[0]);
+  NanoClock clock() {
+    return clock;
+  }
+
+  ProcessIdentity self() {
+    return self;
   }
 
   SchedulerSettings settings() {
     return settings;
   }
 
-  LeaseTable table() {
-    return table;
+  /** What this JVM's options ask for; another process's may hold instead. */
+  SchedulerSettings optedFor() {
+    return optedFor;
   }
 
   Listeners listeners() {
@@ -83,18 +108,236 @@ final class Node {
     return workers;
   }
 
-  /** Books out a lease that was closed and has drained. */
-  void released(Lease lease) {
-    table.released(lease);
+  // ---- GPUs
+
+  List<PhysicalGpu> gpus() {
+    return gpuList;
+  }
+
+  /** Says which GPUs there are, and what schedulers go by; once, and again only with the same. */
+  void manage(List<PhysicalGpu> found, SchedulerSettings goBy) {
+    settings = goBy;
+    for (PhysicalGpu gpu : found) {
+      if (!gpus.containsKey(gpu.id())) {
+        gpus.put(gpu.id(), new NodeGpu(gpu, new GpuSeat(clock, seatThread)));
+      }
+    }
+    if (gpuList.isEmpty()) {
+      gpuList = List.copyOf(found);
+    }
+  }
+
+  NodeGpu gpu(GpuId id) {
+    NodeGpu gpu = gpus.get(id);
+    if (gpu == null) {
+      throw new IllegalStateException("no such GPU: " + id);
+    }
+    return gpu;
+  }
+
+  /** What stands for a GPU's scheduler while another process decides. */
+  RemoteTurns turns(NodeGpu gpu) {
+    return turns.computeIfAbsent(
+        gpu.gpu().id(),
+        id -> {
+          RemoteTurns made = new RemoteTurns(gpu.seat(), settings.lingerNs());
+          gpu.seat().take();
+          gpu.seat().follow(made);
+          gpu.seat().stepAndLeave();
+          return made;
+        });
+  }
+
+  Collection<RemoteTurns> turns() {
+    for (PhysicalGpu gpu : gpuList) {
+      RemoteTurns ignored = turns(gpu(gpu.id()));
+    }
+    return turns.values();
+  }
+
+  RemoteTurns.@Nullable Tenant tenant(String lease) {
+    Lease of = leases.get(lease);
+    return of == null ? null : of.remote();
+  }
+
+  /** New books, whose schedulers decide from now on. */
+  List<GpuSlot> newSlots() {
+    List<GpuSlot> slots = new ArrayList<>();
+    for (PhysicalGpu gpu : gpuList) {
+      GpuSeat seat = gpu(gpu.id()).seat();
+      ShareScheduler.Observer observer =
+          (victim, by, askedToEnd) ->
+              seat.doAfterwards(
+                  () ->
+                      listeners.publish(
+                          at -> new GpuEvent.Preempted(at, victim.id(), by.id(), askedToEnd)));
+      slots.add(new GpuSlot(gpu, seat, new ShareScheduler(settings, observer, clock.nanoTime())));
+    }
+    turns.clear();
+    return slots;
+  }
+
+  // ---- who decides
+
+  /** Does something while nobody else changes who decides. */
+  <T> T exclusively(Supplier<T> action) {
+    lock.lock();
+    try {
+      return action.get();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Says who decides from now on. */
+  void authority(Authority decides) {
+    lock.lock();
+    try {
+      authority = decides;
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** A question to who decides. */
+  interface Question<T> {
+    T ask(Authority authority) throws InterruptedException;
+  }
+
+  /** Asks who decides; and if that process dies, the one that decides after it. */
+  <T> T ask(Question<T> question) throws InterruptedException {
+    for (; ; ) {
+      Authority asked = current();
+      try {
+        return question.ask(asked);
+      } catch (SeatLostException e) {
+        awaitOtherThan(asked);
+      }
+    }
+  }
+
+  /** Asks without being interruptible. */
+  <T> T askUninterruptibly(Function<Authority, T> question) {
+    boolean interrupted = false;
+    try {
+      for (; ; ) {
+        try {
+          return ask(question::apply);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private Authority current() {
+    Authority decides = authority;
+    if (decides == null) {
+      throw new IllegalStateException("the pool is closed");
+    }
+    return decides;
+  }
+
+  private void awaitOtherThan(Authority asked) throws InterruptedException {
+    lock.lockInterruptibly();
+    try {
+      while (authority == asked) {
+        if (shutDown) {
+          throw new IllegalStateException("the pool is closed");
+        }
+        changed.await();
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  void publish(Function<Instant, GpuEvent> event) {
+    current().publish(event);
+  }
+
+  Runnable listen(GpuListener listener) {
+    Runnable stop = listeners.listen(listener);
+    if (current() instanceof SeatClient client) {
+      client.listen();
+    }
+    return stop;
+  }
+
+  // ---- leases of this JVM
+
+  String newLeaseId(String name, @Nullable LeaseDirectory disk) {
+    return disk == null ? name + "-" + leasesMade.incrementAndGet() : disk.newId(name);
+  }
+
+  void add(Lease lease) {
+    leases.put(lease.id, lease);
+  }
+
+  /** Books out a lease of which nothing is left. */
+  void remove(Lease lease) {
+    leases.remove(lease.id);
     whenLeaseReleased.accept(this);
   }
 
-  String newLeaseId(String name) {
-    return name + "-" + leasesMade.incrementAndGet();
+  Collection<Lease> leases() {
+    return leases.values();
+  }
+
+  @Nullable Lease lease(String id) {
+    return leases.get(id);
+  }
+
+  boolean hasNoLeases() {
+    return leases.isEmpty();
+  }
+
+  /** A lease was closed and its last call has left. Does not block. */
+  void ended(Lease lease) {
+    try {
+      current().ended(lease);
+    } catch (SeatLostException e) {
+      workers.execute(
+          () ->
+              askUninterruptibly(
+                  decides -> {
+                    decides.ended(lease);
+                    return lease;
+                  }));
+    }
+  }
+
+  void failPending(NodePool pool) {
+    current().failPending(pool);
+  }
+
+  List<BackendStatus> backends() {
+    return askUninterruptibly(Authority::backends);
+  }
+
+  void whenShutDown(Runnable action) {
+    whenShutDown = action;
+  }
+
+  boolean isShutDown() {
+    return shutDown;
   }
 
   /** Ends the threads, when no pool is open and nothing is leased any more. */
   void shutDown() {
+    lock.lock();
+    try {
+      shutDown = true;
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+    whenShutDown.run();
     seatThread.close();
   }
 }

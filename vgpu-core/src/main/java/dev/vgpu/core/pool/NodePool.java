@@ -10,28 +10,33 @@ import dev.vgpu.GpuPoolOptions.LeakTracking;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcementBackend;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
 
 /** A pool as one caller opened it: what was acquired through it is closed with it. */
 final class NodePool implements GpuPool {
   private final Node node;
   private final LeakTracking leakTracking;
-  private final Discovery discovery;
+  private final Supplier<List<EnforcementBackend>> backends;
   private final Runnable whenClosed;
   private final Set<Lease> leases = ConcurrentHashMap.newKeySet();
   private final Set<Runnable> listenings = ConcurrentHashMap.newKeySet();
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  NodePool(Node node, LeakTracking leakTracking, Discovery discovery, Runnable whenClosed) {
+  NodePool(
+      Node node,
+      LeakTracking leakTracking,
+      Supplier<List<EnforcementBackend>> backends,
+      Runnable whenClosed) {
     this.node = node;
     this.leakTracking = leakTracking;
-    this.discovery = discovery;
+    this.backends = backends;
     this.whenClosed = whenClosed;
   }
 
@@ -47,32 +52,37 @@ final class NodePool implements GpuPool {
     leases.remove(lease);
   }
 
-  private Asked asked(VirtualGpuRequest request) {
+  /** What can put this very process under a virtual GPU, whoever holds the seat. */
+  List<EnforcementBackend> installedBackends() {
+    return backends.get();
+  }
+
+  private LocalClaim claim(VirtualGpuRequest request) {
     boolean tracked = leakTracking == LeakTracking.CREATION_SITE;
-    return new Asked(request, this, tracked ? new Throwable("acquired here") : null);
+    return new LocalClaim(request, node, this, tracked ? new Throwable("acquired here") : null);
   }
 
   @Override
   public List<PhysicalGpu> gpus() {
-    return node.table().gpus();
+    return node.gpus();
   }
 
   @Override
   public List<GpuLease> leases() {
-    return node.table().leases();
+    return node.askUninterruptibly(Authority::leases);
   }
 
   @Override
   public List<BackendStatus> backends() {
-    List<BackendStatus> statuses = new ArrayList<>(discovery.statuses());
-    statuses.add(InProcessBackend.status());
-    return statuses;
+    return node.backends();
   }
 
   @Override
   public VirtualGpu acquire(VirtualGpuRequest request) {
-    InProcessBackend.check(requireNonNull(request, "request"));
-    return new LeasedVirtualGpu(node.table().acquire(asked(request)), this);
+    requireNonNull(request, "request");
+    checkOpen();
+    LocalClaim claim = claim(request);
+    return new LeasedVirtualGpu(node.askUninterruptibly(decides -> decides.acquire(claim)), this);
   }
 
   @Override
@@ -82,9 +92,14 @@ final class NodePool implements GpuPool {
     if (requireNonNull(timeout, "timeout").isNegative()) {
       throw new IllegalArgumentException("a timeout is negative: timeout=" + timeout);
     }
-    InProcessBackend.check(request);
-    return node.table()
-        .tryAcquire(asked(request), nanos(timeout))
+    checkOpen();
+    LocalClaim claim = claim(request);
+    long timeoutNs = nanos(timeout);
+    long startNs = node.clock().nanoTime();
+    return node.ask(
+            decides ->
+                decides.tryAcquire(
+                    claim, Math.max(0, timeoutNs - (node.clock().nanoTime() - startNs))))
         .map(lease -> new LeasedVirtualGpu(lease, this));
   }
 
@@ -94,13 +109,17 @@ final class NodePool implements GpuPool {
     return (timeout.compareTo(longest) < 0 ? timeout : longest).toNanos();
   }
 
-  @Override
-  public Listening listen(GpuListener listener) {
-    requireNonNull(listener, "listener");
+  private void checkOpen() {
     if (isClosed()) {
       throw new IllegalStateException("the pool is closed");
     }
-    Runnable stop = node.listeners().listen(listener);
+  }
+
+  @Override
+  public Listening listen(GpuListener listener) {
+    requireNonNull(listener, "listener");
+    checkOpen();
+    Runnable stop = node.listen(listener);
     listenings.add(stop);
     return () -> {
       listenings.remove(stop);
@@ -111,7 +130,7 @@ final class NodePool implements GpuPool {
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {
-      node.table().failPending(this);
+      node.failPending(this);
       leases.forEach(Lease::close);
       listenings.forEach(Runnable::run);
       whenClosed.run();

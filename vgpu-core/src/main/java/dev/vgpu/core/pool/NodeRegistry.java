@@ -1,75 +1,187 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.schedule.SchedulerSettings;
+import dev.vgpu.core.seat.RunDirectory;
+import dev.vgpu.spi.EnforcementBackend;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The nodes of this JVM, so that two pools never schedule one GPU against each other: a second pool
- * on the same GPUs shares the first one's node. A node stays until its last pool is closed and the
- * last call has left its GPUs.
+ * on the same GPUs, or in the same run directory, shares the first one's node. A node stays until
+ * its last pool is closed and the last call has left its GPUs.
  */
 final class NodeRegistry {
-  private static final ReentrantLock lock = new ReentrantLock();
-  private static final List<Entry> entries = new ArrayList<>();
+  private static final Logger log = LoggerFactory.getLogger(NodeRegistry.class);
+  private static final NodeRegistry OF_THIS_JVM =
+      new NodeRegistry(System.getenv(), Enforcements::installed);
+
+  private final Map<String, String> environment;
+  private final Supplier<List<EnforcementBackend>> backends;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final List<Entry> entries = new ArrayList<>();
 
   private static final class Entry {
     final Node node;
-    final Set<GpuId> gpus;
+    final Set<GpuId> gpus = new HashSet<>();
+    final @Nullable Path runDirectory;
     int pools;
 
-    Entry(Node node, Set<GpuId> gpus) {
+    Entry(Node node, @Nullable Path runDirectory) {
       this.node = node;
-      this.gpus = gpus;
+      this.runDirectory = runDirectory;
+      node.gpus().forEach(gpu -> gpus.add(gpu.id()));
     }
   }
 
-  private NodeRegistry() {}
+  /** Makes one; tests make more than one, each of which stands for a process. */
+  NodeRegistry(Map<String, String> environment, Supplier<List<EnforcementBackend>> backends) {
+    this.environment = environment;
+    this.backends = backends;
+  }
 
   static NodePool open(GpuPoolOptions options, Discovery discovery, NanoClock clock) {
-    List<PhysicalGpu> gpus = options.gpus().orElseGet(discovery::gpus);
-    Set<GpuId> ids = new HashSet<>(gpus.stream().map(PhysicalGpu::id).toList());
+    return OF_THIS_JVM.openPool(options, discovery, clock);
+  }
+
+  NodePool openPool(GpuPoolOptions options, Discovery discovery, NanoClock clock) {
     lock.lock();
     try {
-      Entry entry = find(ids, options);
-      if (entry == null) {
-        Discovery.logFound(gpus);
-        entry = new Entry(new Node(gpus, options, clock, NodeRegistry::leaseReleased), ids);
-        entries.add(entry);
-      }
+      Entry entry =
+          options.scope() == GpuPoolOptions.Scope.NODE
+              ? shared(options, discovery, clock)
+              : alone(options, discovery, clock, null);
       entry.pools++;
-      Entry opened = entry;
-      return new NodePool(entry.node, options.leakTracking(), discovery, () -> poolClosed(opened));
+      return new NodePool(entry.node, options.leakTracking(), backends, () -> poolClosed(entry));
     } finally {
       lock.unlock();
     }
   }
 
-  private static @Nullable Entry find(Set<GpuId> ids, GpuPoolOptions options) {
+  private Entry alone(
+      GpuPoolOptions options,
+      Discovery discovery,
+      NanoClock clock,
+      @Nullable VgpuException unusable) {
+    List<PhysicalGpu> gpus = options.gpus().orElseGet(discovery::gpus);
+    SchedulerSettings settings = SchedulerSettings.from(options);
+    Set<GpuId> ids = new HashSet<>(gpus.stream().map(PhysicalGpu::id).toList());
     for (Entry entry : entries) {
-      if (entry.gpus.equals(ids) && entry.node.settings().equals(SchedulerSettings.from(options))) {
+      if (entry.runDirectory == null
+          && entry.gpus.equals(ids)
+          && entry.node.settings().equals(settings)) {
         return entry;
       }
+    }
+    checkUnmanaged(ids);
+    Discovery.logFound(gpus);
+    BackendStatus status = null;
+    String because = "its options say Scope.THIS_JVM";
+    if (unusable != null) {
+      because = String.valueOf(unusable.getMessage());
+      log.warn("the pool serves this JVM alone: {}", because);
+      status = LocalAuthority.unusable(unusable);
+    }
+    Node node = new Node(settings, clock, this::leaseReleased);
+    node.manage(gpus, settings);
+    Enforcements none = Enforcements.none(because);
+    LeaseTable table = new LeaseTable(node, node.newSlots(), none, null);
+    node.authority(new LocalAuthority(node, table, none, discovery, status));
+    return add(new Entry(node, null));
+  }
+
+  private Entry shared(GpuPoolOptions options, Discovery discovery, NanoClock clock) {
+    RunDirectory directory = RunDirectory.resolve(options.runDirectory(), environment);
+    for (Entry entry : entries) {
+      if (directory.path().equals(entry.runDirectory)) {
+        check(entry, options);
+        return entry;
+      }
+    }
+    try {
+      directory.prepare();
+      return add(new Entry(join(directory, options, discovery, clock), directory.path()));
+    } catch (VgpuException e) {
+      if (directory.origin() == RunDirectory.Origin.NAMED
+          || e instanceof dev.vgpu.ProtocolMismatchException) {
+        throw e;
+      }
+      return alone(options, discovery, clock, e);
+    }
+  }
+
+  private Node join(
+      RunDirectory directory, GpuPoolOptions options, Discovery discovery, NanoClock clock) {
+    Node node = new Node(SchedulerSettings.from(options), clock, this::leaseReleased);
+    boolean joined = false;
+    try {
+      SeatKeeper keeper =
+          new SeatKeeper(
+              node,
+              directory,
+              discovery,
+              options.gpus().orElse(List.of()),
+              Enforcements.in(directory.path(), backends));
+      keeper.join();
+      checkUnmanaged(new HashSet<>(node.gpus().stream().map(PhysicalGpu::id).toList()));
+      joined = true;
+      return node;
+    } catch (IOException e) {
+      throw new VgpuException("no seat can be kept: " + e.getMessage(), e);
+    } finally {
+      if (!joined) {
+        node.shutDown();
+      }
+    }
+  }
+
+  private static void check(Entry entry, GpuPoolOptions options) {
+    Set<GpuId> asked = new HashSet<>();
+    options.gpus().ifPresent(gpus -> gpus.forEach(gpu -> asked.add(gpu.id())));
+    if (!(asked.isEmpty() || asked.equals(entry.gpus))
+        || !entry.node.optedFor().equals(SchedulerSettings.from(options))) {
+      throw alreadyManaged(entry.gpus);
+    }
+  }
+
+  private static IllegalStateException alreadyManaged(Set<GpuId> gpus) {
+    return new IllegalStateException(
+        "a GPU is managed in this JVM already, by a pool with other GPUs or other options: gpus="
+            + gpus);
+  }
+
+  private void checkUnmanaged(Set<GpuId> ids) {
+    for (Entry entry : entries) {
       Set<GpuId> both = new HashSet<>(entry.gpus);
       both.retainAll(ids);
       if (!both.isEmpty()) {
-        throw new IllegalStateException(
-            "a GPU is managed in this JVM already, by a pool with other GPUs or other options: gpus="
-                + both);
+        throw alreadyManaged(both);
       }
     }
-    return null;
   }
 
-  private static void poolClosed(Entry entry) {
+  private Entry add(Entry entry) {
+    entries.add(entry);
+    return entry;
+  }
+
+  private void poolClosed(Entry entry) {
     lock.lock();
     try {
       entry.pools--;
@@ -79,20 +191,20 @@ final class NodeRegistry {
     }
   }
 
-  private static void leaseReleased(Node node) {
+  private void leaseReleased(Node node) {
     lock.lock();
     try {
       entries.stream()
           .filter(entry -> entry.node == node)
           .findFirst()
-          .ifPresent(NodeRegistry::retireIfUnused);
+          .ifPresent(this::retireIfUnused);
     } finally {
       lock.unlock();
     }
   }
 
-  private static void retireIfUnused(Entry entry) {
-    if (entry.pools == 0 && entry.node.table().isEmpty() && entries.remove(entry)) {
+  private void retireIfUnused(Entry entry) {
+    if (entry.pools == 0 && entry.node.hasNoLeases() && entries.remove(entry)) {
       entry.node.shutDown();
     }
   }

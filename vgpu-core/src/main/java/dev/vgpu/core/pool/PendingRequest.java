@@ -1,41 +1,48 @@
 package dev.vgpu.core.pool;
 
 import dev.vgpu.core.schedule.UrgencyQueue;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** A thread that waits until its request fits. Guarded by the {@link LeaseTable}'s lock. */
+/**
+ * A request that waits until it fits, for a thread of this JVM or for another process. Guarded by
+ * the {@link LeaseTable}'s lock.
+ */
 final class PendingRequest extends UrgencyQueue.Node<PendingRequest> {
-  final Thread thread = Thread.currentThread();
   final Asked asked;
-
-  private @Nullable Lease lease;
+  private final Consumer<PendingRequest> whenSettled;
+  private @Nullable Booking booking;
   private @Nullable RuntimeException failure;
   private volatile boolean settled;
 
-  PendingRequest(Asked asked) {
+  /** Makes one; {@code whenSettled} is run with the table's lock held and must not block. */
+  PendingRequest(Asked asked, Consumer<PendingRequest> whenSettled) {
     super(asked.request().preemptionClass());
     this.asked = asked;
+    this.whenSettled = whenSettled;
   }
 
   boolean isSettled() {
     return settled;
   }
 
-  void grant(Lease granted) {
-    lease = granted;
+  void grant(Booking granted) {
+    booking = granted;
     settled = true; // release: pairs with the acquire in isSettled
+    whenSettled.accept(this);
   }
 
   void fail(RuntimeException why) {
     failure = why;
     settled = true; // release: pairs with the acquire in isSettled
+    whenSettled.accept(this);
   }
 
   /** After it has settled: what was granted; throws what it was sent away with instead. */
-  Lease lease() {
-    if (lease == null) {
+  Booking booking() {
+    if (booking == null) {
       throw failure != null ? failure : new IllegalStateException("not settled");
     }
-    return lease;
+    return booking;
   }
 }

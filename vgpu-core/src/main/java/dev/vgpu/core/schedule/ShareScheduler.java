@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  *       for a short linger; one that does not come back in time loses that favour for a while.
  * </ul>
  */
-public final class ShareScheduler {
+public final class ShareScheduler implements TurnStepper {
   /** What {@link #nextWakeNs()} says when only an event can change anything. */
   public static final long NEVER = Long.MAX_VALUE;
 
@@ -130,6 +130,29 @@ public final class ShareScheduler {
   }
 
   /**
+   * Takes over a tenant that another scheduler had before, which is gone: what it used until now is
+   * paid. If its work runs still, it has the turn that is ending.
+   *
+   * @param tenant which one; its gate is shut by this
+   * @param nowNs the present
+   */
+  public void adopt(Tenant tenant, long nowNs) {
+    account(nowNs);
+    tenant.chargedNs = tenant.gate.gpuTimeNs(lastNs);
+    boolean runs = !tenant.gate.shut();
+    if (runs || tenant.gate.hasWork()) {
+      join(tenant);
+    }
+    if (tenant == holder || (runs && holder == null)) {
+      holder = tenant;
+      holderOpen = false;
+      holderDrained = !runs;
+      holderPreempted = false;
+      floorTurn = false;
+    }
+  }
+
+  /**
    * Gives a tenant other terms.
    *
    * @param tenant which one
@@ -154,7 +177,7 @@ public final class ShareScheduler {
     return holder;
   }
 
-  /** {@return when {@link #doWork} must be called at the latest if nothing happens before} */
+  @Override
   public long nextWakeNs() {
     return nextWakeNs;
   }
@@ -168,12 +191,7 @@ public final class ShareScheduler {
     return levelOf(tenant).lag(tenant);
   }
 
-  /**
-   * Takes all decisions that are due.
-   *
-   * @param nowNs the present
-   * @return how many gates were opened or shut
-   */
+  @Override
   public int doWork(long nowNs) {
     account(nowNs);
     int work = 0;
@@ -219,7 +237,7 @@ public final class ShareScheduler {
         return 0;
       }
       if (best == tenant) {
-        deadlineNs = nowNs + settings.turnNs();
+        deadlineNs = nowNs + turnNs(tenant);
         floorTurn = isFloorTurn(tenant);
         wakeAt(deadlineNs);
         wakeWhenPreempted(tenant, nowNs);
@@ -291,6 +309,10 @@ public final class ShareScheduler {
     observer.preempted(tenant, urgent, tenant.gate.preempt());
   }
 
+  private long turnNs(Tenant tenant) {
+    return Math.max(settings.turnNs(), tenant.gate.leastTurnNs());
+  }
+
   private boolean isAlone() {
     return upper.size() + offline.size() == 1;
   }
@@ -319,7 +341,7 @@ public final class ShareScheduler {
     holderPreempted = false;
     floorTurn = isFloorTurn(best);
     best.lastTurn = ++turns;
-    deadlineNs = nowNs + settings.turnNs();
+    deadlineNs = nowNs + turnNs(best);
     lingerUntilNs = NEVER;
     best.gate.contended(contended);
     best.gate.open();

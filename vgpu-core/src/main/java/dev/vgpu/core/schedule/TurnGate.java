@@ -42,4 +42,9 @@ public interface TurnGate {
    * @param contended whether they do
    */
   void contended(boolean contended);
+
+  /** {@return the shortest turn that is worth its hand-over, in nanoseconds; 0: any} */
+  default long leastTurnNs() {
+    return 0;
+  }
 }

@@ -1,9 +1,8 @@
 package dev.vgpu.core.turn;
 
 import dev.vgpu.core.NanoClock;
-import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.schedule.ShareScheduler;
-import dev.vgpu.core.schedule.Tenant;
+import dev.vgpu.core.schedule.TurnStepper;
 import java.util.ArrayDeque;
 import java.util.Queue;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -30,7 +29,7 @@ public final class GpuSeat {
 
   private final ReentrantLock lock = new ReentrantLock();
   private final NanoClock clock;
-  private final ShareScheduler scheduler;
+  private TurnStepper stepper = new Nothing();
   private final SeatThread thread;
   private final Queue<Runnable> afterwards = new ArrayDeque<>();
   private @Nullable Waiter firstReady;
@@ -48,24 +47,40 @@ public final class GpuSeat {
   /**
    * Makes a seat.
    *
-   * @param settings what its scheduler goes by
-   * @param observer is told of preemptions, with the seat held
    * @param clock the time
    * @param thread steps it when a deadline comes
    */
-  public GpuSeat(
-      SchedulerSettings settings,
-      ShareScheduler.Observer observer,
-      NanoClock clock,
-      SeatThread thread) {
+  public GpuSeat(NanoClock clock, SeatThread thread) {
     this.clock = clock;
     this.thread = thread;
-    this.scheduler = new ShareScheduler(settings, observer, clock.nanoTime());
     thread.add(this);
   }
 
-  NanoClock clock() {
+  /** Before anybody decides about turns. */
+  private static final class Nothing implements TurnStepper {
+    @Override
+    public int doWork(long nowNs) {
+      return 0;
+    }
+
+    @Override
+    public long nextWakeNs() {
+      return ShareScheduler.NEVER;
+    }
+  }
+
+  /** {@return the time} */
+  public NanoClock clock() {
     return clock;
+  }
+
+  /**
+   * Replaces what is stepped. Called with the seat held.
+   *
+   * @param stepper decides about turns from now on
+   */
+  public void follow(TurnStepper stepper) {
+    this.stepper = stepper;
   }
 
   long wakeAtNs() {
@@ -73,24 +88,8 @@ public final class GpuSeat {
   }
 
   /** Takes the seat; {@link #stepAndLeave} or {@link #leave} must follow. */
-  void take() {
+  public void take() {
     lock.lock();
-  }
-
-  void wanted(Tenant tenant) {
-    scheduler.wanted(tenant, clock.nanoTime());
-  }
-
-  void drained(Tenant tenant) {
-    scheduler.drained(tenant, clock.nanoTime());
-  }
-
-  void remove(Tenant tenant) {
-    scheduler.remove(tenant, clock.nanoTime());
-  }
-
-  ShareScheduler scheduler() {
-    return scheduler;
   }
 
   /** Notes that a thread which waited for the GPU uses it from now on. */
@@ -136,20 +135,20 @@ public final class GpuSeat {
   }
 
   /** Steps the scheduler, leaves the seat, then wakes whom the step let in. */
-  void stepAndLeave() {
+  public void stepAndLeave() {
     try {
-      scheduler.doWork(clock.nanoTime());
+      stepper.doWork(clock.nanoTime());
     } catch (RuntimeException e) {
       log.error("a step of the scheduler failed; its GPU may be served late", e);
     }
-    wakeAtNs = scheduler.nextWakeNs();
+    wakeAtNs = stepper.nextWakeNs();
     long wakeByNs = wakeAtNs;
     leave();
     thread.wakeBy(wakeByNs);
   }
 
   /** Leaves the seat, then does what was noted. */
-  void leave() {
+  public void leave() {
     Waiter ready = firstReady;
     firstReady = null;
     lastReady = null;

@@ -4,7 +4,6 @@ import dev.vgpu.GpuTimeoutException;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.schedule.TurnGate;
 import dev.vgpu.core.schedule.UrgencyQueue;
 import java.util.ArrayList;
@@ -22,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 public final class InProcessGate implements TurnGate {
   private final GpuSeat seat;
   private final GateOwner owner;
-  private final Tenant tenant;
+  private final String id;
   private final GateCount count;
 
   // All that follows is guarded by the seat.
@@ -34,12 +33,13 @@ public final class InProcessGate implements TurnGate {
   private long preemptions;
   private boolean closed;
   private boolean finished;
+  private GateListener listener = new Nobody();
 
   private volatile PreemptionClass preemptionClass;
   private volatile boolean cancelBroken;
 
   /**
-   * Makes a gate, shut, of a tenant without work.
+   * Makes a gate, shut, without work; {@link #listen} says who opens it.
    *
    * @param id the virtual GPU's name
    * @param seat the GPU's
@@ -52,15 +52,42 @@ public final class InProcessGate implements TurnGate {
     this.count = new GateCount(seat.clock(), request.maxConcurrentCalls());
     this.quotaBytes = request.memory().bytes();
     this.preemptionClass = request.preemptionClass();
-    this.tenant = new Tenant(id, this, request);
+    this.id = id;
   }
 
-  GpuSeat seat() {
+  /** Before somebody decides about its turns. */
+  private static final class Nobody implements GateListener {
+    @Override
+    public void wanted() {}
+
+    @Override
+    public void drained() {}
+
+    @Override
+    public void ended() {}
+
+    @Override
+    public @Nullable String tryResize(VirtualGpuRequest request) {
+      return null;
+    }
+  }
+
+  /**
+   * Says who decides about its turns from now on. Called with the seat held.
+   *
+   * @param decides is told what the calls do
+   */
+  public void listen(GateListener decides) {
+    listener = decides;
+  }
+
+  /** {@return the GPU's} */
+  public GpuSeat seat() {
     return seat;
   }
 
   String id() {
-    return tenant.id();
+    return id;
   }
 
   long nanoTime() {
@@ -106,7 +133,7 @@ public final class InProcessGate implements TurnGate {
         queue.add(waiter);
       }
       count.setQueued(true);
-      seat.wanted(tenant);
+      listener.wanted();
       admit();
     } finally {
       seat.stepAndLeave();
@@ -171,7 +198,7 @@ public final class InProcessGate implements TurnGate {
       }
       admit();
       if (!hasWork()) {
-        seat.drained(tenant);
+        listener.drained();
       }
       return true;
     } finally {
@@ -211,7 +238,7 @@ public final class InProcessGate implements TurnGate {
         if (closed) {
           finish();
         } else {
-          seat.drained(tenant);
+          listener.drained();
         }
       }
     } finally {
@@ -244,6 +271,9 @@ public final class InProcessGate implements TurnGate {
 
   @Override
   public void open() {
+    if (closed) {
+      return; // the last calls are leaving
+    }
     count.open();
     admit();
   }
@@ -300,7 +330,10 @@ public final class InProcessGate implements TurnGate {
         return "its calls and reservations need "
             + MemorySize.ofBytes(Math.max(budgetBytes, largestWaiting()) + reservedBytes);
       }
-      seat.scheduler().resize(tenant, request, nanoTime());
+      String obstacle = listener.tryResize(request);
+      if (obstacle != null) {
+        return obstacle;
+      }
       quotaBytes = bytes;
       preemptionClass = request.preemptionClass();
       count.bound(request.maxConcurrentCalls());
@@ -388,7 +421,7 @@ public final class InProcessGate implements TurnGate {
   private void finish() {
     if (!finished) {
       finished = true;
-      seat.remove(tenant);
+      listener.ended();
       seat.doAfterwards(owner::drained);
     }
   }
@@ -397,16 +430,20 @@ public final class InProcessGate implements TurnGate {
   public UsageReading usage() {
     seat.take();
     try {
-      return new UsageReading(
-          count.busyNs(nanoTime()),
-          count.calls(),
-          preemptions,
-          count.inside(),
-          queue.size(),
-          budgetBytes + reservedBytes);
+      return usageWithSeat();
     } finally {
       seat.leave();
     }
+  }
+
+  UsageReading usageWithSeat() {
+    return UsageReading.ofCalls(
+        count.busyNs(nanoTime()),
+        count.calls(),
+        preemptions,
+        count.inside(),
+        queue.size(),
+        budgetBytes + reservedBytes);
   }
 
   void cancelFailed(String reason, @Nullable Throwable cause) {

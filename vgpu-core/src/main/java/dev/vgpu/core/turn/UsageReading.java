@@ -2,6 +2,7 @@ package dev.vgpu.core.turn;
 
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
+import dev.vgpu.spi.EnforcedLease;
 import java.time.Duration;
 
 /**
@@ -13,10 +14,47 @@ import java.time.Duration;
  * @param running calls inside
  * @param waiting calls that wait
  * @param memoryBytes budgets and reservations
+ * @param usedBytes what processes hold
+ * @param processes how many there are
+ * @param launches kernels and graphs
+ * @param deniedAllocations refused for the quota
  */
 public record UsageReading(
-    long gpuTimeNs, long calls, long preemptions, int running, int waiting, long memoryBytes)
+    long gpuTimeNs,
+    long calls,
+    long preemptions,
+    int running,
+    int waiting,
+    long memoryBytes,
+    long usedBytes,
+    int processes,
+    long launches,
+    long deniedAllocations)
     implements GpuUsage {
+  /** What has used nothing. */
+  public static final UsageReading NONE = ofCalls(0, 0, 0, 0, 0, 0);
+
+  static UsageReading ofCalls(
+      long gpuTimeNs, long calls, long preemptions, int running, int waiting, long memoryBytes) {
+    return new UsageReading(
+        gpuTimeNs, calls, preemptions, running, waiting, memoryBytes, 0, 0, 0, 0);
+  }
+
+  /** Adds what the processes of a lease used to what its calls did. */
+  UsageReading with(EnforcedLease lease, long callsFinalNs, long turnsLost, long processesNs) {
+    return new UsageReading(
+        (callsFinalNs >= 0 ? callsFinalNs : gpuTimeNs) + processesNs,
+        calls,
+        preemptions + turnsLost,
+        running,
+        waiting + lease.waiting(),
+        memoryBytes,
+        lease.memoryUsed().bytes(),
+        lease.processes().size(),
+        lease.launches(),
+        lease.deniedAllocations());
+  }
+
   @Override
   public Duration gpuTime() {
     return Duration.ofNanos(gpuTimeNs);
@@ -29,21 +67,6 @@ public record UsageReading(
 
   @Override
   public MemorySize memoryUsed() {
-    return MemorySize.ZERO;
-  }
-
-  @Override
-  public int processes() {
-    return 0;
-  }
-
-  @Override
-  public long launches() {
-    return 0;
-  }
-
-  @Override
-  public long deniedAllocations() {
-    return 0;
+    return MemorySize.ofBytes(usedBytes);
   }
 }

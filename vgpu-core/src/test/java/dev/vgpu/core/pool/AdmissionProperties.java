@@ -120,7 +120,9 @@ class AdmissionProperties {
       for (int i = 0; i < size; i++) {
         gpus.add(new Gpu(new GpuId("admission-" + ++made)));
       }
-      pool = GpuPool.open(GpuPoolOptions.builder().gpus(gpus).build());
+      pool =
+          GpuPool.open(
+              GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).gpus(gpus).build());
     }
 
     /** Takes a step; says on which GPU something was granted, or what was thrown. */

@@ -235,7 +235,8 @@ class PoolTest {
   @Test
   void poolsOnTheSameGpusShareThem() {
     List<Pools.TestGpu> gpus = Pools.gpus(1);
-    GpuPoolOptions options = GpuPoolOptions.builder().gpus(gpus).build();
+    GpuPoolOptions options =
+        GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).gpus(gpus).build();
     try (GpuPool one = GpuPool.open(options)) {
       VirtualGpu gpu = one.acquire(Pools.share(ONLINE, 80));
       try (GpuPool two = GpuPool.open(options)) {
@@ -244,7 +245,11 @@ class PoolTest {
         assertThatThrownBy(
                 () ->
                     GpuPool.open(
-                        GpuPoolOptions.builder().gpus(gpus).offlineFloorPercent(5).build()))
+                        GpuPoolOptions.builder()
+                            .scope(GpuPoolOptions.Scope.THIS_JVM)
+                            .gpus(gpus)
+                            .offlineFloorPercent(5)
+                            .build()))
             .isInstanceOf(IllegalStateException.class)
             .hasMessageContaining(gpus.get(0).id().value());
       }
@@ -254,7 +259,8 @@ class PoolTest {
 
   @Test
   void poolThatIsOpenedWhileACallOfAClosedOneRunsWaitsForIt() throws Exception {
-    GpuPoolOptions options = GpuPoolOptions.builder().gpus(Pools.gpus(1)).build();
+    GpuPoolOptions options =
+        GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).gpus(Pools.gpus(1)).build();
     GpuPool old = GpuPool.open(options);
     GpuTurn turn = old.acquire(Pools.share(ONLINE, 100)).enter();
     old.close();
@@ -336,7 +342,8 @@ class PoolTest {
 
   @Test
   void withoutAnyProviderTheHostStandsIn() {
-    try (GpuPool host = GpuPool.open()) {
+    try (GpuPool host =
+        GpuPool.open(GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).build())) {
       assertThat(host.gpus())
           .singleElement()
           .matches(gpu -> gpu.id().equals(new GpuId("host")))

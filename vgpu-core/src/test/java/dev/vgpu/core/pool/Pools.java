@@ -47,7 +47,8 @@ final class Pools {
 
   /** A pool over this many GPUs of 1,000 MiB each, which no other pool manages. */
   static GpuPool open(int count) {
-    return GpuPool.open(GpuPoolOptions.builder().gpus(gpus(count)).build());
+    return GpuPool.open(
+        GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).gpus(gpus(count)).build());
   }
 
   static GpuPool open() {

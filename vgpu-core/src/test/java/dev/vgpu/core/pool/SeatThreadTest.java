@@ -78,6 +78,7 @@ class SeatThreadTest {
     StoppingClock clock = new StoppingClock();
     GpuPoolOptions options =
         GpuPoolOptions.builder()
+            .scope(GpuPoolOptions.Scope.THIS_JVM)
             .gpus(Pools.gpus(1))
             .turnLength(TURN)
             .idleLinger(Duration.ZERO)

@@ -1,0 +1,62 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.seat.ProcessIdentity;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
+
+/**
+ * Who decides about a node's GPUs, as this JVM sees it: itself, or the process that holds the seat.
+ * Each method throws {@link SeatLostException} if that process is gone; another decides then. Safe
+ * for use by several threads.
+ */
+interface Authority {
+  Lease acquire(LocalClaim claim);
+
+  Optional<Lease> tryAcquire(LocalClaim claim, long timeoutNs) throws InterruptedException;
+
+  void resize(Lease lease, VirtualGpuRequest request);
+
+  /** A lease of this JVM was closed and its last call has left. */
+  void ended(Lease lease);
+
+  /** Sends away all who wait on behalf of a pool that closes. */
+  void failPending(NodePool pool);
+
+  List<GpuLease> leases();
+
+  List<BackendStatus> backends();
+
+  Capabilities capabilities(Lease lease);
+
+  GpuUsage usage(Lease lease);
+
+  /** The variables that put a program under a lease. */
+  Map<String, String> environment(Lease lease);
+
+  /** A program was started under a lease. */
+  void started(Lease lease, ProcessIdentity program);
+
+  /** This very process was put under a lease: what its calls start is measured there. */
+  void attached(Lease lease);
+
+  /** Tells all who listen. */
+  void publish(Function<Instant, GpuEvent> event);
+
+  /** The process that decides is gone. */
+  final class SeatLostException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    SeatLostException(String message) {
+      super(message);
+    }
+  }
+}

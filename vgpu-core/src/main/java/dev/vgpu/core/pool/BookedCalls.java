@@ -1,0 +1,32 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.core.turn.InProcessGate;
+import dev.vgpu.core.turn.TenantGate;
+import dev.vgpu.core.turn.UsageReading;
+import org.jspecify.annotations.Nullable;
+
+/** The calls under a booked virtual GPU: made in this JVM, or in another process. */
+interface BookedCalls {
+  /** What the scheduler opens and shuts for them. */
+  TurnGate gate();
+
+  /** The gate, if its calls are made in this JVM. */
+  @Nullable InProcessGate localGate();
+
+  /** It was booked. Called once, before anything else. */
+  void booked(Booking booking, TenantGate tenant);
+
+  /** What they used until now. */
+  UsageReading usage();
+
+  /** Whether the owner has closed it. */
+  boolean isClosed();
+
+  /** Replaces what is granted, or says why not. Called with the table's lock held. */
+  @Nullable String tryResize(VirtualGpuRequest request, TenantGate tenant);
+
+  /** It was booked out. */
+  void released();
+}

@@ -1,0 +1,109 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.GpuUsage;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.seat.LeaseRecord;
+import dev.vgpu.core.seat.LeaseSnapshot;
+import dev.vgpu.core.seat.ProcessIdentity;
+import dev.vgpu.core.turn.TenantGate;
+import dev.vgpu.spi.EnforcedLease;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A virtual GPU in the books of who decides about its GPU. Guarded by the {@link LeaseTable}'s
+ * lock, but for the finals and what is volatile.
+ */
+final class Booking {
+  final String id;
+  final GpuSlot slot;
+  final ProcessIdentity owner;
+  final BookedCalls calls;
+  final TenantGate gate;
+
+  /** Programs that were started under it, which may not have attached yet. */
+  final List<ProcessIdentity> programs = new ArrayList<>();
+
+  /** The owner has closed it or is dead, and its last call has left. */
+  volatile boolean ended;
+
+  boolean released;
+  private volatile @Nullable GpuUsage finalUsage;
+  @Nullable String backend;
+  private volatile VirtualGpuRequest request;
+  private volatile @Nullable EnforcedLease enforced;
+
+  Booking(
+      String id,
+      GpuSlot slot,
+      VirtualGpuRequest request,
+      ProcessIdentity owner,
+      BookedCalls calls) {
+    this.id = id;
+    this.slot = slot;
+    this.request = request;
+    this.owner = owner;
+    this.calls = calls;
+    this.gate = new TenantGate(id, slot.seat, slot.scheduler, calls.gate(), request);
+    calls.booked(this, gate);
+  }
+
+  VirtualGpuRequest request() {
+    return request;
+  }
+
+  void request(VirtualGpuRequest replaced) {
+    request = replaced;
+  }
+
+  @Nullable EnforcedLease enforced() {
+    return enforced;
+  }
+
+  void enforced(EnforcedLease lease) {
+    enforced = lease;
+    gate.enforce(lease);
+  }
+
+  /** Whether processes are under it, or may come under it yet. */
+  boolean hasProcesses() {
+    EnforcedLease lease = enforced;
+    if (lease != null && !lease.processes().isEmpty()) {
+      return true;
+    }
+    programs.removeIf(program -> !program.isAlive());
+    return !programs.isEmpty();
+  }
+
+  GpuUsage usage() {
+    GpuUsage last = finalUsage;
+    return last != null ? last : gate.usage(calls.usage());
+  }
+
+  /** What was used until it is booked out, which is the last moment to ask. */
+  GpuUsage finalUsage() {
+    GpuUsage usage = usage();
+    finalUsage = usage;
+    return usage;
+  }
+
+  LeaseRecord record() {
+    return new LeaseRecord(
+        id, slot.gpu.id(), request, owner, Optional.ofNullable(backend), List.copyOf(programs));
+  }
+
+  /** With the entitlement that it was given last. */
+  LeaseSnapshot snapshot() {
+    EnforcedLease lease = enforced;
+    return new LeaseSnapshot(
+        id,
+        slot.gpu.id(),
+        request,
+        owner.pid(),
+        slot.entitledPercent(request),
+        lease == null ? List.of() : List.copyOf(lease.processes()),
+        usage());
+  }
+}

@@ -1,0 +1,206 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.seat.ProcessIdentity;
+import dev.vgpu.spi.EnforcedLease;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/** This JVM decides: alone, or for all processes of the node. Safe for use by several threads. */
+final class LocalAuthority implements Authority {
+  private final Node node;
+  private final LeaseTable table;
+  private final Enforcements enforcements;
+  private final Discovery discovery;
+  private final @Nullable BackendStatus runDirectory;
+
+  /** Makes one; {@code runDirectory} says why it works alone though it should not, or null. */
+  LocalAuthority(
+      Node node,
+      LeaseTable table,
+      Enforcements enforcements,
+      Discovery discovery,
+      @Nullable BackendStatus runDirectory) {
+    this.node = node;
+    this.table = table;
+    this.enforcements = enforcements;
+    this.discovery = discovery;
+    this.runDirectory = runDirectory;
+  }
+
+  LeaseTable table() {
+    return table;
+  }
+
+  private static Lease lease(Booking booking) {
+    return (Lease) booking.calls;
+  }
+
+  @Override
+  public Lease acquire(LocalClaim claim) {
+    return lease(table.acquire(new Asked(claim.request(), claim)));
+  }
+
+  @Override
+  public Optional<Lease> tryAcquire(LocalClaim claim, long timeoutNs) throws InterruptedException {
+    long startNs = node.clock().nanoTime();
+    Thread thread = Thread.currentThread();
+    PendingRequest waiting =
+        new PendingRequest(
+            new Asked(claim.request(), claim), settled -> LockSupport.unpark(thread));
+    table.enqueue(waiting);
+    while (!waiting.isSettled()) {
+      boolean interrupted = Thread.interrupted();
+      long leftNs = timeoutNs - (node.clock().nanoTime() - startNs);
+      if (interrupted || leftNs <= 0) {
+        Optional<String> refusal = table.giveUp(waiting);
+        if (refusal.isPresent()) {
+          if (interrupted) {
+            throw new InterruptedException();
+          }
+          table.publishRefused(claim.request(), refusal.get());
+          return Optional.empty();
+        }
+        if (interrupted) {
+          Thread.currentThread().interrupt();
+        }
+      } else {
+        LockSupport.parkNanos(this, leftNs);
+      }
+    }
+    return Optional.of(lease(waiting.booking()));
+  }
+
+  @Override
+  public void resize(Lease lease, VirtualGpuRequest request) {
+    table.resize(booking(lease), request);
+  }
+
+  private static Booking booking(Lease lease) {
+    Booking booking = lease.booking();
+    if (booking == null) {
+      throw new SeatLostException("another process decides about " + lease.id);
+    }
+    return booking;
+  }
+
+  @Override
+  public void ended(Lease lease) {
+    table.ended(booking(lease));
+  }
+
+  @Override
+  public void failPending(NodePool pool) {
+    table.failPending(pool);
+  }
+
+  @Override
+  public List<GpuLease> leases() {
+    return table.leases();
+  }
+
+  @Override
+  public List<BackendStatus> backends() {
+    List<BackendStatus> statuses = new ArrayList<>(discovery.statuses());
+    statuses.add(InProcessBackend.status());
+    statuses.addAll(enforcements.statuses());
+    if (runDirectory != null) {
+      statuses.add(runDirectory);
+    }
+    return statuses;
+  }
+
+  @Override
+  public Capabilities capabilities(Lease lease) {
+    return capabilities(booking(lease));
+  }
+
+  Capabilities capabilities(Booking booking) {
+    return enforcements.capabilities(booking.slot.gpu);
+  }
+
+  @Override
+  public GpuUsage usage(Lease lease) {
+    return booking(lease).usage();
+  }
+
+  @Override
+  public Map<String, String> environment(Lease lease) {
+    return environment(booking(lease));
+  }
+
+  Map<String, String> environment(Booking booking) {
+    EnforcedLease enforced = table.enforce(booking, new Watch(booking));
+    Map<String, String> variables = new LinkedHashMap<>();
+    variables.putAll(discovery.environment(booking.slot.gpu.id()));
+    variables.putAll(enforced.environment());
+    return Map.copyOf(variables);
+  }
+
+  /** Takes over what an earlier holder of the seat had made ready for programs. */
+  void takeOver(Booking booking) {
+    if (booking.backend != null) {
+      EnforcedLease ignored = table.enforce(booking, new Watch(booking));
+    }
+  }
+
+  @Override
+  public void started(Lease lease, ProcessIdentity program) {
+    table.started(booking(lease), program);
+  }
+
+  @Override
+  public void attached(Lease lease) {
+    booking(lease).gate.countProcessesOnly();
+  }
+
+  @Override
+  public void publish(Function<Instant, GpuEvent> event) {
+    node.listeners().publish(event);
+  }
+
+  /** Passes on what the processes of a virtual GPU do. */
+  private final class Watch implements EnforcedLease.Listener {
+    private final Booking booking;
+
+    Watch(Booking booking) {
+      this.booking = booking;
+    }
+
+    @Override
+    public void wanted() {
+      booking.gate.processesWanted();
+    }
+
+    @Override
+    public void drained() {
+      booking.gate.processesDrained();
+    }
+
+    @Override
+    public void processes(int attached) {
+      if (attached == 0 && booking.ended) {
+        // Not on the backend's thread: it is the backend that is asked to close the lease.
+        node.workers().execute(() -> table.releaseIfUnused(booking));
+      }
+    }
+  }
+
+  /** Says why a run directory is not used. */
+  static BackendStatus unusable(VgpuException why) {
+    return BackendStatus.ofUnavailable("seat", String.valueOf(why.getMessage()));
+  }
+}

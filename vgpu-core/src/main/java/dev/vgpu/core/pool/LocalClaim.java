@@ -1,0 +1,44 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.seat.ProcessIdentity;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A pool of this JVM asks for a virtual GPU.
+ *
+ * @param request what is asked
+ * @param node the pool's
+ * @param pool what is granted is closed with it
+ * @param creationSite where in the caller's code; null when leaks are not tracked
+ */
+record LocalClaim(
+    VirtualGpuRequest request, Node node, NodePool pool, @Nullable Throwable creationSite)
+    implements Asked.Claimant {
+  @Override
+  public Object owner() {
+    return pool;
+  }
+
+  @Override
+  public boolean isClosed() {
+    return pool.isClosed();
+  }
+
+  @Override
+  public ProcessIdentity process() {
+    return node.self();
+  }
+
+  @Override
+  public Lease calls(String id, GpuSlot slot, VirtualGpuRequest granted) {
+    return lease(id, new NodeGpu(slot.gpu, slot.seat));
+  }
+
+  Lease lease(String id, NodeGpu gpu) {
+    Lease lease = new Lease(id, gpu, this);
+    pool.add(lease);
+    node.add(lease);
+    return lease;
+  }
+}

@@ -1,0 +1,96 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.FailureMode;
+import dev.vgpu.VgpuException;
+import dev.vgpu.core.seat.ProcessIdentity;
+import dev.vgpu.spi.EnforcementBackend;
+import java.io.IOException;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Programs under one virtual GPU. Safe for use by several threads. */
+final class Programs {
+  private static final Logger log = LoggerFactory.getLogger(Programs.class);
+  private static final Pattern REFERENCE = Pattern.compile("\\$\\{([A-Za-z_][A-Za-z0-9_]*)}");
+
+  private final Lease lease;
+
+  Programs(Lease lease) {
+    this.lease = lease;
+  }
+
+  Map<String, String> environment() {
+    checkOpen();
+    Map<String, String> variables =
+        lease.node().askUninterruptibly(decides -> decides.environment(lease));
+    lease.markEnforced();
+    return substituted(variables, System.getenv());
+  }
+
+  Process start(ProcessBuilder program) throws IOException {
+    checkOpen();
+    Map<String, String> variables = Map.of();
+    try {
+      variables = lease.node().askUninterruptibly(decides -> decides.environment(lease));
+      lease.markEnforced();
+    } catch (VgpuException e) {
+      if (lease.request().failureMode() == FailureMode.REFUSE) {
+        throw e;
+      }
+      log.warn("a program is started without its virtual GPU: id={}", lease.id, e);
+    }
+    program.environment().putAll(substituted(variables, program.environment()));
+    Process process = program.start();
+    ProcessIdentity identity = ProcessIdentity.of(process.pid());
+    Lease ignored =
+        lease
+            .node()
+            .askUninterruptibly(
+                decides -> {
+                  decides.started(lease, identity);
+                  return lease;
+                });
+    return process;
+  }
+
+  void attachThisJvm(List<EnforcementBackend> backends) {
+    Map<String, String> variables = environment();
+    Enforcements.attachThisProcess(backends, variables);
+    lease.markAttached();
+    Lease ignored =
+        lease
+            .node()
+            .askUninterruptibly(
+                decides -> {
+                  decides.attached(lease);
+                  return lease;
+                });
+  }
+
+  private void checkOpen() {
+    if (lease.isClosed()) {
+      throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
+    }
+  }
+
+  /** Replaces references to variables of the program's own environment. */
+  static Map<String, String> substituted(Map<String, String> variables, Map<String, String> own) {
+    Map<String, String> all = new LinkedHashMap<>();
+    variables.forEach(
+        (name, value) -> {
+          StringBuilder text = new StringBuilder();
+          Matcher matcher = REFERENCE.matcher(value);
+          while (matcher.find()) {
+            String referred = own.getOrDefault(matcher.group(1), "");
+            matcher.appendReplacement(text, Matcher.quoteReplacement(referred));
+          }
+          all.put(name, matcher.appendTail(text).toString());
+        });
+    return all;
+  }
+}

@@ -1,0 +1,375 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.seat.LeaseDirectory;
+import dev.vgpu.core.seat.LeaseRecord;
+import dev.vgpu.core.seat.LinkLoop;
+import dev.vgpu.core.seat.ProcessIdentity;
+import dev.vgpu.core.seat.RunDirectory;
+import dev.vgpu.core.seat.SeatLock;
+import dev.vgpu.core.turn.UsageReading;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Sees to it that a node has a seat: takes it where nobody has it, else works for the process that
+ * has it, and when that dies tries again. One thread at a time does so. Safe for use by several
+ * threads.
+ */
+final class SeatKeeper {
+  private static final Logger log = LoggerFactory.getLogger(SeatKeeper.class);
+  private static final long MILLI_NS = 1_000_000;
+  private static final long RETRY_NS = MILLI_NS;
+  private static final long WELCOME_NS = 2_000 * MILLI_NS;
+  private static final long OPENING_NS = 5_000 * MILLI_NS;
+  private static final long AGAIN_NS = 100 * MILLI_NS;
+  private static final long REPORT_EVERY_NS = 100 * MILLI_NS;
+
+  private final Node node;
+  private final RunDirectory directory;
+  private final Discovery discovery;
+  private final Enforcements enforcements;
+  private final NanoClock clock;
+  private final LinkLoop loop;
+  private final List<PhysicalGpu> asked;
+  private final ReentrantLock joining = new ReentrantLock();
+
+  // Confined to the loop's thread.
+  private final Map<String, UsageReading> reported = new HashMap<>();
+  private long reportedNs;
+
+  // Changed by who joins, under the node's lock.
+  private @Nullable SeatLock seatLock;
+  private @Nullable SeatServer server;
+  private @Nullable LeaseDirectory disk;
+  private volatile @Nullable SeatClient client;
+
+  SeatKeeper(
+      Node node,
+      RunDirectory directory,
+      Discovery discovery,
+      List<PhysicalGpu> asked,
+      Enforcements enforcements)
+      throws IOException {
+    this.node = node;
+    this.asked = asked;
+    this.directory = directory;
+    this.discovery = discovery;
+    this.enforcements = enforcements;
+    this.clock = node.clock();
+    this.loop = new LinkLoop(clock);
+    node.whenShutDown(this::leave);
+  }
+
+  /**
+   * Takes the seat, or finds who has it.
+   *
+   * @throws VgpuException if neither is possible
+   */
+  void join() {
+    long startNs = clock.nanoTime();
+    while (!node.isShutDown()) {
+      SeatLock.Outcome outcome = tryLock();
+      if (outcome.lock() != null) {
+        hold(outcome.lock());
+        return;
+      }
+      String failure;
+      try {
+        work(SeatClient.connect(node, loop, directory.socket(), WELCOME_NS, this::lost));
+        return;
+      } catch (IOException | Authority.SeatLostException e) {
+        failure = e.toString(); // it is starting, or has just died
+      }
+      if (clock.nanoTime() - startNs > OPENING_NS) {
+        throw new VgpuException(
+            "another process has the seat and does not answer: path="
+                + directory.path()
+                + outcome.holder().map(holder -> " " + describe(holder)).orElse("")
+                + ": "
+                + failure);
+      }
+      LockSupport.parkNanos(this, RETRY_NS);
+    }
+  }
+
+  private static String describe(ProcessIdentity holder) {
+    return holder + " state=" + holder.state();
+  }
+
+  private SeatLock.Outcome tryLock() {
+    try {
+      return SeatLock.tryTake(directory.lock(), node.self());
+    } catch (IOException e) {
+      throw new VgpuException(
+          "the seat's lock cannot be taken: path=" + directory.lock() + ": " + e.getMessage(), e);
+    }
+  }
+
+  // ---- as the seat's holder
+
+  private void hold(SeatLock lock) {
+    boolean held = false;
+    try {
+      if (node.gpus().isEmpty()) {
+        List<PhysicalGpu> found = asked.isEmpty() ? discovery.gpus() : asked;
+        Discovery.logFound(found);
+        node.manage(found, node.settings());
+      }
+      held =
+          node.exclusively(
+              () -> {
+                take();
+                seatLock = lock;
+                return true;
+              });
+    } finally {
+      if (!held) {
+        lock.close();
+      }
+    }
+  }
+
+  private void take() {
+    LeaseDirectory leases = openLeases();
+    client = null;
+    LeaseTable table = new LeaseTable(node, node.newSlots(), enforcements, leases);
+    LocalAuthority authority = new LocalAuthority(node, table, enforcements, discovery, null);
+    SeatServer serves = new SeatServer(node, authority, loop);
+    restore(leases.readAll(), authority, serves);
+    serves.listen(directory.socket());
+    disk = leases;
+    server = serves;
+    node.authority(authority);
+  }
+
+  private LeaseDirectory openLeases() {
+    try {
+      return new LeaseDirectory(directory.leases());
+    } catch (IOException e) {
+      throw new VgpuException(
+          "the leases cannot be opened: path=" + directory.leases() + ": " + e.getMessage(), e);
+    }
+  }
+
+  /** Books what an earlier holder of the seat had granted. */
+  private void restore(List<LeaseRecord> records, LocalAuthority authority, SeatServer serves) {
+    Set<String> seen = new HashSet<>();
+    for (LeaseRecord record : records) {
+      seen.add(record.id());
+      GpuSlot slot = slot(authority, record);
+      Lease own = node.lease(record.id());
+      if (slot == null) {
+        log.warn(
+            "a lease is left alone, since its GPU is not here: id={} gpu={}",
+            record.id(),
+            record.gpu());
+      } else if (own != null) {
+        restoreOwn(own, record.backend(), record.programs(), slot, authority);
+      } else {
+        serves.restore(record, slot);
+      }
+    }
+    for (Lease own : node.leases()) {
+      if (!seen.contains(own.id)) {
+        GpuSlot slot =
+            Objects.requireNonNull(slot(authority, record(own, Optional.empty(), List.of())));
+        restoreOwn(own, Optional.empty(), List.of(), slot, authority);
+      }
+    }
+  }
+
+  private static @Nullable GpuSlot slot(LocalAuthority authority, LeaseRecord record) {
+    return authority.table().slots().stream()
+        .filter(slot -> slot.gpu.id().equals(record.gpu()))
+        .findFirst()
+        .orElse(null);
+  }
+
+  private LeaseRecord record(Lease own, Optional<String> backend, List<ProcessIdentity> programs) {
+    return new LeaseRecord(own.id, own.gpu().id(), own.request(), node.self(), backend, programs);
+  }
+
+  private void restoreOwn(
+      Lease own,
+      Optional<String> backend,
+      List<ProcessIdentity> programs,
+      GpuSlot slot,
+      LocalAuthority authority) {
+    SeatServer.Owner owner =
+        new SeatServer.Owner(node.self()) {
+          @Override
+          public BookedCalls calls(String id, GpuSlot on, VirtualGpuRequest request) {
+            return own;
+          }
+        };
+    Booking booking = authority.table().restore(record(own, backend, programs), slot, owner);
+    authority.takeOver(booking);
+    if (own.isAttached()) {
+      booking.gate.countProcessesOnly();
+    }
+    booking.gate.adopt(own.gate);
+  }
+
+  // ---- as a client
+
+  private void work(SeatClient with) {
+    checkSameGpus(with);
+    List<SeatCalls.Call> claims = new ArrayList<>();
+    List<Lease> claimed = new ArrayList<>();
+    node.exclusively(
+        () -> {
+          node.manage(with.gpus(), with.settings());
+          client = with;
+          node.turns().forEach(turns -> turns.connect(with));
+          for (Lease lease : node.leases()) {
+            SeatCalls.Call claim = with.claim(lease);
+            if (claim != null) {
+              claims.add(claim);
+              claimed.add(lease);
+            }
+          }
+          with.claimed();
+          node.authority(with);
+          return with;
+        });
+    if (node.listeners().areAny()) {
+      with.listen();
+    }
+    loop.ticker(this::report);
+    for (int i = 0; i < claims.size(); i++) {
+      checkClaimed(claims.get(i), claimed.get(i));
+    }
+    log.debug("the seat is held by {}", with.holder());
+  }
+
+  private void checkSameGpus(SeatClient with) {
+    Set<GpuId> theirs = ids(with.gpus());
+    Set<GpuId> ours = ids(node.gpus().isEmpty() ? asked : node.gpus());
+    if (!ours.isEmpty() && !ours.equals(theirs)) {
+      with.close();
+      throw new VgpuException(
+          "the process that has the seat manages other GPUs: "
+              + with.holder()
+              + " gpus="
+              + theirs
+              + ", asked="
+              + ours
+              + "; leave the GPUs out of the options, or use another run directory");
+    }
+    if (!with.settings().equals(node.optedFor())) {
+      log.warn(
+          "the process that has the seat goes by other options, which hold here too: {} {}",
+          with.holder(),
+          with.settings());
+    }
+  }
+
+  private static Set<GpuId> ids(List<PhysicalGpu> gpus) {
+    Set<GpuId> ids = new HashSet<>();
+    gpus.forEach(gpu -> ids.add(gpu.id()));
+    return ids;
+  }
+
+  private void checkClaimed(SeatCalls.Call claim, Lease lease) {
+    try {
+      Object ignored = claim.answer(WELCOME_NS);
+    } catch (Authority.SeatLostException e) {
+      log.debug("the seat's holder died again", e); // the next one is asked
+    } catch (RuntimeException e) {
+      log.error("a virtual GPU is lost and closed: id={}", lease.id, e);
+      lease.close();
+    }
+  }
+
+  private void lost(String reason) {
+    if (!node.isShutDown()) {
+      node.workers().execute(() -> rejoin(reason));
+    }
+  }
+
+  /** Finds or becomes the next holder of the seat; gives up only when the node is shut down. */
+  private void rejoin(String reason) {
+    joining.lock();
+    try {
+      long startNs = clock.nanoTime();
+      node.turns().forEach(turns -> turns.connect(null));
+      while (!node.isShutDown()) {
+        try {
+          join();
+          log.info(
+              "the seat's holder is gone ({}); {} after {} ms",
+              reason,
+              client == null ? "this process holds the seat now" : "another process holds it now",
+              (clock.nanoTime() - startNs) / MILLI_NS);
+          return;
+        } catch (RuntimeException e) {
+          log.error("no seat: calls that wait go on waiting; trying again", e);
+          LockSupport.parkNanos(this, AGAIN_NS);
+        }
+      }
+    } finally {
+      joining.unlock();
+    }
+  }
+
+  /** Tells the seat's holder now and then what this process's calls have used. */
+  private long report(long nowNs) {
+    SeatClient to = client;
+    if (to == null || to.isLost()) {
+      return Long.MAX_VALUE;
+    }
+    if (nowNs - reportedNs >= REPORT_EVERY_NS) {
+      reportedNs = nowNs;
+      reported.keySet().removeIf(id -> node.lease(id) == null);
+      for (Lease lease : node.leases()) {
+        UsageReading usage = lease.gate.usage();
+        if (!usage.equals(reported.put(lease.id, usage))) {
+          to.report(lease, usage);
+        }
+      }
+    }
+    return reportedNs + REPORT_EVERY_NS;
+  }
+
+  // ---- the end
+
+  /** Gives the seat up; another process takes it. */
+  private void leave() {
+    node.exclusively(
+        () -> {
+          SeatClient to = client;
+          if (to != null) {
+            to.close();
+          }
+          enforcements.close();
+          if (server != null) {
+            server.close();
+          }
+          if (disk != null) {
+            disk.close();
+          }
+          loop.close();
+          if (seatLock != null) {
+            seatLock.close();
+          }
+          return loop;
+        });
+  }
+}

@@ -1,0 +1,87 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
+import java.time.DateTimeException;
+import java.time.Instant;
+
+/** Events as messages. */
+public final class EventValues {
+  /** The type of such messages. */
+  public static final String TYPE = "event";
+
+  private EventValues() {}
+
+  /**
+   * {@return a message that tells an event}
+   *
+   * @param event what happened
+   */
+  public static Message of(GpuEvent event) {
+    Message message =
+        new Message(EventValues.TYPE)
+            .with("kind", event.getClass().getSimpleName())
+            .with("at", event.at())
+            .with("gpu", event.virtualGpu());
+    if (event instanceof GpuEvent.Acquired acquired) {
+      message.with("on", acquired.gpu()).with("request.", RequestValues.of(acquired.request()));
+    } else if (event instanceof GpuEvent.Refused refused) {
+      message
+          .with("request.", RequestValues.of(refused.request()))
+          .with("reason", refused.reason());
+    } else if (event instanceof GpuEvent.Resized resized) {
+      message
+          .with("before.", RequestValues.of(resized.before()))
+          .with("after.", RequestValues.of(resized.after()));
+    } else if (event instanceof GpuEvent.Preempted preempted) {
+      message.with("by", preempted.by()).with("cancelled", preempted.cancelledCalls());
+    } else if (event instanceof GpuEvent.CancelFailed failed) {
+      message.with("reason", failed.reason());
+    } else if (event instanceof GpuEvent.Closed closed) {
+      LeaseValues.put(message, "usage.", closed.usage());
+    }
+    return message;
+  }
+
+  /**
+   * {@return the event}
+   *
+   * @param message as {@link #of} made it
+   */
+  public static GpuEvent event(Message message) {
+    Instant at = instant(message.text("at"));
+    String gpu = message.text("gpu");
+    return switch (message.text("kind")) {
+      case "Acquired" ->
+          new GpuEvent.Acquired(
+              at,
+              gpu,
+              new GpuId(message.text("on")),
+              RequestValues.request(message.under("request.")));
+      case "Refused" ->
+          new GpuEvent.Refused(
+              at, gpu, RequestValues.request(message.under("request.")), message.text("reason"));
+      case "Resized" ->
+          new GpuEvent.Resized(
+              at,
+              gpu,
+              RequestValues.request(message.under("before.")),
+              RequestValues.request(message.under("after.")));
+      case "Preempted" ->
+          new GpuEvent.Preempted(
+              at, gpu, message.text("by"), Math.toIntExact(message.number("cancelled")));
+      case "CancelFailed" -> new GpuEvent.CancelFailed(at, gpu, message.text("reason"));
+      case "Leaked" -> new GpuEvent.Leaked(at, gpu);
+      case "Closed" -> new GpuEvent.Closed(at, gpu, LeaseValues.usage(message, "usage."));
+      default -> throw new MalformedMessageException("no such event: " + message.text("kind"));
+    };
+  }
+
+  private static Instant instant(String text) {
+    try {
+      return Instant.parse(text);
+    } catch (DateTimeException e) {
+      throw new MalformedMessageException("not a time: " + text, e);
+    }
+  }
+}

@@ -1,0 +1,168 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.VgpuException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * The directory where the processes of a node meet. Immutable.
+ *
+ * @param path where; absolute
+ * @param origin how it was chosen
+ */
+public record RunDirectory(Path path, Origin origin) {
+  /** How a run directory was chosen. */
+  public enum Origin {
+    /** Somebody named it: if it cannot be used, that is an error. */
+    NAMED,
+    /** Nobody named one: if it cannot be used, the pool works for this JVM alone. */
+    DEFAULT
+  }
+
+  /** The longest address of a Unix socket, in bytes. */
+  public static final int MOST_SOCKET_PATH_BYTES = 107;
+
+  private static final long LEAST_FREE_BYTES = 256 << 10;
+  private static final Set<PosixFilePermission> OWNER_ONLY =
+      PosixFilePermissions.fromString("rwx------");
+
+  /** What locks files between machines badly or not at all. */
+  private static final List<String> REMOTE =
+      List.of("nfs", "cifs", "smb", "afs", "fuse.sshfs", "ceph", "lustre", "gpfs", "glusterfs");
+
+  /**
+   * {@return the run directory of a pool}
+   *
+   * @param option what the pool's options name
+   * @param environment this process's
+   */
+  public static RunDirectory resolve(Optional<Path> option, Map<String, String> environment) {
+    if (option.isPresent()) {
+      return new RunDirectory(option.get().toAbsolutePath().normalize(), Origin.NAMED);
+    }
+    String named = environment.getOrDefault("VGPU_RUN_DIR", "");
+    if (!named.isEmpty()) {
+      return new RunDirectory(Path.of(named).toAbsolutePath().normalize(), Origin.NAMED);
+    }
+    String session = environment.getOrDefault("XDG_RUNTIME_DIR", "");
+    Path parent = Path.of(session.isEmpty() ? "/run" : session).toAbsolutePath().normalize();
+    return new RunDirectory(parent.resolve("vgpu"), Origin.DEFAULT);
+  }
+
+  /** {@return the file whose lock the seat's holder has} */
+  public Path lock() {
+    return path.resolve("seat.lock");
+  }
+
+  /** {@return where the seat's holder listens for other JVMs} */
+  public Path socket() {
+    return path.resolve("seat.sock");
+  }
+
+  /** {@return where the leases are} */
+  public Path leases() {
+    return path.resolve("leases");
+  }
+
+  /**
+   * Makes the directory where it is missing, and checks that it can be used.
+   *
+   * @throws VgpuException if it cannot; the message says why, and what to do
+   */
+  public void prepare() {
+    int bytes = socket().toString().getBytes(StandardCharsets.UTF_8).length;
+    if (bytes > MOST_SOCKET_PATH_BYTES) {
+      throw unusable(
+          "its path is too long for a socket's address: "
+              + bytes
+              + " bytes with seat.sock, "
+              + MOST_SOCKET_PATH_BYTES
+              + " at most; name a shorter one");
+    }
+    try {
+      if (!Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+        make();
+      }
+      check();
+      if (!Files.isDirectory(leases())) {
+        make(leases());
+      }
+    } catch (IOException e) {
+      throw new VgpuException(message(e.toString()), e);
+    }
+  }
+
+  private void make() throws IOException {
+    Path parent = path.getParent();
+    if (origin == Origin.NAMED && parent != null) {
+      Files.createDirectories(parent);
+    }
+    make(path);
+  }
+
+  private static void make(Path directory) throws IOException {
+    try {
+      Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
+    } catch (java.nio.file.FileAlreadyExistsException e) {
+      if (!Files.isDirectory(directory)) {
+        throw e; // else another process was faster
+      }
+    }
+  }
+
+  private void check() throws IOException {
+    if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
+      throw unusable("it is not a directory (a symbolic link is not followed)");
+    }
+    int owner = (Integer) Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+    int user = (Integer) Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+    if (owner != user && owner != 0) {
+      throw unusable("it belongs to another user: uid=" + owner + ", this process has uid=" + user);
+    }
+    if (Files.getPosixFilePermissions(path).contains(PosixFilePermission.OTHERS_WRITE)) {
+      throw unusable("every user can write into it; chmod 0700 it");
+    }
+    if (!Files.isWritable(path)) {
+      throw unusable("it is not writable for this process");
+    }
+    FileStore store = Files.getFileStore(path);
+    String type = store.type().toLowerCase(Locale.ROOT);
+    if (REMOTE.stream().anyMatch(type::startsWith)) {
+      throw unusable(
+          "it is on a file system of the network ("
+              + type
+              + "), where locks do not hold;"
+              + " name one on this machine");
+    }
+    if (store.getUsableSpace() < LEAST_FREE_BYTES) {
+      throw unusable(
+          "its file system is full: usableBytes="
+              + store.getUsableSpace()
+              + " needed="
+              + LEAST_FREE_BYTES);
+    }
+  }
+
+  private VgpuException unusable(String why) {
+    return new VgpuException(message(why));
+  }
+
+  private String message(String why) {
+    return "the run directory cannot be used: path="
+        + path
+        + ": "
+        + why
+        + " (it is set by GpuPoolOptions.runDirectory, $VGPU_RUN_DIR, $XDG_RUNTIME_DIR)";
+  }
+}

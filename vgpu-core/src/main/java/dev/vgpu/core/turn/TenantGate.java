@@ -1,0 +1,285 @@
+package dev.vgpu.core.turn;
+
+import dev.vgpu.GpuUsage;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.schedule.Tenant;
+import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.spi.EnforcedLease;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A tenant as its GPU's scheduler sees it: a gate for calls and, once programs are put under the
+ * virtual GPU, a backend's gate for processes. Both open and shut together; the turn has ended when
+ * both have drained. Guarded by the seat.
+ */
+public final class TenantGate implements TurnGate, GateListener {
+  private final GpuSeat seat;
+  private final ShareScheduler scheduler;
+  private final TurnGate calls;
+  private final Tenant tenant;
+
+  private @Nullable EnforcedLease processes;
+  private boolean open;
+  private boolean contended;
+  private boolean callsPending;
+  private boolean processesPending;
+  private boolean callsEnded;
+  private boolean removed;
+  private int entitledPermille;
+  private int turnsLost;
+
+  /** What the calls had used when the backend began to measure them as well; -1: it does not. */
+  private long callsFinalNs = -1;
+
+  /**
+   * Makes one, shut.
+   *
+   * @param id the virtual GPU's name
+   * @param seat the GPU's
+   * @param scheduler the GPU's
+   * @param calls the gate for calls
+   * @param request what is granted
+   */
+  public TenantGate(
+      String id,
+      GpuSeat seat,
+      ShareScheduler scheduler,
+      TurnGate calls,
+      VirtualGpuRequest request) {
+    this.seat = seat;
+    this.scheduler = scheduler;
+    this.calls = calls;
+    this.tenant = new Tenant(id, this, request);
+  }
+
+  // ---- the scheduler's side
+
+  @Override
+  public void open() {
+    open = true;
+    callsPending = false;
+    processesPending = false;
+    if (!callsEnded) {
+      calls.open();
+    }
+    if (processes != null) {
+      processes.open();
+    }
+  }
+
+  @Override
+  public boolean shut() {
+    open = false;
+    callsPending = !callsEnded && !calls.shut();
+    processesPending = processes != null && !processes.shut();
+    return !callsPending && !processesPending;
+  }
+
+  @Override
+  public int preempt() {
+    int asked = callsPending ? calls.preempt() : 0;
+    if (processes != null && processesPending) {
+      turnsLost++;
+      asked += processes.preempt();
+    }
+    return asked;
+  }
+
+  @Override
+  public boolean hasWork() {
+    return (!callsEnded && calls.hasWork()) || (processes != null && processes.hasWork());
+  }
+
+  @Override
+  public long gpuTimeNs(long nowNs) {
+    long ns = callsFinalNs >= 0 ? callsFinalNs : calls.gpuTimeNs(nowNs);
+    return processes == null ? ns : ns + processes.gpuTimeNs(nowNs);
+  }
+
+  @Override
+  public void contended(boolean contended) {
+    this.contended = contended;
+    if (!callsEnded) {
+      calls.contended(contended);
+    }
+    if (processes != null) {
+      processes.contended(contended);
+    }
+  }
+
+  @Override
+  public long leastTurnNs() {
+    return processes == null ? 0 : processes.leastTurnNs();
+  }
+
+  // ---- the calls' side
+
+  @Override
+  public void wanted() {
+    scheduler.wanted(tenant, seat.clock().nanoTime());
+  }
+
+  @Override
+  public void drained() {
+    callsPending = false;
+    partDrained();
+  }
+
+  @Override
+  public void ended() {
+    callsEnded = true;
+    callsPending = false;
+    if (processes == null) {
+      remove();
+    } else {
+      partDrained();
+    }
+  }
+
+  @Override
+  public @Nullable String tryResize(VirtualGpuRequest request) {
+    int permille = request.computePercent().orElse(-1) * 10;
+    entitledPermille = permille < 0 ? entitledPermille : permille;
+    if (processes != null && !processes.tryResize(request, entitledPermille)) {
+      return "its processes hold " + processes.memoryUsed();
+    }
+    scheduler.resize(tenant, request, seat.clock().nanoTime());
+    return null;
+  }
+
+  private void partDrained() {
+    if (open || (!callsPending && !processesPending)) {
+      scheduler.drained(tenant, seat.clock().nanoTime());
+    }
+  }
+
+  // ---- the booking's side; all take the seat
+
+  /**
+   * Takes over what another scheduler had before.
+   *
+   * @param listens the gate for calls, if it is one of this JVM; is told that this decides now
+   */
+  public void adopt(@Nullable InProcessGate listens) {
+    seat.take();
+    try {
+      if (listens != null) {
+        listens.listen(this);
+      }
+      scheduler.adopt(tenant, seat.clock().nanoTime());
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  /**
+   * Adds the gate for processes.
+   *
+   * @param lease shut
+   */
+  public void enforce(EnforcedLease lease) {
+    seat.take();
+    try {
+      processes = lease;
+      lease.contended(contended);
+      if (open) {
+        lease.open();
+      }
+      if (lease.hasWork()) {
+        wanted();
+      }
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  /** A process has work. */
+  public void processesWanted() {
+    seat.take();
+    try {
+      if (!removed) {
+        wanted();
+      }
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  /** Nothing of the processes is on the GPU any more. */
+  public void processesDrained() {
+    seat.take();
+    try {
+      processesPending = false;
+      if (!removed) {
+        partDrained();
+      }
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  /** Measures the calls no more: what they start is measured with the processes. */
+  public void countProcessesOnly() {
+    seat.take();
+    try {
+      callsFinalNs = calls.gpuTimeNs(seat.clock().nanoTime());
+    } finally {
+      seat.leave();
+    }
+  }
+
+  /**
+   * Tells the backend what pace processes keep by themselves.
+   *
+   * @param request what is granted
+   * @param permille in thousandths of the GPU
+   */
+  public void entitle(VirtualGpuRequest request, int permille) {
+    seat.take();
+    try {
+      if (permille != entitledPermille && processes != null) {
+        boolean ignored = processes.tryResize(request, permille); // refused: the old pace holds
+      }
+      entitledPermille = permille;
+    } finally {
+      seat.leave();
+    }
+  }
+
+  /** Forgets the tenant; both gates are shut for good. */
+  public void end() {
+    seat.take();
+    try {
+      callsEnded = true;
+      processes = null;
+      remove();
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  private void remove() {
+    if (!removed) {
+      removed = true;
+      scheduler.remove(tenant, seat.clock().nanoTime());
+    }
+  }
+
+  /**
+   * {@return what was used in all}
+   *
+   * @param ofCalls what the calls used
+   */
+  public GpuUsage usage(UsageReading ofCalls) {
+    seat.take();
+    try {
+      return processes == null
+          ? ofCalls
+          : ofCalls.with(
+              processes, callsFinalNs, turnsLost, processes.gpuTimeNs(seat.clock().nanoTime()));
+    } finally {
+      seat.leave();
+    }
+  }
+}

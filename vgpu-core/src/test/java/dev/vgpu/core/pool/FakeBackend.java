@@ -1,0 +1,234 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.EnforcementBackend;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** A backend whose processes are played by the test. */
+final class FakeBackend implements EnforcementBackend {
+  static final Capabilities CAPABILITIES =
+      Capabilities.builder()
+          .memory(Capabilities.Memory.EXACT)
+          .compute(Capabilities.Compute.TURNS)
+          .preemption(Capabilities.Preemption.BETWEEN_KERNELS)
+          .worksFor(Capabilities.Scope.THIS_JVM, Capabilities.Scope.PROCESS)
+          .build();
+
+  final Map<String, FakeLease> leases = new ConcurrentHashMap<>();
+  final List<Map<String, String>> attached = new CopyOnWriteArrayList<>();
+  volatile int opened;
+  volatile int closed;
+
+  @Override
+  public String name() {
+    return "fake";
+  }
+
+  @Override
+  public BackendStatus status() {
+    return BackendStatus.ofAvailable(name(), CAPABILITIES);
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public boolean serves(PhysicalGpu gpu) {
+    return gpu.provider().equals("test");
+  }
+
+  @Override
+  @SuppressWarnings("NonAtomicVolatileUpdate") // one test at a time
+  public Enforcement open(Path runDirectory) {
+    opened++;
+    return new Enforcement() {
+      @Override
+      public EnforcedLease prepare(
+          String id,
+          Path directory,
+          PhysicalGpu gpu,
+          VirtualGpuRequest request,
+          EnforcedLease.Listener listener) {
+        try {
+          Files.writeString(directory.resolve("grant"), request.toString());
+        } catch (IOException e) {
+          throw new UncheckedIOException(e);
+        }
+        return leases.compute(
+            id,
+            (key, before) -> {
+              FakeLease lease = new FakeLease(id, listener);
+              if (before != null) {
+                lease.pids.addAll(before.pids); // they have come back to the new seat
+                lease.gpuTimeNs = before.gpuTimeNs;
+              }
+              return lease;
+            });
+      }
+
+      @Override
+      public void close() {
+        closed++;
+      }
+    };
+  }
+
+  @Override
+  public void attachThisProcess(Map<String, String> environment) {
+    attached.add(environment);
+    leases.get(environment.get("VGPU_LEASE")).attach(ProcessHandle.current().pid());
+  }
+
+  /** One lease; what the seat did to it, and what its processes do. */
+  static final class FakeLease implements EnforcedLease {
+    final String id;
+    final Listener listener;
+    final List<Long> pids = new CopyOnWriteArrayList<>();
+    final List<String> orders = new ArrayList<>();
+    volatile boolean open;
+    volatile boolean busy;
+    volatile boolean wants;
+    volatile boolean revoked;
+    volatile long gpuTimeNs;
+    volatile long usedBytes;
+    volatile int permille;
+
+    FakeLease(String id, Listener listener) {
+      this.id = id;
+      this.listener = listener;
+    }
+
+    void attach(long pid) {
+      pids.add(pid);
+      listener.processes(pids.size());
+    }
+
+    void exit(long pid) {
+      pids.remove(pid);
+      busy = false;
+      wants = false;
+      listener.drained();
+      listener.processes(pids.size());
+    }
+
+    void want() {
+      wants = true;
+      listener.wanted();
+    }
+
+    /** Starts work, which it may while open. */
+    void begin() {
+      if (!open) {
+        throw new IllegalStateException("begun while shut");
+      }
+      busy = true;
+      wants = false;
+    }
+
+    @SuppressWarnings("NonAtomicVolatileUpdate") // by the test's thread alone
+    void end(long usedNs) {
+      gpuTimeNs += usedNs;
+      busy = false;
+      listener.drained();
+    }
+
+    @Override
+    public void open() {
+      open = true;
+    }
+
+    @Override
+    public boolean shut() {
+      open = false;
+      return !busy;
+    }
+
+    @Override
+    public int preempt() {
+      return 0;
+    }
+
+    @Override
+    public boolean hasWork() {
+      return busy || wants;
+    }
+
+    @Override
+    public long gpuTimeNs(long nowNs) {
+      return gpuTimeNs;
+    }
+
+    @Override
+    public void contended(boolean contended) {}
+
+    @Override
+    public long leastTurnNs() {
+      return 0;
+    }
+
+    @Override
+    public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
+      if (request.memory().bytes() < usedBytes) {
+        return false;
+      }
+      permille = entitledPermille;
+      return true;
+    }
+
+    @Override
+    public Map<String, String> environment() {
+      return Map.of("LD_PRELOAD", "/hook.so:${LD_PRELOAD}", "VGPU_LEASE", id);
+    }
+
+    @Override
+    public MemorySize memoryUsed() {
+      return MemorySize.ofBytes(usedBytes);
+    }
+
+    @Override
+    public List<Long> processes() {
+      return List.copyOf(pids);
+    }
+
+    @Override
+    public int waiting() {
+      return wants ? 1 : 0;
+    }
+
+    @Override
+    public long deniedAllocations() {
+      return 3;
+    }
+
+    @Override
+    public long launches() {
+      return 5;
+    }
+
+    @Override
+    public long passedThrough() {
+      return 0;
+    }
+
+    @Override
+    public void close() {
+      revoked = true;
+    }
+  }
+}

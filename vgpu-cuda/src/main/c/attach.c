@@ -1,0 +1,312 @@
+/* Becoming a process of a lease: settings, the seat's welcome, the two pages, the slot; and what a fork changes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hook.h"
+#include "seat.h"
+
+enum { SETTING_SIZE = 1024, PATIENCE_MS = 2000, RETRY_MS = 2 };
+
+/* What stands in for the shared pages until there are some: an open gate without limits. */
+static struct shm_header private_header;
+static struct shm_grant private_grant;
+static struct shm_ledger private_ledger;
+static struct shm_slot private_slot;
+
+struct vgpu_hook vgpu_hook = {
+    .seat = &private_header,
+    .grant = &private_grant,
+    .report = &private_header,
+    .ledger = &private_ledger,
+    .slots = &private_slot,
+    .slot = &private_slot,
+};
+
+/* Settings that vgpu_attach was given; they go before the environment's. */
+struct setting {
+  const char *name;
+  char value[SETTING_SIZE];
+};
+static struct setting given[] = {
+#define ENV(name, direction, doc) {#name, ""},
+#include "vgpu_env.def"
+#undef ENV
+};
+
+static struct vgpu_lock attach_lock;
+static int fork_handled;
+static char run_dir[SETTING_SIZE], lease[sizeof((struct shm_message *)NULL)->lease];
+
+const char *vgpu__setting(const char *name) {
+  for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+    if (given[i].value[0] != '\0' && strcmp(given[i].name, name) == 0) return given[i].value;
+  }
+  const char *value = getenv(name);
+  return value == NULL || value[0] == '\0' ? NULL : value;
+}
+
+/* Maps one of the lease's files, unless it is not what it must be; NULL with the reason logged. */
+static void *vgpu__map(const char *name, uint64_t size, uint64_t magic, int writable) {
+  char path[SETTING_SIZE + 256];
+  struct stat seen;
+  int length = snprintf(path, sizeof path, "%s/leases/%s/%s", run_dir, lease, name);
+  if (length < 0 || (size_t)length >= sizeof path) return NULL;
+  int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    vgpu__log("cannot open %s: %s", path, strerror(errno));
+    return NULL;
+  }
+  /* Beyond a file's end a mapping is a trap: look first. */
+  if (vgpu__fstat(fd, &seen) != 0 || !S_ISREG(seen.st_mode) || (uint64_t)seen.st_size != size) {
+    vgpu__log("%s has %lld bytes, not %llu", path, (long long)seen.st_size, (unsigned long long)size);
+    close(fd);
+    return NULL;
+  }
+  int access = PROT_READ | (writable ? PROT_WRITE : 0);
+  void *pages = mmap(NULL, (size_t)size, access, MAP_SHARED, fd, 0);
+  close(fd);
+  if (pages == MAP_FAILED) {
+    vgpu__log("cannot map %s: %s", path, strerror(errno));
+    return NULL;
+  }
+  const struct shm_header *header = pages;
+  uint64_t deadline = vgpu__now_ns() + (uint64_t)PATIENCE_MS * NS_PER_MS;
+  while (LOAD_ACQUIRE(header->magic) == 0 && vgpu__now_ns() < deadline) vgpu__sleep_ns(NS_PER_MS);
+  if (LOAD_ACQUIRE(header->magic) != magic || header->size != size || header->slot_count != SHM_SLOT_COUNT) {
+    vgpu__log("%s is not a lease's %s file", path, name);
+  } else if (header->layout_major != SHM_LAYOUT_MAJOR) {
+    vgpu__log("%s has layout %u; this hook knows %u", path, header->layout_major, (unsigned)SHM_LAYOUT_MAJOR);
+  } else {
+    return pages;
+  }
+  munmap(pages, (size_t)size);
+  return NULL;
+}
+
+static void vgpu__fill_slot(struct shm_slot *slot) {
+  char name[17] = "";
+  int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    ssize_t size = read(fd, name, sizeof name - 1);
+    close(fd);
+    if (size > 0 && name[size - 1] == '\n') name[size - 1] = '\0';
+  }
+  STORE(slot->pid, (uint32_t)getpid());
+  STORE(slot->start_time, vgpu__start_time());
+  STORE(slot->pid_namespace, vgpu__pid_namespace());
+  memcpy(slot->comm, name, sizeof slot->comm);
+  STORE(slot->heartbeat_ns, vgpu__now_ns());
+  STORE_RELEASE(slot->state, (uint32_t)SHM_SLOT_ATTACHED);
+}
+
+/* Waits for the WELCOME to a HELLO: 1 and the slot, 0 to ask again, -1 when that is of no use. */
+static int vgpu__await_welcome(uint32_t *slot, uint64_t deadline) {
+  struct shm_message message;
+  for (;;) {
+    int got = vgpu__seat_receive(&message);
+    if (got == VGPU_SEAT_GONE) return 0;
+    if (got == VGPU_SEAT_NOTHING) {
+      if (vgpu__now_ns() > deadline) return 0;
+      vgpu__sleep_ns(50 * NS_PER_US);
+      continue;
+    }
+    if (message.type != SHM_MESSAGE_WELCOME) continue;
+    message.text[sizeof message.text - 1] = '\0';
+    if (message.version != SHM_MESSAGE_VERSION || message.layout_major != SHM_LAYOUT_MAJOR) {
+      vgpu__log("the seat speaks version %u, layout %u; this hook %u, %u", message.version, message.layout_major,
+                (unsigned)SHM_MESSAGE_VERSION, (unsigned)SHM_LAYOUT_MAJOR);
+      return -1;
+    }
+    if (message.status != SHM_STATUS_OK) {
+      vgpu__log("the seat refuses lease %s: %s (status %u)", lease, (const char *)message.text, message.status);
+      return -1;
+    }
+    if (message.slot_number == 0 || message.slot_number >= SHM_SLOT_COUNT) {
+      vgpu__log("the seat gave slot %u, which there is not", message.slot_number);
+      return -1;
+    }
+    *slot = message.slot_number;
+    return 1;
+  }
+}
+
+static int vgpu__ask_for_slot(uint32_t *slot) {
+  uint64_t deadline = vgpu__now_ns() + (uint64_t)PATIENCE_MS * NS_PER_MS;
+  do {
+    int why = vgpu__seat_connect(run_dir, lease);
+    if (why == 0) {
+      int answer = vgpu__await_welcome(slot, deadline);
+      if (answer != 0) return answer > 0 ? 0 : -1;
+      vgpu__log("the seat closed the connection, or does not answer");
+    } else {
+      vgpu__log("no seat at %s/hook.sock: %s", run_dir, strerror(why));
+    }
+    vgpu__sleep_ns((uint64_t)RETRY_MS * NS_PER_MS);
+  } while (vgpu__now_ns() < deadline);
+  return -1;
+}
+
+static int vgpu__read_settings(void) {
+  const char *directory = vgpu__setting("VGPU_RUN_DIR"), *id = vgpu__setting("VGPU_LEASE");
+  if (directory == NULL || id == NULL) {
+    vgpu__log("%s is not set: this program is under no virtual GPU", id == NULL ? "VGPU_LEASE" : "VGPU_RUN_DIR");
+    return -1;
+  }
+  if (directory[0] != '/' || strlen(directory) >= sizeof run_dir) {
+    vgpu__log("VGPU_RUN_DIR is not a full path: %s", directory);
+    return -1;
+  }
+  if (strlen(id) >= sizeof lease || strchr(id, '/') != NULL || id[0] == '.') {
+    vgpu__log("VGPU_LEASE is not a lease's id: %s", id);
+    return -1;
+  }
+  strcpy(run_dir, directory);
+  strcpy(lease, id);
+  return 0;
+}
+
+static void vgpu__fork_child(void);
+
+static int vgpu__join(void) {
+  uint32_t number;
+  if (vgpu__read_settings() != 0 || vgpu__ask_for_slot(&number) != 0) return -1;
+  char *grant = vgpu__map("grant", SHM_GRANT_SIZE, SHM_GRANT_MAGIC, 0);
+  char *report = grant == NULL ? NULL : vgpu__map("report", SHM_REPORT_SIZE, SHM_REPORT_MAGIC, 1);
+  if (report == NULL) {
+    if (grant != NULL) munmap(grant, (size_t)SHM_GRANT_SIZE);
+    vgpu__seat_close();
+    return -1;
+  }
+  vgpu_hook.seat = (const void *)grant;
+  vgpu_hook.grant = (const void *)(grant + SHM_GRANT_OFFSET);
+  vgpu_hook.report = (void *)report;
+  vgpu_hook.ledger = (void *)(report + SHM_LEDGER_OFFSET);
+  vgpu_hook.slots = (void *)(report + SHM_SLOTS_OFFSET);
+  vgpu_hook.slot = vgpu_hook.slots + number;
+  vgpu_hook.slot_number = number;
+  vgpu_hook.context_bytes = vgpu_hook.grant->context_bytes;
+  if (vgpu_hook.context_bytes == 0) {
+    vgpu_hook.context_bytes = vgpu__parse_number(vgpu__setting("VGPU_CONTEXT_MEMORY"), 256u << 20);
+  }
+  vgpu__fill_slot(vgpu_hook.slot);
+  if (!fork_handled) fork_handled = pthread_atfork(NULL, NULL, vgpu__fork_child) == 0;
+  STORE_RELEASE(vgpu_hook.mode, (uint32_t)VGPU_ATTACHED);
+  if (vgpu__monitor_start(run_dir, lease) != 0) {
+    vgpu__log("cannot start a thread");
+    STORE_RELEASE(vgpu_hook.mode, (uint32_t)VGPU_REFUSED);
+    vgpu__seat_close();
+    return -1;
+  }
+  vgpu__log("attached to lease %s, slot %u", lease, number);
+  return 0;
+}
+
+static void vgpu__say_refused(void) {
+  char reason[512], line[640];
+  vgpu__last_reason(reason, sizeof reason);
+  int length = snprintf(line, sizeof line, "vgpu: no CUDA for this program: %s\n", reason);
+  const char *sink = vgpu__setting("VGPU_HOOK_LOG");
+  if (length <= 0 || (sink != NULL && strcmp(sink, "stderr") == 0)) return;
+  ssize_t written = write(2, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+  (void)written;
+}
+
+enum vgpu_mode vgpu__attach(void) {
+  enum vgpu_mode mode = LOAD_ACQUIRE(vgpu_hook.mode);
+  if (mode != VGPU_UNATTACHED) return mode;
+  int kept = errno;
+  vgpu__lock(&attach_lock);
+  mode = LOAD_ACQUIRE(vgpu_hook.mode);
+  if (mode == VGPU_UNATTACHED) {
+    if (vgpu__join() == 0) {
+      mode = VGPU_ATTACHED;
+    } else {
+      const char *wish = vgpu__setting("VGPU_FAILURE_MODE");
+      mode = wish != NULL && strcmp(wish, "open") == 0 ? VGPU_OPEN : VGPU_REFUSED;
+      STORE_RELEASE(vgpu_hook.mode, (uint32_t)mode);
+      if (mode == VGPU_REFUSED) vgpu__say_refused();
+    }
+  }
+  vgpu__unlock(&attach_lock);
+  errno = kept;
+  return mode;
+}
+
+/*
+ * The child of a fork holds nothing: its parent's slot, connection and monitor are the parent's. It attaches by its own cuInit.
+ * Only its one thread runs here, and other threads of the parent may have held any lock: clear, do not take.
+ */
+static void vgpu__fork_child(void) {
+  vgpu__seat_forget();
+  if (vgpu_hook.grant != &private_grant) {
+    munmap((void *)(uintptr_t)vgpu_hook.seat, (size_t)SHM_GRANT_SIZE);
+    munmap(vgpu_hook.report, (size_t)SHM_REPORT_SIZE);
+  }
+  vgpu_hook = (struct vgpu_hook){
+      .seat = &private_header,
+      .grant = &private_grant,
+      .report = &private_header,
+      .ledger = &private_ledger,
+      .slots = &private_slot,
+      .slot = &private_slot,
+  };
+  attach_lock.word = 0;
+  vgpu__monitor_forget();
+  vgpu__ledger_forget();
+  vgpu__table_forget();
+  vgpu__vmm_forget();
+  vgpu__lanes_forget();
+  vgpu__context_forget();
+  vgpu__entries_forget();
+}
+
+/* In a JVM: the caller gives what a child process would find in its environment; what is not ours, the driver reads there. */
+static void vgpu__take_settings(const char *const *env) {
+  for (; env != NULL && *env != NULL; env++) {
+    const char *equals = strchr(*env, '=');
+    if (equals == NULL) continue;
+    size_t length = (size_t)(equals - *env);
+    char name[128];
+    if (length == 0 || length >= sizeof name) continue;
+    memcpy(name, *env, length);
+    name[length] = '\0';
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+      if (strcmp(given[i].name, name) == 0 && strlen(equals + 1) < SETTING_SIZE) strcpy(given[i].value, equals + 1);
+    }
+    if (strcmp(name, "LD_PRELOAD") != 0) setenv(name, equals + 1, 1);
+  }
+}
+
+int vgpu_attach(const char *const *env, char *reason, size_t reason_size) {
+  if (reason != NULL && reason_size > 0) reason[0] = '\0';
+  vgpu__lock(&attach_lock);
+  if (LOAD(vgpu_hook.mode) == VGPU_REFUSED) STORE(vgpu_hook.mode, (uint32_t)VGPU_UNATTACHED);
+  int fresh = LOAD(vgpu_hook.mode) == VGPU_UNATTACHED;
+  if (fresh) vgpu__take_settings(env);
+  vgpu__unlock(&attach_lock);
+  if (!fresh) {
+    vgpu__log("this process is attached already");
+    vgpu__last_reason(reason, reason_size);
+    return -1;
+  }
+  if (vgpu__driver_load() == 0 && vgpu__attach() == VGPU_ATTACHED) return 0;
+  vgpu__last_reason(reason, reason_size);
+  return -1;
+}
+
+const char *vgpu_hook_version(void) { return "1"; }
+
+void vgpu__publish_passed(void) {
+  static uint64_t told;
+  uint64_t sum = 0;
+  for (const struct vgpu_pass *at = vgpu_pass_begin; at < vgpu_pass_end; at++) sum += LOAD(at->count);
+  ADD(vgpu_hook.slot->passed_through, sum - told);
+  told = sum;
+}

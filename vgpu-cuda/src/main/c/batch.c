@@ -1,0 +1,220 @@
+/*
+ * Batches: events around runs of work, and what they tell. Every call of the driver here is at a batch's beginning or end.
+ */
+#include "lane.h"
+
+static const uint64_t BATCH_NS = 500u * NS_PER_US;
+static const uint64_t SPARSE_NS = 100u * NS_PER_US;
+static const uint64_t REBASE_NS = 1000u * (uint64_t)NS_PER_MS;
+static const uint64_t STALE_BASE_NS = 4000u * (uint64_t)NS_PER_MS;
+static const uint64_t SLEW_NS = 20u * NS_PER_US;
+enum { MOST_LAUNCHES = 256, FIRST_CORRECTIONS = 16 };
+
+uint64_t vgpu__inflight_ns;
+uint32_t vgpu__captures;
+
+CUevent vgpu__event_take(struct vgpu_context *context) {
+  CUevent event = NULL;
+  vgpu__lock(&context->lock);
+  if (context->spares > 0) event = context->spare[--context->spares];
+  vgpu__unlock(&context->lock);
+  if (event == NULL && REAL(cuEventCreate)(&event, 0) != ABI_SUCCESS) return NULL;
+  return event;
+}
+
+void vgpu__event_return(struct vgpu_context *context, CUevent event) {
+  if (event == NULL) return;
+  vgpu__lock(&context->lock);
+  int kept = context->handle != NULL && context->spares < VGPU_SPARE_EVENTS;
+  if (kept) context->spare[context->spares++] = event;
+  vgpu__unlock(&context->lock);
+  if (!kept) REAL(cuEventDestroy_v2)(event);
+}
+
+/* An error counts as yes: then no event of ours is recorded. */
+int vgpu__is_capturing(CUstream stream) {
+  int status = ABI_CAPTURE_NONE;
+  if (LOAD_ACQUIRE(vgpu__captures) == 0) return 0;
+  abi_result result = REAL(cuStreamIsCapturing)(stream, &status);
+  return result == ABI_NOT_SUPPORTED ? 0 : result != ABI_SUCCESS || status != ABI_CAPTURE_NONE;
+}
+
+/* How many launches the next batch may have: half a millisecond of GPU work, at most doubling; one if the host is slow. */
+static uint32_t vgpu__plan(const struct vgpu_lane *lane, uint64_t now) {
+  if (lane->each_ns == 0 || lane->plan == 0) return 1;
+  uint64_t gap = (now - lane->opened_ns) / lane->plan;
+  if (gap > SPARSE_NS) return 1;
+  uint64_t wanted = BATCH_NS / lane->each_ns;
+  if (wanted > 2 * (uint64_t)lane->plan) wanted = 2 * (uint64_t)lane->plan;
+  if (wanted > MOST_LAUNCHES) wanted = MOST_LAUNCHES;
+  return wanted < 1 ? 1 : (uint32_t)wanted;
+}
+
+int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now) {
+  int entered = vgpu__context_enter(lane->context);
+  CUevent start = vgpu__event_take(lane->context);
+  int failed = start == NULL || REAL(cuEventRecord)(start, lane->stream) != ABI_SUCCESS;
+  if (failed) vgpu__event_return(lane->context, start);
+  vgpu__context_leave(entered);
+  if (failed) return -1;
+  lane->plan = vgpu__plan(lane, now);
+  lane->opened_ns = now;
+  lane->start = start;
+  lane->folded = 0;
+  lane->cost_ns = (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
+  ADD(vgpu__inflight_ns, lane->cost_ns);
+  STORE_RELEASE(lane->ticket, lane->ticket + 1);
+  return 0;
+}
+
+/* Ends the open batch without an end event: it could not be recorded. */
+static void vgpu__abandon(struct vgpu_lane *lane) {
+  vgpu__event_return(lane->context, lane->start);
+  lane->start = NULL;
+  ADD(vgpu__inflight_ns, -lane->cost_ns);
+  STORE_RELEASE(lane->ticket, lane->ticket + 1);
+  vgpu__busy_leave(1);
+}
+
+void vgpu__batch_close(struct vgpu_lane *lane) {
+  if ((lane->ticket & 1) == 0) return;
+  CUstream stream = lane->stream;
+  int foreign = lane->owner != 0 && lane->owner != vgpu__thread_token();
+  /* Another thread's own stream cannot be named from here; the legacy stream comes after all of them. */
+  if (foreign) stream = ABI_STREAM_LEGACY;
+  if (foreign && LOAD_ACQUIRE(vgpu__captures) != 0) return;
+  int entered = vgpu__context_enter(lane->context);
+  CUevent end = vgpu__is_capturing(stream) ? NULL : vgpu__event_take(lane->context);
+  if (end == NULL || REAL(cuEventRecord)(end, stream) != ABI_SUCCESS) {
+    vgpu__event_return(lane->context, end);
+    vgpu__context_leave(entered);
+    vgpu__abandon(lane);
+    return;
+  }
+  vgpu__context_leave(entered);
+  uint64_t cost = lane->folded == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * lane->folded;
+  ADD(vgpu__inflight_ns, cost - lane->cost_ns);
+  lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){
+      .start = lane->start, .end = end, .opened_ns = lane->opened_ns, .cost_ns = cost, .launches = lane->folded};
+  lane->count++;
+  lane->start = NULL;
+  STORE_RELEASE(lane->ticket, lane->ticket + 1);
+}
+
+static uint64_t vgpu__elapsed_ns(CUevent from, CUevent to, int *negative) {
+  float milliseconds = 0;
+  *negative = 0;
+  if (REAL(cuEventElapsedTime)(&milliseconds, from, to) != ABI_SUCCESS) return 0;
+  if (milliseconds < 0) {
+    *negative = 1;
+    milliseconds = -milliseconds;
+  }
+  return milliseconds < 1e9f ? (uint64_t)((double)milliseconds * NS_PER_MS) : 0;
+}
+
+/*
+ * When `end` happened on our clock. It was seen at `now`, so it was no later: the earliest such reading fixes the base; from then
+ * on the base moves along the GPU's own clock, and is only nudged, so that no time is charged twice or lost.
+ */
+static uint64_t vgpu__end_ns(struct vgpu_context *context, CUevent end, uint64_t now, int *keep) {
+  int negative;
+  *keep = 0;
+  if (context->base == NULL || now - context->based_ns > STALE_BASE_NS) {
+    vgpu__event_return(context, context->base);
+    context->base = end;
+    context->base_ns = context->based_ns = now;
+    context->corrections = 0;
+    *keep = 1;
+    return now;
+  }
+  uint64_t distance = vgpu__elapsed_ns(context->base, end, &negative);
+  uint64_t at = negative ? context->base_ns - distance : context->base_ns + distance;
+  if (at > now) {
+    uint64_t excess = at - now;
+    if (context->corrections >= FIRST_CORRECTIONS && excess > SLEW_NS) excess = SLEW_NS;
+    context->corrections++;
+    context->base_ns -= excess;
+    at -= excess;
+  }
+  if (!negative && now - context->based_ns > REBASE_NS) {
+    vgpu__event_return(context, context->base);
+    context->base = end;
+    context->base_ns = at;
+    context->based_ns = now;
+    *keep = 1;
+  }
+  return at;
+}
+
+/* How much of the batches' own time was charged: below one where streams overlap. In 1/1024. */
+static uint32_t overlap = 1024;
+
+static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch) {
+  int negative, keep;
+  uint64_t now = vgpu__now_ns();
+  uint64_t took = vgpu__elapsed_ns(batch->start, batch->end, &negative);
+  uint64_t wall = now - batch->opened_ns;
+  if (negative) took = 0;
+  if (took > wall) took = wall;
+  vgpu__lock(&lane->context->clock_lock);
+  uint64_t end = vgpu__end_ns(lane->context, batch->end, now, &keep);
+  vgpu__unlock(&lane->context->clock_lock);
+  uint64_t charged = vgpu__charge(end - took, end);
+  if (took > 0) {
+    uint32_t share = (uint32_t)(charged * 1024 / took);
+    uint32_t before = LOAD(overlap);
+    uint32_t after = before - before / 16 + (share < 1024 ? share : 1024) / 16;
+    STORE(overlap, after < 32 ? 32 : after);
+  }
+  if (batch->launches > 0) {
+    uint64_t each = took / batch->launches + 1;
+    lane->each_ns = each > lane->each_ns ? each : lane->each_ns - lane->each_ns / 4 + each / 4;
+  }
+  vgpu__event_return(lane->context, batch->start);
+  if (!keep) vgpu__event_return(lane->context, batch->end);
+}
+
+unsigned vgpu__batch_harvest(struct vgpu_lane *lane) {
+  unsigned done = 0;
+  if (lane->count == 0) return 0;
+  int entered = vgpu__context_enter(lane->context);
+  while (lane->count > 0) {
+    struct vgpu_batch *batch = &lane->ring[lane->head];
+    abi_result status = REAL(cuEventQuery)(batch->end);
+    if (status == ABI_NOT_READY) break;
+    if (status == ABI_SUCCESS) {
+      vgpu__account(lane, batch);
+    } else {
+      vgpu__event_return(lane->context, batch->start);
+      vgpu__event_return(lane->context, batch->end);
+    }
+    ADD(vgpu__inflight_ns, -batch->cost_ns);
+    lane->head = (lane->head + 1) % VGPU_RING;
+    lane->count--;
+    done++;
+  }
+  vgpu__context_leave(entered);
+  vgpu__busy_leave(done);
+  return lane->count;
+}
+
+/* The context goes, and with it what is in flight. */
+void vgpu__batch_drop(struct vgpu_lane *lane) {
+  vgpu__batch_close(lane);
+  vgpu__batch_harvest(lane);
+  if ((lane->ticket & 1) != 0) vgpu__abandon(lane);
+  unsigned left = lane->count;
+  for (; lane->count > 0; lane->count--) {
+    struct vgpu_batch *batch = &lane->ring[lane->head];
+    vgpu__event_return(lane->context, batch->start);
+    vgpu__event_return(lane->context, batch->end);
+    ADD(vgpu__inflight_ns, -batch->cost_ns);
+    lane->head = (lane->head + 1) % VGPU_RING;
+  }
+  vgpu__busy_leave(left);
+}
+
+uint64_t vgpu__inflight_scaled(void) {
+  uint64_t sum = LOAD(vgpu__inflight_ns);
+  return (int64_t)sum <= 0 ? 0 : sum / 1024 * LOAD(overlap);
+}

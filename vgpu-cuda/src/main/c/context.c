@@ -1,0 +1,239 @@
+/* Contexts: which is current, what each is charged, what goes with it. */
+#include "lane.h"
+
+enum { DEVICES = 64 };
+
+struct primary {
+  struct vgpu_lock lock;
+  CUcontext handle;
+  uint32_t retained, charged;
+};
+
+static struct vgpu_context contexts[VGPU_CONTEXTS];
+static struct primary primaries[DEVICES];
+static struct vgpu_lock contexts_lock;
+static uint32_t epoch = 1; /* changes when a context goes */
+
+/* The calling thread's current context as last seen; 0: ask the driver. */
+static __thread struct {
+  uint32_t epoch;
+  uint32_t number;
+} current __attribute__((tls_model("initial-exec")));
+
+struct vgpu_context *vgpu__context_of(CUcontext handle) {
+  struct vgpu_context *free_one = NULL;
+  for (int i = 0; i < VGPU_CONTEXTS; i++) {
+    if (LOAD_ACQUIRE(contexts[i].handle) == handle) return &contexts[i];
+  }
+  vgpu__lock(&contexts_lock);
+  for (int i = VGPU_CONTEXTS - 1; i >= 0; i--) {
+    if (contexts[i].handle == handle) {
+      vgpu__unlock(&contexts_lock);
+      return &contexts[i];
+    }
+    if (contexts[i].handle == NULL) free_one = &contexts[i];
+  }
+  if (free_one != NULL) STORE_RELEASE(free_one->handle, handle);
+  vgpu__unlock(&contexts_lock);
+  return free_one;
+}
+
+unsigned vgpu__context_number(void) {
+  uint32_t now = LOAD_ACQUIRE(epoch);
+  if (LIKELY(current.epoch == now && current.number != 0)) return current.number;
+  CUcontext handle = NULL;
+  if (REAL(cuCtxGetCurrent)(&handle) != ABI_SUCCESS || handle == NULL) return 0;
+  struct vgpu_context *context = vgpu__context_of(handle);
+  current.epoch = now;
+  current.number = context == NULL ? 0 : (uint32_t)(context - contexts) + 1;
+  return current.number;
+}
+
+int vgpu__context_enter(const struct vgpu_context *context) {
+  int entered = 0;
+  CUcontext handle = NULL;
+  if (REAL(cuCtxGetCurrent)(&handle) != ABI_SUCCESS || handle != context->handle) {
+    entered = context->handle != NULL && REAL(cuCtxPushCurrent_v2)(context->handle) == ABI_SUCCESS;
+  }
+  if (UNLIKELY(LOAD_ACQUIRE(vgpu__captures) != 0)) {
+    int mode = ABI_CAPTURE_MODE_RELAXED;
+    if (REAL(cuThreadExchangeStreamCaptureMode)(&mode) == ABI_SUCCESS) entered |= (mode + 1) << 1;
+  }
+  return entered;
+}
+
+void vgpu__context_leave(int entered) {
+  if (UNLIKELY(entered >> 1 != 0)) {
+    int mode = (entered >> 1) - 1;
+    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+  }
+  if ((entered & 1) != 0) {
+    CUcontext ours;
+    REAL(cuCtxPopCurrent_v2)(&ours);
+  }
+}
+
+/* The thread's current context changed: its views of default streams are of another one. */
+static abi_result vgpu__switched(abi_result result) {
+  current.epoch = 0;
+  vgpu__entries_forget();
+  return result;
+}
+
+/* A context is about to go: its batches end, its events with it. */
+static void vgpu__context_going(CUcontext handle) {
+  if (handle != NULL && LOAD_ACQUIRE(vgpu_hook.mode) == VGPU_ATTACHED) vgpu__drop_context(handle);
+}
+
+/* It is gone: so is what it had allocated. Its number may come again. */
+static void vgpu__context_gone(CUcontext handle, uint64_t charged) {
+  uint64_t bytes = charged;
+  for (unsigned i = 0; handle != NULL && i < VGPU_CONTEXTS; i++) {
+    struct vgpu_context *context = &contexts[i];
+    if (LOAD_ACQUIRE(context->handle) != handle) continue;
+    bytes += vgpu__table_take_context(i + 1);
+    vgpu__lock(&context->clock_lock);
+    vgpu__lock(&context->lock);
+    context->spares = 0;
+    context->base = NULL;
+    STORE_RELEASE(context->handle, NULL);
+    vgpu__unlock(&context->lock);
+    vgpu__unlock(&context->clock_lock);
+  }
+  __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
+  vgpu__give_back(bytes);
+}
+
+static abi_result vgpu__made(abi_result result, const CUcontext *context) {
+  if (result != ABI_SUCCESS) {
+    vgpu__give_back(vgpu_hook.context_bytes);
+  } else {
+    vgpu__table_put(KIND_CONTEXT, (uint64_t)(uintptr_t)*context, vgpu_hook.context_bytes, 0);
+  }
+  return vgpu__switched(result);
+}
+
+#define MAKE_CONTEXT(call)                                            \
+  if (vgpu__reserve(vgpu_hook.context_bytes) != 0) return vgpu__refusal(); \
+  return vgpu__made(call, context)
+
+abi_result cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
+  MAKE_CONTEXT(REAL(cuCtxCreate)(context, flags, device));
+}
+
+abi_result cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
+  MAKE_CONTEXT(REAL(cuCtxCreate_v2)(context, flags, device));
+}
+
+abi_result cuCtxCreate_v3(CUcontext *context, void *params, int param_count, unsigned flags, CUdevice device) {
+  MAKE_CONTEXT(REAL(cuCtxCreate_v3)(context, params, param_count, flags, device));
+}
+
+abi_result cuCtxCreate_v4(CUcontext *context, void *params, unsigned flags, CUdevice device) {
+  MAKE_CONTEXT(REAL(cuCtxCreate_v4)(context, params, flags, device));
+}
+
+static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext context) {
+  vgpu__context_going(context);
+  abi_result result = destroy(context);
+  if (result == ABI_SUCCESS) {
+    vgpu__context_gone(context, vgpu__table_take(KIND_CONTEXT, (uint64_t)(uintptr_t)context, NULL));
+  }
+  return vgpu__switched(result);
+}
+
+abi_result cuCtxDestroy(CUcontext context) { return vgpu__destroy(REAL(cuCtxDestroy), context); }
+
+abi_result cuCtxDestroy_v2(CUcontext context) { return vgpu__destroy(REAL(cuCtxDestroy_v2), context); }
+
+abi_result cuCtxSetCurrent(CUcontext context) { return vgpu__switched(REAL(cuCtxSetCurrent)(context)); }
+
+abi_result cuCtxPushCurrent(CUcontext context) { return vgpu__switched(REAL(cuCtxPushCurrent)(context)); }
+
+abi_result cuCtxPushCurrent_v2(CUcontext context) { return vgpu__switched(REAL(cuCtxPushCurrent_v2)(context)); }
+
+abi_result cuCtxPopCurrent(CUcontext *context) { return vgpu__switched(REAL(cuCtxPopCurrent)(context)); }
+
+abi_result cuCtxPopCurrent_v2(CUcontext *context) { return vgpu__switched(REAL(cuCtxPopCurrent_v2)(context)); }
+
+/* ---- primary contexts: made by the first retain, gone with the last release or a reset ---- */
+
+/*
+ * One call at a time per device: another thread must not be given the context while its charge is undecided. The driver calls
+ * nobody back from these.
+ */
+static struct primary *vgpu__primary(CUdevice device) {
+  if (device < 0 || device >= DEVICES || LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return NULL;
+  return &primaries[device];
+}
+
+static uint64_t vgpu__uncharge(struct primary *primary) {
+  uint64_t bytes = primary->charged ? vgpu_hook.context_bytes : 0;
+  primary->charged = 0;
+  return bytes;
+}
+
+abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  struct primary *primary = vgpu__primary(device);
+  if (primary == NULL) return REAL(cuDevicePrimaryCtxRetain)(context, device);
+  vgpu__lock(&primary->lock);
+  int fresh = !primary->charged;
+  if (fresh && vgpu__reserve(vgpu_hook.context_bytes) != 0) {
+    vgpu__unlock(&primary->lock);
+    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)vgpu_hook.context_bytes);
+    return vgpu__refusal();
+  }
+  abi_result result = REAL(cuDevicePrimaryCtxRetain)(context, device);
+  if (result == ABI_SUCCESS) {
+    if (context != NULL) primary->handle = *context;
+    primary->retained++;
+    primary->charged = 1;
+  } else if (fresh) {
+    vgpu__give_back(vgpu_hook.context_bytes);
+  }
+  vgpu__unlock(&primary->lock);
+  return result;
+}
+
+static abi_result vgpu__release(abi_result (*release)(CUdevice), CUdevice device) {
+  struct primary *primary = vgpu__primary(device);
+  if (primary == NULL) return release(device);
+  vgpu__lock(&primary->lock);
+  int last = primary->retained == 1;
+  if (last) vgpu__context_going(primary->handle);
+  abi_result result = release(device);
+  if (result == ABI_SUCCESS && primary->retained > 0) primary->retained--;
+  if (result == ABI_SUCCESS && last) vgpu__context_gone(primary->handle, vgpu__uncharge(primary));
+  vgpu__unlock(&primary->lock);
+  return last ? vgpu__switched(result) : result;
+}
+
+abi_result cuDevicePrimaryCtxRelease(CUdevice device) { return vgpu__release(REAL(cuDevicePrimaryCtxRelease), device); }
+
+abi_result cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  return vgpu__release(REAL(cuDevicePrimaryCtxRelease_v2), device);
+}
+
+static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
+  struct primary *primary = vgpu__primary(device);
+  if (primary == NULL) return reset(device);
+  vgpu__lock(&primary->lock);
+  vgpu__context_going(primary->handle);
+  abi_result result = reset(device);
+  if (result == ABI_SUCCESS && primary->handle != NULL) {
+    vgpu__context_gone(primary->handle, vgpu__uncharge(primary) + vgpu__table_take_kind(KIND_POOL));
+  }
+  vgpu__unlock(&primary->lock);
+  return vgpu__switched(result);
+}
+
+abi_result cuDevicePrimaryCtxReset(CUdevice device) { return vgpu__reset(REAL(cuDevicePrimaryCtxReset), device); }
+
+abi_result cuDevicePrimaryCtxReset_v2(CUdevice device) { return vgpu__reset(REAL(cuDevicePrimaryCtxReset_v2), device); }
+
+void vgpu__context_forget(void) {
+  for (int i = 0; i < VGPU_CONTEXTS; i++) contexts[i] = (struct vgpu_context){.handle = NULL};
+  for (int i = 0; i < DEVICES; i++) primaries[i] = (struct primary){.handle = NULL};
+  contexts_lock.word = 0;
+  current.epoch = 0;
+}

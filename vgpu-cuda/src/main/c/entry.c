@@ -1,0 +1,109 @@
+/* The ways in: cuInit, cuGetProcAddress in both forms, dlopen of the driver by its path. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "hook.h"
+
+/* cuGetProcAddress's own knowledge ends with the header that vgpu_hooks.def was made from. */
+enum { KNOWN_VERSION = 13000 };
+
+abi_result cuInit(unsigned flags) {
+  if (vgpu__driver_load() != 0) return ABI_NO_DEVICE;
+  enum vgpu_mode mode = vgpu__attach();
+  if (mode == VGPU_REFUSED || mode == VGPU_UNATTACHED) return ABI_SYSTEM_NOT_READY;
+  return REAL(cuInit)(flags);
+}
+
+struct form {
+  const char *name, *symbol;
+  void *ours;
+  size_t real_offset; /* of its pointer in struct vgpu_driver */
+  int since, thread;
+};
+
+#define PASS(name)
+#define HANDLED(name, symbol, since, thread, params) \
+  {#name, #symbol, (void *)(uintptr_t)&name, offsetof(struct vgpu_driver, name), since, thread},
+#define SYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
+#define ASYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
+static const struct form forms[] = {
+#include "vgpu_hooks.def"
+};
+
+static void *vgpu__real_of(const struct form *form) {
+  void *real;
+  memcpy(&real, (const char *)&vgpu_driver + form->real_offset, sizeof real);
+  return real;
+}
+
+/*
+ * Our form of what the driver answered with `real`. An address that we know decides. Else the table of versions does, up to the
+ * CUDA version that it knows; beyond, a name may mean a form that we have never seen, and the driver's answer stands.
+ */
+static void *vgpu__ours_for(const char *symbol, void *real, int version, uint64_t flags) {
+  const struct form *best = NULL;
+  int thread = (flags & ABI_PROC_PER_THREAD_STREAM) != 0;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    const struct form *form = &forms[i];
+    if (strcmp(form->symbol, symbol) != 0) continue;
+    if (vgpu__real_of(form) == real) return form->ours;
+    if (form->since > version || (form->thread && !thread)) continue;
+    if (best == NULL || form->thread > best->thread || (form->thread == best->thread && form->since > best->since)) {
+      best = form;
+    }
+  }
+  if (best == NULL || version > KNOWN_VERSION) return NULL;
+  /* The driver has it under no exported name: what it answered is what our form calls. */
+  if (vgpu__driver_symbol(best->name) == NULL) memcpy((char *)&vgpu_driver + best->real_offset, &real, sizeof real);
+  return best->ours;
+}
+
+static void vgpu__replace(const char *symbol, void **found_at, int version, uint64_t flags) {
+  if (symbol == NULL || found_at == NULL || *found_at == NULL) return;
+  void *ours = vgpu__ours_for(symbol, *found_at, version, flags);
+  if (ours != NULL) *found_at = ours;
+  else ADD(vgpu_hook.slot->passed_through, 1);
+}
+
+abi_result cuGetProcAddress(const char *symbol, void **found_at, int version, uint64_t flags) {
+  if (vgpu__driver_load() != 0) return ABI_NO_DEVICE;
+  abi_result result = REAL(cuGetProcAddress)(symbol, found_at, version, flags);
+  if (result == ABI_SUCCESS) vgpu__replace(symbol, found_at, version, flags);
+  return result;
+}
+
+abi_result cuGetProcAddress_v2(const char *symbol, void **found_at, int version, uint64_t flags, int *found) {
+  if (vgpu__driver_load() != 0) return ABI_NO_DEVICE;
+  abi_result result = REAL(cuGetProcAddress_v2)(symbol, found_at, version, flags, found);
+  if (result == ABI_SUCCESS) vgpu__replace(symbol, found_at, version, flags);
+  return result;
+}
+
+/* ---- dlopen, where we are preloaded; see trampolines.S ---- */
+
+void *vgpu__dlopen_next;
+
+static void vgpu__find_dlopen(void) {
+  if (LOAD_ACQUIRE(vgpu__dlopen_next) == NULL) {
+    void *next = dlsym(RTLD_NEXT, "dlopen");
+    STORE_RELEASE(vgpu__dlopen_next, next);
+  }
+}
+
+void *vgpu__dlopen(const char *path, int flags) {
+  void *(*next)(const char *, int);
+  vgpu__find_dlopen();
+  memcpy(&next, &vgpu__dlopen_next, sizeof next);
+  return next == NULL ? NULL : next(path, flags);
+}
+
+/* Our own handle if `path` is a driver by its full path; NULL: let the C library do it. */
+void *vgpu__dlopen_own(const char *path, int flags) {
+  Dl_info self;
+  vgpu__find_dlopen();
+  if (path == NULL || path[0] != '/') return NULL;
+  const char *base = strrchr(path, '/') + 1;
+  if (strncmp(base, "libcuda.so", sizeof "libcuda.so" - 1) != 0) return NULL;
+  if (dladdr((void *)(uintptr_t)&vgpu_hook_version, &self) == 0) return NULL;
+  return vgpu__dlopen(self.dli_fname, flags);
+}

@@ -1,0 +1,114 @@
+/*
+ * The gate: may work start now? Open: yes. Shut: wait on the grant word. No seat answers: keep the lease's own pace, over the GPU
+ * time that all its processes measured, until one answers again. And the accounts that the seat reads: busy, waiting, GPU time.
+ */
+#include "hook.h"
+
+static const uint64_t SILENCE_NS = 15u * NS_PER_MS;
+static const uint64_t WAIT_NS = 5u * NS_PER_MS;
+static const uint64_t REMIND_NS = 20u * NS_PER_MS;
+static const uint64_t PACE_BURST_NS = 2u * NS_PER_MS;
+static const uint64_t LEAST_PERMILLE = 10;
+
+static struct vgpu_lock pace_lock;
+static uint64_t pace_since_ns, pace_gpu_ns;
+
+/* A heartbeat from the future is as good as none. */
+int vgpu__seat_is_silent(uint64_t now) {
+  uint64_t beat = LOAD_ACQUIRE(vgpu_hook.seat->heartbeat_ns);
+  return beat + SILENCE_NS < now || beat > now + 1000u * (uint64_t)NS_PER_MS;
+}
+
+static uint64_t vgpu__lease_gpu_ns(void) {
+  uint64_t sum = 0;
+  for (uint64_t i = 1; i < SHM_SLOT_COUNT; i++) sum += LOAD(vgpu_hook.slots[i].gpu_ns);
+  return sum;
+}
+
+void vgpu__gate_set_autonomous(int on) {
+  if (LOAD(vgpu_hook.autonomous) == (uint32_t)on) return;
+  vgpu__lock(&pace_lock);
+  if (LOAD(vgpu_hook.autonomous) != (uint32_t)on) {
+    pace_since_ns = vgpu__now_ns();
+    pace_gpu_ns = vgpu__lease_gpu_ns();
+    STORE(vgpu_hook.slot->autonomous, (uint32_t)on);
+    STORE_RELEASE(vgpu_hook.autonomous, (uint32_t)on);
+    vgpu__log(on ? "no seat answers: going by the last grant" : "a seat answers again");
+  }
+  vgpu__unlock(&pace_lock);
+}
+
+void vgpu__gate_pace(void) {
+  while (LOAD_ACQUIRE(vgpu_hook.autonomous)) {
+    uint64_t permille = LOAD(vgpu_hook.grant->entitled_permille);
+    if (permille > 1000) permille = 1000;
+    if (permille < LEAST_PERMILLE) permille = LEAST_PERMILLE;
+    vgpu__lock(&pace_lock);
+    uint64_t used = vgpu__lease_gpu_ns() - pace_gpu_ns;
+    uint64_t elapsed = vgpu__now_ns() - pace_since_ns;
+    vgpu__unlock(&pace_lock);
+    uint64_t earned = elapsed / 1000 * permille + PACE_BURST_NS;
+    /* More than all of the time: another process wrote nonsense, or left; nobody waits for that. */
+    if (used <= earned || used > elapsed * SHM_SLOT_COUNT) return;
+    uint64_t pause = (used - earned) * 1000 / permille;
+    vgpu__sleep_ns(pause < WAIT_NS ? pause : WAIT_NS);
+  }
+}
+
+abi_result vgpu__gate_wait(void) {
+  struct shm_slot *slot = vgpu_hook.slot;
+  uint64_t began = vgpu__now_ns(), reminded = 0;
+  __atomic_fetch_add(&slot->waiting, 1, __ATOMIC_SEQ_CST);
+  vgpu__monitor_wake();
+  abi_result result = ABI_SUCCESS;
+  for (;;) {
+    uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
+    if ((word & SHM_GRANT_REVOKED) != 0) result = ABI_NOT_PERMITTED;
+    if ((word & (SHM_GRANT_REVOKED | SHM_GRANT_OPEN)) != 0 || LOAD_ACQUIRE(vgpu_hook.autonomous)) break;
+    uint64_t now = vgpu__now_ns();
+    if (now - began > SILENCE_NS && vgpu__seat_is_silent(now)) {
+      vgpu__gate_set_autonomous(1);
+      break;
+    }
+    if (reminded == 0 || now - reminded > REMIND_NS) {
+      reminded = now;
+      vgpu__seat_send((uint32_t)SHM_MESSAGE_WANT);
+    }
+    vgpu__futex_wait(&vgpu_hook.grant->word, word, WAIT_NS);
+  }
+  __atomic_fetch_sub(&slot->waiting, 1, __ATOMIC_SEQ_CST);
+  ADD(slot->waited_ns, vgpu__now_ns() - began);
+  return result;
+}
+
+static int vgpu__seat_wants_to_know(void) {
+  return !vgpu__word_open(LOAD_ACQUIRE(vgpu_hook.grant->word)) ||
+         (LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
+}
+
+/* Sequentially consistent, as the seat's shutting is: either it sees us busy, or we see the gate shut. */
+void vgpu__busy_enter(void) {
+  if (__atomic_fetch_add(&vgpu_hook.slot->busy, 1, __ATOMIC_SEQ_CST) != 0) return;
+  vgpu__monitor_wake();
+  if (vgpu__seat_wants_to_know()) vgpu__seat_send((uint32_t)SHM_MESSAGE_WANT);
+}
+
+void vgpu__busy_leave(uint32_t count) {
+  if (count == 0 || __atomic_fetch_sub(&vgpu_hook.slot->busy, count, __ATOMIC_SEQ_CST) != count) return;
+  if (vgpu__seat_wants_to_know()) vgpu__seat_send((uint32_t)SHM_MESSAGE_IDLE);
+}
+
+/* Charges what of [start, end) nobody of the lease has charged yet: two streams at once are one GPU. */
+uint64_t vgpu__charge(uint64_t start_ns, uint64_t end_ns) {
+  uint64_t *until = &vgpu_hook.ledger->busy_until_ns;
+  uint64_t seen = LOAD_ACQUIRE(*until), now = vgpu__now_ns(), added = 0;
+  if (end_ns > now) end_ns = now;
+  for (int i = 0; i < 1000; i++) {
+    uint64_t from = seen > now ? start_ns : (seen > start_ns ? seen : start_ns);
+    if (end_ns <= from) return 0;
+    added = end_ns - from;
+    if (__atomic_compare_exchange_n(until, &seen, end_ns, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) break;
+  }
+  __atomic_fetch_add(&vgpu_hook.slot->gpu_ns, added, __ATOMIC_RELEASE);
+  return added;
+}

@@ -1,0 +1,412 @@
+/*
+ * Lanes: which stream a launch belongs to, and the way of a launch into a batch. The common case is vgpu__enter_fast in hook.h.
+ *
+ * A launch that was let in while its batch was closed by another thread has slipped: it lies behind the end event. Its thread
+ * sees the ticket changed and has the end recorded again. So no thread ever waits for, or locks out, another one's launch.
+ */
+#include "lane.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const uint64_t BOUND_LIMITED_US = 2000, MOST_LIMITED_US = 100000, BOUND_ALONE_NS = 10u * NS_PER_MS;
+static const uint64_t BOUND_PATIENCE_NS = 100u * NS_PER_MS;
+static const uint64_t CLOSE_AFTER_NS = 500u * NS_PER_US, CLOSE_FOREIGN_NS = 2u * NS_PER_MS;
+static const uint64_t FORGET_THREAD_NS = 10000u * (uint64_t)NS_PER_MS;
+enum { BUCKETS = 256, UNMEASURED_TRIES = 64 /* launches until events are tried again */ };
+
+__thread struct vgpu_entry vgpu__entries[VGPU_ENTRIES] __attribute__((tls_model("initial-exec")));
+
+static struct vgpu_lane lanes[VGPU_LANES];
+static struct vgpu_lane *buckets[BUCKETS];
+static unsigned lanes_used; /* lanes beyond were never used */
+static struct vgpu_lock lanes_lock;
+static struct vgpu_lock record_lock; /* the monitor records under it; a capture begins under it */
+
+/* Unique among living threads: an address of their own. */
+uintptr_t vgpu__thread_token(void) { return (uintptr_t)&vgpu__entries; }
+
+static int vgpu__is_special(CUstream stream) { return (uintptr_t)stream <= (uintptr_t)ABI_STREAM_PER_THREAD; }
+
+static uintptr_t vgpu__owner_for(CUstream stream) {
+  return stream == ABI_STREAM_PER_THREAD ? vgpu__thread_token() : 0;
+}
+
+int vgpu__lane_is(const struct vgpu_lane *lane, CUstream stream) {
+  return lane->state == LANE_LIVE && lane->stream == stream && lane->owner == vgpu__owner_for(stream);
+}
+
+static unsigned vgpu__bucket(CUstream stream, const struct vgpu_context *context, uintptr_t owner) {
+  uint64_t mixed = ((uint64_t)(uintptr_t)stream ^ (uint64_t)(uintptr_t)context ^ (uint64_t)owner) * 0x9e3779b97f4a7c15u;
+  return (unsigned)(mixed >> 40) % BUCKETS;
+}
+
+struct vgpu_lane *vgpu__lane_at(unsigned index) {
+  return index < LOAD_ACQUIRE(lanes_used) ? &lanes[index] : NULL;
+}
+
+static struct vgpu_lane *vgpu__lane_make(CUstream stream, struct vgpu_context *context, uintptr_t owner, unsigned bucket) {
+  struct vgpu_lane *lane = NULL;
+  for (unsigned i = 0; i < lanes_used && lane == NULL; i++) {
+    if (LOAD(lanes[i].state) == LANE_FREE && vgpu__try_lock(&lanes[i].lock)) {
+      if (lanes[i].state == LANE_FREE) lane = &lanes[i];
+      else vgpu__unlock(&lanes[i].lock);
+    }
+  }
+  if (lane == NULL) {
+    if (lanes_used == VGPU_LANES) return NULL;
+    lane = &lanes[lanes_used];
+    vgpu__lock(&lane->lock);
+    STORE_RELEASE(lanes_used, lanes_used + 1);
+  }
+  lane->stream = stream;
+  lane->context = context;
+  lane->owner = owner;
+  lane->plan = 0;
+  lane->unmeasured = 0;
+  lane->each_ns = 0;
+  lane->opened_ns = vgpu__now_ns();
+  lane->next = buckets[bucket];
+  buckets[bucket] = lane;
+  STORE(lane->state, (uint32_t)LANE_LIVE);
+  vgpu__unlock(&lane->lock);
+  return lane;
+}
+
+/* The lane of a stream as the calling thread names it; NULL if there is none (and no room for one). */
+struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
+  CUcontext handle = NULL;
+  if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
+  if (handle == NULL) REAL(cuCtxGetCurrent)(&handle);
+  struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
+  if (context == NULL) return NULL;
+  uintptr_t owner = vgpu__owner_for(stream);
+  unsigned bucket = vgpu__bucket(stream, context, owner);
+  vgpu__lock(&lanes_lock);
+  struct vgpu_lane *lane = buckets[bucket];
+  while (lane != NULL && !(lane->stream == stream && lane->context == context && lane->owner == owner)) lane = lane->next;
+  if (lane == NULL && make) lane = vgpu__lane_make(stream, context, owner, bucket);
+  vgpu__unlock(&lanes_lock);
+  return lane;
+}
+
+/* Takes a lane out of its bucket: no thread finds it any more. */
+static void vgpu__lane_unlink(struct vgpu_lane *lane) {
+  vgpu__lock(&lanes_lock);
+  struct vgpu_lane **at = &buckets[vgpu__bucket(lane->stream, lane->context, lane->owner)];
+  while (*at != NULL && *at != lane) at = &(*at)->next;
+  if (*at == lane) *at = lane->next;
+  vgpu__unlock(&lanes_lock);
+}
+
+/* Adds what this thread launched since it last looked. */
+void vgpu__fold(struct vgpu_entry *entry, struct vgpu_lane *locked) {
+  uint32_t launched = entry->granted - entry->left;
+  if (launched == 0) return;
+  ADD(vgpu_hook.slot->launches, launched);
+  if (locked != NULL && locked == entry->lane && locked->ticket == entry->ticket) locked->folded += launched;
+  entry->granted = entry->left;
+}
+
+enum step { STEP_IN, STEP_SHUT, STEP_FULL, STEP_PASS };
+
+static uint64_t vgpu__bound_ns(void) {
+  if ((LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_LIMITED) == 0) return BOUND_ALONE_NS;
+  uint64_t us = LOAD(vgpu_hook.grant->inflight_us);
+  if (us == 0) us = BOUND_LIMITED_US;
+  return (us < MOST_LIMITED_US ? us : MOST_LIMITED_US) * NS_PER_US;
+}
+
+static int vgpu__is_full(struct vgpu_lane *lane) {
+  uint64_t inflight = vgpu__inflight_scaled();
+  if (lane->count == VGPU_RING) return 1;
+  return inflight > 0 && inflight + lane->each_ns > vgpu__bound_ns();
+}
+
+/* One try with the lane locked. A forced one does not look at what is in flight: it waited long enough for that. */
+static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, int forced) {
+  uint32_t word = __atomic_load_n(&vgpu_hook.grant->word, __ATOMIC_SEQ_CST);
+  int passes = vgpu__word_open(word) || LOAD_ACQUIRE(vgpu_hook.autonomous);
+  if (vgpu__is_capturing(lane->stream)) {
+    if ((lane->ticket & 1) != 0) vgpu__batch_close(lane);
+    return STEP_PASS;
+  }
+  if (!passes || (word & SHM_GRANT_REVOKED) != 0) {
+    vgpu__batch_close(lane);
+    return STEP_SHUT;
+  }
+  if ((lane->ticket & 1) == 0) {
+    if (vgpu__is_full(lane)) vgpu__batch_harvest(lane);
+    if (vgpu__is_full(lane)) {
+      if (!forced) return STEP_FULL;
+      if (lane->count == VGPU_RING) return STEP_PASS;
+    }
+    if (lane->unmeasured > 0) {
+      lane->unmeasured--;
+      return STEP_PASS;
+    }
+    vgpu__busy_enter();
+    word = __atomic_load_n(&vgpu_hook.grant->word, __ATOMIC_SEQ_CST);
+    if (!vgpu__word_open(word) && !LOAD_ACQUIRE(vgpu_hook.autonomous)) {
+      vgpu__busy_leave(1);
+      return STEP_SHUT;
+    }
+    if (vgpu__batch_open(lane, vgpu__now_ns()) != 0) {
+      lane->unmeasured = UNMEASURED_TRIES;
+      vgpu__busy_leave(1);
+      return STEP_PASS;
+    }
+  }
+  *entry = (struct vgpu_entry){.stream = lane->stream, .lane = lane, .ticket = lane->ticket, .left = lane->plan,
+                               .granted = lane->plan, .word = word};
+  return STEP_IN;
+}
+
+/* Waits a little for what is in flight; by the wall clock, so that a stream that waits for its host cannot hold us for ever. */
+static void vgpu__wait_for_room(struct vgpu_lane *lane) {
+  uint64_t pause = lane->each_ns / 8;
+  if (pause < 30u * NS_PER_US) pause = 30u * NS_PER_US;
+  if (pause > 300u * NS_PER_US) pause = 300u * NS_PER_US;
+  vgpu__sleep_ns(pause);
+  if (lane->count == 0) vgpu__harvest_all(NULL);
+}
+
+abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *counted) {
+  *counted = 0;
+  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return ABI_SUCCESS;
+  if (entry->lane != NULL && entry->stream == stream && entry->left == 1 && LOAD(vgpu_hook.grant->word) == entry->word &&
+      vgpu__lane_ticket(entry->lane) == entry->ticket) {
+    *counted = 1; /* the last of its batch: closed by vgpu__leave_slow */
+    entry->left = 0;
+    return ABI_SUCCESS;
+  }
+  uint64_t full_since = 0;
+  for (int forced = 0;;) {
+    if (LOAD_ACQUIRE(vgpu_hook.autonomous)) vgpu__gate_pace();
+    int known = entry->lane != NULL && entry->stream == stream && !vgpu__is_special(stream);
+    struct vgpu_lane *lane = known ? entry->lane : vgpu__lane_for(stream, 1);
+    if (lane == NULL) { /* no context (the driver will say so), or too many streams: only the gate */
+      vgpu__fold(entry, NULL);
+      *entry = (struct vgpu_entry){.stream = NULL};
+      uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
+      return vgpu__word_open(word) ? ABI_SUCCESS : vgpu__gate_wait();
+    }
+    vgpu__lock(&lane->lock);
+    if (!vgpu__lane_is(lane, stream)) {
+      vgpu__unlock(&lane->lock);
+      vgpu__fold(entry, NULL);
+      *entry = (struct vgpu_entry){.stream = NULL};
+      continue;
+    }
+    vgpu__fold(entry, lane);
+    enum step step = vgpu__step(lane, entry, forced);
+    vgpu__unlock(&lane->lock);
+    if (step == STEP_IN) {
+      *counted = 1;
+      entry->left--;
+      return ABI_SUCCESS;
+    }
+    if (step == STEP_PASS) {
+      *entry = (struct vgpu_entry){.stream = NULL};
+      ADD(vgpu_hook.slot->launches, 1);
+      return ABI_SUCCESS;
+    }
+    if (step == STEP_SHUT) {
+      abi_result result = vgpu__gate_wait();
+      if (result != ABI_SUCCESS) return result;
+      continue;
+    }
+    uint64_t now = vgpu__now_ns();
+    if (full_since == 0) full_since = now;
+    forced = now - full_since > BOUND_PATIENCE_NS;
+    vgpu__wait_for_room(lane);
+  }
+}
+
+void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream) {
+  struct vgpu_lane *lane = entry->lane;
+  if (lane == NULL || entry->stream != stream) return;
+  if (vgpu__lane_ticket(lane) != entry->ticket) {
+    vgpu__slipped(entry);
+  } else if (entry->left == 0) {
+    vgpu__lock(&lane->lock);
+    if (lane->ticket == entry->ticket) {
+      vgpu__fold(entry, lane);
+      if (lane->count < VGPU_RING) vgpu__batch_close(lane);
+    }
+    vgpu__unlock(&lane->lock);
+  }
+}
+
+void vgpu__slipped(struct vgpu_entry *entry) {
+  struct vgpu_lane *lane = entry->lane;
+  vgpu__lock(&lane->lock);
+  if (vgpu__lane_is(lane, entry->stream) && lane->ticket == entry->ticket + 1 && lane->count > 0 &&
+      !vgpu__is_capturing(lane->stream)) {
+    REAL(cuEventRecord)(lane->ring[(lane->head + lane->count - 1) % VGPU_RING].end, lane->stream);
+  }
+  vgpu__fold(entry, lane);
+  vgpu__unlock(&lane->lock);
+}
+
+static void vgpu__close_lane(struct vgpu_lane *lane) {
+  vgpu__lock(&lane->lock);
+  if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
+    for (int i = 0; i < VGPU_ENTRIES; i++) {
+      if (vgpu__entries[i].lane == lane) vgpu__fold(&vgpu__entries[i], lane);
+    }
+    vgpu__batch_close(lane);
+  }
+  vgpu__unlock(&lane->lock);
+}
+
+void vgpu__close_stream(CUstream stream) {
+  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return;
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane != NULL) vgpu__close_lane(lane);
+}
+
+void vgpu__close_thread(void) {
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    struct vgpu_entry *entry = &vgpu__entries[i];
+    if (entry->lane != NULL && vgpu__lane_ticket(entry->lane) == entry->ticket) vgpu__close_lane(entry->lane);
+  }
+}
+
+void vgpu__close_context(CUcontext context) {
+  struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if ((LOAD(lane->ticket) & 1) != 0 && (context == NULL || lane->context->handle == context)) vgpu__close_lane(lane);
+  }
+}
+
+void vgpu__harvest_stream(CUstream stream) {
+  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return;
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane == NULL) return;
+  vgpu__lock(&lane->lock);
+  vgpu__batch_harvest(lane);
+  vgpu__unlock(&lane->lock);
+}
+
+void vgpu__harvest_thread(void) {
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    struct vgpu_lane *lane = vgpu__entries[i].lane;
+    if (lane == NULL || LOAD(lane->count) == 0) continue;
+    vgpu__lock(&lane->lock);
+    vgpu__batch_harvest(lane);
+    vgpu__unlock(&lane->lock);
+  }
+}
+
+void vgpu__harvest_all(CUcontext context) {
+  struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD(lane->count) == 0 || !vgpu__try_lock(&lane->lock)) continue;
+    if (context == NULL || lane->context->handle == context) vgpu__batch_harvest(lane);
+    vgpu__unlock(&lane->lock);
+  }
+}
+
+/* The stream's work goes on after its destruction: the lane stays until that is measured, but nobody finds it. */
+void vgpu__drop_stream(CUstream stream) {
+  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED || vgpu__is_special(stream)) return;
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane == NULL) return;
+  vgpu__close_lane(lane);
+  vgpu__lane_unlink(lane);
+  vgpu__lock(&lane->lock);
+  if ((lane->ticket & 1) != 0) vgpu__batch_drop(lane);
+  vgpu__batch_harvest(lane);
+  STORE(lane->state, (uint32_t)(lane->count > 0 ? LANE_ORPHAN : LANE_FREE));
+  STORE_RELEASE(lane->ticket, lane->ticket + 2);
+  vgpu__unlock(&lane->lock);
+}
+
+void vgpu__drop_context(CUcontext context) {
+  struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD(lane->state) == LANE_FREE || lane->context->handle != context) continue;
+    vgpu__lane_unlink(lane);
+    vgpu__lock(&lane->lock);
+    vgpu__batch_drop(lane);
+    STORE(lane->state, (uint32_t)LANE_FREE);
+    STORE_RELEASE(lane->ticket, lane->ticket + 2);
+    vgpu__unlock(&lane->lock);
+  }
+}
+
+/* One lane, by the monitor: closes what is old or must end, harvests; how many batches it has. */
+static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, int shut) {
+  if (!vgpu__try_lock(&lane->lock)) return 1;
+  if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
+    uint64_t age = now - lane->opened_ns;
+    uint64_t most = lane->owner != 0 ? CLOSE_FOREIGN_NS : CLOSE_AFTER_NS;
+    if ((int64_t)age > (int64_t)most || (shut && lane->owner == 0)) {
+      vgpu__lock(&record_lock);
+      vgpu__batch_close(lane);
+      vgpu__unlock(&record_lock);
+    }
+  }
+  unsigned batches = vgpu__batch_harvest(lane) + (unsigned)(lane->ticket & 1);
+  if (batches == 0 && lane->state == LANE_ORPHAN) STORE(lane->state, (uint32_t)LANE_FREE);
+  int forget = batches == 0 && lane->state == LANE_LIVE && lane->owner != 0 && now > lane->opened_ns + FORGET_THREAD_NS;
+  if (forget) {
+    vgpu__unlock(&lane->lock);
+    vgpu__lane_unlink(lane);
+    vgpu__lock(&lane->lock);
+    STORE(lane->state, (uint32_t)((lane->ticket & 1) != 0 || lane->count > 0 ? LANE_ORPHAN : LANE_FREE));
+    STORE_RELEASE(lane->ticket, lane->ticket + 2);
+  }
+  vgpu__unlock(&lane->lock);
+  return batches;
+}
+
+int vgpu__tend_lanes(uint64_t now) {
+  unsigned batches = 0;
+  struct vgpu_lane *lane;
+  int shut = !vgpu__word_open(LOAD_ACQUIRE(vgpu_hook.grant->word)) && !LOAD(vgpu_hook.autonomous);
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD(lane->state) != LANE_FREE) batches += vgpu__tend(lane, now, shut);
+  }
+  return (int)batches;
+}
+
+/* Before the driver's own call: from now on no event of ours may come into this stream, nor any other that joins it. */
+void vgpu__capture_begins(CUstream stream) {
+  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return;
+  vgpu__close_stream(stream);
+  uint64_t deadline = vgpu__now_ns() + 20u * NS_PER_MS;
+  while (!vgpu__try_lock(&record_lock)) {
+    if (vgpu__now_ns() > deadline) {
+      __atomic_fetch_add(&vgpu__captures, 1, __ATOMIC_SEQ_CST);
+      return;
+    }
+    vgpu__sleep_ns(20u * NS_PER_US);
+  }
+  __atomic_fetch_add(&vgpu__captures, 1, __ATOMIC_SEQ_CST);
+  vgpu__unlock(&record_lock);
+}
+
+void vgpu__capture_ended(void) {
+  uint32_t seen = LOAD(vgpu__captures);
+  while (seen > 0 && !__atomic_compare_exchange_n(&vgpu__captures, &seen, seen - 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  }
+}
+
+void vgpu__entries_forget(void) {
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    vgpu__fold(&vgpu__entries[i], NULL);
+    vgpu__entries[i] = (struct vgpu_entry){.stream = NULL};
+  }
+}
+
+void vgpu__lanes_forget(void) {
+  for (unsigned i = 0; i < lanes_used; i++) lanes[i] = (struct vgpu_lane){.ticket = lanes[i].ticket + 2};
+  for (unsigned i = 0; i < BUCKETS; i++) buckets[i] = NULL;
+  lanes_used = 0;
+  lanes_lock.word = 0;
+  record_lock.word = 0;
+  vgpu__inflight_ns = 0;
+  vgpu__captures = 0;
+}

@@ -1,0 +1,78 @@
+/* Lanes and batches, between lane.c and batch.c. Locks: a lane's, then its context's clock's, then the spare events'. */
+#ifndef VGPU_LANE_H
+#define VGPU_LANE_H
+
+#include "hook.h"
+
+enum { VGPU_RING = 64, VGPU_SPARE_EVENTS = 256, VGPU_CONTEXTS = 64, VGPU_LANES = 1024 };
+
+/* A context, and its events. */
+struct vgpu_context {
+  struct vgpu_lock lock; /* of the spare events */
+  CUcontext handle;      /* NULL: free */
+  CUevent spare[VGPU_SPARE_EVENTS];
+  unsigned spares;
+  /* An event that has passed, and when it did on CLOCK_MONOTONIC: ties the GPU's clock to ours. */
+  struct vgpu_lock clock_lock;
+  CUevent base;
+  uint64_t base_ns, based_ns;
+  unsigned corrections;
+};
+
+struct vgpu_batch {
+  CUevent start, end;
+  uint64_t opened_ns, cost_ns;
+  uint32_t launches; /* 0: not known */
+};
+
+struct vgpu_lane {
+  uint64_t ticket; /* odd while a batch is open; first, see vgpu__lane_ticket */
+  struct vgpu_lock lock;
+  uint32_t state; /* enum lane_state */
+  CUstream stream;
+  struct vgpu_context *context;
+  uintptr_t owner; /* of a per-thread stream: which thread */
+  struct vgpu_lane *next;
+  uint32_t plan, folded;
+  uint32_t unmeasured; /* launches to let by, because an event could not be recorded */
+  uint64_t each_ns; /* GPU time of one launch, as measured; 0: not yet */
+  uint64_t opened_ns;
+  CUevent start;
+  uint64_t cost_ns; /* of the open batch, as planned */
+  struct vgpu_batch ring[VGPU_RING];
+  unsigned head, count;
+};
+
+enum lane_state { LANE_FREE, LANE_LIVE, LANE_ORPHAN /* its stream is gone, its batches are not */ };
+
+extern uint64_t vgpu__inflight_ns; /* what is open or in flight should take, over all lanes */
+extern uint32_t vgpu__captures;    /* streams being captured */
+
+/* context.c */
+struct vgpu_context *vgpu__context_of(CUcontext handle);
+/*
+ * Around calls of our own: makes the context current if it is not, and allows what a capture of another thread would forbid
+ * (querying an event then would end the capture). Returns what vgpu__context_leave needs.
+ */
+int vgpu__context_enter(const struct vgpu_context *context);
+void vgpu__context_leave(int entered);
+
+/* lane.c */
+struct vgpu_lane *vgpu__lane_for(CUstream stream, int make);
+uintptr_t vgpu__thread_token(void);
+int vgpu__lane_is(const struct vgpu_lane *lane, CUstream stream);
+struct vgpu_lane *vgpu__lane_at(unsigned index); /* NULL beyond the last ever used */
+void vgpu__lane_free(struct vgpu_lane *lane);    /* unlinks; its lock is held */
+void vgpu__fold(struct vgpu_entry *entry, struct vgpu_lane *locked);
+
+/* batch.c; all with the lane's lock held */
+CUevent vgpu__event_take(struct vgpu_context *context);
+void vgpu__event_return(struct vgpu_context *context, CUevent event);
+int vgpu__is_capturing(CUstream stream);
+int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now);
+void vgpu__batch_close(struct vgpu_lane *lane);
+void vgpu__batch_drop(struct vgpu_lane *lane);
+unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* how many are left */
+uint64_t vgpu__inflight_scaled(void);                 /* without counting twice what runs at once */
+
+#endif

@@ -1,0 +1,15 @@
+/* The connection to the seat, between seat.c, attach.c and monitor.c. */
+#ifndef VGPU_SEAT_H
+#define VGPU_SEAT_H
+
+#include "hook.h"
+
+enum { VGPU_SEAT_NOTHING, VGPU_SEAT_MESSAGE, VGPU_SEAT_GONE };
+
+/* Connects and says HELLO, with our slot if we have one: 0, or an errno. The WELCOME comes later. */
+int vgpu__seat_connect(const char *run_dir, const char *lease);
+/* One message if a whole one is there. */
+int vgpu__seat_receive(struct shm_message *into);
+void vgpu__seat_close(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* The driver functions that the tests call: as a program that links with libcuda.so.1 has them. */
+#ifndef VGPU_CUDA_CALLS_H
+#define VGPU_CUDA_CALLS_H
+
+#include "../../main/c/driver.h"
+
+abi_result cuDeviceGet(CUdevice *device, int ordinal);
+abi_result cuDriverGetVersion(int *version);
+abi_result cuStreamCreate(CUstream *stream, unsigned flags);
+abi_result cuModuleGetFunction(CUfunction *function, void *module, const char *name);
+abi_result cuEventCreate(CUevent *event, unsigned flags);
+abi_result cuCtxGetCurrent(CUcontext *context);
+abi_result cuProfilerStart(void);
+
+static inline abi_result launch(CUfunction function, CUstream stream) {
+  return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
+}
+
+#endif

@@ -1,0 +1,278 @@
+/* The seat's side of the hook's protocol, as plainly as it can be written; docs/memory-ledger.md. */
+#define _GNU_SOURCE
+#include "fake_seat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GET(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
+#define SET(x, v) __atomic_store_n(&(x), (v), __ATOMIC_SEQ_CST)
+#define CAS(x, seen, v) __atomic_compare_exchange_n(&(x), &(seen), (v), 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+
+static void must(int fine, const char *what) {
+  if (fine) return;
+  fprintf(stderr, "fake seat: %s: %s\n", what, strerror(errno));
+  exit(3);
+}
+
+uint64_t seat_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void *make_file(const struct fake_seat *seat, const char *name, size_t size) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/leases/test/%s", seat->dir, name);
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  must(fd >= 0 && ftruncate(fd, (off_t)size) == 0, path);
+  void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  must(pages != MAP_FAILED, path);
+  close(fd);
+  return pages;
+}
+
+static void fill_header(struct shm_header *header, uint64_t magic, uint64_t size) {
+  header->layout_major = (uint32_t)SHM_LAYOUT_MAJOR;
+  header->layout_minor = (uint32_t)SHM_LAYOUT_MINOR;
+  header->size = size;
+  header->slot_count = (uint32_t)SHM_SLOT_COUNT;
+  header->heartbeat_ns = seat_now();
+  __atomic_store_n(&header->magic, magic, __ATOMIC_RELEASE);
+}
+
+void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes) {
+  char path[128];
+  memset(seat, 0, sizeof *seat);
+  strcpy(seat->dir, "/tmp/vgpuXXXXXX");
+  must(mkdtemp(seat->dir) != NULL, "mkdtemp");
+  snprintf(path, sizeof path, "%s/leases", seat->dir);
+  must(mkdir(path, 0700) == 0, path);
+  snprintf(path, sizeof path, "%s/leases/test", seat->dir);
+  must(mkdir(path, 0700) == 0, path);
+  char *grant = make_file(seat, "grant", SHM_GRANT_SIZE), *report = make_file(seat, "report", SHM_REPORT_SIZE);
+  seat->grant_header = (void *)grant;
+  seat->grant = (void *)(grant + SHM_GRANT_OFFSET);
+  seat->report_header = (void *)report;
+  seat->ledger = (void *)(report + SHM_LEDGER_OFFSET);
+  seat->slots = (void *)(report + SHM_SLOTS_OFFSET);
+  seat->grant->word = (uint32_t)SHM_GRANT_OPEN;
+  seat->grant->memory_limit = quota;
+  seat->grant->entitled_permille = 500;
+  seat->grant->inflight_us = 2000;
+  seat->grant->context_bytes = context_bytes;
+  fill_header(seat->grant_header, SHM_GRANT_MAGIC, SHM_GRANT_SIZE);
+  fill_header(seat->report_header, SHM_REPORT_MAGIC, SHM_REPORT_SIZE);
+  for (int i = 0; i < 128; i++) seat->connection[i] = -1;
+  SET(seat->slots[0].state, (uint32_t)SHM_SLOT_ATTACHED);
+}
+
+/* ---- slot 0's own changes, and what the dead held ---- */
+
+static int help(struct fake_seat *seat, uint64_t word) {
+  uint64_t who = word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK, seq = word & SHM_MEMORY_SEQ_MASK;
+  if (who == 0 || who >= SHM_SLOT_COUNT || seq == 0) return 1;
+  uint64_t seen = GET(seat->slots[who].memory_done);
+  if ((seen & SHM_MEMORY_SEQ_MASK) == seq) return 1;
+  if (GET(seat->ledger->memory_word) != word) return 0;
+  return CAS(seat->slots[who].memory_done, seen, ((seen >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT | seq);
+}
+
+static void change_by(struct fake_seat *seat, int64_t delta) {
+  struct shm_slot *own = &seat->slots[0];
+  uint64_t seq = (own->memory_own + 1) & SHM_MEMORY_SEQ_MASK;
+  if (seq == 0) seq = 1;
+  uint64_t done = GET(own->memory_done);
+  if ((done & SHM_MEMORY_SEQ_MASK) == seq || seq == 1) {
+    while (!CAS(own->memory_done, done, ((done >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT)) {
+    }
+  }
+  SET(own->memory_delta, delta);
+  SET(own->memory_seq, seq);
+  for (;;) {
+    uint64_t word = GET(seat->ledger->memory_word);
+    if (!help(seat, word)) continue;
+    uint64_t units = (word >> SHM_MEMORY_UNITS_SHIFT) + (uint64_t)delta;
+    if (CAS(seat->ledger->memory_word, word, units << SHM_MEMORY_UNITS_SHIFT | seq)) break;
+  }
+  SET(own->memory_own, seq);
+}
+
+static void recover(struct fake_seat *seat, uint32_t number) {
+  struct shm_slot *slot = &seat->slots[number];
+  uint64_t own = GET(slot->memory_own), seq = GET(slot->memory_seq);
+  uint64_t units = own >> SHM_MEMORY_SLOT_SHIFT;
+  if (seq != (own & SHM_MEMORY_SEQ_MASK)) {
+    uint64_t word = GET(seat->ledger->memory_word), done = GET(slot->memory_done);
+    int by_it = (word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK) == number && (word & SHM_MEMORY_SEQ_MASK) == seq;
+    if (by_it || (done & SHM_MEMORY_SEQ_MASK) == seq) units += (uint64_t)GET(slot->memory_delta);
+  }
+  uint64_t all = GET(seat->ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT;
+  if (units > all) units = all;
+  if (seat->died != NULL) seat->died(slot->pid);
+  SET(slot->state, (uint32_t)SHM_SLOT_RECLAIMING);
+  SET(seat->slots[0].memory_target, number);
+  change_by(seat, -(int64_t)units);
+  SET(slot->memory_own, 0);
+  SET(slot->memory_seq, 0);
+  SET(slot->memory_delta, 0);
+  SET(slot->memory_done, ((GET(slot->memory_done) >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT);
+  __atomic_fetch_add(&seat->grant->retired_gpu_ns, GET(slot->gpu_ns), __ATOMIC_SEQ_CST);
+  SET(slot->gpu_ns, 0);
+  SET(slot->busy, 0);
+  SET(slot->waiting, 0);
+  SET(slot->state, (uint32_t)SHM_SLOT_FREE);
+}
+
+/* ---- the socket ---- */
+
+static void answer(struct fake_seat *seat, int fd, const struct shm_message *hello) {
+  struct shm_message reply = {.type = (uint32_t)SHM_MESSAGE_WELCOME, .version = (uint32_t)SHM_MESSAGE_VERSION,
+                              .layout_major = (uint32_t)SHM_LAYOUT_MAJOR, .slot_number = (uint32_t)SHM_NO_SLOT};
+  __atomic_fetch_add(&seat->hellos, 1, __ATOMIC_SEQ_CST);
+  uint32_t number = hello->slot_number;
+  if (strcmp((const char *)hello->lease, "test") != 0) {
+    reply.status = (uint32_t)SHM_STATUS_NO_LEASE;
+    strcpy((char *)reply.text, "no such lease");
+  } else if (number == SHM_NO_SLOT) {
+    for (number = 1; number < SHM_SLOT_COUNT && GET(seat->slots[number].state) != SHM_SLOT_FREE; number++) {
+    }
+    if (number == SHM_SLOT_COUNT) reply.status = (uint32_t)SHM_STATUS_FULL;
+  } else if (number >= SHM_SLOT_COUNT || GET(seat->slots[number].pid) != hello->pid) {
+    reply.status = (uint32_t)SHM_STATUS_BAD;
+  }
+  if (reply.status == SHM_STATUS_OK) {
+    reply.slot_number = number;
+    SET(seat->slots[number].pid, hello->pid);
+    SET(seat->slots[number].start_time, hello->start_time);
+    SET(seat->slots[number].state, (uint32_t)SHM_SLOT_ATTACHED);
+    if (seat->connection[number] >= 0) close(seat->connection[number]);
+    seat->connection[number] = fd;
+  } else {
+    seat->welcomes_refused++;
+  }
+  if (send(fd, &reply, sizeof reply, MSG_NOSIGNAL) < 0 || reply.status != SHM_STATUS_OK) {
+    if (reply.status != SHM_STATUS_OK) close(fd);
+  }
+}
+
+static int is_dead(uint32_t pid) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 1;
+  ssize_t size = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (size <= 0) return 1;
+  text[size] = '\0';
+  const char *state = strrchr(text, ')');
+  return state == NULL || state[2] == 'Z' || state[2] == 'X';
+}
+
+static void serve(struct fake_seat *seat) {
+  int fd = accept4(seat->listener, NULL, NULL, SOCK_CLOEXEC);
+  struct shm_message message;
+  if (fd >= 0) {
+    struct timeval patience = {0, 200000};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (recv(fd, &message, sizeof message, MSG_WAITALL) == sizeof message && message.type == SHM_MESSAGE_HELLO) {
+      answer(seat, fd, &message);
+    } else {
+      close(fd);
+    }
+  }
+  for (uint32_t i = 1; i < SHM_SLOT_COUNT; i++) {
+    if (seat->connection[i] >= 0) {
+      ssize_t size;
+      while ((size = recv(seat->connection[i], &message, sizeof message, MSG_DONTWAIT)) > 0) {
+        if (message.type == SHM_MESSAGE_WANT) __atomic_fetch_add(&seat->wants, 1, __ATOMIC_SEQ_CST);
+        if (message.type == SHM_MESSAGE_IDLE) __atomic_fetch_add(&seat->idles, 1, __ATOMIC_SEQ_CST);
+      }
+      if (size == 0 || (size < 0 && errno != EAGAIN)) {
+        close(seat->connection[i]);
+        seat->connection[i] = -1;
+      }
+    }
+    if (seat->connection[i] < 0 && GET(seat->slots[i].state) == SHM_SLOT_ATTACHED && is_dead(seat->slots[i].pid)) {
+      recover(seat, i);
+    }
+  }
+}
+
+static void *seat_loop(void *argument) {
+  struct fake_seat *seat = argument;
+  while (!GET(seat->stop)) {
+    if (GET(seat->mute)) {
+      usleep(1000);
+      continue;
+    }
+    SET(seat->grant_header->heartbeat_ns, seat_now());
+    struct pollfd wait = {.fd = seat->listener, .events = POLLIN};
+    poll(&wait, 1, 1);
+    serve(seat);
+  }
+  return NULL;
+}
+
+void seat_start(struct fake_seat *seat) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "%s/hook.sock", seat->dir);
+  unlink(address.sun_path);
+  seat->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  must(bind(seat->listener, (struct sockaddr *)&address, sizeof address) == 0, "bind");
+  must(listen(seat->listener, 64) == 0, "listen");
+  SET(seat->stop, 0);
+  must(pthread_create(&seat->thread, NULL, seat_loop, seat) == 0, "thread");
+}
+
+void seat_stop(struct fake_seat *seat) {
+  SET(seat->stop, 1);
+  pthread_join(seat->thread, NULL);
+  close(seat->listener);
+  for (int i = 0; i < 128; i++) {
+    if (seat->connection[i] >= 0) close(seat->connection[i]);
+    seat->connection[i] = -1;
+  }
+}
+
+void seat_close(struct fake_seat *seat) {
+  char command[128];
+  seat_stop(seat);
+  munmap(seat->grant_header, SHM_GRANT_SIZE);
+  munmap(seat->report_header, SHM_REPORT_SIZE);
+  snprintf(command, sizeof command, "rm -rf %s", seat->dir);
+  must(strncmp(seat->dir, "/tmp/vgpu", 9) == 0 && system(command) == 0, "rm");
+}
+
+void seat_gate(struct fake_seat *seat, uint32_t flags) {
+  uint32_t count = (GET(seat->grant->word) >> SHM_GRANT_COUNT_SHIFT) + 1;
+  SET(seat->grant->word, count << SHM_GRANT_COUNT_SHIFT | flags);
+  syscall(SYS_futex, &seat->grant->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+uint32_t seat_busy(const struct fake_seat *seat) {
+  uint32_t sum = 0;
+  for (uint64_t i = 1; i < SHM_SLOT_COUNT; i++) sum += GET(seat->slots[i].busy);
+  return sum;
+}
+
+uint64_t seat_units(const struct fake_seat *seat) { return GET(seat->ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT; }
+
+uint64_t seat_gpu_ns(const struct fake_seat *seat) {
+  uint64_t sum = GET(seat->grant->retired_gpu_ns);
+  for (uint64_t i = 1; i < SHM_SLOT_COUNT; i++) sum += GET(seat->slots[i].gpu_ns);
+  return sum;
+}

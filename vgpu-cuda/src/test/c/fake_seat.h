@@ -1,0 +1,34 @@
+/* A seat for tests: one lease, its pages, its socket, its recovery of the dead. The Java seat does the same. */
+#ifndef VGPU_FAKE_SEAT_H
+#define VGPU_FAKE_SEAT_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "../../main/c/shm.h"
+
+struct fake_seat {
+  char dir[64];
+  struct shm_header *grant_header, *report_header;
+  struct shm_grant *grant;
+  struct shm_ledger *ledger;
+  struct shm_slot *slots;
+  int listener;
+  int connection[128]; /* by slot; -1: none */
+  pthread_t thread;
+  uint32_t stop, mute;         /* mute: no heartbeat, no answer */
+  uint32_t wants, idles, hellos, welcomes_refused;
+  void (*died)(uint32_t pid); /* told before the memory of a dead process is taken back */
+};
+
+void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes);
+void seat_start(struct fake_seat *seat);
+void seat_stop(struct fake_seat *seat); /* the process that holds it "dies": sockets close, the pages stay */
+void seat_close(struct fake_seat *seat);
+void seat_gate(struct fake_seat *seat, uint32_t flags);
+uint32_t seat_busy(const struct fake_seat *seat); /* of all slots */
+uint64_t seat_units(const struct fake_seat *seat);
+uint64_t seat_gpu_ns(const struct fake_seat *seat);
+uint64_t seat_now(void);
+
+#endif

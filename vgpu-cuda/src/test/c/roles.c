@@ -1,0 +1,367 @@
+/* The hooked programs of test_hook.c: each is a function, run in a process of its own. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cuda_calls.h"
+#include "../../main/c/shm.h"
+#include "stub_driver.h"
+#include "test.h"
+
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The stub is loaded by the hook alone, so it is asked for by its path. */
+static struct stub_counts *counts(void) {
+  struct stub_counts *(*ask)(void);
+  void *stub = dlopen(getenv("STUB_PATH"), RTLD_NOW | RTLD_NOLOAD);
+  void *found = stub == NULL ? NULL : dlsym(stub, "stub_counts");
+  memcpy(&ask, &found, sizeof ask);
+  CHECK(found != NULL, "the stub is not loaded");
+  return found == NULL ? NULL : ask();
+}
+
+/* Our process's GPU time, as the seat would read it: from the report file itself. */
+static uint64_t measured_gpu_ns(void) {
+  static char *report;
+  if (report == NULL) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/leases/test/report", getenv("VGPU_RUN_DIR"));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    report = mmap(NULL, SHM_REPORT_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+  }
+  const struct shm_slot *slots = (const void *)(report + SHM_SLOTS_OFFSET);
+  for (uint64_t i = 1; i < SHM_SLOT_COUNT; i++) {
+    if (slots[i].pid == (uint32_t)getpid()) return __atomic_load_n(&slots[i].gpu_ns, __ATOMIC_ACQUIRE);
+  }
+  return 0;
+}
+
+static CUcontext begin(void) {
+  CUcontext context = NULL;
+  CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
+  CHECK(cuDevicePrimaryCtxRetain(&context, 0) == ABI_SUCCESS, "retain");
+  CHECK(cuCtxSetCurrent(context) == ABI_SUCCESS, "set current");
+  return context;
+}
+
+static CUfunction kernel(const char *ns) {
+  CUfunction function = NULL;
+  CHECK(cuModuleGetFunction(&function, NULL, ns) == ABI_SUCCESS, "function");
+  return function;
+}
+
+static void role_attach(const char *unused) {
+  (void)unused;
+  int version = 0;
+  uint64_t since = now_ns();
+  CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
+  printf("  cuInit %llu us\n", (unsigned long long)(now_ns() - since) / 1000);
+  CHECK(cuInit(0) == ABI_SUCCESS, "cuInit again");
+  CHECK(cuDriverGetVersion(&version) == ABI_SUCCESS && version == 13000, "passed through: %d", version);
+  CHECK(cuProfilerStart() == ABI_NOT_SUPPORTED, "a function that the driver lacks");
+  CHECK(cuMemcpyPeer(0, NULL, 0, NULL, 0) == ABI_NOT_SUPPORTED, "a handled function that the driver lacks");
+}
+
+static size_t room(void) {
+  size_t left = 0, total = 0;
+  CHECK(cuMemGetInfo_v2(&left, &total) == ABI_SUCCESS && total == 64u << 20, "total %zu", total);
+  return left;
+}
+
+static void role_memory(const char *unused) {
+  (void)unused;
+  CUdeviceptr a = 0, b = 0;
+  size_t pitch = 0, bytes = 0;
+  CUcontext context = begin(), second = NULL;
+  CHECK(room() == 63u << 20, "after the context %zu", room());
+  CHECK(cuDeviceTotalMem_v2(&bytes, 0) == ABI_SUCCESS && bytes == 64u << 20, "total %zu", bytes);
+  CHECK(cuMemGetInfo_v2(NULL, NULL) == ABI_SUCCESS, "NULL is tolerated");
+  CHECK(cuMemAlloc_v2(&a, 63u << 20) == ABI_SUCCESS && room() == 0, "exactly the rest");
+  CHECK(cuMemAlloc_v2(&b, 1) == ABI_OUT_OF_MEMORY, "one byte more");
+  CHECK(cuMemAlloc_v2(NULL, 1) == ABI_INVALID_VALUE && cuMemAlloc_v2(&b, 0) == ABI_INVALID_VALUE, "the driver's own refusals");
+  CHECK(cuMemFree_v2(a + 64) == ABI_INVALID_VALUE && room() == 0, "a failed free gives nothing back");
+  CHECK(cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20, "all back");
+  CHECK(cuMemAlloc_v2(&a, 1) == ABI_SUCCESS && room() == (63u << 20) - 256, "whole units");
+  CHECK(cuMemFreeAsync(a, NULL) == ABI_SUCCESS && room() == 63u << 20, "freed by the other way");
+  CHECK(cuMemAllocAsync(&a, 1 << 20, NULL) == ABI_SUCCESS && cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20, "async");
+  CHECK(cuMemAllocPitch_v2(&a, &pitch, 100, 1000, 4) == ABI_SUCCESS && room() == (63u << 20) - 1024000, "the real pitch");
+  CHECK(cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20, "pitch back");
+  CHECK(cuMemAllocPitch_v2(&a, &pitch, 600, 63 * 1024 + 512, 4) == ABI_OUT_OF_MEMORY && room() == 63u << 20, "pitch too wide");
+
+  struct abi_mem_prop property = {1, 0, ABI_LOCATION_DEVICE, 0};
+  uint64_t handle = 0;
+  CHECK(cuMemCreate(&handle, 32u << 20, &property, 0) == ABI_SUCCESS && room() == 31u << 20, "handle");
+  CHECK(cuMemMap(0x10000000, 16u << 20, 0, handle, 0) == ABI_SUCCESS, "map");
+  CHECK(cuMemMap(0x11000000, 16u << 20, 16u << 20, handle, 0) == ABI_SUCCESS, "map");
+  CHECK(cuMemRelease(handle) == ABI_SUCCESS && room() == 31u << 20, "released, still mapped");
+  CHECK(cuMemUnmap(0x10000000, 32u << 20) == ABI_SUCCESS && room() == 63u << 20, "unmapped: both mappings");
+  CHECK(cuMemCreate(&handle, 64u << 20, &property, 0) == ABI_OUT_OF_MEMORY, "handle too large");
+
+  struct abi_array shape = {1024, 1024, 0x20, 1};
+  CUarray array = NULL;
+  CHECK(cuArrayCreate_v2(&array, &shape) == ABI_SUCCESS && room() == 59u << 20, "array");
+  CHECK(cuArrayDestroy(array) == ABI_SUCCESS && room() == 63u << 20, "array back");
+
+  CHECK(cuCtxCreate_v2(&second, 0, 0) == ABI_SUCCESS && room() == 62u << 20, "second context");
+  CHECK(cuMemAlloc_v2(&a, 10u << 20) == ABI_SUCCESS && room() == 52u << 20, "in the second context");
+  CHECK(cuCtxDestroy_v2(second) == ABI_SUCCESS && room() == 63u << 20, "its memory goes with it");
+  CHECK(cuCtxSetCurrent(context) == ABI_SUCCESS, "back");
+  CHECK(cuMemAlloc_v2(&a, 1 << 20) == ABI_SUCCESS, "for the primary context to take");
+  CHECK(cuDevicePrimaryCtxRelease_v2(0) == ABI_SUCCESS && room() == 64u << 20, "last release: %zu", room());
+}
+
+static void role_proc_address(const char *unused) {
+  (void)unused;
+  void *found = NULL, *self = dlopen(NULL, RTLD_NOW);
+  int status = -1;
+  CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
+#define EXPECT(symbol, version, flags, name)                                                           \
+  found = NULL;                                                                                        \
+  CHECK(cuGetProcAddress_v2(symbol, &found, version, flags, &status) == ABI_SUCCESS, symbol);          \
+  CHECK(found == dlsym(self, name), "%s of %d, flags %d is not our %s", symbol, version, flags, name); \
+  CHECK(cuGetProcAddress(symbol, &found, version, flags) == ABI_SUCCESS && found == dlsym(self, name), symbol)
+  EXPECT("cuMemAlloc", 12000, 0, "cuMemAlloc_v2");
+  EXPECT("cuMemAlloc", 12000, 2, "cuMemAlloc_v2");
+  EXPECT("cuLaunchKernel", 12000, 0, "cuLaunchKernel");
+  EXPECT("cuLaunchKernel", 12000, 1, "cuLaunchKernel");
+  EXPECT("cuLaunchKernel", 12000, 2, "cuLaunchKernel_ptsz");
+  EXPECT("cuStreamSynchronize", 13000, 2, "cuStreamSynchronize_ptsz");
+  EXPECT("cuCtxCreate", 4000, 0, "cuCtxCreate_v2");
+  EXPECT("cuInit", 14000, 0, "cuInit");
+  CHECK(cuGetProcAddress_v2("cuDriverGetVersion", &found, 13000, 0, &status) == ABI_SUCCESS, "passed");
+  CHECK(found != NULL && found != dlsym(self, "cuDriverGetVersion"), "passed to the driver's own");
+  CHECK(cuGetProcAddress_v2("cuNothing", &found, 13000, 0, &status) == ABI_NOT_FOUND && found == NULL, "unknown");
+}
+
+static void role_dlopen(const char *stub) {
+  CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
+  void *by_path = dlopen("/usr/lib/nowhere/libcuda.so.1", RTLD_NOW), *by_name = dlopen("libcuda.so.1", RTLD_NOW);
+  CHECK(by_path != NULL && by_path == by_name, "the driver by its path is the hook");
+  CHECK(dlsym(by_path, "vgpu_hook_version") != NULL, "it is the hook");
+  void *other = dlopen(stub, RTLD_NOW);
+  CHECK(other != NULL && dlsym(other, "vgpu_hook_version") == NULL, "other libraries are themselves");
+  CHECK(dlopen("/nonexistent.so", RTLD_NOW) == NULL && dlerror() != NULL, "errors are the C library's");
+}
+
+static void role_capture(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL, other = NULL;
+  void *graph = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS && cuStreamCreate(&other, 0) == ABI_SUCCESS, "streams");
+  CUfunction function = kernel("20000");
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < 10; i++) launch(function, stream), launch(function, other);
+    CHECK(cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "begin");
+    for (int i = 0; i < 200; i++) launch(function, stream), launch(function, other);
+    usleep(2000);
+    CHECK(cuStreamEndCapture(stream, &graph) == ABI_SUCCESS, "end");
+    CHECK(cuGraphLaunch((CUgraphExec)(uintptr_t)100000, stream) == ABI_SUCCESS, "graph");
+  }
+  CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
+  CHECK(counts()->polluted == 0 && counts()->violations == 0, "%llu events in captures, %llu forbidden calls",
+        (unsigned long long)counts()->polluted, (unsigned long long)counts()->violations);
+}
+
+static void role_fork(const char *unused) {
+  (void)unused;
+  CUdeviceptr a = 0, b = 0;
+  begin();
+  CHECK(cuMemAlloc_v2(&a, 40u << 20) == ABI_SUCCESS, "parent");
+  pid_t pid = fork();
+  if (pid == 0) {
+    /* A child that shares nothing attaches by itself, and is under the same quota. */
+    CHECK(cuInit(0) == ABI_SUCCESS, "cuInit in the child");
+    CHECK(cuMemAlloc_v2(&b, 30u << 20) == ABI_OUT_OF_MEMORY, "over the quota in the child");
+    CHECK(cuMemAlloc_v2(&b, 20u << 20) == ABI_SUCCESS, "within the quota in the child");
+    _exit(failures == 0 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: %d", status);
+  pid = fork();
+  if (pid == 0) _exit(0); /* without cuInit, and without exec */
+  waitpid(pid, &status, 0);
+  usleep(30000);
+  CHECK(room() == (63u << 20) - (40u << 20), "the child's memory is back, the parent's is not: %zu", room());
+  CHECK(cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20, "parent goes on");
+}
+
+static void role_close_descriptors(const char *unused) {
+  (void)unused;
+  begin();
+  for (int fd = 3; fd < 1024; fd++) close(fd);
+  int first = dup(1), last = -1;
+  for (int i = 0; i < 1000; i++) last = dup(1); /* the hook's old number is the program's now */
+  CUfunction function = kernel("1000000");
+  for (int i = 0; i < 50; i++) launch(function, NULL);
+  CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
+  usleep(150000);
+  CHECK(first >= 0 && last >= 0 && close(last) == 0 && close(first) == 0, "the program's own are left alone");
+}
+
+/* The measured GPU time is the stub's own, synchronised or not. */
+static void role_gpu_time(const char *ns) {
+  CUstream stream = NULL;
+  uint64_t each = strtoull(ns, NULL, 10), most = 300000000u / each;
+  if (most < 3) most = 3;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = kernel(ns);
+  for (int synchronous = 0; synchronous < 2; synchronous++) {
+    uint64_t before = measured_gpu_ns(), real = counts()->gpu_ns;
+    for (uint64_t i = 0; i < most; i++) {
+      launch(function, stream);
+      if (synchronous) cuStreamSynchronize(stream);
+    }
+    cuStreamSynchronize(stream);
+    usleep(5000);
+    double measured = (double)(measured_gpu_ns() - before), expected = (double)(counts()->gpu_ns - real);
+    printf("  %s ns each, %s: measured %.2f of %.2f ms\n", ns, synchronous ? "synchronised" : "free", measured / 1e6, expected / 1e6);
+    /* From below nearly exact; from above a loaded machine's delays between a record and its launch come in. */
+    CHECK(measured > expected * 0.97, "too little: %.3f", measured / expected);
+    CHECK(measured < expected * 1.5 + 3e6, "too much: %.3f", measured / expected);
+  }
+}
+
+static void role_launch_for(const char *ms) {
+  uint64_t until = now_ns() + strtoull(ms, NULL, 10) * 1000000u;
+  CUstream stream = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = kernel("300000");
+  while (now_ns() < until) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS && cuStreamDestroy_v2(stream) == ABI_SUCCESS, "end");
+}
+
+static void role_revoked(const char *unused) {
+  (void)unused;
+  CUdeviceptr a = 0, b = 0;
+  abi_result result = ABI_SUCCESS;
+  begin();
+  CHECK(cuMemAlloc_v2(&a, 1 << 20) == ABI_SUCCESS, "before");
+  CUfunction function = kernel("300000");
+  for (uint64_t until = now_ns() + 3000000000u; now_ns() < until && result == ABI_SUCCESS;) result = launch(function, NULL);
+  CHECK(result == ABI_NOT_PERMITTED, "a launch gave %d", result);
+  CHECK(cuMemAlloc_v2(&b, 1) == ABI_NOT_PERMITTED, "an allocation");
+  CHECK(cuCtxSynchronize() == ABI_SUCCESS && cuMemFree_v2(a) == ABI_SUCCESS, "syncs and frees go on");
+}
+
+static void role_refused(const char *unused) {
+  (void)unused;
+  CUdevice device = 0;
+  CHECK(cuInit(0) == ABI_SYSTEM_NOT_READY && cuInit(0) == ABI_SYSTEM_NOT_READY, "cuInit");
+  CHECK(cuDeviceGet(&device, 0) == ABI_NOT_INITIALIZED, "nothing works");
+}
+
+static void role_open_mode(const char *unused) {
+  (void)unused;
+  CUdeviceptr a = 0;
+  setenv("VGPU_FAILURE_MODE", "open", 1);
+  begin();
+  CHECK(cuMemAlloc_v2(&a, 1u << 30) == ABI_SUCCESS && cuMemFree_v2(a) == ABI_SUCCESS, "no limit");
+  CHECK(launch(kernel("1000"), NULL) == ABI_SUCCESS && cuCtxSynchronize() == ABI_SUCCESS, "work");
+}
+
+/* ---- memory from many threads ---- */
+
+static uint64_t churn_until;
+static int keep;
+
+static void *churn(void *argument) {
+  unsigned seed = (unsigned)(uintptr_t)argument + (unsigned)getpid();
+  CUdeviceptr held[64] = {0};
+  CUcontext context = NULL;
+  cuDevicePrimaryCtxRetain(&context, 0);
+  cuCtxSetCurrent(context);
+  while (now_ns() < churn_until) {
+    unsigned at = (unsigned)rand_r(&seed) % 64;
+    if (held[at] != 0 && !keep) {
+      CHECK(cuMemFree_v2(held[at]) == ABI_SUCCESS, "free");
+      held[at] = 0;
+    } else if (held[at] == 0) {
+      abi_result result = cuMemAlloc_v2(&held[at], (size_t)(rand_r(&seed) % (1 << 20)) + 1);
+      CHECK(result == ABI_SUCCESS || result == ABI_OUT_OF_MEMORY, "alloc gave %d", result);
+      if (result != ABI_SUCCESS) held[at] = 0;
+    } else {
+      usleep(500);
+    }
+  }
+  return NULL;
+}
+
+static void churn_for(const char *ms) {
+  pthread_t threads[8];
+  churn_until = now_ns() + strtoull(ms, NULL, 10) * 1000000u;
+  CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
+  for (uintptr_t i = 0; i < 8; i++) pthread_create(&threads[i], NULL, churn, (void *)i);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+}
+
+static void role_churn(const char *ms) { churn_for(ms); }
+
+static void role_fill(const char *ms) {
+  keep = 1;
+  churn_for(ms);
+}
+
+static void *launch_too(void *until) {
+  CUcontext context = NULL;
+  CUfunction function = kernel("100000");
+  cuDevicePrimaryCtxRetain(&context, 0);
+  cuCtxSetCurrent(context);
+  while (now_ns() < *(uint64_t *)until) launch(function, NULL), cuCtxSynchronize();
+  return NULL;
+}
+
+/* Under random bytes: any answer will do, as long as there is one. */
+static void role_churn_and_launch(const char *ms) {
+  pthread_t thread;
+  uint64_t until = now_ns() + strtoull(ms, NULL, 10) * 1000000u;
+  CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
+  pthread_create(&thread, NULL, launch_too, &until);
+  churn_for(ms);
+  pthread_join(thread, NULL);
+}
+
+static const struct {
+  const char *name;
+  void (*run)(const char *argument);
+} roles[] = {
+    {"attach", role_attach},
+    {"memory", role_memory},
+    {"proc-address", role_proc_address},
+    {"dlopen", role_dlopen},
+    {"capture", role_capture},
+    {"fork", role_fork},
+    {"close-descriptors", role_close_descriptors},
+    {"gpu-time", role_gpu_time},
+    {"launch-for", role_launch_for},
+    {"revoked", role_revoked},
+    {"refused", role_refused},
+    {"open-mode", role_open_mode},
+    {"churn", role_churn},
+    {"fill", role_fill},
+    {"churn-for", role_churn_and_launch},
+};
+
+int run_as(const char *role, const char *argument) {
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+    if (strcmp(roles[i].name, role) != 0) continue;
+    roles[i].run(argument);
+    return failures == 0 ? 0 : 1;
+  }
+  return 2;
+}

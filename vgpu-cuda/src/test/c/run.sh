@@ -1,0 +1,31 @@
+#!/bin/sh
+# Builds and runs the C tests. Usage: run.sh KIND WORK HOOK [TEST...], KIND: plain, asan, tsan. Work files go to the folder WORK.
+set -eu
+kind=$1 work=$2 hook=$3
+shift 3
+here=$(cd "$(dirname "$0")" && pwd)
+main=$here/../../main
+mkdir -p "$work"
+cc=${CC:-cc}
+flags="-std=gnu11 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
+tests="$here/test_hook.c $here/roles.c $here/fake_seat.c"
+case $kind in
+  plain) sanitize= ;;
+  asan) sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined -DVGPU_SANITIZED" ;;
+  tsan) sanitize="-fsanitize=thread -DVGPU_SANITIZED" ;;
+esac
+# shellcheck disable=SC2086
+$cc $flags -Wno-format-truncation -fvisibility=hidden -fPIC -shared -Wl,-Bsymbolic,-soname,libcuda_stub.so $sanitize "$here/stub_driver.c" -o "$work/libcuda_stub.so"
+if [ "$kind" = plain ]; then
+  # shellcheck disable=SC2086
+  $cc $flags $tests -o "$work/test_hook" "$hook" -ldl
+  ln -sf "$hook" "$work/libcuda.so.1"
+  export LD_LIBRARY_PATH="$work"
+else
+  # The hook's own sources, instrumented, in the program: a sanitizer must see both sides.
+  # shellcheck disable=SC2086
+  $cc $flags $sanitize -include "$main/c/compat.h" $tests "$main"/c/*.c "$main"/c/*.S -o "$work/test_hook" -rdynamic -ldl
+  hook=-
+fi
+export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0 UBSAN_OPTIONS=print_stacktrace=1
+exec timeout 120 "$work/test_hook" "$hook" "$work/libcuda_stub.so" "$@"

@@ -1,0 +1,29 @@
+/* What the stub driver shares with its processes and tells the tests. */
+#ifndef VGPU_STUB_DRIVER_H
+#define VGPU_STUB_DRIVER_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+enum { STUB_PROCESSES = 128, STUB_CONTEXT = 1 << 20 };
+#define STUB_MEMORY (64ull << 30)
+
+struct stub_process {
+  int32_t pid;
+  uint64_t held;
+};
+
+struct stub_shared {
+  pthread_mutex_t lock;
+  uint64_t most; /* the greatest sum of all processes, ever */
+  struct stub_process process[STUB_PROCESSES];
+};
+
+struct stub_counts {
+  uint64_t launches, null_launches, gpu_ns, records, first_ns, last_ns;
+  int64_t events;
+  uint64_t polluted, violations; /* what the hook must not do to a capture */
+};
+struct stub_counts *stub_counts(void);
+
+#endif

@@ -1,0 +1,360 @@
+/*
+ * Tests of the hook over the stub driver and the fake seat. The seat is here; the hooked program is this one again, started with
+ * a role. Usage: test_hook HOOK STUB [TEST...]; HOOK "-" when the hook is linked in (sanitizers). Prints a line per test.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_seat.h"
+#include "stub_driver.h"
+#include "test.h"
+
+static const char *hook, *stub, *self;
+int failures;
+
+/* Starts this program in a role under the lease. */
+static pid_t start(const struct fake_seat *seat, const char *role, const char *argument) {
+  pid_t pid = fork();
+  if (pid != 0) return pid;
+  setenv("VGPU_RUN_DIR", seat->dir, 1);
+  setenv("VGPU_LEASE", "test", 1);
+  setenv("VGPU_CUDA_DRIVER", stub, 1);
+  setenv("STUB_PATH", stub, 1);
+  if (strcmp(hook, "-") != 0) setenv("LD_PRELOAD", hook, 1);
+  execl(self, self, "--role", role, argument, (char *)NULL);
+  _exit(127);
+}
+
+static int finish(pid_t pid) {
+  int status = -1;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static void run_role(struct fake_seat *seat, const char *role, const char *argument) {
+  int status = finish(start(seat, role, argument));
+  CHECK(status == 0, "role %s %s ended with %d", role, argument, status);
+}
+
+static void await_empty(const struct fake_seat *seat, const char *what) {
+  uint64_t until = seat_now() + 5000000000u;
+  while (seat_units(seat) != 0 && seat_now() < until) usleep(1000);
+  CHECK(seat_units(seat) == 0, "%s: %llu units left", what, (unsigned long long)seat_units(seat));
+}
+
+#define SEATED(quota, context) \
+  struct fake_seat seat;       \
+  seat_open(&seat, quota, context); \
+  seat_start(&seat)
+
+/* ---- tests that are one role ---- */
+
+static void test_attach(void) {
+  SEATED(64u << 20, 1 << 20);
+  run_role(&seat, "attach", "");
+  CHECK(seat.hellos == 1, "%u hellos", seat.hellos);
+  await_empty(&seat, "after attach");
+  seat_close(&seat);
+}
+
+static void test_memory(void) {
+  SEATED(64u << 20, 1 << 20);
+  run_role(&seat, "memory", "");
+  await_empty(&seat, "after memory");
+  seat_close(&seat);
+}
+
+static void test_proc_address(void) {
+  SEATED(64u << 20, 1 << 20);
+  run_role(&seat, "proc-address", "");
+  seat_close(&seat);
+}
+
+static void test_dlopen(void) {
+  if (strcmp(hook, "-") == 0) return; /* a sanitizer has a dlopen of its own */
+  SEATED(64u << 20, 1 << 20);
+  run_role(&seat, "dlopen", stub);
+  seat_close(&seat);
+}
+
+static void test_capture(void) {
+  SEATED(64u << 20, 1 << 20);
+  run_role(&seat, "capture", "");
+  seat_close(&seat);
+}
+
+static void test_fork(void) {
+  SEATED(64u << 20, 1 << 20);
+  run_role(&seat, "fork", "");
+  await_empty(&seat, "after fork");
+  seat_close(&seat);
+}
+
+static void test_close_descriptors(void) {
+  SEATED(64u << 20, 1 << 20);
+  run_role(&seat, "close-descriptors", "");
+  CHECK(seat.hellos >= 2, "%u hellos", seat.hellos);
+  seat_close(&seat);
+}
+
+static void test_gpu_time(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  run_role(&seat, "gpu-time", "1000000");
+  run_role(&seat, "gpu-time", "20000");
+  run_role(&seat, "gpu-time", "100000000");
+  seat_close(&seat);
+}
+
+/* ---- the gate ---- */
+
+static void test_gate(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  pid_t pid = start(&seat, "launch-for", "600");
+  while (seat_gpu_ns(&seat) == 0 && waitpid(pid, NULL, WNOHANG) == 0) usleep(200);
+  for (int i = 0; i < 10; i++) {
+    seat_gate(&seat, 0);
+    uint64_t since = seat_now();
+    while (seat_busy(&seat) != 0 && seat_now() - since < 1000000000u) usleep(50);
+    CHECK(seat_now() - since < 200000000u, "not drained after %llu us", (unsigned long long)(seat_now() - since) / 1000);
+    uint64_t before = seat_gpu_ns(&seat);
+    usleep(8000);
+    CHECK(seat_busy(&seat) == 0 && seat_gpu_ns(&seat) == before, "work while the gate is shut");
+    seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+    since = seat_now();
+    while (seat_gpu_ns(&seat) == before && seat_now() - since < 1000000000u) usleep(200);
+    CHECK(seat_gpu_ns(&seat) > before, "no work while the gate is open");
+  }
+  CHECK(seat.wants > 0 && seat.idles >= 10, "%u wants, %u idles", seat.wants, seat.idles);
+  CHECK(finish(pid) == 0, "role");
+  seat_close(&seat);
+}
+
+static void test_revoked(void) {
+  SEATED(64u << 20, 1 << 20);
+  pid_t pid = start(&seat, "revoked", "");
+  while (seat_gpu_ns(&seat) == 0 && waitpid(pid, NULL, WNOHANG) == 0) usleep(1000);
+  seat_gate(&seat, (uint32_t)SHM_GRANT_REVOKED);
+  CHECK(finish(pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/* The seat falls silent while the gate is shut: after 15 ms the process goes on at its pace, and obeys again afterwards. */
+static void test_autonomous(int stop_it) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  seat.grant->entitled_permille = 300;
+  pid_t pid = start(&seat, "launch-for", "900");
+  while (seat_gpu_ns(&seat) == 0 && waitpid(pid, NULL, WNOHANG) == 0) usleep(200);
+  seat_gate(&seat, 0);
+  if (stop_it) __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  else seat_stop(&seat);
+  usleep(60000);
+  uint64_t before = seat_gpu_ns(&seat), since = seat_now();
+  usleep(400000);
+  double share = (double)(seat_gpu_ns(&seat) - before) / (double)(seat_now() - since);
+  CHECK(share > 0.24 && share < 0.36, "share %.3f without a seat, not 0.300", share);
+  if (stop_it) __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  else seat_start(&seat);
+  usleep(60000);
+  before = seat_gpu_ns(&seat);
+  usleep(30000);
+  CHECK(seat_gpu_ns(&seat) == before, "work at a shut gate after the seat came back");
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  CHECK(finish(pid) == 0, "role");
+  seat_close(&seat);
+}
+
+static void test_seat_killed(void) { test_autonomous(0); }
+
+static void test_seat_stopped(void) { test_autonomous(1); }
+
+/* ---- refusals ---- */
+
+static void refuse(struct fake_seat *seat, const char *what) {
+  int status = finish(start(seat, "refused", ""));
+  CHECK(status == 0, "%s: ended with %d", what, status);
+}
+
+/* Puts another file in the place of one of the lease's, or back: the seat's own mapping must stay whole. */
+static void replace(const struct fake_seat *seat, const char *name, off_t size) {
+  char path[128], kept[160];
+  snprintf(path, sizeof path, "%s/leases/test/%s", seat->dir, name);
+  snprintf(kept, sizeof kept, "%s.kept", path);
+  if (size < 0) {
+    CHECK(rename(kept, path) == 0, "rename back");
+    return;
+  }
+  CHECK(rename(path, kept) == 0, "rename");
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  CHECK(fd >= 0 && ftruncate(fd, size) == 0, "truncate");
+  close(fd);
+}
+
+static void test_refused(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.report_header->layout_major = 7;
+  refuse(&seat, "another major");
+  seat.report_header->layout_major = 1;
+  seat.report_header->magic ^= 1;
+  refuse(&seat, "another magic");
+  seat.report_header->magic ^= 1;
+  replace(&seat, "report", 4096);
+  refuse(&seat, "truncated report");
+  replace(&seat, "report", -1);
+  replace(&seat, "grant", 0);
+  refuse(&seat, "empty grant");
+  replace(&seat, "grant", -1);
+  __atomic_store_n(&seat.stop, 1, __ATOMIC_SEQ_CST);
+  pthread_join(seat.thread, NULL);
+  close(seat.listener);
+  refuse(&seat, "no seat");
+  CHECK(finish(start(&seat, "open-mode", "")) == 0, "open mode");
+  seat_start(&seat);
+  seat_close(&seat);
+}
+
+/* Random bytes in what tenants may write: nothing may crash or hang. */
+static void test_garbage(void) {
+  SEATED(1u << 30, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  pid_t pid = start(&seat, "churn-for", "700");
+  unsigned seed = 42;
+  uint64_t until = seat_now() + 600000000u;
+  while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
+    for (int i = 0; i < 50; i++) {
+      size_t at = (size_t)rand_r(&seed) % (sizeof(struct shm_ledger) + 4 * sizeof(struct shm_slot)) / 8;
+      uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
+      uint64_t *word = at < sizeof(struct shm_ledger) / 8 ? (uint64_t *)seat.ledger + at
+                                                           : (uint64_t *)seat.slots + (at - sizeof(struct shm_ledger) / 8);
+      __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+    }
+    usleep(500);
+  }
+  CHECK(finish(pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/* ---- the quota under fire ---- */
+
+static struct stub_shared *stub_memory;
+
+static void stub_process_died(uint32_t pid) {
+  if (pthread_mutex_lock(&stub_memory->lock) == EOWNERDEAD) pthread_mutex_consistent(&stub_memory->lock);
+  for (int i = 0; i < STUB_PROCESSES; i++) {
+    if (stub_memory->process[i].pid == (int32_t)pid) stub_memory->process[i].held = 0, stub_memory->process[i].pid = 0;
+  }
+  pthread_mutex_unlock(&stub_memory->lock);
+}
+
+static void share_stub_memory(const struct fake_seat *seat) {
+  char path[128];
+  pthread_mutexattr_t kind;
+  snprintf(path, sizeof path, "%s/stub", seat->dir);
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  CHECK(fd >= 0 && ftruncate(fd, sizeof *stub_memory) == 0, "stub memory");
+  stub_memory = mmap(NULL, sizeof *stub_memory, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  pthread_mutexattr_init(&kind);
+  pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&stub_memory->lock, &kind);
+  setenv("STUB_SHARED", path, 1);
+}
+
+/* 8 processes with 8 threads each, killed and stopped at random; `fill` holds what it gets. Nothing over, nothing lost. */
+static void storm(const char *role, unsigned kills, unsigned stops) {
+  enum { PROCESSES = 8 };
+  SEATED((uint64_t)48 << 20, 1 << 20);
+  share_stub_memory(&seat);
+  seat.died = stub_process_died;
+  pid_t pids[PROCESSES];
+  unsigned seed = (unsigned)getpid(), dead = 0;
+  for (int i = 0; i < PROCESSES; i++) pids[i] = start(&seat, role, "100000");
+  for (unsigned i = 0; i < kills + stops; i++) {
+    usleep((useconds_t)(rand_r(&seed) % 8000));
+    int which = rand_r(&seed) % PROCESSES;
+    if (i % (kills + stops) < stops) {
+      kill(pids[which], SIGSTOP);
+      usleep((useconds_t)(rand_r(&seed) % 15000));
+      kill(pids[which], SIGCONT);
+    } else {
+      kill(pids[which], SIGKILL);
+      dead += finish(pids[which]) == 1000 + SIGKILL;
+      pids[which] = start(&seat, role, "100000");
+    }
+  }
+  usleep(100000);
+  uint64_t most = stub_memory->most;
+  for (int i = 0; i < PROCESSES; i++) kill(pids[i], SIGKILL), finish(pids[i]);
+  await_empty(&seat, role);
+  CHECK(most <= seat.grant->memory_limit, "%llu bytes over the quota", (unsigned long long)(most - seat.grant->memory_limit));
+  CHECK(most > seat.grant->memory_limit / 4 * 3, "only %llu bytes were used", (unsigned long long)most);
+  CHECK(dead == kills, "%u of %u kills", dead, kills);
+  unsetenv("STUB_SHARED");
+  printf("  most %llu of %llu bytes, %u kills, %u stops, %u hellos\n", (unsigned long long)most,
+         (unsigned long long)seat.grant->memory_limit, kills, stops, seat.hellos);
+  seat_close(&seat);
+}
+
+static unsigned scaled(unsigned count) {
+  const char *text = getenv("VGPU_TEST_SCALE"); /* percent */
+  return text == NULL ? count : count * (unsigned)atoi(text) / 100;
+}
+
+static void test_quota_churn(void) { storm("churn", scaled(200), scaled(60)); }
+
+static void test_quota_fill(void) { storm("fill", scaled(120), scaled(30)); }
+
+static const struct {
+  const char *name;
+  void (*run)(void);
+} tests[] = {
+    {"attach", test_attach},
+    {"memory", test_memory},
+    {"proc-address", test_proc_address},
+    {"dlopen", test_dlopen},
+    {"capture", test_capture},
+    {"fork", test_fork},
+    {"close-descriptors", test_close_descriptors},
+    {"gpu-time", test_gpu_time},
+    {"gate", test_gate},
+    {"revoked", test_revoked},
+    {"seat-killed", test_seat_killed},
+    {"seat-stopped", test_seat_stopped},
+    {"refused", test_refused},
+    {"garbage", test_garbage},
+    {"quota-churn", test_quota_churn},
+    {"quota-fill", test_quota_fill},
+};
+
+int main(int count, char **arguments) {
+  if (count > 3 && strcmp(arguments[1], "--role") == 0) return run_as(arguments[2], arguments[3]);
+  if (count < 3) return 2;
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  hook = arguments[1];
+  stub = arguments[2];
+  self = realpath("/proc/self/exe", NULL);
+  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+    int wanted = count == 3;
+    for (int j = 3; j < count; j++) wanted |= strcmp(arguments[j], tests[i].name) == 0;
+    if (!wanted) continue;
+    int before = failures;
+    uint64_t since = seat_now();
+    tests[i].run();
+    printf("%s %s (%llu ms)\n", failures == before ? "ok  " : "FAIL", tests[i].name,
+           (unsigned long long)(seat_now() - since) / 1000000);
+  }
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,109 @@
+/* The driver in this process: its devices, and the contexts of each thread. */
+#ifndef EMU_DRIVER_H
+#define EMU_DRIVER_H
+
+#include "objects.h"
+
+enum { EMU_STACK_DEPTH = 14 };
+
+/* Every entry point that needs cuInit starts with this. */
+#define EMU_INITIALIZED()                                                                                              \
+    do {                                                                                                               \
+        if (__builtin_expect(__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 1, 0)) {                          \
+            return CUDA_ERROR_NOT_INITIALIZED;                                                                         \
+        }                                                                                                              \
+    } while (0)
+
+/* Declares `context` as the calling thread's, or returns the error. */
+#define EMU_CONTEXT(context)                                                                                           \
+    EMU_INITIALIZED();                                                                                                 \
+    CUcontext context = NULL;                                                                                          \
+    do {                                                                                                               \
+        CUresult emu_result = emu_current(&(context));                                                                 \
+        if (__builtin_expect(emu_result != CUDA_SUCCESS, 0)) {                                                         \
+            return emu_result;                                                                                         \
+        }                                                                                                              \
+    } while (0)
+
+#define EMU_REQUIRE(condition)                                                                                         \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        }                                                                                                              \
+    } while (0)
+
+typedef struct {
+    emu_gpu *gpu;
+    pthread_mutex_t lock;
+    CUcontext primary;
+    uint32_t primary_users;
+    unsigned int primary_flags;
+    CUmemoryPool default_pool;
+    CUmemoryPool pool; /* what cuMemAllocAsync takes from */
+} emu_device;
+
+typedef struct {
+    int ready;      /* 1: initialised */
+    bool inherited; /* the parent process had initialised: as with the real driver, nothing works here */
+    CUresult problem;
+    emu_state state;
+    int device_count; /* that CUDA_VISIBLE_DEVICES leaves */
+    emu_device devices[EMU_MAX_DEVICES];
+} emu_driver_state;
+
+typedef struct {
+    CUcontext context;
+    uint32_t generation; /* of the context when it was pushed */
+} emu_stack_entry;
+
+/* The contexts of a thread; the last one is current. Small: it lies in the static TLS area. */
+typedef struct {
+    uint32_t depth;
+    uint32_t capture_mode;
+    uint64_t id; /* of the thread; 0: none yet */
+    emu_stack_entry stack[EMU_STACK_DEPTH];
+} emu_thread_state;
+
+extern emu_driver_state emu_driver;
+extern __thread emu_thread_state emu_thread __attribute__((tls_model("initial-exec")));
+
+static inline bool emu_is_live(CUcontext context, uint32_t generation) {
+    return __atomic_load_n(&context->object.live, __ATOMIC_ACQUIRE) == 1 && context->object.generation == generation;
+}
+
+/* The calling thread's context. */
+static inline CUresult emu_current(CUcontext *context) {
+    if (emu_thread.depth == 0) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    const emu_stack_entry *top = &emu_thread.stack[emu_thread.depth - 1];
+    *context = top->context;
+    if (*context == NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (!emu_is_live(*context, top->generation)) {
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    return (*context)->sticky;
+}
+
+/* A number of the calling thread's, never 0. */
+uint64_t emu_thread_id(void);
+
+/* The device of that ordinal, or NULL. */
+emu_device *emu_device_at(CUdevice device);
+
+CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUcontext *result);
+void emu_context_close(CUcontext context);
+
+/* The stream that a handle means in a context. per_thread: what NULL stands for. Takes and leaves the context's lock. */
+CUresult emu_stream_of(CUcontext context, CUstream handle, bool per_thread, CUstream *stream);
+
+CUstream emu_stream_open(CUcontext context, unsigned int flags, int priority);
+/* With the context's lock. */
+void emu_stream_close(CUstream stream);
+
+/* Frees what else belongs to a context: modules, pools' memory is not among it. */
+void emu_modules_close(CUcontext context);
+
+#endif

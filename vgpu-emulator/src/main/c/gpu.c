@@ -1,0 +1,197 @@
+#include "gpu.h"
+
+#include <string.h>
+
+enum { REAP_INTERVAL_NS = 2000000, REAP_COST_NS = 50000, PUBLISH_SLICES = 16 };
+
+/* Advances what was read. The clock is read before the demands: whatever was asked for before `now` is in them. */
+static void advance_view(emu_gpu *gpu, emu_view *view) {
+    uint64_t now = emu_now_ns();
+    emu_schedule *s = &view->schedule;
+    for (uint32_t i = 0; i < s->context_count; i++) {
+        view->demand[i] = s->contexts[i].owner == 0 ? 0 : emu_demand(gpu, i);
+    }
+    emu_advance(s, view->demand, gpu->state->settings.slice_ns, now);
+}
+
+/* Removes contexts with work whose process is dead; true if there was one. The dead cannot come back: see state_file.c */
+static bool remove_dead(emu_gpu *gpu, emu_view *view) {
+    bool found = false;
+    for (uint32_t i = 0; i < view->schedule.context_count; i++) {
+        emu_gpu_context *context = &view->schedule.contexts[i];
+        if (context->owner != 0 && context->served_ns < view->demand[i] &&
+            emu_process_dead(gpu->state, (int)context->owner - 1)) {
+            emu_context_remove(&view->schedule, i);
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool reaping_is_due(const emu_gpu *gpu, const emu_view *view) {
+    uint64_t interval = (uint64_t)view->schedule.context_count * REAP_COST_NS;
+    interval = interval < REAP_INTERVAL_NS ? REAP_INTERVAL_NS : interval;
+    if (view->schedule.now_ns - view->schedule.reaped_ns < interval) {
+        return false;
+    }
+    for (uint32_t i = 0; i < view->schedule.context_count; i++) {
+        const emu_gpu_context *context = &view->schedule.contexts[i];
+        if (context->owner != 0 && (int)context->owner - 1 != gpu->state->slot &&
+            context->served_ns < view->demand[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void emu_gpu_look(emu_gpu *gpu, emu_view *view, emu_look_kind kind) {
+    for (;;) {
+        uint64_t seen = emu_schedule_read(gpu, &view->schedule);
+        uint64_t slices = view->schedule.history_count;
+        advance_view(gpu, view);
+        bool publish = kind == EMU_PUBLISH || view->schedule.history_count - slices >= PUBLISH_SLICES;
+        if (reaping_is_due(gpu, view)) {
+            remove_dead(gpu, view);
+            view->schedule.reaped_ns = view->schedule.now_ns;
+            publish = true;
+        }
+        if (!publish || gpu->state->slot < 0 || emu_schedule_publish(gpu, seen, &view->schedule)) {
+            return;
+        }
+    }
+}
+
+void emu_gpu_watch(emu_gpu *gpu, emu_view *view) {
+    emu_schedule_read(gpu, &view->schedule);
+    advance_view(gpu, view);
+    remove_dead(gpu, view);
+}
+
+uint32_t emu_gpu_add_context(emu_gpu *gpu) {
+    emu_view view;
+    for (;;) {
+        uint64_t seen = emu_schedule_read(gpu, &view.schedule);
+        advance_view(gpu, &view);
+        uint32_t context = emu_context_add(&view.schedule, (uint32_t)gpu->state->slot + 1);
+        if (context == EMU_MAX_CONTEXTS) {
+            return context;
+        }
+        /* Nobody writes the demand of an entry that is not in use, so it cannot change under us. */
+        view.schedule.contexts[context].served_ns = emu_demand(gpu, context);
+        if (emu_schedule_publish(gpu, seen, &view.schedule)) {
+            return context;
+        }
+    }
+}
+
+void emu_gpu_remove_context(emu_gpu *gpu, uint32_t context) {
+    emu_view view;
+    uint64_t seen = 0;
+    do {
+        seen = emu_schedule_read(gpu, &view.schedule);
+        advance_view(gpu, &view);
+        emu_context_remove(&view.schedule, context);
+    } while (!emu_schedule_publish(gpu, seen, &view.schedule));
+}
+
+/* Gives back what dead processes held. True if that changed something, or somebody else changed something meanwhile. */
+static bool reap_memory(emu_gpu *gpu) {
+    emu_ledger ledger;
+    uint64_t seen = emu_ledger_read(gpu, &ledger);
+    uint64_t freed = 0;
+    for (uint64_t i = 0; i < ledger.process_count; i++) {
+        if (ledger.used_by[i] > 0 && emu_process_dead(gpu->state, (int)i)) {
+            freed += ledger.used_by[i];
+            ledger.used_by[i] = 0;
+        }
+    }
+    if (freed == 0) {
+        return false;
+    }
+    ledger.used_bytes -= freed;
+    emu_ledger_publish(gpu, seen, &ledger);
+    return true;
+}
+
+bool emu_gpu_charge(emu_gpu *gpu, uint64_t bytes) {
+    uint64_t slot = (uint64_t)gpu->state->slot;
+    emu_ledger ledger;
+    for (;;) {
+        uint64_t seen = emu_ledger_read(gpu, &ledger);
+        uint64_t capacity = gpu->state->settings.memory_bytes;
+        if (ledger.used_bytes > capacity || bytes > capacity - ledger.used_bytes) {
+            if (!reap_memory(gpu)) {
+                return false;
+            }
+            continue;
+        }
+        while (ledger.process_count <= slot) {
+            ledger.used_by[ledger.process_count++] = 0;
+        }
+        ledger.used_bytes += bytes;
+        ledger.used_by[slot] += bytes;
+        if (emu_ledger_publish(gpu, seen, &ledger)) {
+            return true;
+        }
+    }
+}
+
+void emu_gpu_refund(emu_gpu *gpu, uint64_t bytes) {
+    uint64_t slot = (uint64_t)gpu->state->slot;
+    emu_ledger ledger;
+    uint64_t seen = 0;
+    do {
+        seen = emu_ledger_read(gpu, &ledger);
+        bytes = bytes > ledger.used_by[slot] ? ledger.used_by[slot] : bytes;
+        ledger.used_bytes -= bytes;
+        ledger.used_by[slot] -= bytes;
+    } while (!emu_ledger_publish(gpu, seen, &ledger));
+}
+
+uint64_t emu_gpu_used_bytes(emu_gpu *gpu) {
+    emu_ledger ledger;
+    emu_gpu_memory(gpu, &ledger);
+    return ledger.used_bytes;
+}
+
+void emu_gpu_memory(emu_gpu *gpu, emu_ledger *ledger) {
+    emu_ledger_read(gpu, ledger);
+    for (uint64_t i = 0; i < ledger->process_count; i++) {
+        if (ledger->used_by[i] > 0 && emu_process_dead(gpu->state, (int)i)) {
+            ledger->used_bytes -= ledger->used_by[i];
+            ledger->used_by[i] = 0;
+        }
+    }
+}
+
+static bool drop_contexts(emu_gpu *gpu, int slot) {
+    emu_view view;
+    uint64_t seen = emu_schedule_read(gpu, &view.schedule);
+    advance_view(gpu, &view);
+    bool found = false;
+    for (uint32_t i = 0; i < view.schedule.context_count; i++) {
+        if (view.schedule.contexts[i].owner == (uint32_t)slot + 1) {
+            emu_context_remove(&view.schedule, i);
+            found = true;
+        }
+    }
+    return !found || emu_schedule_publish(gpu, seen, &view.schedule);
+}
+
+static bool drop_memory(emu_gpu *gpu, int slot) {
+    emu_ledger ledger;
+    uint64_t seen = emu_ledger_read(gpu, &ledger);
+    if ((uint64_t)slot >= ledger.process_count || ledger.used_by[slot] == 0) {
+        return true;
+    }
+    ledger.used_bytes -= ledger.used_by[slot];
+    ledger.used_by[slot] = 0;
+    return emu_ledger_publish(gpu, seen, &ledger);
+}
+
+void emu_gpu_drop_process(emu_gpu *gpu, int slot) {
+    while (!drop_contexts(gpu, slot)) {
+    }
+    while (!drop_memory(gpu, slot)) {
+    }
+}

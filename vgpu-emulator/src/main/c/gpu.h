@@ -1,0 +1,41 @@
+/* What a process does with a GPU: look at its time, have contexts on it, charge memory to it. */
+#ifndef EMU_GPU_H
+#define EMU_GPU_H
+
+#include "state.h"
+
+/* A GPU at an instant, with the demands that were used to get there. */
+typedef struct {
+    emu_schedule schedule;
+    uint64_t demand[EMU_MAX_CONTEXTS];
+} emu_view;
+
+typedef enum {
+    EMU_LOOK,   /* may leave the state as it is, if that is not too long ago */
+    EMU_PUBLISH /* the state is moved on to now, for all to see */
+} emu_look_kind;
+
+/* Computes the GPU as it is now. */
+void emu_gpu_look(emu_gpu *gpu, emu_view *view, emu_look_kind kind);
+
+/* The same for somebody who does not take part: changes nothing, and leaves out those who are dead. */
+void emu_gpu_watch(emu_gpu *gpu, emu_view *view);
+
+/* A new context of this process; EMU_MAX_CONTEXTS if there are too many. Its demand is its service: it has no work. */
+uint32_t emu_gpu_add_context(emu_gpu *gpu);
+void emu_gpu_remove_context(emu_gpu *gpu, uint32_t context);
+
+/* Takes memory for this process. False: there is not so much free. */
+bool emu_gpu_charge(emu_gpu *gpu, uint64_t bytes);
+void emu_gpu_refund(emu_gpu *gpu, uint64_t bytes);
+
+/* The bytes that all processes that are alive hold. */
+uint64_t emu_gpu_used_bytes(emu_gpu *gpu);
+
+/* The memory of each process that is alive; what the dead held is left out. Changes nothing. */
+void emu_gpu_memory(emu_gpu *gpu, emu_ledger *ledger);
+
+/* Takes the contexts and the memory of a process from a GPU. The caller holds the slot's lock. */
+void emu_gpu_drop_process(emu_gpu *gpu, int slot);
+
+#endif

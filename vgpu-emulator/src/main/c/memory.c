@@ -1,0 +1,247 @@
+#include "memory.h"
+
+#include "driver.h"
+#include "heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM_FACTOR = 2 }; /* addresses for more than the memory, since they come in pieces */
+
+static emu_heap heaps[EMU_MAX_DEVICES];
+static pthread_mutex_t heap_locks[EMU_MAX_DEVICES]; /* all zero is PTHREAD_MUTEX_INITIALIZER */
+
+/* Sorted by start; those that may overlap (mappings in reserved addresses) are kept apart by kind. */
+static struct {
+    pthread_mutex_t lock;
+    emu_allocation *items;
+    size_t count;
+    size_t capacity;
+} ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32_t owner, uint64_t *address) {
+    if (bytes == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (bytes > gpu->state->settings.memory_bytes) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    uint64_t charge = emu_heap_round(bytes);
+    if (!emu_gpu_charge(gpu, charge)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    emu_heap *heap = &heaps[gpu->index];
+    pthread_mutex_lock(&heap_locks[gpu->index]);
+    uint64_t start = 0;
+    if (heap->base != 0 || emu_heap_open(heap, gpu->state->settings.memory_bytes * ROOM_FACTOR)) {
+        start = emu_heap_allocate(heap, bytes);
+    }
+    if (start != 0) {
+        uint64_t same = 0;
+        emu_block *block = emu_heap_find(heap, start, &same);
+        block->kind = (uint32_t)kind;
+        block->owner = owner;
+        *address = start;
+    }
+    pthread_mutex_unlock(&heap_locks[gpu->index]);
+    if (start == 0) {
+        emu_gpu_refund(gpu, charge);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}
+
+static int heap_of(uint64_t address) {
+    for (int i = 0; i < EMU_MAX_DEVICES; i++) {
+        uint64_t base = __atomic_load_n(&heaps[i].base, __ATOMIC_ACQUIRE);
+        if (base != 0 && address >= base && address - base < (uint64_t)heaps[i].granules * EMU_GRANULE) {
+            return i;
+        }
+    }
+    return EMU_HEAP_NONE;
+}
+
+CUresult emu_memory_free(uint64_t address, unsigned int kinds) {
+    int index = heap_of(address);
+    if (index == EMU_HEAP_NONE) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    pthread_mutex_lock(&heap_locks[index]);
+    uint64_t start = 0;
+    emu_block *block = emu_heap_find(&heaps[index], address, &start);
+    bool found = block != NULL && start == address && (kinds & 1u << block->kind) != 0;
+    uint64_t charge = 0;
+    if (found) {
+        charge = emu_heap_round(block->bytes);
+        emu_heap_free(&heaps[index], address);
+    }
+    pthread_mutex_unlock(&heap_locks[index]);
+    if (!found) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    emu_gpu_refund(&emu_driver.state.gpus[index], charge);
+    return CUDA_SUCCESS;
+}
+
+void emu_memory_free_owned(emu_gpu *gpu, emu_memory_kind first, emu_memory_kind last, uint32_t owner) {
+    emu_heap *heap = &heaps[gpu->index];
+    uint64_t charge = 0;
+    pthread_mutex_lock(&heap_locks[gpu->index]);
+    uint64_t position = 0;
+    uint64_t start = 0;
+    for (emu_block *block = NULL; (block = emu_heap_next(heap, position, &start)) != NULL;) {
+        position = start + (uint64_t)block->size * EMU_GRANULE;
+        if (block->owner == owner && block->kind >= (uint32_t)first && block->kind <= (uint32_t)last) {
+            charge += emu_heap_round(block->bytes);
+            emu_heap_free(heap, start);
+        }
+    }
+    pthread_mutex_unlock(&heap_locks[gpu->index]);
+    if (charge > 0) {
+        emu_gpu_refund(gpu, charge);
+    }
+}
+
+uint64_t emu_memory_owned_bytes(emu_gpu *gpu, emu_memory_kind kind, uint32_t owner) {
+    emu_heap *heap = &heaps[gpu->index];
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&heap_locks[gpu->index]);
+    uint64_t position = 0;
+    uint64_t start = 0;
+    for (emu_block *block = NULL; (block = emu_heap_next(heap, position, &start)) != NULL;) {
+        position = start + (uint64_t)block->size * EMU_GRANULE;
+        if (block->owner == owner && block->kind == (uint32_t)kind) {
+            bytes += emu_heap_round(block->bytes);
+        }
+    }
+    pthread_mutex_unlock(&heap_locks[gpu->index]);
+    return bytes;
+}
+
+/* The index of the first range that starts after an address. */
+static size_t upper(uint64_t address) {
+    size_t low = 0;
+    size_t high = ranges.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (ranges.items[middle].start <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+bool emu_ranges_add(const emu_allocation *allocation) {
+    pthread_mutex_lock(&ranges.lock);
+    bool room = ranges.count < ranges.capacity;
+    if (!room) {
+        size_t capacity = ranges.capacity == 0 ? 64 : ranges.capacity * 2;
+        emu_allocation *items = realloc(ranges.items, capacity * sizeof *items);
+        if (items != NULL) {
+            ranges.items = items;
+            ranges.capacity = capacity;
+            room = true;
+        }
+    }
+    if (room) {
+        size_t at = upper(allocation->start);
+        memmove(&ranges.items[at + 1], &ranges.items[at], (ranges.count - at) * sizeof *ranges.items);
+        ranges.items[at] = *allocation;
+        ranges.count++;
+    }
+    pthread_mutex_unlock(&ranges.lock);
+    return room;
+}
+
+/* The index of the range of that kind in which an address lies, or count. Mappings and reservations do not nest deep. */
+static size_t find_range(uint64_t address, emu_memory_kind kind) {
+    for (size_t i = upper(address); i-- > 0;) {
+        const emu_allocation *item = &ranges.items[i];
+        if (item->kind == kind) {
+            return address - item->start < item->bytes ? i : ranges.count;
+        }
+    }
+    return ranges.count;
+}
+
+bool emu_ranges_remove(uint64_t start, emu_memory_kind kind, emu_allocation *removed) {
+    pthread_mutex_lock(&ranges.lock);
+    size_t at = find_range(start, kind);
+    bool found = at < ranges.count && ranges.items[at].start == start;
+    if (found) {
+        *removed = ranges.items[at];
+        memmove(&ranges.items[at], &ranges.items[at + 1], (ranges.count - at - 1) * sizeof *ranges.items);
+        ranges.count--;
+    }
+    pthread_mutex_unlock(&ranges.lock);
+    return found;
+}
+
+bool emu_ranges_find(uint64_t address, emu_memory_kind kind, emu_allocation *allocation) {
+    pthread_mutex_lock(&ranges.lock);
+    size_t at = find_range(address, kind);
+    bool found = at < ranges.count;
+    if (found) {
+        *allocation = ranges.items[at];
+    }
+    pthread_mutex_unlock(&ranges.lock);
+    return found;
+}
+
+/* Copies what is known of the block that an address lies in; notes a write. */
+static bool find_block(uint64_t address, bool written, emu_allocation *allocation) {
+    int index = heap_of(address);
+    if (index == EMU_HEAP_NONE) {
+        return false;
+    }
+    pthread_mutex_lock(&heap_locks[index]);
+    uint64_t start = 0;
+    emu_block *block = emu_heap_find(&heaps[index], address, &start);
+    if (block != NULL) {
+        block->is_written |= written ? 1 : 0;
+        *allocation = (emu_allocation){.start = start,
+                                       .bytes = block->bytes,
+                                       .kind = (emu_memory_kind)block->kind,
+                                       .device = index,
+                                       .owner = block->owner};
+    }
+    pthread_mutex_unlock(&heap_locks[index]);
+    return block != NULL;
+}
+
+static bool find(uint64_t address, bool written, emu_allocation *allocation) {
+    return find_block(address, written, allocation) || emu_ranges_find(address, EMU_MAPPED_MEMORY, allocation) ||
+           emu_ranges_find(address, EMU_HOST_MEMORY, allocation) ||
+           emu_ranges_find(address, EMU_REGISTERED_MEMORY, allocation);
+}
+
+bool emu_memory_find(uint64_t address, emu_allocation *allocation) {
+    return find(address, false, allocation);
+}
+
+/* Mappings next to each other are one range to a program. */
+static bool covers(uint64_t address, uint64_t bytes, bool written) {
+    emu_allocation allocation;
+    while (find(address, written, &allocation)) {
+        uint64_t left = allocation.start + allocation.bytes - address;
+        if (bytes <= left) {
+            return true;
+        }
+        if (allocation.kind != EMU_MAPPED_MEMORY) {
+            return false;
+        }
+        address += left;
+        bytes -= left;
+    }
+    return false;
+}
+
+bool emu_memory_writable(uint64_t address, uint64_t bytes) {
+    return covers(address, bytes, true);
+}
+
+bool emu_memory_readable(uint64_t address, uint64_t bytes) {
+    return covers(address, bytes, false);
+}

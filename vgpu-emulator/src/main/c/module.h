@@ -1,0 +1,46 @@
+/* Modules, libraries and their kernels. */
+#ifndef EMU_MODULE_H
+#define EMU_MODULE_H
+
+#include "kernels.h"
+#include "objects.h"
+#include "ptx.h"
+
+typedef struct emu_variable {
+    struct emu_variable *next;
+    uint64_t address;
+    uint64_t bytes;
+    char name[EMU_PTX_NAME];
+} emu_variable;
+
+struct CUfunc_st {
+    emu_object object;
+    CUmodule module;
+    CUfunction next;
+    const emu_kernel *known;
+    bool is_timed; /* its duration does not depend on the launch */
+    uint64_t duration_ns;
+    uint32_t max_threads;
+    uint32_t param_count;
+    uint32_t *param_offset; /* and behind them the sizes */
+    uint32_t *param_size;
+    int attributes[16];
+    char name[EMU_PTX_NAME];
+};
+
+struct CUmod_st {
+    emu_object object;
+    CUcontext context; /* NULL: a library */
+    uint32_t context_generation;
+    CUmodule next;
+    CUmodule previous;
+    CUfunction functions;
+    uint32_t function_count;
+    emu_variable *variables;
+    bool is_binary; /* no text to read: it has every kernel that is asked for */
+};
+
+extern emu_pool emu_modules;
+extern emu_pool emu_functions;
+
+#endif

@@ -1,0 +1,82 @@
+/* The part of NVML's binary interface that the emulator speaks: our own declarations. */
+#ifndef EMU_NVML_ABI_H
+#define EMU_NVML_ABI_H
+
+#include <stdint.h>
+
+#define EMU_API __attribute__((visibility("default")))
+
+typedef int nvmlReturn_t;
+typedef struct emu_nvml_device *nvmlDevice_t;
+
+/* ERROR(name, number, text of nvmlErrorString) */
+#define NVML_ERRORS(ERROR)                                                                                             \
+    ERROR(NVML_SUCCESS, 0, "Success")                                                                                  \
+    ERROR(NVML_ERROR_UNINITIALIZED, 1, "Uninitialized")                                                                \
+    ERROR(NVML_ERROR_INVALID_ARGUMENT, 2, "Invalid Argument")                                                          \
+    ERROR(NVML_ERROR_NOT_SUPPORTED, 3, "Not Supported")                                                                \
+    ERROR(NVML_ERROR_NO_PERMISSION, 4, "Insufficient Permissions")                                                     \
+    ERROR(NVML_ERROR_NOT_FOUND, 6, "Not Found")                                                                        \
+    ERROR(NVML_ERROR_INSUFFICIENT_SIZE, 7, "Insufficient Size")                                                        \
+    ERROR(NVML_ERROR_DRIVER_NOT_LOADED, 9, "Driver Not Loaded")                                                        \
+    ERROR(NVML_ERROR_FUNCTION_NOT_FOUND, 13, "Function Not Found")                                                     \
+    ERROR(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, 25, "Argument version mismatch")                                       \
+    ERROR(NVML_ERROR_UNKNOWN, 999, "Unknown Error")
+
+enum {
+#define ERROR(name, number, text) name = number,
+    NVML_ERRORS(ERROR)
+#undef ERROR
+};
+
+typedef struct {
+    unsigned long long total;
+    unsigned long long free;
+    unsigned long long used;
+} nvmlMemory_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned long long total;
+    unsigned long long reserved;
+    unsigned long long free;
+    unsigned long long used;
+} nvmlMemory_v2_t;
+
+typedef struct {
+    unsigned int gpu;
+    unsigned int memory;
+} nvmlUtilization_t;
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+} nvmlProcessInfo_v1_t;
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+    unsigned int gpuInstanceId;
+    unsigned int computeInstanceId;
+} nvmlProcessInfo_t;
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long timeStamp;
+    unsigned int smUtil;
+    unsigned int memUtil;
+    unsigned int encUtil;
+    unsigned int decUtil;
+} nvmlProcessUtilizationSample_t;
+
+typedef struct {
+    char busIdLegacy[16];
+    unsigned int domain;
+    unsigned int bus;
+    unsigned int device;
+    unsigned int pciDeviceId;
+    unsigned int pciSubSystemId;
+    char busId[32];
+} nvmlPciInfo_t;
+
+#endif

@@ -1,0 +1,48 @@
+#include "objects.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+emu_pool emu_contexts = EMU_POOL(struct CUctx_st, 4096);
+emu_pool emu_streams = EMU_POOL(struct CUstream_st, 1 << 18);
+emu_pool emu_events = EMU_POOL(struct CUevent_st, 1 << 20);
+
+static bool reserve(emu_pool *pool) {
+    void *items = mmap(NULL, pool->capacity * pool->item_size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (items == MAP_FAILED) {
+        return false;
+    }
+    __atomic_store_n(&pool->items, items, __ATOMIC_RELEASE); /* pairs with the acquire in emu_pool_has */
+    return true;
+}
+
+void *emu_pool_take(emu_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    emu_object *item = NULL;
+    if (pool->free != NULL) {
+        item = pool->free;
+        pool->free = item->link;
+    } else if ((pool->items != NULL || reserve(pool)) && pool->used < pool->capacity) {
+        item = (emu_object *)(void *)(pool->items + pool->used * pool->item_size);
+        pool->used++;
+    }
+    if (item != NULL) {
+        uint32_t generation = item->generation + 1;
+        memset((char *)item + sizeof(emu_object), 0, pool->item_size - sizeof(emu_object));
+        item->generation = generation;
+        item->link = item;
+        __atomic_store_n(&item->live, 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return item;
+}
+
+void emu_pool_give(emu_pool *pool, void *item) {
+    emu_object *object = item;
+    pthread_mutex_lock(&pool->lock);
+    __atomic_store_n(&object->live, 0, __ATOMIC_RELEASE);
+    object->link = pool->free;
+    pool->free = object;
+    pthread_mutex_unlock(&pool->lock);
+}

@@ -1,0 +1,170 @@
+#include "operation.h"
+
+#include "capture.h"
+#include "driver.h"
+#include "host_calls.h"
+#include "memory.h"
+#include "timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void copy_box(const emu_box *box) {
+    for (uint64_t z = 0; z < box->depth; z++) {
+        for (uint64_t y = 0; y < box->height; y++) {
+            const char *source = (const char *)(uintptr_t)(box->source + z * box->source_slice + y * box->source_pitch);
+            char *target = (char *)(uintptr_t)(box->target + z * box->target_slice + y * box->target_pitch);
+            memmove(target, source, box->width);
+        }
+    }
+}
+
+static void fill_rows(const emu_fill *fill) {
+    for (uint64_t y = 0; y < fill->height; y++) {
+        char *row = (char *)(uintptr_t)(fill->target + y * fill->pitch);
+        if (fill->element_bytes == 1) {
+            memset(row, (int)(fill->value & 0xff), fill->width);
+        } else if (fill->element_bytes == 2) {
+            for (uint64_t x = 0; x < fill->width; x++) {
+                ((uint16_t *)(void *)row)[x] = (uint16_t)fill->value;
+            }
+        } else {
+            for (uint64_t x = 0; x < fill->width; x++) {
+                ((uint32_t *)(void *)row)[x] = fill->value;
+            }
+        }
+    }
+}
+
+static bool same_event(const emu_event_use *use) {
+    return emu_pool_has(&emu_events, use->event) && use->event->object.generation == use->generation;
+}
+
+/* Another context's event: its service says nothing here, so wait for it to happen before what follows is submitted. */
+static void wait_elsewhere(CUevent event) {
+    CUcontext other = event->recorded_in;
+    pthread_mutex_lock(&other->lock);
+    if (emu_is_live(other, event->recorded_generation) && event->state == EMU_EVENT_PENDING) {
+        emu_timeline_wait(other, event->end_ns);
+    }
+    pthread_mutex_unlock(&other->lock);
+}
+
+static void run_wait(CUstream stream, const emu_event_use *use) {
+    if (!same_event(use) || !use->event->recorded) {
+        return;
+    }
+    CUevent event = use->event;
+    CUcontext context = stream->context;
+    if (event->recorded_in != context) {
+        if (event->recorded_in != NULL) {
+            wait_elsewhere(event);
+        }
+        return;
+    }
+    pthread_mutex_lock(&context->lock);
+    emu_timeline_delay(stream, event->end_ns);
+    pthread_mutex_unlock(&context->lock);
+}
+
+static void run_record(CUstream stream, const emu_event_use *use) {
+    CUcontext context = stream->context;
+    if (!same_event(use)) {
+        return;
+    }
+    CUevent event = use->event;
+    CUcontext before = event->recorded_in;
+    if (before != NULL && before != context) {
+        pthread_mutex_lock(&before->lock);
+        emu_timeline_forget(event);
+        pthread_mutex_unlock(&before->lock);
+        event->recorded_in = NULL;
+    }
+    pthread_mutex_lock(&context->lock);
+    emu_timeline_record(context, stream, event);
+    pthread_mutex_unlock(&context->lock);
+}
+
+void emu_operation_run(CUstream stream, const emu_operation *operation) {
+    CUcontext context = stream->context;
+    switch (operation->kind) {
+    case EMU_KERNEL:
+        if (operation->kernel.known != NULL && operation->kernel.known->compute != NULL &&
+            !operation->kernel.known->compute(operation->kernel.arguments)) {
+            context->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+        }
+        break;
+    case EMU_COPY:
+        copy_box(&operation->copy);
+        break;
+    case EMU_FILL:
+        fill_rows(&operation->fill);
+        break;
+    case EMU_RECORD:
+        run_record(stream, &operation->event);
+        return;
+    case EMU_WAIT:
+        run_wait(stream, &operation->event);
+        return;
+    case EMU_FREE:
+        emu_memory_free(operation->address, 1u << EMU_DEVICE_MEMORY | 1u << EMU_POOL_MEMORY);
+        return;
+    case EMU_HOST:
+    case EMU_EMPTY:
+        return;
+    }
+    if (operation->duration_ns > 0) {
+        pthread_mutex_lock(&context->lock);
+        emu_timeline_submit(context, stream, operation->duration_ns);
+        pthread_mutex_unlock(&context->lock);
+    }
+}
+
+CUresult emu_enqueue(CUstream stream, const emu_operation *operation) {
+    CUcontext context = stream->context;
+    if (!emu_stream_is_plain(stream) || operation->kind == EMU_HOST || emu_host_calls_waiting(context) ||
+        (operation->kind == EMU_WAIT && operation->event.event->capture != NULL)) {
+        CUresult result = CUDA_SUCCESS;
+        pthread_mutex_lock(&context->lock);
+        bool taken = emu_capture_take(stream, operation, &result) || emu_host_calls_take(stream, operation, &result);
+        pthread_mutex_unlock(&context->lock);
+        if (taken) {
+            return result;
+        }
+    }
+    emu_operation_run(stream, operation);
+    return CUDA_SUCCESS;
+}
+
+bool emu_stream_is_idle(CUstream stream) {
+    CUcontext context = stream->context;
+    return emu_host_calls_before(stream) == 0 &&
+           emu_timeline_reached(context, emu_timeline_stream_end(context, stream));
+}
+
+CUresult emu_stream_drain(CUstream stream) {
+    CUcontext context = stream->context;
+    pthread_mutex_lock(&context->lock);
+    emu_host_calls_drain(stream);
+    emu_timeline_wait(context, emu_timeline_stream_end(context, stream));
+    CUresult result = context->sticky;
+    pthread_mutex_unlock(&context->lock);
+    return result;
+}
+
+CUresult emu_context_drain(CUcontext context) {
+    pthread_mutex_lock(&context->lock);
+    emu_host_calls_drain_all(context);
+    emu_timeline_wait(context, emu_timeline_context_end(context));
+    CUresult result = context->sticky;
+    pthread_mutex_unlock(&context->lock);
+    return result;
+}
+
+void emu_event_drain(CUcontext context, CUevent event) {
+    emu_host_calls_drain_event(context, event);
+    uint64_t end = event->end_ns;
+    if (event->state == EMU_EVENT_PENDING) {
+        emu_timeline_wait(context, end);
+    }
+}

@@ -1,0 +1,104 @@
+/* What can be submitted to a stream. */
+#ifndef EMU_OPERATION_H
+#define EMU_OPERATION_H
+
+#include "kernels.h"
+#include "objects.h"
+
+typedef enum {
+    EMU_KERNEL,
+    EMU_COPY,
+    EMU_FILL,
+    EMU_RECORD,
+    EMU_WAIT,
+    EMU_HOST,
+    EMU_FREE,
+    EMU_EMPTY
+} emu_operation_kind;
+
+/* A box of bytes from one place to another. */
+typedef struct {
+    uint64_t source;
+    uint64_t target;
+    uint64_t width;
+    uint64_t height;
+    uint64_t depth;
+    uint64_t source_pitch;
+    uint64_t source_slice;
+    uint64_t target_pitch;
+    uint64_t target_slice;
+} emu_box;
+
+typedef struct {
+    uint64_t target;
+    uint64_t pitch;
+    uint64_t width; /* elements */
+    uint64_t height;
+    uint32_t value;
+    uint32_t element_bytes;
+} emu_fill;
+
+typedef struct {
+    CUhostFn function;
+    CUstreamCallback callback; /* one of the two */
+    void *data;
+    CUstream handle; /* as the program named the stream */
+} emu_host_call;
+
+typedef struct {
+    CUevent event;
+    uint32_t generation;
+} emu_event_use;
+
+struct emu_operation {
+    emu_operation_kind kind;
+    bool running; /* a host function that has been started */
+    uint64_t duration_ns;
+    uint64_t sequence; /* in the order in which the context's operations were submitted */
+    emu_operation *next;
+    union {
+        struct {
+            const emu_kernel *known;
+            CUfunction function;
+            uint32_t grid[3];
+            uint32_t block[3];
+            uint32_t shared_bytes;
+            uint8_t arguments[EMU_KERNEL_ARGUMENTS];
+        } kernel;
+        emu_box copy;
+        emu_fill fill;
+        emu_event_use event;
+        emu_host_call host;
+        uint64_t address;
+    };
+};
+
+/*
+ * Submits to a stream: captured, if the stream is being captured; put behind a host function, if one is before it; else
+ * computed at once, and its time put on the stream.
+ */
+CUresult emu_enqueue(CUstream stream, const emu_operation *operation);
+
+/* Does what an operation does to memory and to its stream. Without the context's lock. */
+void emu_operation_run(CUstream stream, const emu_operation *operation);
+
+/* Whether nothing stands between a kernel without effect or duration and its being done. */
+static inline bool emu_stream_is_plain(CUstream stream) {
+    return __atomic_load_n(&stream->first_waiting, __ATOMIC_ACQUIRE) == NULL &&
+           __atomic_load_n(&stream->capture, __ATOMIC_ACQUIRE) == NULL;
+}
+
+/* Waits until all that was submitted is done. */
+CUresult emu_stream_drain(CUstream stream);
+CUresult emu_context_drain(CUcontext context);
+
+/* Waits for an event. With the context's lock, which it lets go of. */
+void emu_event_drain(CUcontext context, CUevent event);
+
+/* Whether all that was submitted is done. With the context's lock. */
+bool emu_stream_is_idle(CUstream stream);
+
+/* Drops what a stream still has waiting. With the context's lock. */
+void emu_stream_drop_waiting(CUstream stream);
+
+#endif

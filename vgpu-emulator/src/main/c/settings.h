@@ -1,0 +1,43 @@
+/*
+ * The settings of the emulated GPUs: VGPU_EMULATOR=name=value,name=value… or VGPU_EMULATOR=@FILE with one name=value a
+ * line and # comments.
+ */
+#ifndef EMU_SETTINGS_H
+#define EMU_SETTINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { EMU_MAX_DEVICES = 16, EMU_MODEL_SIZE = 64, EMU_MAX_KERNEL_TIMES = 64, EMU_KERNEL_NAME_SIZE = 120 };
+
+/* What all processes that share the GPUs must agree on; lies in the state file. */
+typedef struct {
+    uint32_t devices;
+    uint32_t sms;
+    uint64_t memory_bytes;
+    uint64_t context_bytes;
+    uint64_t slice_ns;
+    uint32_t capability_major;
+    uint32_t capability_minor;
+    char model[EMU_MODEL_SIZE];
+} emu_settings;
+
+/* How long a kernel that the emulator does not know runs. */
+typedef struct {
+    char name[EMU_KERNEL_NAME_SIZE];
+    uint64_t duration_ns;
+} emu_kernel_time;
+
+/* What each process may have of its own. */
+typedef struct {
+    uint64_t wave_ns; /* one wave of blocks over all SMs of a kernel that is in no table */
+    uint64_t kernel_count;
+    emu_kernel_time kernels[EMU_MAX_KERNEL_TIMES];
+} emu_kernel_times;
+
+/*
+ * Reads the settings given as text (NULL: the defaults). 0, or -1 with the reason in problem.
+ */
+int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times, char *problem, size_t size);
+
+#endif

@@ -1,0 +1,60 @@
+package dev.vgpu.emulator;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.spi.GpuDriver;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+
+/**
+ * The driver that this jar brings along. Safe for use by several threads, and by several processes
+ * at once.
+ */
+public final class EmulatorDriver implements GpuDriver {
+  private final EmulatorSettings settings;
+  private final NativeLibraryFile cuda;
+  private final NativeLibraryFile nvml;
+
+  /** Makes one for the environment of this process. */
+  public EmulatorDriver() {
+    this(System.getenv());
+  }
+
+  /**
+   * Makes one for an environment.
+   *
+   * @param environment variables by name
+   */
+  EmulatorDriver(Map<String, String> environment) {
+    this.settings = EmulatorSettings.from(Objects.requireNonNull(environment, "environment"));
+    Path libraries = settings.libraryDirectory();
+    this.cuda = new NativeLibraryFile("libcuda.so.1", libraries);
+    this.nvml = new NativeLibraryFile("libnvidia-ml.so.1", libraries);
+  }
+
+  @Override
+  public String name() {
+    return "emulator";
+  }
+
+  @Override
+  public Path cudaLibrary() {
+    return cuda.path();
+  }
+
+  @Override
+  public Path nvmlLibrary() {
+    return nvml.path();
+  }
+
+  @Override
+  public Map<String, String> environment() {
+    Map<String, String> variables = new TreeMap<>();
+    variables.put("VGPU_EMULATOR_DIR", settings.stateDirectory().toString());
+    MemorySize context = settings.contextMemory();
+    variables.put("VGPU_CONTEXT_MEMORY", Long.toString(context.bytes()));
+    settings.text().ifPresent(text -> variables.put("VGPU_EMULATOR", text));
+    return Map.copyOf(variables);
+  }
+}

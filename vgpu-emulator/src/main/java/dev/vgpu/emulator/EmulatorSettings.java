@@ -1,0 +1,99 @@
+package dev.vgpu.emulator;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.VgpuException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * What the environment says of the emulated GPUs. The native libraries read the same variables;
+ * only what Java needs of them is read here. Immutable.
+ */
+final class EmulatorSettings {
+  private static final MemorySize DEFAULT_CONTEXT = MemorySize.ofMebibytes(64);
+
+  private final Path stateDirectory;
+  private final Optional<String> text;
+
+  private EmulatorSettings(Path stateDirectory, Optional<String> text) {
+    this.stateDirectory = stateDirectory;
+    this.text = text;
+  }
+
+  static EmulatorSettings from(Map<String, String> environment) {
+    return new EmulatorSettings(directory(environment), value(environment, "VGPU_EMULATOR"));
+  }
+
+  private static Optional<String> value(Map<String, String> environment, String name) {
+    return Optional.ofNullable(environment.get(name)).filter(value -> !value.isEmpty());
+  }
+
+  /** The same order as in state_file.c. */
+  private static Path directory(Map<String, String> environment) {
+    return value(environment, "VGPU_EMULATOR_DIR")
+        .map(Path::of)
+        .or(() -> value(environment, "VGPU_RUN_DIR").map(run -> Path.of(run, "emulator")))
+        .or(
+            () ->
+                value(environment, "XDG_RUNTIME_DIR")
+                    .map(user -> Path.of(user, "vgpu", "emulator")))
+        .orElse(Path.of("/run/vgpu/emulator"))
+        .toAbsolutePath();
+  }
+
+  /** {@return where the GPUs' shared state is} */
+  Path stateDirectory() {
+    return stateDirectory;
+  }
+
+  /** {@return where the libraries are unpacked to: beside the state} */
+  Path libraryDirectory() {
+    return stateDirectory.resolveSibling("lib");
+  }
+
+  /** {@return the value of {@code VGPU_EMULATOR}, if it is set} */
+  Optional<String> text() {
+    return text;
+  }
+
+  /**
+   * {@return what a context takes of a GPU's memory}
+   *
+   * @throws VgpuException if the settings cannot be read
+   */
+  MemorySize contextMemory() {
+    MemorySize context = DEFAULT_CONTEXT;
+    for (String item : items()) {
+      String[] parts = item.split("=", 2);
+      if (parts.length == 2 && parts[0].trim().equals("context")) {
+        try {
+          context = MemorySize.fromString(parts[1].trim());
+        } catch (IllegalArgumentException e) {
+          throw new VgpuException("bad setting of the emulator: context=" + parts[1].trim(), e);
+        }
+      }
+    }
+    return context;
+  }
+
+  private List<String> items() {
+    if (text.isEmpty()) {
+      return List.of();
+    }
+    String value = text.get();
+    if (!value.startsWith("@")) {
+      return Arrays.asList(value.split(",", -1));
+    }
+    Path file = Path.of(value.substring(1));
+    try {
+      return Files.readAllLines(file);
+    } catch (IOException e) {
+      throw new VgpuException("cannot read the emulator's settings: file=" + file, e);
+    }
+  }
+}
