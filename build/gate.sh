@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by ./vgpu: the commands that work on the checkout, above all the gate that every change passes.
 
-PUBLISHED=vgpu-bom,vgpu-api,vgpu-core
+PUBLISHED=vgpu-bom,vgpu-api,vgpu-core,vgpu-nvml,vgpu-cuda,vgpu-emulator
 # The checks that the compile stage has already run.
 CHECKED='-Dspotless.check.skip -Dcheckstyle.skip -Dforbiddenapis.skip -Denforcer.skip'
 STAGES=6
@@ -251,7 +251,10 @@ command_test() {
   start_log
   GATE_LOG=$ROOT/target/vgpu-test.log
   : >"$GATE_LOG"
-  trap '[ -z "$STREAMER" ] || kill -TERM -- "-$STREAMER" 2>/dev/null; rm -rf target/vgpu-build.lock.d' EXIT
+  # Pools that tests open meet in a run directory of this gate's own, not in the one that this machine's programs use.
+  VGPU_RUN_DIR=$(mktemp -d "${TMPDIR:-/tmp}/vgpu-gate.XXXXXX") || exit 1
+  export VGPU_RUN_DIR
+  trap '[ -z "$STREAMER" ] || kill -TERM -- "-$STREAMER" 2>/dev/null; rm -rf target/vgpu-build.lock.d "$VGPU_RUN_DIR"' EXIT
   stage 'format' check_format
   stage 'compile with checks' compile_with_checks
   stage 'unit and property tests' run_unit_tests

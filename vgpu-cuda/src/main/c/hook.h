@@ -61,6 +61,7 @@ int vgpu__fstat(int fd, struct stat *into);
 void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns);
 uint64_t vgpu__parse_number(const char *text, uint64_t otherwise);
 uint64_t vgpu__start_time(void);
+int vgpu__process_runs(uint64_t pid, uint64_t start_time);
 uint64_t vgpu__pid_namespace(void);
 
 /* ---- log.c: off unless VGPU_HOOK_LOG says where; rate-limited; keeps the last reason for vgpu_attach ---- */

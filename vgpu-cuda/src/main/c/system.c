@@ -46,21 +46,38 @@ uint64_t vgpu__parse_number(const char *text, uint64_t otherwise) {
   return value;
 }
 
-/* Field 22 of /proc/self/stat; the name in field 2 may hold spaces and parentheses, so from the last one on. */
-uint64_t vgpu__start_time(void) {
+/* Fields 3 and 22 of /proc/PID/stat; the name in field 2 may hold spaces and parentheses, so from the last one on. */
+static uint64_t vgpu__read_stat(const char *path, char *state) {
   char text[1024];
-  int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   ssize_t size = read(fd, text, sizeof text - 1);
   close(fd);
   if (size <= 0) return 0;
   text[size] = '\0';
   const char *at = strrchr(text, ')');
+  if (at == NULL || at[1] != ' ') return 0;
+  *state = at[2];
   for (int field = 2; at != NULL && field < 22; field++) at = strchr(at + 1, ' ');
   if (at == NULL) return 0;
   uint64_t value = 0;
   for (at++; *at >= '0' && *at <= '9'; at++) value = value * 10 + (uint64_t)(*at - '0');
   return value;
+}
+
+uint64_t vgpu__start_time(void) {
+  char state;
+  return vgpu__read_stat("/proc/self/stat", &state);
+}
+
+/* Neither gone, nor ended, nor stopped. A process of another namespace has another start time, or is not there. */
+int vgpu__process_runs(uint64_t pid, uint64_t start_time) {
+  char path[64] = "/proc/", digits[24], state = 'X';
+  size_t count = 0, at = strlen(path);
+  for (uint64_t rest = pid; rest != 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
+  while (count > 0) path[at++] = digits[--count];
+  memcpy(path + at, "/stat", sizeof "/stat");
+  return pid != 0 && vgpu__read_stat(path, &state) == start_time && strchr("TtZXx", state) == NULL;
 }
 
 uint64_t vgpu__pid_namespace(void) {

@@ -180,6 +180,37 @@ static void test_seat_killed(void) { test_autonomous(0); }
 
 static void test_seat_stopped(void) { test_autonomous(1); }
 
+static uint64_t own_start_time(void) {
+  unsigned long long start = 0;
+  FILE *file = fopen("/proc/self/stat", "r");
+  CHECK(file != NULL && fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                              &start) == 1, "/proc/self/stat");
+  if (file != NULL) fclose(file);
+  return start;
+}
+
+/* A seat whose process runs and is only late, as on a busy machine, is waited for: its gate stays shut, for a time. */
+static void test_seat_late(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  seat.grant_header->seat_pid = (uint64_t)getpid();
+  seat.grant_header->seat_start = own_start_time();
+  pid_t pid = start(&seat, "launch-for", "900");
+  while (seat_gpu_ns(&seat) == 0 && waitpid(pid, NULL, WNOHANG) == 0) usleep(200);
+  seat_gate(&seat, 0);
+  usleep(20000);
+  uint64_t before = seat_gpu_ns(&seat);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  usleep(100000);
+  CHECK(seat_gpu_ns(&seat) == before, "work at a shut gate while the seat is only late");
+  usleep(350000);
+  CHECK(seat_gpu_ns(&seat) > before, "no work without a seat");
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  CHECK(finish(pid) == 0, "role");
+  seat_close(&seat);
+}
+
 /* ---- refusals ---- */
 
 static void refuse(struct fake_seat *seat, const char *what) {
@@ -333,6 +364,7 @@ static const struct {
     {"revoked", test_revoked},
     {"seat-killed", test_seat_killed},
     {"seat-stopped", test_seat_stopped},
+    {"seat-late", test_seat_late},
     {"refused", test_refused},
     {"garbage", test_garbage},
     {"quota-churn", test_quota_churn},

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EMU_GRANULE = 512, EMU_HEAP_NONE = -1, EMU_HEAP_LEVELS = 6 };
+enum { EMU_GRANULE = 256, EMU_HEAP_NONE = -1, EMU_HEAP_LEVELS = 6 };
 
 typedef struct {
     uint32_t size; /* granules */

@@ -23,6 +23,7 @@ final class QuotaBench implements ProcessBench {
   private static final int THREADS = 8;
   private static final MemorySize QUOTA = MemorySize.ofGibibytes(4);
   private static final long KILL_EVERY_MS = 150;
+  private static final String NO_ROOM = "error cuCtxCreate 2";
 
   @Override
   public void run(Node node, Report report, boolean quick) throws InterruptedException {
@@ -140,9 +141,25 @@ final class QuotaBench implements ProcessBench {
       int index = random.nextInt(programs.size());
       programs.get(index).kill();
       kills++;
-      Child next = another();
-      programs.set(index, next);
-      next.awaitReady().ask(order);
+      programs.set(index, replacement());
+      programs.get(index).ask(order);
+    }
+
+    /**
+     * What the others hold may leave no room for a context: then it is refused, and comes again.
+     */
+    private Child replacement() throws InterruptedException {
+      for (Child next = another(); ; next = another()) {
+        String line = next.line();
+        if (line.equals("ready")) {
+          return next;
+        }
+        next.awaitEnd();
+        if (!line.equals(NO_ROOM)) {
+          throw new IllegalStateException("a process could not start: " + line);
+        }
+        NanoClock.sleepMillis(5);
+      }
     }
 
     @Override

@@ -28,7 +28,10 @@ final class SeatBench implements ProcessBench {
   public void run(Node node, Report report, boolean quick) throws InterruptedException {
     int kills = quick ? QUICK_KILLS : KILLS;
     List<PoolProcess> pools = new ArrayList<>(List.of(node.openPool()));
-    try (PoolProcess owner = node.openPool()) {
+    try {
+      // It may come to hold the seat, and then is killed as any holder; its virtual GPUs stay.
+      PoolProcess owner = node.openPool();
+      pools.add(owner);
       List<Child> programs = start(node, owner);
       NanoClock.sleepMillis(1_000);
       worstMs(programs);

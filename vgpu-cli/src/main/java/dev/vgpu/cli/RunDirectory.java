@@ -33,7 +33,8 @@ record RunDirectory(Path path) {
   /** {@return the process that holds the seat; empty if none that lives does} */
   OptionalLong seatHolder() {
     try {
-      Matcher matcher = PID.matcher(Files.readString(path.resolve("seat.lock"), UTF_8));
+      // Never the lock's own file: the kernel drops a process's lock when it closes that anywhere.
+      Matcher matcher = PID.matcher(Files.readString(path.resolve("seat.holder"), UTF_8));
       if (matcher.find()) {
         long pid = Long.parseLong(matcher.group(1));
         return ProcessHandle.of(pid).filter(ProcessHandle::isAlive).isPresent()

@@ -69,7 +69,7 @@ public final class CudaHookBackend implements EnforcementBackend {
         new ContextMemory(environment),
         NanoClock.SYSTEM,
         new ProcFiles(PROC),
-        LinuxCalls::wakeAll);
+        new FutexWake());
   }
 
   @Override

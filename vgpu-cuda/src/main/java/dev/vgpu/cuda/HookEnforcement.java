@@ -71,6 +71,7 @@ final class HookEnforcement implements Enforcement {
               + " gpu="
               + gpu.id());
     }
+    wake.prepare();
     Map<String, String> environment = environment(id, request);
     LeasePages pages = LeasePages.in(directory);
     HookLease lease = new HookLease(id, this, pages, listener, environment);

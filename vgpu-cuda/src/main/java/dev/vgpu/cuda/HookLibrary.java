@@ -75,16 +75,18 @@ final class HookLibrary {
 
   private Path unpacked(Path runDirectory) {
     try {
-      byte[] bytes = read(resource);
-      String sum = checksum(bytes);
-      String expected = expectedSum();
-      if (expected != null && !expected.equals(sum)) {
-        throw new VgpuException(
-            "the hook in the jar is damaged: sha256=" + sum + " expected=" + expected);
-      }
+      String sum = expectedSum();
       Path directory = runDirectory.resolve("lib").resolve(sum);
       Path file = directory.resolve(NAME);
+      byte[] bytes = read(resource);
+      // It appears there whole or not at all, so its length is enough; its sum would take longer to
+      // compute in a fresh JVM than all the rest of an acquisition.
       if (!Files.exists(file) || Files.size(file) != bytes.length) {
+        String found = checksum(bytes);
+        if (!sum.equals(found)) {
+          throw new VgpuException(
+              "the hook in the jar is damaged: sha256=" + found + " expected=" + sum);
+        }
         Files.createDirectories(directory);
         writeWhole(file, bytes);
       }
@@ -116,14 +118,9 @@ final class HookLibrary {
     }
   }
 
-  /** The checksum that the build wrote beside it, if it did. */
-  private @Nullable String expectedSum() throws IOException {
-    if (HookLibrary.class.getResource(resource + ".sha256") == null) {
-      return null;
-    }
-    String text = new String(read(resource + ".sha256"), StandardCharsets.US_ASCII).strip();
-    int end = text.indexOf(' ');
-    return end < 0 ? text : text.substring(0, end);
+  /** The checksum that the build wrote beside it. */
+  private String expectedSum() throws IOException {
+    return new String(read(resource + ".sha256"), StandardCharsets.US_ASCII).strip();
   }
 
   private static String checksum(byte[] bytes) {

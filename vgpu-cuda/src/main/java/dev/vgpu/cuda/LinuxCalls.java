@@ -6,6 +6,7 @@ import com.sun.jna.NativeLibrary;
 import com.sun.jna.Platform;
 import com.sun.jna.Pointer;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /** The system calls that Java does not have. Loading this class loads JNA. */
 final class LinuxCalls {
@@ -21,6 +22,9 @@ final class LinuxCalls {
 
   private LinuxCalls() {}
 
+  /** Does nothing but see to it that this class is loaded. */
+  static void load() {}
+
   /** Wakes every thread of every process that waits on a word of a shared mapping. */
   static void wakeAll(SharedPage page, int offset) {
     Pointer word = Native.getDirectBufferPointer(page.buffer()).share(offset);
@@ -32,7 +36,7 @@ final class LinuxCalls {
       Pointer word,
       int operation,
       int value,
-      @org.jspecify.annotations.Nullable Pointer timeout,
-      @org.jspecify.annotations.Nullable Pointer word2,
+      @Nullable Pointer timeout,
+      @Nullable Pointer word2,
       int value3);
 }

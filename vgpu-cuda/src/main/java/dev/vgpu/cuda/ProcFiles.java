@@ -12,7 +12,6 @@ final class ProcFiles implements ProcessLife {
   // Fields of /proc/PID/stat, counted from the state on, which is the third.
   private static final int STATE = 0;
   private static final int START_TIME = 19;
-  private static final int VSIZE = 20;
 
   private final Path proc;
   private final long pidNamespace;
@@ -73,9 +72,12 @@ final class ProcFiles implements ProcessLife {
     }
   }
 
-  /** A process lets go of its memory before it closes its files and is waited for. */
+  /**
+   * A thread is a zombie, or gone, only after it has let go of its files, and it is then that the
+   * driver frees what the process held: earlier, the quota would be given to others too soon.
+   */
   private static boolean hasEnded(String[] stat) {
-    return "ZXx".contains(stat[STATE]) || stat[VSIZE].equals("0");
+    return "ZXx".contains(stat[STATE]);
   }
 
   /** The fields behind the name, which may hold spaces and parentheses itself. */
@@ -98,9 +100,13 @@ final class ProcFiles implements ProcessLife {
     try {
       String maps =
           new String(Files.readAllBytes(proc.resolve(pid + "/maps")), StandardCharsets.ISO_8859_1);
-      return maps.lines()
-          .map(line -> line.endsWith(" (deleted)") ? line.substring(0, line.length() - 10) : line)
-          .anyMatch(line -> line.endsWith(pathEnd));
+      // One that is ending has no memory any more, and may have the driver's files still.
+      return maps.isEmpty()
+          || maps.lines()
+              .map(
+                  line ->
+                      line.endsWith(" (deleted)") ? line.substring(0, line.length() - 10) : line)
+              .anyMatch(line -> line.endsWith(pathEnd));
     } catch (IOException e) {
       return true;
     }

@@ -83,8 +83,6 @@ public final class NvmlProvider implements GpuProvider {
       }
     } catch (VgpuException e) {
       return BackendStatus.ofUnavailable(name, String.valueOf(e.getMessage()));
-    } catch (LinkageError e) {
-      return BackendStatus.ofUnavailable(name, "JNA cannot be used here: " + e.getMessage());
     }
   }
 
@@ -111,8 +109,6 @@ public final class NvmlProvider implements GpuProvider {
         return List.of();
       }
       throw e;
-    } catch (LinkageError e) {
-      throw new GpuDriverException("JNA cannot be used here: " + e.getMessage(), e);
     }
   }
 
@@ -146,6 +142,19 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
+  /** Some machines allow no libraries in the directory for temporary files. */
+  private List<Path> scratch() {
+    List<Path> directories = new ArrayList<>();
+    for (String variable : List.of("XDG_RUNTIME_DIR", "VGPU_RUN_DIR")) {
+      String directory = environment.get(variable);
+      if (directory != null && directory.startsWith("/")) {
+        directories.add(Path.of(directory));
+      }
+    }
+    directories.add(Path.of(System.getProperty("java.io.tmpdir", "/tmp")));
+    return directories;
+  }
+
   /** Looks at files only. */
   private Optional<NvmlCandidate> candidate() {
     String named = environment.get(NVML_VARIABLE);
@@ -154,16 +163,16 @@ public final class NvmlProvider implements GpuProvider {
       if (!Files.isRegularFile(file)) {
         throw new GpuDriverException(NVML_VARIABLE + " names no file: " + named, null);
       }
-      return Optional.of(new NvmlCandidate(NAME, file, null));
+      return Optional.of(new NvmlCandidate(NAME, file, null, scratch()));
     }
     for (Path place : places) {
       Path file = place.resolve(NVML_FILE);
       if (Files.exists(file)) {
-        return Optional.of(new NvmlCandidate(NAME, file, null));
+        return Optional.of(new NvmlCandidate(NAME, file, null, scratch()));
       }
     }
     for (GpuDriver driver : drivers) {
-      return Optional.of(new NvmlCandidate(driver.name(), driver.nvmlLibrary(), driver));
+      return Optional.of(new NvmlCandidate(driver.name(), driver.nvmlLibrary(), driver, scratch()));
     }
     return Optional.empty();
   }

@@ -1,14 +1,13 @@
 package dev.vgpu.nvml;
 
-import com.sun.jna.Memory;
-import com.sun.jna.NativeLibrary;
-import com.sun.jna.Pointer;
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
-import java.nio.charset.StandardCharsets;
+import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -25,7 +24,7 @@ final class NvmlSession implements AutoCloseable {
   private static final int MOST_PROCESSES = 16_384;
 
   private final Nvml nvml;
-  private final Memory number = new Memory(Long.BYTES);
+  private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
 
   private NvmlSession(Nvml nvml) {
     this.nvml = nvml;
@@ -49,11 +48,15 @@ final class NvmlSession implements AutoCloseable {
 
   private static Nvml load(NvmlCandidate candidate) {
     try {
-      return new Nvml(NativeLibrary.getInstance(candidate.nvml().toString()));
+      NativeCalls.load(candidate.scratch());
+    } catch (IOException e) {
+      throw new GpuDriverException("cannot call a native library: " + e.getMessage(), e);
+    }
+    try {
+      return new Nvml(NativeCalls.open(candidate.nvml()));
     } catch (UnsatisfiedLinkError e) {
-      String reason = String.valueOf(e.getMessage()).lines().findFirst().orElse("");
       throw new GpuDriverException(
-          "the NVML library cannot be loaded: " + reason + ": file=" + candidate.nvml(), e);
+          "the NVML library cannot be loaded: " + e.getMessage() + ": file=" + candidate.nvml(), e);
     }
   }
 
@@ -75,9 +78,9 @@ final class NvmlSession implements AutoCloseable {
     List<PhysicalGpu> gpus = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
-      Pointer device = number.getPointer(0);
+      long device = number.getLong(0);
       if (isCut(device)) {
-        for (Pointer instance : instances(device)) {
+        for (long instance : instances(device)) {
           gpus.add(gpu(instance, provider));
         }
       } else {
@@ -87,29 +90,29 @@ final class NvmlSession implements AutoCloseable {
     return gpus;
   }
 
-  private boolean isCut(Pointer device) {
-    Memory pending = new Memory(Integer.BYTES);
+  private boolean isCut(long device) {
+    ByteBuffer pending = NativeCalls.memory(Integer.BYTES);
     return nvml.nvmlDeviceGetMigMode(device, number, pending) == Nvml.NVML_SUCCESS
         && number.getInt(0) == Nvml.NVML_DEVICE_MIG_ENABLE;
   }
 
-  private List<Pointer> instances(Pointer device) {
+  private List<Long> instances(long device) {
     check(nvml.nvmlDeviceGetMaxMigDeviceCount(device, number), "nvmlDeviceGetMaxMigDeviceCount");
     int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
-    List<Pointer> instances = new ArrayList<>();
+    List<Long> instances = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, i, number) == Nvml.NVML_SUCCESS) {
-        instances.add(number.getPointer(0));
+        instances.add(number.getLong(0));
       }
     }
     return instances;
   }
 
-  private PhysicalGpu gpu(Pointer device, String provider) {
-    Memory text = new Memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
-    check(nvml.nvmlDeviceGetUUID(device, text, (int) text.size()), "nvmlDeviceGetUUID");
+  private PhysicalGpu gpu(long device, String provider) {
+    ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
+    check(nvml.nvmlDeviceGetUUID(device, text, text.capacity()), "nvmlDeviceGetUUID");
     String uuid = text(text);
-    check(nvml.nvmlDeviceGetName(device, text, (int) text.size()), "nvmlDeviceGetName");
+    check(nvml.nvmlDeviceGetName(device, text, text.capacity()), "nvmlDeviceGetName");
     String model = text(text);
     long[] totalAndUsable = memory(device);
     return new NvmlGpu(
@@ -120,17 +123,16 @@ final class NvmlSession implements AutoCloseable {
         provider);
   }
 
-  private static String text(Memory memory) {
+  private static String text(ByteBuffer memory) {
     // The last byte is a zero, whatever the library wrote.
-    memory.setByte(memory.size() - 1, (byte) 0);
-    return memory.getString(0, StandardCharsets.UTF_8.name());
+    memory.put(memory.capacity() - 1, (byte) 0);
+    return NativeCalls.text(memory);
   }
 
   /** The second form tells apart what the driver keeps for itself; in the first that is used. */
-  private long[] memory(Pointer device) {
-    Memory info = new Memory(Nvml.MEMORY_V2_BYTES);
-    info.clear();
-    info.setInt(0, Nvml.MEMORY_V2_VERSION);
+  private long[] memory(long device) {
+    ByteBuffer info = NativeCalls.memory(Nvml.MEMORY_V2_BYTES);
+    info.putInt(0, Nvml.MEMORY_V2_VERSION);
     if (nvml.nvmlDeviceGetMemoryInfo_v2(device, info) == Nvml.NVML_SUCCESS) {
       long total = info.getLong(Nvml.MEMORY_V2_TOTAL);
       long taken = info.getLong(Nvml.MEMORY_V2_RESERVED) + info.getLong(Nvml.MEMORY_V2_USED);
@@ -143,17 +145,13 @@ final class NvmlSession implements AutoCloseable {
 
   /** The processes that have a context on a GPU. */
   List<GpuProcess> processes(GpuId gpu) {
-    byte[] uuid = gpu.value().getBytes(StandardCharsets.UTF_8);
-    Memory text = new Memory(uuid.length + 1L);
-    text.clear();
-    text.write(0, uuid, 0, uuid.length);
-    check(nvml.nvmlDeviceGetHandleByUUID(text, number), "nvmlDeviceGetHandleByUUID");
-    Pointer device = number.getPointer(0);
+    ByteBuffer uuid = NativeCalls.memory(gpu.value());
+    check(nvml.nvmlDeviceGetHandleByUUID(uuid, number), "nvmlDeviceGetHandleByUUID");
+    long device = number.getLong(0);
     int room = 64;
     while (true) {
-      Memory infos = new Memory((long) room * Nvml.PROCESS_BYTES);
-      infos.clear();
-      number.setInt(0, room);
+      ByteBuffer infos = NativeCalls.memory(room * Nvml.PROCESS_BYTES);
+      number.putInt(0, room);
       int code = nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, number, infos);
       int bytes = Nvml.PROCESS_BYTES;
       if (code == Nvml.NVML_ERROR_FUNCTION_NOT_FOUND) {
@@ -171,10 +169,10 @@ final class NvmlSession implements AutoCloseable {
     }
   }
 
-  private static List<GpuProcess> processes(Memory infos, int count, int bytes) {
+  private static List<GpuProcess> processes(ByteBuffer infos, int count, int bytes) {
     List<GpuProcess> processes = new ArrayList<>();
     for (int i = 0; i < count; i++) {
-      long at = (long) i * bytes;
+      int at = i * bytes;
       long held = infos.getLong(at + Nvml.PROCESS_MEMORY);
       processes.add(
           new GpuProcess(
@@ -186,8 +184,8 @@ final class NvmlSession implements AutoCloseable {
 
   /** The driver's version; empty where it does not tell. */
   Optional<String> driverVersion() {
-    Memory text = new Memory(Nvml.NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
-    return nvml.nvmlSystemGetDriverVersion(text, (int) text.size()) == Nvml.NVML_SUCCESS
+    ByteBuffer text = NativeCalls.memory(Nvml.NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
+    return nvml.nvmlSystemGetDriverVersion(text, text.capacity()) == Nvml.NVML_SUCCESS
         ? Optional.of(text(text))
         : Optional.empty();
   }

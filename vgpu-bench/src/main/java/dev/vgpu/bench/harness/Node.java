@@ -150,7 +150,7 @@ public final class Node implements AutoCloseable {
   /** {@return the process that holds the seat, as the lock file says; 0: none} */
   public long seatHolder() {
     try {
-      String text = Files.readString(runDirectory().resolve("seat.lock")).strip();
+      String text = Files.readString(runDirectory().resolve("seat.holder")).strip();
       String digits = text.replaceFirst("(?s)^\\D*(\\d+).*$", "$1");
       return digits.isEmpty() || !digits.matches("\\d+") ? 0 : Long.parseLong(digits);
     } catch (IOException e) {

@@ -5,7 +5,9 @@ import java.io.RandomAccessFile;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -15,15 +17,15 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A lock on a file that the kernel drops when its holder dies, however it dies. Who holds it is
- * written in the file, for people.
+ * written in a file beside it, for people.
  *
  * <p>The kernel's lock belongs to the process and is dropped when <em>any</em> descriptor of the
- * file is closed. So a JVM that has the lock must not open the file a second time: the JDK says so
- * by an {@link OverlappingFileLockException}, and the descriptor is then kept open for good.
+ * file is closed. So a JVM that has the lock must not open the file a second time, not even to read
+ * it, which is why nothing is in it: the JDK says so by an {@link OverlappingFileLockException},
+ * and the descriptor is then kept open for good.
  */
 public final class SeatLock implements AutoCloseable {
   private static final Pattern HOLDER = Pattern.compile("pid=(\\d{1,18}) start=(\\d{1,18})\\s*");
-  private static final int MOST_TEXT_BYTES = 64;
 
   /** Files that this JVM has the lock of through another descriptor: must never be closed. */
   private static final List<RandomAccessFile> neverClosed = new CopyOnWriteArrayList<>();
@@ -62,25 +64,37 @@ public final class SeatLock implements AutoCloseable {
       return new Outcome(null, Optional.of(self));
     }
     if (lock == null) {
-      try (file) {
-        return new Outcome(null, holder(file));
-      }
+      file.close();
+      return new Outcome(null, holder(path));
     }
-    SeatLock taken = new SeatLock(file, lock);
     try {
-      byte[] text = (self + "\n").getBytes(StandardCharsets.US_ASCII);
-      file.setLength(0);
-      file.write(text);
+      Path written = Files.createTempFile(path.getParent(), "holder", ".new");
+      Files.writeString(written, self + "\n", StandardCharsets.US_ASCII);
+      Files.move(written, holderFile(path), StandardCopyOption.ATOMIC_MOVE);
     } catch (IOException e) {
       // A full disk: nobody is told who has the lock, but it holds all the same.
     }
-    return new Outcome(taken, Optional.of(self));
+    return new Outcome(new SeatLock(file, lock), Optional.of(self));
   }
 
-  private static Optional<ProcessIdentity> holder(RandomAccessFile file) throws IOException {
-    byte[] text = new byte[MOST_TEXT_BYTES];
-    int length = Math.max(0, file.read(text));
-    Matcher matcher = HOLDER.matcher(new String(text, 0, length, StandardCharsets.US_ASCII));
+  /**
+   * {@return where it is written who has, or had, a lock}
+   *
+   * @param path the lock's file
+   */
+  public static Path holderFile(Path path) {
+    String name = path.getFileName().toString();
+    return path.resolveSibling(name.replaceFirst("\\.lock$", "") + ".holder");
+  }
+
+  private static Optional<ProcessIdentity> holder(Path path) {
+    String text;
+    try {
+      text = Files.readString(holderFile(path), StandardCharsets.US_ASCII);
+    } catch (IOException e) {
+      return Optional.empty();
+    }
+    Matcher matcher = HOLDER.matcher(text);
     return matcher.matches()
         ? Optional.of(
             new ProcessIdentity(Long.parseLong(matcher.group(1)), Long.parseLong(matcher.group(2))))

@@ -1,16 +1,16 @@
 package dev.vgpu.nvml.binding;
 
-import com.sun.jna.Function;
-import com.sun.jna.NativeLibrary;
-import com.sun.jna.Pointer;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * The functions of one NVML library, under their C names. Each returns an {@code nvmlReturn_t}; one
  * that the library does not have returns {@link #NVML_ERROR_FUNCTION_NOT_FOUND}. Safe for use by
  * several threads.
  *
- * <p>Structures are passed as memory with the offsets below; JNA's own structures are read by
- * reflection, which takes longer than everything else in a discovery.
+ * <p>Memory is that of {@link NativeCalls#memory}, structures have the offsets below, and a
+ * device's handle is the number that the library gives.
  */
 public final class Nvml {
   /** {@code NVML_SUCCESS}. */
@@ -82,14 +82,15 @@ public final class Nvml {
   /** {@code offsetof(nvmlProcessInfo_t, usedGpuMemory)}. */
   public static final int PROCESS_MEMORY = 8;
 
-  private final NativeLibrary library;
+  private final long library;
+  private final Map<String, Long> functions = new ConcurrentHashMap<>();
 
   /**
    * Binds a library.
    *
-   * @param library an NVML
+   * @param library an NVML, opened by {@link NativeCalls}
    */
-  public Nvml(NativeLibrary library) {
+  public Nvml(long library) {
     this.library = library;
   }
 
@@ -99,20 +100,23 @@ public final class Nvml {
    * @param name its C name
    */
   public boolean has(String name) {
-    return find(name) != null;
+    return find(name) != 0;
   }
 
-  private Function find(String name) {
-    try {
-      return library.getFunction(name);
-    } catch (UnsatisfiedLinkError e) {
-      return null;
+  private long find(String name) {
+    Long known = functions.get(name);
+    if (known == null) {
+      known = NativeCalls.symbol(library, name);
+      functions.put(name, known);
     }
+    return known;
   }
 
   private int call(String name, Object... arguments) {
-    Function function = find(name);
-    return function == null ? NVML_ERROR_FUNCTION_NOT_FOUND : function.invokeInt(arguments);
+    long function = find(name);
+    return function == 0
+        ? NVML_ERROR_FUNCTION_NOT_FOUND
+        : (int) NativeCalls.call(function, arguments);
   }
 
   /** {@return the code of {@code nvmlInit_v2}} */
@@ -131,9 +135,8 @@ public final class Nvml {
    * @param result the code
    */
   public String nvmlErrorString(int result) {
-    Function function = find("nvmlErrorString");
-    Pointer text = function == null ? null : function.invokePointer(new Object[] {result});
-    return text == null ? null : text.getString(0, "UTF-8");
+    long function = find("nvmlErrorString");
+    return function == 0 ? null : NativeCalls.textAt(NativeCalls.call(function, result));
   }
 
   /**
@@ -142,7 +145,7 @@ public final class Nvml {
    * @param version where the text goes
    * @param length of it in bytes
    */
-  public int nvmlSystemGetDriverVersion(Pointer version, int length) {
+  public int nvmlSystemGetDriverVersion(ByteBuffer version, int length) {
     return call("nvmlSystemGetDriverVersion", version, length);
   }
 
@@ -151,7 +154,7 @@ public final class Nvml {
    *
    * @param deviceCount unsigned int, out
    */
-  public int nvmlDeviceGetCount_v2(Pointer deviceCount) {
+  public int nvmlDeviceGetCount_v2(ByteBuffer deviceCount) {
     return call("nvmlDeviceGetCount_v2", deviceCount);
   }
 
@@ -161,7 +164,7 @@ public final class Nvml {
    * @param index the device's
    * @param device nvmlDevice_t, out
    */
-  public int nvmlDeviceGetHandleByIndex_v2(int index, Pointer device) {
+  public int nvmlDeviceGetHandleByIndex_v2(int index, ByteBuffer device) {
     return call("nvmlDeviceGetHandleByIndex_v2", index, device);
   }
 
@@ -171,7 +174,7 @@ public final class Nvml {
    * @param uuid zero-terminated
    * @param device nvmlDevice_t, out
    */
-  public int nvmlDeviceGetHandleByUUID(Pointer uuid, Pointer device) {
+  public int nvmlDeviceGetHandleByUUID(ByteBuffer uuid, ByteBuffer device) {
     return call("nvmlDeviceGetHandleByUUID", uuid, device);
   }
 
@@ -182,7 +185,7 @@ public final class Nvml {
    * @param uuid where the text goes
    * @param length of it in bytes
    */
-  public int nvmlDeviceGetUUID(Pointer device, Pointer uuid, int length) {
+  public int nvmlDeviceGetUUID(long device, ByteBuffer uuid, int length) {
     return call("nvmlDeviceGetUUID", device, uuid, length);
   }
 
@@ -193,7 +196,7 @@ public final class Nvml {
    * @param name where the text goes
    * @param length of it in bytes
    */
-  public int nvmlDeviceGetName(Pointer device, Pointer name, int length) {
+  public int nvmlDeviceGetName(long device, ByteBuffer name, int length) {
     return call("nvmlDeviceGetName", device, name, length);
   }
 
@@ -203,7 +206,7 @@ public final class Nvml {
    * @param device the device
    * @param memory nvmlMemory_t, out
    */
-  public int nvmlDeviceGetMemoryInfo(Pointer device, Pointer memory) {
+  public int nvmlDeviceGetMemoryInfo(long device, ByteBuffer memory) {
     return call("nvmlDeviceGetMemoryInfo", device, memory);
   }
 
@@ -213,7 +216,7 @@ public final class Nvml {
    * @param device the device
    * @param memory nvmlMemory_v2_t with its version set, out
    */
-  public int nvmlDeviceGetMemoryInfo_v2(Pointer device, Pointer memory) {
+  public int nvmlDeviceGetMemoryInfo_v2(long device, ByteBuffer memory) {
     return call("nvmlDeviceGetMemoryInfo_v2", device, memory);
   }
 
@@ -224,7 +227,8 @@ public final class Nvml {
    * @param count unsigned int, the room for infos, and how many there are
    * @param infos array of nvmlProcessInfo_t, out
    */
-  public int nvmlDeviceGetComputeRunningProcesses_v3(Pointer device, Pointer count, Pointer infos) {
+  public int nvmlDeviceGetComputeRunningProcesses_v3(
+      long device, ByteBuffer count, ByteBuffer infos) {
     return call("nvmlDeviceGetComputeRunningProcesses_v3", device, count, infos);
   }
 
@@ -235,7 +239,8 @@ public final class Nvml {
    * @param count unsigned int, the room for infos, and how many there are
    * @param infos array of nvmlProcessInfo_v2_t, out
    */
-  public int nvmlDeviceGetComputeRunningProcesses_v2(Pointer device, Pointer count, Pointer infos) {
+  public int nvmlDeviceGetComputeRunningProcesses_v2(
+      long device, ByteBuffer count, ByteBuffer infos) {
     return call("nvmlDeviceGetComputeRunningProcesses_v2", device, count, infos);
   }
 
@@ -246,7 +251,7 @@ public final class Nvml {
    * @param count unsigned int, the room for infos, and how many there are
    * @param infos array of nvmlProcessInfo_v1_t, out
    */
-  public int nvmlDeviceGetComputeRunningProcesses(Pointer device, Pointer count, Pointer infos) {
+  public int nvmlDeviceGetComputeRunningProcesses(long device, ByteBuffer count, ByteBuffer infos) {
     return call("nvmlDeviceGetComputeRunningProcesses", device, count, infos);
   }
 
@@ -257,7 +262,7 @@ public final class Nvml {
    * @param current unsigned int, out
    * @param pending unsigned int, out
    */
-  public int nvmlDeviceGetMigMode(Pointer device, Pointer current, Pointer pending) {
+  public int nvmlDeviceGetMigMode(long device, ByteBuffer current, ByteBuffer pending) {
     return call("nvmlDeviceGetMigMode", device, current, pending);
   }
 
@@ -267,7 +272,7 @@ public final class Nvml {
    * @param device the device
    * @param count unsigned int, out
    */
-  public int nvmlDeviceGetMaxMigDeviceCount(Pointer device, Pointer count) {
+  public int nvmlDeviceGetMaxMigDeviceCount(long device, ByteBuffer count) {
     return call("nvmlDeviceGetMaxMigDeviceCount", device, count);
   }
 
@@ -278,7 +283,7 @@ public final class Nvml {
    * @param index the instance's, below the greatest count
    * @param migDevice nvmlDevice_t, out
    */
-  public int nvmlDeviceGetMigDeviceHandleByIndex(Pointer device, int index, Pointer migDevice) {
+  public int nvmlDeviceGetMigDeviceHandleByIndex(long device, int index, ByteBuffer migDevice) {
     return call("nvmlDeviceGetMigDeviceHandleByIndex", device, index, migDevice);
   }
 }

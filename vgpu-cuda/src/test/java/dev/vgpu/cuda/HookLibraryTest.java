@@ -1,0 +1,78 @@
+package dev.vgpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.VgpuException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class HookLibraryTest {
+  // Any resource with its checksum beside it will do: what is in it does not matter here.
+  private static final String RESOURCE = "/hook-library/any.so";
+
+  @TempDir Path run;
+
+  @Test
+  void itIsUnpackedOnceUnderItsChecksum() throws IOException {
+    Path file = new HookLibrary(RESOURCE, Map.of()).in(run);
+    assertThat(file).hasFileName("libvgpu_cuda.so").startsWithRaw(run.resolve("lib"));
+    assertThat(file.getParent().getFileName().toString()).matches("[0-9a-f]{64}");
+    Object key =
+        Files.readAttributes(file, java.nio.file.attribute.BasicFileAttributes.class).fileKey();
+    assertThat(new HookLibrary(RESOURCE, Map.of()).in(run)).isEqualTo(file);
+    assertThat(
+            Files.readAttributes(file, java.nio.file.attribute.BasicFileAttributes.class).fileKey())
+        .isEqualTo(key);
+    assertThat(file.getParent()).isDirectoryContaining("glob:**/libvgpu_cuda.so");
+    try (var files = Files.list(file.getParent())) {
+      assertThat(files).hasSize(1);
+    }
+  }
+
+  @Test
+  void aHalfWrittenOneIsReplaced() throws IOException {
+    Path file = new HookLibrary(RESOURCE, Map.of()).in(run);
+    long size = Files.size(file);
+    Files.delete(file);
+    Files.write(file, new byte[3]);
+    assertThat(Files.size(new HookLibrary(RESOURCE, Map.of()).in(run))).isEqualTo(size);
+  }
+
+  @Test
+  void aNamedOneIsUsedWhereItIs() throws IOException {
+    Path mine = Files.createFile(run.resolve("mine.so"));
+    assertThat(new HookLibrary(RESOURCE, Map.of("VGPU_HOOK", mine.toString())).in(run))
+        .isEqualTo(mine);
+    HookLibrary missing = new HookLibrary(RESOURCE, Map.of("VGPU_HOOK", "/no/such.so"));
+    assertThat(missing.missing()).hasValueSatisfying(why -> assertThat(why).contains("/no/such"));
+    assertThatThrownBy(() -> missing.in(run)).isInstanceOf(VgpuException.class);
+    assertThat(new CudaHookBackend(Map.of("VGPU_HOOK", "/no/such.so")).status().isAvailable())
+        .isFalse();
+  }
+
+  @Test
+  void aPathThatCannotBePreloadedIsRefused() throws IOException {
+    Path mine = Files.createFile(run.resolve("my hook.so"));
+    HookLibrary library = new HookLibrary(RESOURCE, Map.of("VGPU_HOOK", mine.toString()));
+    assertThatThrownBy(() -> library.in(run)).hasMessageContaining("space or a colon");
+  }
+
+  @Test
+  void aDamagedOneIsNotUnpacked() {
+    assertThatThrownBy(() -> new HookLibrary("/hook-library/damaged.so", Map.of()).in(run))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("the hook in the jar is damaged");
+    assertThat(run).isEmptyDirectory();
+  }
+
+  @Test
+  void whereTheJarHasNoneItSaysSo() {
+    assertThat(new HookLibrary("/no/such/resource", Map.of()).missing())
+        .hasValueSatisfying(why -> assertThat(why).contains("holds no hook for this machine"));
+  }
+}

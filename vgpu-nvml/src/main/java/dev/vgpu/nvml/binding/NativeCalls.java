@@ -1,0 +1,187 @@
+package dev.vgpu.nvml.binding;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.OpenOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Set;
+
+/**
+ * Calls of a library that is found at run time. Functions may take up to four arguments, each a
+ * whole number or an address. Safe for use by several threads.
+ */
+public final class NativeCalls {
+  private static final String NAME = "libvgpu_calls.so";
+  private static final int TEXT_BYTES = 1_024;
+  private static final int MOST_ARGUMENTS = 4;
+
+  private static boolean loaded;
+
+  private NativeCalls() {}
+
+  /**
+   * Makes the calls possible. Its own small library is unpacked, loaded, and deleted again.
+   *
+   * @param directories where it may be unpacked to; the first that can be used is
+   * @throws IOException if none of them can be
+   */
+  public static synchronized void load(Iterable<Path> directories) throws IOException {
+    if (loaded) {
+      return;
+    }
+    String architecture = System.getProperty("os.arch", "");
+    String resource =
+        "/META-INF/native/linux-"
+            + (architecture.equals("amd64") ? "x86_64" : architecture)
+            + "/"
+            + NAME;
+    byte[] library;
+    try (InputStream in = NativeCalls.class.getResourceAsStream(resource)) {
+      if (in == null) {
+        throw new IOException("the jar holds nothing for this machine: " + resource);
+      }
+      library = in.readAllBytes();
+    }
+    IOException failure = new IOException("no directory to unpack a library to");
+    for (Path directory : directories) {
+      try {
+        load(directory, library);
+        loaded = true;
+        return;
+      } catch (IOException | UnsatisfiedLinkError e) {
+        failure = new IOException("cannot load from " + directory + ": " + e.getMessage(), e);
+      }
+    }
+    throw failure;
+  }
+
+  private static void load(Path directory, byte[] library) throws IOException {
+    // Neither createTempFile with its random numbers nor ProcessHandle with its threads: each takes
+    // longer than all the rest.
+    Path process = Files.readSymbolicLink(Path.of("/proc/self"));
+    Path file = directory.resolve("." + process + "-" + NAME);
+    Files.deleteIfExists(file);
+    Set<OpenOption> fresh = Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+    try (var channel =
+        Files.newByteChannel(
+            file,
+            fresh,
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")))) {
+      ByteBuffer bytes = ByteBuffer.wrap(library);
+      while (bytes.hasRemaining()) {
+        channel.write(bytes);
+      }
+      System.load(file.toAbsolutePath().toString());
+    } finally {
+      Files.deleteIfExists(file);
+    }
+  }
+
+  /**
+   * {@return zeroed memory that native code may be given}
+   *
+   * @param bytes how much
+   */
+  public static ByteBuffer memory(int bytes) {
+    return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+  }
+
+  /**
+   * {@return memory with a zero-terminated text}
+   *
+   * @param text the text
+   */
+  public static ByteBuffer memory(String text) {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    return memory(bytes.length + 1).put(0, bytes);
+  }
+
+  /**
+   * {@return the zero-terminated text in memory}
+   *
+   * @param memory where it begins
+   */
+  public static String text(ByteBuffer memory) {
+    int end = 0;
+    while (end < memory.capacity() && memory.get(end) != 0) {
+      end++;
+    }
+    byte[] bytes = new byte[end];
+    memory.get(0, bytes);
+    return new String(bytes, StandardCharsets.UTF_8);
+  }
+
+  /**
+   * {@return a library; it stays loaded}
+   *
+   * @param file the library
+   * @throws UnsatisfiedLinkError if it cannot be loaded; the message is the loader's
+   */
+  public static long open(Path file) {
+    ByteBuffer reason = memory(TEXT_BYTES);
+    long library = open(memory(file.toString()), reason, TEXT_BYTES);
+    if (library == 0) {
+      throw new UnsatisfiedLinkError(text(reason));
+    }
+    return library;
+  }
+
+  /**
+   * {@return a function's address; 0 if the library has none of that name}
+   *
+   * @param library an open library
+   * @param name the function's
+   */
+  public static long symbol(long library, String name) {
+    return symbol(library, memory(name));
+  }
+
+  /**
+   * {@return the text at an address; empty if that is 0}
+   *
+   * @param address where it begins
+   */
+  public static String textAt(long address) {
+    ByteBuffer text = memory(TEXT_BYTES);
+    text(address, text, TEXT_BYTES);
+    return text(text);
+  }
+
+  /**
+   * {@return what a function returns}
+   *
+   * @param function its address
+   * @param arguments at most four: numbers, and memory of which it gets the address
+   */
+  public static long call(long function, Object... arguments) {
+    long[] values = new long[MOST_ARGUMENTS];
+    for (int i = 0; i < arguments.length; i++) {
+      values[i] =
+          arguments[i] instanceof ByteBuffer memory
+              ? address(memory)
+              : ((Number) arguments[i]).longValue();
+    }
+    try {
+      return call(function, values[0], values[1], values[2], values[3]);
+    } finally {
+      Reference.reachabilityFence(arguments);
+    }
+  }
+
+  private static native long address(ByteBuffer memory);
+
+  private static native long call(long function, long a, long b, long c, long d);
+
+  private static native long open(ByteBuffer path, ByteBuffer reason, int size);
+
+  private static native long symbol(long library, ByteBuffer name);
+
+  private static native void text(long from, ByteBuffer into, int size);
+}

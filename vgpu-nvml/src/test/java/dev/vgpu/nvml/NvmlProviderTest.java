@@ -1,0 +1,133 @@
+package dev.vgpu.nvml;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.spi.GpuDriver;
+import dev.vgpu.spi.GpuProvider;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.ServiceLoader;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class NvmlProviderTest {
+  @TempDir Path directory;
+
+  private static GpuDriver emulator() {
+    return ServiceLoader.load(GpuDriver.class).findFirst().orElseThrow();
+  }
+
+  /** On a machine that has a driver the emulator is used all the same. */
+  private NvmlProvider emulated() {
+    return new NvmlProvider(Map.of(), List.of(directory), List.of(emulator()));
+  }
+
+  private static NvmlProvider named(Path nvml) {
+    return new NvmlProvider(Map.of("VGPU_NVML", nvml.toString()), List.of(), List.of(emulator()));
+  }
+
+  @Test
+  void itIsFoundAsAService() {
+    assertThat(ServiceLoader.load(GpuProvider.class))
+        .hasAtLeastOneElementOfType(NvmlProvider.class);
+  }
+
+  @Test
+  void emulatedGpusAreFoundAsRealOnesAre() {
+    NvmlProvider provider = emulated();
+    List<PhysicalGpu> gpus = provider.gpus();
+    assertThat(gpus).hasSize(3).extracting(PhysicalGpu::id).doesNotHaveDuplicates();
+    for (PhysicalGpu gpu : gpus) {
+      assertThat(gpu.id().value()).startsWith("GPU-");
+      assertThat(gpu.model()).isNotBlank();
+      assertThat(gpu.memory()).isEqualTo(MemorySize.ofGibibytes(2));
+      assertThat(gpu.usableMemory().bytes()).isBetween(1L << 30, gpu.memory().bytes());
+      assertThat(gpu.provider()).isEqualTo("emulator");
+    }
+    assertThat(provider.gpus()).isEqualTo(gpus);
+    assertThat(provider.status().isAvailable()).isTrue();
+    assertThat(provider.status().name()).isEqualTo("emulator");
+  }
+
+  @Test
+  void nobodyRunsOnAnEmulatedGpuYet() {
+    NvmlProvider provider = emulated();
+    assertThat(provider.processes(provider.gpus().get(0).id())).isEmpty();
+    assertThatThrownBy(() -> provider.processes(new GpuId("GPU-none")))
+        .isInstanceOf(GpuDriverException.class)
+        .hasMessageContaining("nvmlDeviceGetHandleByUUID failed");
+  }
+
+  @Test
+  void aProcessIsToldWhichGpuAndWhichDriver() {
+    NvmlProvider provider = emulated();
+    GpuId id = provider.gpus().get(1).id();
+    assertThat(provider.environment(id))
+        .containsEntry("CUDA_VISIBLE_DEVICES", id.value())
+        .containsEntry("VGPU_NVML", emulator().nvmlLibrary().toString())
+        .containsEntry("VGPU_CUDA_DRIVER", emulator().cudaLibrary().toString())
+        .containsKeys("VGPU_EMULATOR_DIR", "VGPU_CONTEXT_MEMORY");
+  }
+
+  @Test
+  void aNamedLibraryIsUsedBeforeAllOthers() throws IOException {
+    Path nvml = directory.resolve("libnvidia-ml.so.1");
+    Files.copy(emulator().nvmlLibrary(), nvml);
+    Files.createFile(directory.resolve("libcuda.so.1"));
+    NvmlProvider provider = named(nvml);
+    assertThat(provider.gpus()).hasSize(3);
+    assertThat(provider.status()).hasToString("nvml: available");
+    assertThat(provider.environment(new GpuId("GPU-x")))
+        .containsEntry("VGPU_NVML", nvml.toString())
+        .containsEntry("VGPU_CUDA_DRIVER", directory.resolve("libcuda.so.1").toString());
+  }
+
+  @Test
+  void theMachinesOwnIsUsedBeforeTheEmulator() throws IOException {
+    Files.copy(emulator().nvmlLibrary(), directory.resolve("libnvidia-ml.so.1"));
+    assertThat(emulated().gpus()).hasSize(3).extracting(PhysicalGpu::provider).containsOnly("nvml");
+    NvmlProvider byPath =
+        new NvmlProvider(Map.of("LD_LIBRARY_PATH", "x:" + directory), List.of(), List.of());
+    assertThat(byPath.gpus()).hasSize(3);
+  }
+
+  @Test
+  void withoutAnyDriverThereAreNoGpus() {
+    NvmlProvider provider = new NvmlProvider(Map.of(), List.of(directory), List.of());
+    assertThat(provider.gpus()).isEmpty();
+    assertThat(provider.status().unavailableBecause())
+        .hasValueSatisfying(
+            why -> assertThat(why).contains("VGPU_NVML is not set", directory.toString()));
+    assertThat(provider.environment(new GpuId("GPU-x")))
+        .isEqualTo(Map.of("CUDA_VISIBLE_DEVICES", "GPU-x"));
+  }
+
+  private static void failsWith(NvmlProvider provider, String reason) {
+    BackendStatus status = provider.status();
+    assertThat(status.isAvailable()).isFalse();
+    assertThat(status.unavailableBecause())
+        .hasValueSatisfying(why -> assertThat(why).contains(reason));
+    assertThatThrownBy(provider::gpus)
+        .isInstanceOf(GpuDriverException.class)
+        .hasMessageContaining(reason);
+  }
+
+  @Test
+  void aLibraryThatIsNoneIsTold() throws IOException {
+    failsWith(named(directory.resolve("none")), "names no file");
+    failsWith(named(directory), "names no file");
+    Path text = Files.writeString(directory.resolve("text"), "not a library at all, for sure");
+    failsWith(named(text), "cannot be loaded");
+    failsWith(named(Files.createFile(directory.resolve("empty"))), "cannot be loaded");
+    failsWith(named(emulator().cudaLibrary()), "it has no nvmlInit_v2");
+  }
+}
