@@ -96,7 +96,7 @@ void vgpu__batch_close(struct vgpu_lane *lane) {
   ADD(vgpu__inflight_ns, cost - lane->cost_ns);
   lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){
       .start = lane->start, .end = end, .opened_ns = lane->opened_ns, .cost_ns = cost, .launches = lane->folded};
-  lane->count++;
+  STORE(lane->count, lane->count + 1);
   lane->start = NULL;
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
 }
@@ -190,7 +190,7 @@ unsigned vgpu__batch_harvest(struct vgpu_lane *lane) {
     }
     ADD(vgpu__inflight_ns, -batch->cost_ns);
     lane->head = (lane->head + 1) % VGPU_RING;
-    lane->count--;
+    STORE(lane->count, lane->count - 1);
     done++;
   }
   vgpu__context_leave(entered);
@@ -204,7 +204,7 @@ void vgpu__batch_drop(struct vgpu_lane *lane) {
   vgpu__batch_harvest(lane);
   if ((lane->ticket & 1) != 0) vgpu__abandon(lane);
   unsigned left = lane->count;
-  for (; lane->count > 0; lane->count--) {
+  for (; lane->count > 0; STORE(lane->count, lane->count - 1)) {
     struct vgpu_batch *batch = &lane->ring[lane->head];
     vgpu__event_return(lane->context, batch->start);
     vgpu__event_return(lane->context, batch->end);

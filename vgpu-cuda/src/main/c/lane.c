@@ -68,7 +68,7 @@ static struct vgpu_lane *vgpu__lane_make(CUstream stream, struct vgpu_context *c
   lane->opened_ns = vgpu__now_ns();
   lane->next = buckets[bucket];
   buckets[bucket] = lane;
-  STORE(lane->state, (uint32_t)LANE_LIVE);
+  STORE_RELEASE(lane->state, (uint32_t)LANE_LIVE);
   vgpu__unlock(&lane->lock);
   return lane;
 }
@@ -163,12 +163,12 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
 }
 
 /* Waits a little for what is in flight; by the wall clock, so that a stream that waits for its host cannot hold us for ever. */
-static void vgpu__wait_for_room(struct vgpu_lane *lane) {
-  uint64_t pause = lane->each_ns / 8;
+static void vgpu__wait_for_room(uint64_t each_ns, int elsewhere) {
+  uint64_t pause = each_ns / 8;
   if (pause < 30u * NS_PER_US) pause = 30u * NS_PER_US;
   if (pause > 300u * NS_PER_US) pause = 300u * NS_PER_US;
   vgpu__sleep_ns(pause);
-  if (lane->count == 0) vgpu__harvest_all(NULL);
+  if (elsewhere) vgpu__harvest_all(NULL);
 }
 
 abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *counted) {
@@ -200,6 +200,8 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     }
     vgpu__fold(entry, lane);
     enum step step = vgpu__step(lane, entry, forced);
+    uint64_t each_ns = lane->each_ns;
+    int elsewhere = lane->count == 0;
     vgpu__unlock(&lane->lock);
     if (step == STEP_IN) {
       *counted = 1;
@@ -219,7 +221,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     uint64_t now = vgpu__now_ns();
     if (full_since == 0) full_since = now;
     forced = now - full_since > BOUND_PATIENCE_NS;
-    vgpu__wait_for_room(lane);
+    vgpu__wait_for_room(each_ns, elsewhere);
   }
 }
 
@@ -276,7 +278,7 @@ void vgpu__close_thread(void) {
 void vgpu__close_context(CUcontext context) {
   struct vgpu_lane *lane;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if ((LOAD(lane->ticket) & 1) != 0 && (context == NULL || lane->context->handle == context)) vgpu__close_lane(lane);
+    if ((vgpu__lane_ticket(lane) & 1) != 0 && (context == NULL || lane->context->handle == context)) vgpu__close_lane(lane);
   }
 }
 
@@ -326,7 +328,7 @@ void vgpu__drop_stream(CUstream stream) {
 void vgpu__drop_context(CUcontext context) {
   struct vgpu_lane *lane;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD(lane->state) == LANE_FREE || lane->context->handle != context) continue;
+    if (LOAD_ACQUIRE(lane->state) == LANE_FREE || lane->context->handle != context) continue;
     vgpu__lane_unlink(lane);
     vgpu__lock(&lane->lock);
     vgpu__batch_drop(lane);

@@ -1,5 +1,4 @@
 /* The seat's side of the hook's protocol, as plainly as it can be written; docs/memory-ledger.md. */
-#define _GNU_SOURCE
 #include "fake_seat.h"
 
 #include <errno.h>
@@ -219,7 +218,9 @@ static void *seat_loop(void *argument) {
       usleep(1000);
       continue;
     }
-    SET(seat->grant_header->heartbeat_ns, seat_now());
+    uint64_t now = seat_now(), gap = now - GET(seat->grant_header->heartbeat_ns);
+    if (gap > GET(seat->longest_gap_ns)) SET(seat->longest_gap_ns, gap);
+    SET(seat->grant_header->heartbeat_ns, now);
     struct pollfd wait = {.fd = seat->listener, .events = POLLIN};
     poll(&wait, 1, 1);
     serve(seat);

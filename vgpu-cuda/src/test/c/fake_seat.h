@@ -17,6 +17,7 @@ struct fake_seat {
   int connection[128]; /* by slot; -1: none */
   pthread_t thread;
   uint32_t stop, mute;         /* mute: no heartbeat, no answer */
+  uint64_t longest_gap_ns;     /* between two beats of this seat's heart */
   uint32_t wants, idles, hellos, welcomes_refused;
   void (*died)(uint32_t pid); /* told before the memory of a dead process is taken back */
 };

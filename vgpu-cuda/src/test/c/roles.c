@@ -1,5 +1,4 @@
 /* The hooked programs of test_hook.c: each is a function, run in a process of its own. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -215,7 +214,7 @@ static void role_close_descriptors(const char *unused) {
 /* The measured GPU time is the stub's own, synchronised or not. */
 static void role_gpu_time(const char *ns) {
   CUstream stream = NULL;
-  uint64_t each = strtoull(ns, NULL, 10), most = 300000000u / each;
+  uint64_t each = strtoull(ns, NULL, 10), most = 120000000u / each;
   if (most < 3) most = 3;
   begin();
   CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
@@ -236,13 +235,16 @@ static void role_gpu_time(const char *ns) {
   }
 }
 
-static void role_launch_for(const char *ms) {
-  uint64_t until = now_ns() + strtoull(ms, NULL, 10) * 1000000u;
+/* Launches until the test has made the file "stop". */
+static void role_launch(const char *unused) {
+  (void)unused;
+  char path[256];
   CUstream stream = NULL;
+  snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
   begin();
   CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
   CUfunction function = kernel("300000");
-  while (now_ns() < until) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+  while (access(path, F_OK) != 0) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS && cuStreamDestroy_v2(stream) == ABI_SUCCESS, "end");
 }
 
@@ -348,7 +350,7 @@ static const struct {
     {"fork", role_fork},
     {"close-descriptors", role_close_descriptors},
     {"gpu-time", role_gpu_time},
-    {"launch-for", role_launch_for},
+    {"launch", role_launch},
     {"revoked", role_revoked},
     {"refused", role_refused},
     {"open-mode", role_open_mode},

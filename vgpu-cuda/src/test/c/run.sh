@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 main=$here/../../main
 mkdir -p "$work"
 cc=${CC:-cc}
-flags="-std=gnu11 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
+flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
 tests="$here/test_hook.c $here/roles.c $here/fake_seat.c"
 case $kind in
   plain) sanitize= ;;
@@ -19,7 +19,7 @@ $cc $flags -Wno-format-truncation -fvisibility=hidden -fPIC -shared -Wl,-Bsymbol
 if [ "$kind" = plain ]; then
   # shellcheck disable=SC2086
   $cc $flags $tests -o "$work/test_hook" "$hook" -ldl
-  ln -sf "$hook" "$work/libcuda.so.1"
+  cp -f "$hook" "$work/libcuda.so.1"
   export LD_LIBRARY_PATH="$work"
 else
   # The hook's own sources, instrumented, in the program: a sanitizer must see both sides.
@@ -27,5 +27,5 @@ else
   $cc $flags $sanitize -include "$main/c/compat.h" $tests "$main"/c/*.c "$main"/c/*.S -o "$work/test_hook" -rdynamic -ldl
   hook=-
 fi
-export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0 UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0:atexit_sleep_ms=0:suppressions=$here/tsan.supp UBSAN_OPTIONS=print_stacktrace=1
 exec timeout 120 "$work/test_hook" "$hook" "$work/libcuda_stub.so" "$@"

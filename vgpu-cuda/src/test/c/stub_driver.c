@@ -3,7 +3,6 @@
  * name's number of nanoseconds. With STUB_SHARED=file, processes share that GPU's memory, and the file keeps the greatest sum ever
  * allocated. It also tells on the hook: events of its in a captured stream, calls that would end a capture.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -119,7 +118,7 @@ API cuInit(unsigned flags) {
   (void)flags;
   pthread_mutex_lock(&lock);
   if (!initialized) map_shared();
-  initialized = 1;
+  __atomic_store_n(&initialized, 1, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&lock);
   return process == NULL ? ABI_OUT_OF_MEMORY : ABI_SUCCESS;
 }
@@ -155,7 +154,7 @@ API cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
 
 API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   (void)device;
-  if (!initialized) return ABI_NOT_INITIALIZED;
+  if (!__atomic_load_n(&initialized, __ATOMIC_ACQUIRE)) return ABI_NOT_INITIALIZED;
   if (__atomic_fetch_add(&retained, 1, __ATOMIC_SEQ_CST) == 0 && account(STUB_CONTEXT) != 0) {
     retained--;
     return ABI_OUT_OF_MEMORY;
@@ -196,7 +195,7 @@ API cuCtxSetCurrent(CUcontext context) {
 
 API cuCtxGetCurrent(CUcontext *context) {
   *context = depth == 0 ? NULL : stack[depth - 1];
-  return initialized ? ABI_SUCCESS : ABI_NOT_INITIALIZED;
+  return __atomic_load_n(&initialized, __ATOMIC_ACQUIRE) ? ABI_SUCCESS : ABI_NOT_INITIALIZED;
 }
 
 API cuCtxPushCurrent_v2(CUcontext context) {

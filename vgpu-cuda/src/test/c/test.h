@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#define GET(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
 extern int failures;
 #define CHECK(fine, ...)                                         \
   do {                                                           \

@@ -1,0 +1,62 @@
+/* Compiled, not run: holds cuda_abi.h to the real cuda.h, where there is one. */
+#include <cuda.h>
+
+#include "../../main/c/cuda_abi.h"
+
+#define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #ours)
+#define AT(ours, field, theirs, their_field)                                          \
+  _Static_assert(offsetof(struct ours, field) == offsetof(theirs, their_field), #ours "." #field); \
+  _Static_assert(sizeof(((struct ours *)0)->field) == sizeof(((theirs *)0)->their_field), #ours "." #field)
+
+SAME(sizeof(abi_result), sizeof(CUresult));
+SAME(sizeof(int), sizeof(CUstreamCaptureMode));
+SAME(sizeof(int), sizeof(CUstreamCaptureStatus));
+SAME(sizeof(int), sizeof(CUdriverProcAddressQueryResult));
+SAME(sizeof(uint64_t), sizeof(CUmemGenericAllocationHandle));
+SAME(sizeof(uint64_t), sizeof(CUmemLocation)); /* passed by value, in one register */
+SAME(ABI_SUCCESS, CUDA_SUCCESS);
+SAME(ABI_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
+SAME(ABI_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
+SAME(ABI_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED);
+SAME(ABI_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
+SAME(ABI_INVALID_CONTEXT, CUDA_ERROR_INVALID_CONTEXT);
+SAME(ABI_NOT_FOUND, CUDA_ERROR_NOT_FOUND);
+SAME(ABI_NOT_READY, CUDA_ERROR_NOT_READY);
+SAME(ABI_NOT_PERMITTED, CUDA_ERROR_NOT_PERMITTED);
+SAME(ABI_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
+SAME(ABI_SYSTEM_NOT_READY, CUDA_ERROR_SYSTEM_NOT_READY);
+SAME(ABI_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(ABI_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
+SAME(ABI_PROC_PER_THREAD_STREAM, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+SAME(ABI_PROC_FOUND, CU_GET_PROC_ADDRESS_SUCCESS);
+SAME(ABI_LOCATION_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME(ABI_ARRAY3D_LAYERED, CUDA_ARRAY3D_LAYERED);
+SAME(ABI_ARRAY3D_SPARSE, CUDA_ARRAY3D_SPARSE);
+SAME(ABI_ARRAY3D_DEFERRED, CUDA_ARRAY3D_DEFERRED_MAPPING);
+SAME((uintptr_t)ABI_STREAM_LEGACY, (uintptr_t)CU_STREAM_LEGACY);
+SAME((uintptr_t)ABI_STREAM_PER_THREAD, (uintptr_t)CU_STREAM_PER_THREAD);
+
+SAME(sizeof(struct abi_array), sizeof(CUDA_ARRAY_DESCRIPTOR));
+AT(abi_array, width, CUDA_ARRAY_DESCRIPTOR, Width);
+AT(abi_array, height, CUDA_ARRAY_DESCRIPTOR, Height);
+AT(abi_array, format, CUDA_ARRAY_DESCRIPTOR, Format);
+AT(abi_array, channels, CUDA_ARRAY_DESCRIPTOR, NumChannels);
+SAME(sizeof(struct abi_array3d), sizeof(CUDA_ARRAY3D_DESCRIPTOR));
+AT(abi_array3d, width, CUDA_ARRAY3D_DESCRIPTOR, Width);
+AT(abi_array3d, height, CUDA_ARRAY3D_DESCRIPTOR, Height);
+AT(abi_array3d, depth, CUDA_ARRAY3D_DESCRIPTOR, Depth);
+AT(abi_array3d, format, CUDA_ARRAY3D_DESCRIPTOR, Format);
+AT(abi_array3d, channels, CUDA_ARRAY3D_DESCRIPTOR, NumChannels);
+AT(abi_array3d, flags, CUDA_ARRAY3D_DESCRIPTOR, Flags);
+AT(abi_mem_prop, type, CUmemAllocationProp, type);
+AT(abi_mem_prop, handle_types, CUmemAllocationProp, requestedHandleTypes);
+AT(abi_mem_prop, location_type, CUmemAllocationProp, location.type);
+AT(abi_mem_prop, location_id, CUmemAllocationProp, location.id);
+AT(abi_launch_config, gx, CUlaunchConfig, gridDimX);
+AT(abi_launch_config, bz, CUlaunchConfig, blockDimZ);
+AT(abi_launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes);
+AT(abi_launch_config, stream, CUlaunchConfig, hStream);
+SAME(sizeof(struct abi_launch_params), sizeof(CUDA_LAUNCH_PARAMS));
+AT(abi_launch_params, function, CUDA_LAUNCH_PARAMS, function);
+AT(abi_launch_params, stream, CUDA_LAUNCH_PARAMS, hStream);
+AT(abi_launch_params, params, CUDA_LAUNCH_PARAMS, kernelParams);

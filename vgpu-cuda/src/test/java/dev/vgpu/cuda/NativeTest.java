@@ -1,0 +1,104 @@
+package dev.vgpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Runs the C tests of the hook, which need a C compiler and no GPU, and compares what C and Java
+ * know.
+ */
+class NativeTest {
+  private static final Path TESTS = Path.of("src/test/c");
+  private static final Path LIBRARY =
+      Path.of("target/classes/META-INF/native/linux-x86_64/libvgpu_cuda.so");
+
+  @TempDir Path work;
+
+  private record Result(int status, String output) {}
+
+  @Test
+  void layoutIsTheSameInCAndJavaAndHasNotChanged() throws Exception {
+    String fromC = succeed("sh", TESTS.resolve("check.sh").toString(), "layout");
+    String forJava = Files.readString(Path.of("target/generated-sources/layout/vgpu_shm.txt"));
+    String golden = Files.readString(TESTS.resolve("vgpu_shm-1.golden"));
+
+    assertThat(fromC).isEqualTo(forJava);
+    assertThat(fromC).as("a changed row needs a new LAYOUT_MAJOR").isEqualTo(golden);
+  }
+
+  @Test
+  void exportsAreThoseOfTheList() throws Exception {
+    succeed("sh", TESTS.resolve("check.sh").toString(), "exports", LIBRARY.toString());
+  }
+
+  @Test
+  void listAndDeclarationsAgreeWithCudasHeader() throws Exception {
+    succeed("sh", TESTS.resolve("check.sh").toString(), "header");
+  }
+
+  @Test
+  void hookKeepsItsPromises() throws Exception {
+    runTests("plain", List.of());
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"asan", "tsan"})
+  void sanitizersFindNothing(String kind) throws Exception {
+    runTests(
+        kind,
+        List.of(
+            "attach",
+            "memory",
+            "proc-address",
+            "capture",
+            "fork",
+            "close-descriptors",
+            "gate",
+            "revoked",
+            "seat-killed",
+            "garbage",
+            "quota-churn",
+            "quota-fill"));
+  }
+
+  private void runTests(String kind, List<String> names) throws Exception {
+    List<String> command = new ArrayList<>();
+    command.addAll(List.of("sh", TESTS.resolve("run.sh").toString(), kind, work.toString()));
+    command.add(LIBRARY.toAbsolutePath().toString());
+    command.addAll(names);
+    String output = succeed(command.toArray(String[]::new));
+    assertThat(output).contains("ok   quota-fill").doesNotContain("FAIL", "WARNING: ", "ERROR: ");
+  }
+
+  private String succeed(String... command) throws IOException, InterruptedException {
+    Result result = run(command);
+    assertThat(result.status()).as("%s%n%s", String.join(" ", command), result.output()).isZero();
+    return result.output();
+  }
+
+  private Result run(String... command) throws IOException, InterruptedException {
+    Path output = work.resolve("output.txt");
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().put("VGPU_TEST_SCALE", "25");
+    builder.environment().keySet().removeIf(name -> name.equals("LD_PRELOAD"));
+    builder.redirectErrorStream(true).redirectOutput(output.toFile());
+    Process process = builder.start();
+    boolean ended = process.waitFor(180, TimeUnit.SECONDS);
+    if (!ended) {
+      process.destroyForcibly();
+    }
+    String text = new String(Files.readAllBytes(output), StandardCharsets.UTF_8);
+    return new Result(ended ? process.exitValue() : -1, text);
+  }
+}
