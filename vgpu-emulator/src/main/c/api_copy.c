@@ -95,24 +95,32 @@ COPY_ASYNC(cuMemcpyPeerAsync,
            (CUdeviceptr to, CUcontext there, CUdeviceptr from, CUcontext here, size_t bytes, CUstream stream),
            ((void)there, (void)here, to), from, bytes, (direction)0)
 
+CUresult emu_fill_of(uint64_t target, uint64_t pitch, uint32_t value, uint32_t element, uint64_t width,
+                     uint64_t height, emu_operation *operation) {
+    EMU_REQUIRE((element == 1 || element == 2 || element == 4) && target != 0 && target % element == 0 && width > 0 &&
+                height > 0 && width <= SIZE_MAX / element);
+    EMU_REQUIRE(height == 1 || (pitch >= width * element && height <= SIZE_MAX / pitch));
+    EMU_REQUIRE(emu_memory_writable(target, (height - 1) * pitch + width * element));
+    *operation = (emu_operation){.kind = EMU_FILL,
+                                 .duration_ns = emu_fill_ns(width * height * element),
+                                 .fill = {.target = target,
+                                          .pitch = pitch,
+                                          .width = width,
+                                          .height = height,
+                                          .value = value,
+                                          .element_bytes = element}};
+    return CUDA_SUCCESS;
+}
+
 static CUresult fill(uint64_t target, uint64_t pitch, uint32_t value, uint32_t element, uint64_t width, uint64_t height,
                      CUstream stream, bool per_thread, bool wait) {
     EMU_INITIALIZED();
     if (width == 0 || height == 0) {
         return CUDA_SUCCESS;
     }
-    EMU_REQUIRE(target != 0 && target % element == 0 && width <= SIZE_MAX / element &&
-                (height == 1 || (pitch >= width * element && height <= SIZE_MAX / pitch)));
-    EMU_REQUIRE(emu_memory_writable(target, (height - 1) * pitch + width * element));
-    emu_operation operation = {.kind = EMU_FILL,
-                               .duration_ns = emu_fill_ns(width * height * element),
-                               .fill = {.target = target,
-                                        .pitch = pitch,
-                                        .width = width,
-                                        .height = height,
-                                        .value = value,
-                                        .element_bytes = element}};
-    return emu_transfer(stream, per_thread, wait, &operation);
+    emu_operation operation;
+    CUresult result = emu_fill_of(target, pitch, value, element, width, height, &operation);
+    return result == CUDA_SUCCESS ? emu_transfer(stream, per_thread, wait, &operation) : result;
 }
 
 /* cuMemset… for one element size: plain and 2D, blocking and asynchronous, both kinds of default stream. */

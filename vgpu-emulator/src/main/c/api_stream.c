@@ -1,5 +1,6 @@
 /* Streams and events. */
 #include "driver.h"
+#include "graph.h"
 #include "operation.h"
 #include "timeline.h"
 
@@ -182,6 +183,7 @@ EMU_API CUresult cuEventDestroy_v2(CUevent event) {
         }
         pthread_mutex_unlock(&context->lock);
     }
+    emu_nodes_clear(&event->captured);
     emu_pool_give(&emu_events, event);
     return CUDA_SUCCESS;
 }

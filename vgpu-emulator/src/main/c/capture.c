@@ -1,5 +1,187 @@
 #include "capture.h"
-bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult *result) {
-    (void)stream; (void)operation; (void)result;
+
+static emu_pool captures = EMU_POOL(emu_capture, 1 << 16);
+static uint64_t capture_count;
+static uint64_t active_count;
+
+bool emu_captures_active(void) {
+    return __atomic_load_n(&active_count, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void set_capture(CUstream stream, emu_capture *capture) {
+    __atomic_store_n(&stream->capture, capture, __ATOMIC_RELEASE);
+}
+
+bool emu_capture_blocks_legacy(CUcontext context) {
+    for (CUstream stream = context->streams; stream != NULL; stream = stream->next) {
+        if (stream->capture != NULL && (stream->flags & CU_STREAM_NON_BLOCKING) == 0) {
+            return true;
+        }
+    }
     return false;
+}
+
+CUresult emu_capture_begin(CUstream stream, int mode, CUgraph graph) {
+    if (stream->is_legacy) {
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    if (stream->capture != NULL) {
+        return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    emu_capture *capture = emu_pool_take(&captures);
+    CUgraph target = capture == NULL || graph != NULL ? graph : emu_graph_open();
+    if (target == NULL) {
+        if (capture != NULL) {
+            emu_pool_give(&captures, capture);
+        }
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    capture->graph = target;
+    capture->origin = stream;
+    capture->mode = mode;
+    capture->id = __atomic_add_fetch(&capture_count, 1, __ATOMIC_RELAXED);
+    emu_nodes_clear(&stream->captured);
+    set_capture(stream, capture);
+    __atomic_add_fetch(&active_count, 1, __ATOMIC_ACQ_REL);
+    return CUDA_SUCCESS;
+}
+
+CUresult emu_capture_fail(CUstream stream, CUresult error) {
+    stream->capture->failed = true;
+    return error;
+}
+
+/* Whether the work of all streams that joined has been joined back: each one's last node is needed by another. */
+static bool is_joined(const emu_capture *capture) {
+    CUstream origin = capture->origin;
+    for (CUstream stream = origin->context->streams; stream != NULL; stream = stream->next) {
+        if (stream->capture != capture || stream == origin) {
+            continue;
+        }
+        for (size_t i = 0; i < stream->captured.count; i++) {
+            bool needed = false;
+            for (CUgraphNode node = capture->graph->first; node != NULL && !needed; node = node->next) {
+                for (size_t j = 0; j < node->needs.count; j++) {
+                    needed |= node->needs.items[j] == stream->captured.items[i];
+                }
+            }
+            for (size_t j = 0; j < origin->captured.count; j++) {
+                needed |= origin->captured.items[j] == stream->captured.items[i];
+            }
+            if (!needed) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+CUresult emu_capture_end(CUstream stream, CUgraph *graph) {
+    emu_capture *capture = stream->capture;
+    *graph = NULL;
+    if (capture == NULL) {
+        return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    if (capture->origin != stream) {
+        return emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    }
+    CUresult result = capture->failed         ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                      : !is_joined(capture) ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+                                              : CUDA_SUCCESS;
+    for (CUstream s = stream->context->streams; s != NULL; s = s->next) {
+        if (s->capture == capture) {
+            emu_nodes_clear(&s->captured);
+            set_capture(s, NULL);
+        }
+    }
+    if (result == CUDA_SUCCESS) {
+        *graph = capture->graph;
+    } else {
+        emu_graph_close(capture->graph);
+    }
+    emu_pool_give(&captures, capture);
+    __atomic_sub_fetch(&active_count, 1, __ATOMIC_ACQ_REL);
+    return result;
+}
+
+/* The capture in which an event was last recorded, if that still goes on. */
+static emu_capture *capture_of_event(CUevent event) {
+    bool live = event->capture != NULL && emu_pool_has(&captures, event->capture) &&
+                event->capture->object.generation == event->capture_generation;
+    return live ? event->capture : NULL;
+}
+
+static CUresult take_wait(CUstream stream, CUevent event) {
+    emu_capture *theirs = capture_of_event(event);
+    emu_capture *ours = stream->capture;
+    if (theirs == NULL) {
+        /* What happened before the capture cannot be waited for in the graph; that it is done is the caller's word. */
+        return event->capture == NULL && ours != NULL ? emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
+                                                      : CUDA_ERROR_CAPTURED_EVENT;
+    }
+    if (stream->is_legacy) {
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+    if (ours != NULL && ours != theirs) {
+        return emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+    }
+    if (ours == NULL) {
+        emu_nodes_clear(&stream->captured);
+        set_capture(stream, theirs);
+    }
+    for (size_t i = 0; i < event->captured.count; i++) {
+        if (!emu_nodes_add(&stream->captured, event->captured.items[i])) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult take_record(CUstream stream, CUevent event) {
+    event->capture = stream->capture;
+    event->capture_generation = stream->capture->object.generation;
+    return emu_nodes_copy(&event->captured, &stream->captured) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult take_node(CUstream stream, const emu_operation *operation) {
+    CUgraphNode node = emu_graph_add(stream->capture->graph, operation, stream->captured.items, stream->captured.count);
+    if (node == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    emu_nodes_clear(&stream->captured);
+    return emu_nodes_add(&stream->captured, node) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult *result) {
+    bool waits_for_captured = operation->kind == EMU_WAIT && operation->event.event->capture != NULL;
+    if (stream->capture == NULL && !waits_for_captured) {
+        if (stream->is_legacy && emu_capture_blocks_legacy(stream->context)) {
+            *result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+            return true;
+        }
+        return false;
+    }
+    if (stream->capture != NULL && stream->capture->failed) {
+        *result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        return true;
+    }
+    switch (operation->kind) {
+    case EMU_WAIT:
+        *result = take_wait(stream, operation->event.event);
+        break;
+    case EMU_RECORD:
+        *result = take_record(stream, operation->event.event);
+        break;
+    case EMU_FREE:
+        *result = emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        break;
+    case EMU_KERNEL:
+    case EMU_COPY:
+    case EMU_FILL:
+    case EMU_HOST:
+    case EMU_EMPTY:
+        *result = take_node(stream, operation);
+        break;
+    }
+    return true;
 }

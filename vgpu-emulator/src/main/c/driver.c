@@ -1,5 +1,6 @@
 #include "driver.h"
 
+#include "capture.h"
 #include "log.h"
 #include "memory.h"
 
@@ -173,6 +174,7 @@ CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUc
         context->is_primary = primary;
         memcpy(context->limits, default_limits, sizeof default_limits);
         pthread_mutex_init(&context->lock, NULL);
+        pthread_cond_init(&context->progress, NULL);
         context->known_ns = emu_now_ns();
         context->demand_ns = emu_demand(gpu, index);
         context->known_service_ns = context->demand_ns;
@@ -251,6 +253,12 @@ void emu_stream_close(CUstream stream) {
     if (stream->next != NULL) {
         stream->next->previous = stream->previous;
     }
+    CUgraph graph = NULL;
+    if (stream->capture != NULL && stream->capture->origin == stream && emu_capture_end(stream, &graph) == CUDA_SUCCESS) {
+        emu_graph_close(graph);
+    }
+    emu_stream_drop_waiting(stream);
+    emu_nodes_clear(&stream->captured);
     emu_pool_give(&emu_streams, stream);
 }
 

@@ -59,7 +59,8 @@ typedef struct {
 /* The contexts of a thread; the last one is current. Small: it lies in the static TLS area. */
 typedef struct {
     uint32_t depth;
-    uint32_t capture_mode;
+    uint16_t capture_mode;
+    uint16_t in_host_call; /* 1: in a host function, which may not call the driver */
     uint64_t id; /* of the thread; 0: none yet */
     emu_stack_entry stack[EMU_STACK_DEPTH];
 } emu_thread_state;

@@ -1,22 +1,244 @@
 #include "host_calls.h"
+
+#include "driver.h"
+#include "log.h"
 #include "timeline.h"
-bool emu_host_calls_take(CUstream stream, const emu_operation *operation, CUresult *result) {
-    if (operation->kind != EMU_HOST) {
+
+#include <stdlib.h>
+
+/* How long the thread sleeps at most while something is kept back; what may be waited for is not all on the GPU. */
+enum { LONGEST_SLEEP_NS = 1000000 };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool running;
+    uint64_t kept; /* in all contexts */
+} worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static bool is_blocking(CUstream stream) {
+    return !stream->is_legacy && (stream->flags & CU_STREAM_NON_BLOCKING) == 0;
+}
+
+/* Whether two streams wait for each other though they are not the same: one is the legacy stream. */
+static bool conflict(CUstream one, CUstream other) {
+    return (one->is_legacy && is_blocking(other)) || (other->is_legacy && is_blocking(one));
+}
+
+/* How many operations up to a sequence number a stream has to wait for. */
+static uint64_t before(CUstream stream, uint64_t sequence, bool own) {
+    uint64_t count = 0;
+    for (CUstream other = stream->context->streams; other != NULL; other = other->next) {
+        if ((own && other == stream) || conflict(stream, other)) {
+            for (emu_operation *o = other->first_waiting; o != NULL && o->sequence <= sequence; o = o->next) {
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
+uint64_t emu_host_calls_before(CUstream stream) {
+    return emu_host_calls_waiting(stream->context) ? before(stream, UINT64_MAX, true) : 0;
+}
+
+static void change_kept(CUcontext context, int64_t by) {
+    __atomic_store_n(&context->kept, context->kept + (uint64_t)by, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&worker.lock);
+    worker.kept += (uint64_t)by;
+    pthread_cond_signal(&worker.changed);
+    pthread_mutex_unlock(&worker.lock);
+}
+
+/* Takes the first operation off a stream. */
+static void drop_first(CUstream stream) {
+    emu_operation *first = stream->first_waiting;
+    if (first->next == NULL) {
+        stream->last_waiting = NULL;
+    }
+    __atomic_store_n(&stream->first_waiting, first->next, __ATOMIC_RELEASE);
+    free(first);
+    change_kept(stream->context, -1);
+    pthread_cond_broadcast(&stream->context->progress);
+}
+
+void emu_stream_drop_waiting(CUstream stream) {
+    while (stream->first_waiting != NULL) {
+        drop_first(stream);
+    }
+}
+
+/* With the context's lock; without it while the function runs. */
+static void call_host(CUcontext context, const emu_host_call *host) {
+    emu_host_call call = *host;
+    CUresult status = context->sticky;
+    pthread_mutex_unlock(&context->lock);
+    emu_thread.in_host_call = 1;
+    if (call.function != NULL) {
+        call.function(call.data);
+    } else {
+        call.callback(call.handle, status, call.data);
+    }
+    emu_thread.in_host_call = 0;
+    pthread_mutex_lock(&context->lock);
+}
+
+static bool may_run(CUstream stream, const emu_operation *operation) {
+    if (before(stream, operation->sequence, false) > 0) {
         return false;
     }
-    emu_host_call host = operation->host;
-    emu_timeline_wait(stream->context, emu_timeline_stream_end(stream->context, stream));
-    pthread_mutex_unlock(&stream->context->lock);
-    if (host.function != NULL) {
-        host.function(host.data);
-    } else {
-        host.callback(host.handle, CUDA_SUCCESS, host.data);
+    if (operation->kind == EMU_WAIT) {
+        return __atomic_load_n(&operation->event.event->waiting, __ATOMIC_ACQUIRE) == 0;
     }
-    pthread_mutex_lock(&stream->context->lock);
+    return operation->kind != EMU_HOST ||
+           emu_timeline_reached(stream->context, emu_timeline_stream_end(stream->context, stream));
+}
+
+/* Runs the first operation of a stream if it may run; true if it did. With the context's lock, which it lets go of. */
+static bool run_first(CUstream stream) {
+    CUcontext context = stream->context;
+    emu_operation *first = stream->first_waiting;
+    if (first->running || !may_run(stream, first)) {
+        return false;
+    }
+    first->running = true;
+    if (first->kind == EMU_HOST) {
+        call_host(context, &first->host);
+    } else {
+        pthread_mutex_unlock(&context->lock);
+        emu_operation_run(stream, first);
+        pthread_mutex_lock(&context->lock);
+        if (first->kind == EMU_RECORD) {
+            __atomic_sub_fetch(&first->event.event->waiting, 1, __ATOMIC_ACQ_REL);
+        }
+    }
+    drop_first(stream);
+    return true;
+}
+
+/* Runs what may be run in a context. wake: when a host function's turn comes, if that is earlier than it says. */
+static bool run_context(CUcontext context, uint64_t *wake) {
+    bool any = false;
+    pthread_mutex_lock(&context->lock);
+    for (CUstream stream = context->streams; emu_host_calls_waiting(context) && stream != NULL;) {
+        if (stream->first_waiting != NULL && run_first(stream)) {
+            any = true;
+            stream = context->streams; /* the list may have changed */
+            continue;
+        }
+        emu_operation *first = stream->first_waiting;
+        if (first != NULL && first->kind == EMU_HOST && !first->running) {
+            uint64_t at = emu_timeline_wake(context, emu_timeline_stream_end(context, stream));
+            *wake = at < *wake ? at : *wake;
+        }
+        stream = stream->next;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return any;
+}
+
+static void *work(void *nothing) {
+    (void)nothing;
+    for (;;) {
+        pthread_mutex_lock(&worker.lock);
+        while (worker.kept == 0) {
+            pthread_cond_wait(&worker.changed, &worker.lock);
+        }
+        pthread_mutex_unlock(&worker.lock);
+        uint64_t wake = emu_now_ns() + LONGEST_SLEEP_NS;
+        bool any = false;
+        size_t count = __atomic_load_n(&emu_contexts.used, __ATOMIC_ACQUIRE);
+        for (size_t i = 0; i < count; i++) {
+            CUcontext context = (CUcontext)(void *)(emu_contexts.items + i * emu_contexts.item_size);
+            if (emu_pool_has(&emu_contexts, context) && emu_host_calls_waiting(context)) {
+                any |= run_context(context, &wake);
+            }
+        }
+        if (!any) {
+            emu_sleep_until(wake);
+        }
+    }
+    return NULL;
+}
+
+/* Bound to the version that every glibc has, and weak: before 2.34 a program without threads does not have it. */
+__asm__(".symver emu_pthread_create, pthread_create@GLIBC_2.2.5");
+extern int emu_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) __attribute__((weak));
+
+static bool start_worker(void) {
+    pthread_mutex_lock(&worker.lock);
+    if (!worker.running && emu_pthread_create != NULL) {
+        pthread_attr_t attributes;
+        pthread_t thread;
+        pthread_attr_init(&attributes);
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        worker.running = emu_pthread_create(&thread, &attributes, work, NULL) == 0;
+        pthread_attr_destroy(&attributes);
+        if (!worker.running) {
+            emu_log("cannot start a thread for host functions");
+        }
+    }
+    bool running = worker.running;
+    pthread_mutex_unlock(&worker.lock);
+    return running;
+}
+
+static bool must_keep(CUstream stream, const emu_operation *operation) {
+    if (operation->kind == EMU_HOST || stream->first_waiting != NULL) {
+        return true;
+    }
+    if (operation->kind == EMU_WAIT && operation->event.event->waiting > 0) {
+        return true;
+    }
+    return before(stream, UINT64_MAX, false) > 0;
+}
+
+bool emu_host_calls_take(CUstream stream, const emu_operation *operation, CUresult *result) {
+    if (!must_keep(stream, operation)) {
+        return false;
+    }
+    emu_operation *kept = malloc(sizeof *kept);
+    if (kept == NULL || !start_worker()) {
+        free(kept);
+        *result = CUDA_ERROR_OUT_OF_MEMORY;
+        return true;
+    }
+    CUcontext context = stream->context;
+    *kept = *operation;
+    kept->next = NULL;
+    kept->running = false;
+    kept->sequence = ++context->sequence;
+    if (operation->kind == EMU_RECORD) {
+        operation->event.event->recorded = true;
+        __atomic_add_fetch(&operation->event.event->waiting, 1, __ATOMIC_ACQ_REL);
+    }
+    if (stream->last_waiting != NULL) {
+        stream->last_waiting->next = kept;
+    } else {
+        __atomic_store_n(&stream->first_waiting, kept, __ATOMIC_RELEASE);
+    }
+    stream->last_waiting = kept;
+    change_kept(context, 1);
     *result = CUDA_SUCCESS;
     return true;
 }
-uint64_t emu_host_calls_before(CUstream stream) { (void)stream; return 0; }
-void emu_host_calls_drain(CUstream stream) { (void)stream; }
-void emu_host_calls_drain_all(CUcontext context) { (void)context; }
-void emu_host_calls_drain_event(CUcontext context, CUevent event) { (void)context; (void)event; }
+
+void emu_host_calls_drain(CUstream stream) {
+    CUcontext context = stream->context;
+    uint64_t sequence = context->sequence;
+    while (emu_host_calls_waiting(context) && before(stream, sequence, true) > 0) {
+        pthread_cond_wait(&context->progress, &context->lock);
+    }
+}
+
+void emu_host_calls_drain_all(CUcontext context) {
+    while (emu_host_calls_waiting(context)) {
+        pthread_cond_wait(&context->progress, &context->lock);
+    }
+}
+
+void emu_host_calls_drain_event(CUcontext context, CUevent event) {
+    while (__atomic_load_n(&event->waiting, __ATOMIC_ACQUIRE) > 0) {
+        pthread_cond_wait(&context->progress, &context->lock);
+    }
+}

@@ -46,6 +46,12 @@ static inline bool emu_pool_has(const emu_pool *pool, const void *item) {
 typedef struct emu_operation emu_operation;
 typedef struct emu_capture emu_capture;
 
+/* A set of graph nodes. */
+typedef struct {
+    CUgraphNode *items;
+    size_t count;
+} emu_nodes;
+
 struct CUstream_st {
     emu_object object;
     CUcontext context;
@@ -59,7 +65,8 @@ struct CUstream_st {
     bool is_legacy;
     emu_operation *first_waiting; /* operations behind a host function, in order */
     emu_operation *last_waiting;
-    emu_capture *capture;
+    emu_capture *capture; /* what is submitted becomes part of a graph */
+    emu_nodes captured;   /* the nodes that what is captured next depends on */
 };
 
 typedef enum { EMU_EVENT_DONE, EMU_EVENT_PENDING, EMU_EVENT_WAITING } emu_event_state;
@@ -77,8 +84,9 @@ struct CUevent_st {
     uint64_t waiting; /* records of it that wait behind a host function */
     CUevent next_pending;
     CUevent previous_pending;
-    emu_capture *capture; /* recorded last in a stream that is being captured */
-    size_t captured_node;
+    emu_capture *capture; /* recorded last in a stream that was being captured */
+    uint32_t capture_generation;
+    emu_nodes captured;
 };
 
 struct CUctx_st {
@@ -101,6 +109,7 @@ struct CUctx_st {
     CUevent first_pending;
     CUevent last_pending;
     uint64_t stream_count;
+    pthread_cond_t progress; /* something that was kept back has been done */
     uint64_t kept;     /* operations kept back behind host functions */
     uint64_t sequence; /* of the last operation that was kept back */
     uint64_t queued;                      /* operations that took an entry, ever */

@@ -120,9 +120,13 @@ void emu_operation_run(CUstream stream, const emu_operation *operation) {
     }
 }
 
+bool emu_stream_must_queue(CUstream stream) {
+    return emu_host_calls_waiting(stream->context) || (stream->is_legacy && emu_captures_active());
+}
+
 CUresult emu_enqueue(CUstream stream, const emu_operation *operation) {
     CUcontext context = stream->context;
-    if (!emu_stream_is_plain(stream) || operation->kind == EMU_HOST || emu_host_calls_waiting(context) ||
+    if (!emu_stream_is_plain(stream) || operation->kind == EMU_HOST || emu_stream_must_queue(stream) ||
         (operation->kind == EMU_WAIT && operation->event.event->capture != NULL)) {
         CUresult result = CUDA_SUCCESS;
         pthread_mutex_lock(&context->lock);
@@ -144,6 +148,9 @@ bool emu_stream_is_idle(CUstream stream) {
 
 CUresult emu_stream_drain(CUstream stream) {
     CUcontext context = stream->context;
+    if (emu_thread.in_host_call) {
+        return CUDA_ERROR_NOT_PERMITTED;
+    }
     pthread_mutex_lock(&context->lock);
     emu_host_calls_drain(stream);
     emu_timeline_wait(context, emu_timeline_stream_end(context, stream));
@@ -153,6 +160,9 @@ CUresult emu_stream_drain(CUstream stream) {
 }
 
 CUresult emu_context_drain(CUcontext context) {
+    if (emu_thread.in_host_call) {
+        return CUDA_ERROR_NOT_PERMITTED;
+    }
     pthread_mutex_lock(&context->lock);
     emu_host_calls_drain_all(context);
     emu_timeline_wait(context, emu_timeline_context_end(context));

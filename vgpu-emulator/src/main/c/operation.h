@@ -88,6 +88,9 @@ static inline bool emu_stream_is_plain(CUstream stream) {
            __atomic_load_n(&stream->capture, __ATOMIC_ACQUIRE) == NULL;
 }
 
+/* Whether what is submitted may have to wait for the host, or be refused because of a capture elsewhere. */
+bool emu_stream_must_queue(CUstream stream);
+
 /* Waits until all that was submitted is done. */
 CUresult emu_stream_drain(CUstream stream);
 CUresult emu_context_drain(CUcontext context);

@@ -141,6 +141,11 @@ void emu_timeline_wait(CUcontext context, uint64_t service_ns) {
     }
 }
 
+uint64_t emu_timeline_wake(CUcontext context, uint64_t service_ns) {
+    emu_view view;
+    return look(context, &view, EMU_LOOK) >= service_ns ? context->known_ns : wake_time(context, &view, service_ns);
+}
+
 void emu_timeline_forget(CUevent event) {
     CUcontext context = event->recorded_in;
     bool listed = context != NULL && (event->previous_pending != NULL || context->first_pending == event);

@@ -22,6 +22,9 @@ uint64_t emu_timeline_context_end(CUcontext context);
 bool emu_timeline_reached(CUcontext context, uint64_t service_ns);
 void emu_timeline_wait(CUcontext context, uint64_t service_ns);
 
+/* When to look again whether a service has been reached. */
+uint64_t emu_timeline_wake(CUcontext context, uint64_t service_ns);
+
 /* Events: they take the stream's end, and learn the time at which it was reached. */
 void emu_timeline_record(CUcontext context, CUstream stream, CUevent event);
 void emu_timeline_forget(CUevent event);

@@ -1,0 +1,237 @@
+/* Addresses and memory apart: reserve the one, create the other, map them together. */
+#include "driver.h"
+#include "memory.h"
+
+#include <sys/mman.h>
+
+#define GRANULARITY (UINT64_C(2) << 20)
+
+/*
+ * The memory behind a handle is a shared anonymous mapping, so that it can be mapped at several addresses: mremap() of
+ * length 0 makes one more mapping of the same pages.
+ */
+typedef struct {
+    emu_object object;
+    emu_gpu *gpu;
+    CUmemAllocationProp properties;
+    uint64_t bytes;
+    void *memory;
+    uint32_t users; /* handles and mappings */
+    uint32_t handles;
+} physical;
+
+static emu_pool physicals = EMU_POOL(physical, 1 << 18);
+static pthread_mutex_t mapping_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static physical *physical_of(CUmemGenericAllocationHandle handle) {
+    physical *memory = (physical *)(uintptr_t)handle;
+    return emu_pool_has(&physicals, memory) ? memory : NULL;
+}
+
+EMU_API CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties, int option) {
+    EMU_INITIALIZED();
+    EMU_REQUIRE(granularity != NULL && properties != NULL && option >= 0 && option <= 1);
+    *granularity = GRANULARITY;
+    return CUDA_SUCCESS;
+}
+
+EMU_API CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wanted,
+                                     unsigned long long flags) {
+    EMU_INITIALIZED();
+    EMU_REQUIRE(address != NULL && bytes > 0 && bytes % GRANULARITY == 0 && flags == 0 &&
+                (alignment & (alignment - 1)) == 0);
+    (void)wanted; /* a wish, which the driver need not grant */
+    uint64_t align = alignment < GRANULARITY ? GRANULARITY : alignment;
+    EMU_REQUIRE(bytes <= UINT64_MAX / 4 && align <= UINT64_MAX / 4);
+    uint64_t length = bytes + align;
+    void *map = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    uint64_t base = (uint64_t)(uintptr_t)map;
+    uint64_t start = (base + align - 1) / align * align;
+    if (start > base) {
+        munmap(map, start - base);
+    }
+    if (base + length > start + bytes) {
+        munmap((void *)(uintptr_t)(start + bytes), base + length - start - bytes);
+    }
+    emu_allocation reserved = {.start = start, .bytes = bytes, .kind = EMU_RESERVED_ADDRESSES};
+    if (!emu_ranges_add(&reserved)) {
+        munmap((void *)(uintptr_t)start, bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *address = start;
+    return CUDA_SUCCESS;
+}
+
+EMU_API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+    EMU_INITIALIZED();
+    emu_allocation reserved;
+    emu_allocation mapped;
+    EMU_REQUIRE(emu_ranges_find(address, EMU_RESERVED_ADDRESSES, &reserved) && reserved.start == address &&
+                reserved.bytes == bytes);
+    for (uint64_t at = address; at < address + bytes; at += GRANULARITY) {
+        EMU_REQUIRE(!emu_ranges_find(at, EMU_MAPPED_MEMORY, &mapped));
+    }
+    emu_ranges_remove(address, EMU_RESERVED_ADDRESSES, &reserved);
+    munmap((void *)(uintptr_t)address, bytes);
+    return CUDA_SUCCESS;
+}
+
+EMU_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
+                             unsigned long long flags) {
+    EMU_INITIALIZED();
+    EMU_REQUIRE(handle != NULL && properties != NULL && flags == 0 && bytes > 0 && bytes % GRANULARITY == 0 &&
+                properties->type == 1);
+    if (properties->location.type != 1 || properties->handle_types != 0) {
+        return CUDA_ERROR_NOT_SUPPORTED; /* host memory; sharing with other processes */
+    }
+    emu_device *device = emu_device_at(properties->location.id);
+    if (device == NULL) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    if (!emu_gpu_charge(device->gpu, bytes)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    physical *memory = emu_pool_take(&physicals);
+    void *map = memory == NULL ? MAP_FAILED
+                               : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) {
+        if (memory != NULL) {
+            emu_pool_give(&physicals, memory);
+        }
+        emu_gpu_refund(device->gpu, bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memory->gpu = device->gpu;
+    memory->properties = *properties;
+    memory->bytes = bytes;
+    memory->memory = map;
+    memory->users = 1;
+    memory->handles = 1;
+    *handle = (CUmemGenericAllocationHandle)(uintptr_t)memory;
+    return CUDA_SUCCESS;
+}
+
+/* With mapping_lock. */
+static void drop_user(physical *memory) {
+    if (--memory->users == 0) {
+        munmap(memory->memory, memory->bytes);
+        emu_gpu_refund(memory->gpu, memory->bytes);
+        emu_pool_give(&physicals, memory);
+    }
+}
+
+EMU_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    EMU_INITIALIZED();
+    pthread_mutex_lock(&mapping_lock);
+    physical *memory = physical_of(handle);
+    bool held = memory != NULL && memory->handles > 0;
+    if (held) {
+        memory->handles--;
+        drop_user(memory);
+    }
+    pthread_mutex_unlock(&mapping_lock);
+    return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* With mapping_lock. */
+static CUresult map_at(CUdeviceptr address, size_t bytes, physical *memory) {
+    emu_allocation reserved;
+    emu_allocation other;
+    EMU_REQUIRE(memory != NULL && bytes == memory->bytes &&
+                emu_ranges_find(address, EMU_RESERVED_ADDRESSES, &reserved) &&
+                bytes <= reserved.start + reserved.bytes - address);
+    for (uint64_t at = address; at < address + bytes; at += GRANULARITY) {
+        EMU_REQUIRE(!emu_ranges_find(at, EMU_MAPPED_MEMORY, &other));
+    }
+    emu_allocation mapped = {.start = address,
+                             .bytes = bytes,
+                             .kind = EMU_MAPPED_MEMORY,
+                             .device = (CUdevice)memory->gpu->index,
+                             .extra = (uint64_t)(uintptr_t)memory};
+    if (mremap(memory->memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)address) == MAP_FAILED) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (!emu_ranges_add(&mapped)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memory->users++;
+    return CUDA_SUCCESS;
+}
+
+EMU_API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                          unsigned long long flags) {
+    EMU_INITIALIZED();
+    EMU_REQUIRE(offset == 0 && flags == 0 && bytes > 0 && address % GRANULARITY == 0);
+    pthread_mutex_lock(&mapping_lock);
+    CUresult result = map_at(address, bytes, physical_of(handle));
+    pthread_mutex_unlock(&mapping_lock);
+    return result;
+}
+
+EMU_API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+    EMU_INITIALIZED();
+    EMU_REQUIRE(bytes > 0 && bytes % GRANULARITY == 0);
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&mapping_lock);
+    for (uint64_t at = address; result == CUDA_SUCCESS && at < address + bytes;) {
+        emu_allocation mapped;
+        if (!emu_ranges_find(at, EMU_MAPPED_MEMORY, &mapped) || mapped.start != at ||
+            mapped.bytes > address + bytes - at) {
+            result = CUDA_ERROR_INVALID_VALUE;
+            break;
+        }
+        emu_ranges_remove(at, EMU_MAPPED_MEMORY, &mapped);
+        mmap((void *)(uintptr_t)at, mapped.bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        drop_user((physical *)(uintptr_t)mapped.extra);
+        at += mapped.bytes;
+    }
+    pthread_mutex_unlock(&mapping_lock);
+    return result;
+}
+
+EMU_API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count) {
+    EMU_INITIALIZED();
+    EMU_REQUIRE(bytes > 0 && access != NULL && count > 0 && emu_memory_readable(address, bytes));
+    for (size_t i = 0; i < count; i++) {
+        EMU_REQUIRE(access[i].flags == 0 || access[i].flags == 1 || access[i].flags == 3);
+    }
+    return CUDA_SUCCESS;
+}
+
+EMU_API CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address) {
+    EMU_INITIALIZED();
+    emu_allocation found;
+    EMU_REQUIRE(flags != NULL && location != NULL && emu_memory_find(address, &found));
+    *flags = 3;
+    return CUDA_SUCCESS;
+}
+
+EMU_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
+    EMU_INITIALIZED();
+    emu_allocation mapped;
+    EMU_REQUIRE(handle != NULL);
+    pthread_mutex_lock(&mapping_lock);
+    bool found = emu_ranges_find((uint64_t)(uintptr_t)address, EMU_MAPPED_MEMORY, &mapped);
+    if (found) {
+        physical *memory = (physical *)(uintptr_t)mapped.extra;
+        memory->users++;
+        memory->handles++;
+        *handle = mapped.extra;
+    }
+    pthread_mutex_unlock(&mapping_lock);
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EMU_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
+                                                        CUmemGenericAllocationHandle handle) {
+    EMU_INITIALIZED();
+    physical *memory = physical_of(handle);
+    EMU_REQUIRE(properties != NULL && memory != NULL);
+    *properties = memory->properties;
+    return CUDA_SUCCESS;
+}

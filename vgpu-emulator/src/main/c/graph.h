@@ -1,0 +1,64 @@
+/* Graphs: what has been captured or put together, and what can be launched. */
+#ifndef EMU_GRAPH_H
+#define EMU_GRAPH_H
+
+#include "operation.h"
+
+struct CUgraphNode_st {
+    emu_object object;
+    CUgraph graph;
+    CUgraphNode next; /* in the order in which they were added */
+    emu_nodes needs;  /* must be done before */
+    emu_operation operation;
+    size_t mark; /* scratch: the position in an order, from 1 on */
+};
+
+struct CUgraph_st {
+    emu_object object;
+    CUgraphNode first;
+    CUgraphNode last;
+    size_t count;
+};
+
+typedef struct {
+    CUgraphNode node; /* of the graph that it was made from; only its address counts */
+    emu_operation operation;
+    uint64_t end_ns; /* from the start of the graph, along the longest way */
+    size_t need_count;
+    size_t *needs; /* positions */
+} emu_step;
+
+/* Steps in an order in which each comes after all that it needs. */
+struct CUgraphExec_st {
+    emu_object object;
+    pthread_mutex_t lock;
+    uint64_t flags;
+    size_t count;
+    emu_step *steps;
+    bool is_plain; /* no step but kernels, copies and fills */
+    uint64_t duration_ns;
+};
+
+extern emu_pool emu_graphs;
+extern emu_pool emu_nodes_pool;
+extern emu_pool emu_graph_execs;
+
+/* Nodes that something depends on: sets that grow. False: no memory. */
+bool emu_nodes_add(emu_nodes *set, CUgraphNode node);
+bool emu_nodes_copy(emu_nodes *set, const emu_nodes *from);
+void emu_nodes_clear(emu_nodes *set);
+
+CUgraph emu_graph_open(void);
+void emu_graph_close(CUgraph graph);
+/* A new node, which needs those given. NULL: no memory. */
+CUgraphNode emu_graph_add(CUgraph graph, const emu_operation *operation, const CUgraphNode *needs, size_t count);
+
+CUresult emu_graph_instantiate(CUgraph graph, uint64_t flags, CUgraphExec *result);
+void emu_graph_exec_close(CUgraphExec exec);
+/* Gives an executable graph what a graph of the same shape has now. */
+CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph);
+CUresult emu_graph_launch(CUgraphExec exec, CUstream stream);
+/* Works out the times again after a step has changed. */
+void emu_graph_exec_time(CUgraphExec exec);
+
+#endif

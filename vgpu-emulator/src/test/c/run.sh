@@ -1,0 +1,62 @@
+#!/bin/sh
+# Builds the libraries and the C tests, and runs them. Usage: run.sh OUT plain|address|thread
+# OUT is a directory for everything that is built. Ends with 1 if a test fails.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+main=$here/../../main/c
+out=$1/$2
+: "${CC:=cc}"
+kills=200
+tests="schedule text driver time sharing"
+case $2 in
+  plain) sanitize= ;;
+  address)
+    sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all"
+    kills=25
+    ;;
+  thread)
+    # The fences that the sanitizer does not know order accesses that are atomic each; see state_values.c.
+    sanitize="-fsanitize=thread -Wno-tsan"
+    tests="driver time"
+    ;;
+  *) exit 2 ;;
+esac
+# Handles lie in mapped memory, where the leak check does not look for pointers.
+export ASAN_OPTIONS="detect_leaks=0" TSAN_OPTIONS="halt_on_error=1" UBSAN_OPTIONS="print_stacktrace=1"
+flags="-O1 -g $sanitize"
+mkdir -p "$out"
+CFLAGS="$flags" sh "$main/build.sh" "$out/classes"
+libraries=$out/classes/META-INF/native/linux-x86_64
+warnings="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wconversion -Werror -I$main"
+
+sources_of() {
+  case $1 in
+    schedule) echo gpu_schedule ;;
+    text) echo settings ptx heap ;;
+    sharing) echo gpu gpu_schedule log process settings state_file state_values ;;
+  esac
+}
+build() {
+  sources=
+  for source in $(sources_of "$1"); do
+    sources="$sources $out/emulator-native/$source.o"
+  done
+  $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread \
+    "$libraries/libcuda.so.1" -Wl,-rpath,"$libraries"
+}
+failed=0
+for test in $tests; do
+  build "$test" &
+done
+wait
+for test in $tests; do
+  # Short: the tests' processes put directories and a socket's length of names below it.
+  directory=$(mktemp -d /tmp/vgpu-emu-XXXXXX)
+  if ! VGPU_EMULATOR_DIR=$directory VGPU_TEST_KILLS=$kills \
+    VGPU_EMULATOR="devices=2,memory=1GiB,model=Test GPU" timeout 120 "$out/${test}_test"; then
+    echo "failed: ${test}_test ($2)"
+    failed=1
+  fi
+  rm -rf "$directory"
+done
+exit $failed

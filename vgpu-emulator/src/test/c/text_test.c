@@ -1,0 +1,157 @@
+/* Settings, PTX, and the heap of addresses. */
+#include "check.h"
+#include "heap.h"
+#include "ptx.h"
+#include "settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void settingsAreRead(void) {
+    emu_settings settings;
+    emu_kernel_times times;
+    char problem[200] = "";
+    CHECK_OK(emu_settings_parse(NULL, &settings, &times, problem, sizeof problem));
+    CHECK_EQUAL(settings.devices, 1);
+    CHECK_EQUAL(settings.slice_ns, 1024000);
+    CHECK_OK(emu_settings_parse("devices=3, memory=2GiB,context=0,slice=2ms,model=My GPU,sms=4,wave=7us,"
+                                "capability=8.6,kernel.foo=12us",
+                                &settings, &times, problem, sizeof problem));
+    CHECK_EQUAL(settings.devices, 3);
+    CHECK_EQUAL(settings.memory_bytes, INT64_C(2) << 30);
+    CHECK_EQUAL(settings.context_bytes, 0);
+    CHECK_EQUAL(settings.slice_ns, 2000000);
+    CHECK(strcmp(settings.model, "My GPU") == 0);
+    CHECK_EQUAL(settings.capability_minor, 6);
+    CHECK_EQUAL(times.wave_ns, 7000);
+    CHECK_EQUAL(times.kernels[0].duration_ns, 12000);
+}
+
+static void badSettingsAreRefused(void) {
+    static const char *bad[] = {"devices=17", "devices=-1", "memory=1XB", "nonsense=1", "slice=0", "devices",
+                                "memory=99999999999999999999", "model=", "capability=9", "@/no/such/file", "kernel.=1us"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        emu_settings settings;
+        emu_kernel_times times;
+        char problem[200] = "";
+        CHECK_EQUAL(emu_settings_parse(bad[i], &settings, &times, problem, sizeof problem), -1);
+        CHECK(problem[0] != '\0');
+    }
+}
+
+static const char ptx[] = "// a comment with .entry wrong(\n"
+                          "/* and .visible .entry wrong2() */ .version 7.0 .target sm_52, debug\n.address_size 64\n"
+                          ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+                          ".global .align 4 .b8 table[40] = {1, 2, 3};\n.const .f32 factor = 0f3F800000;\n"
+                          ".visible .entry first(.param .u64 p, .param .u32 q, .param .align 8 .b8 s[24])\n"
+                          ".maxntid 128, 2, 1\n{ .reg .b64 %rd<4>; { mov.v2.u32 {%r1, %r2}, 1; } ret; }\n"
+                          ".func helper() { .entry_like; ret; }\n"
+                          ".entry second\n()\n{ bra L; L: ret; }\n.file 1 \"a } .entry b\"\n";
+
+static int seen;
+
+static bool visit(const emu_ptx_item *item, void *data) {
+    (void)data;
+    if (strcmp(item->name, "first") == 0) {
+        CHECK_EQUAL(item->param_count, 3);
+        CHECK_EQUAL(item->param_offset[1], 8);
+        CHECK_EQUAL(item->param_size[1], 4);
+        CHECK_EQUAL(item->param_offset[2], 16);
+        CHECK_EQUAL(item->param_size[2], 24);
+        CHECK_EQUAL(item->max_threads, 256);
+        seen |= 1;
+    } else if (strcmp(item->name, "second") == 0) {
+        CHECK_EQUAL(item->param_count, 0);
+        seen |= 2;
+    } else if (strcmp(item->name, "table") == 0) {
+        CHECK_EQUAL(item->kind, EMU_PTX_VARIABLE);
+        CHECK_EQUAL(item->bytes, 40);
+        seen |= 4;
+    } else if (strcmp(item->name, "factor") == 0) {
+        CHECK_EQUAL(item->bytes, 4);
+        seen |= 8;
+    } else {
+        CHECK(!"an item that is none");
+    }
+    return true;
+}
+
+static void ptxIsRead(void) {
+    CHECK(emu_ptx_read(ptx, visit, NULL));
+    CHECK_EQUAL(seen, 15);
+    CHECK(!emu_ptx_is_text("\x7f" "ELF"));
+    CHECK(!emu_ptx_read("", visit, NULL));
+}
+
+static bool ignore(const emu_ptx_item *item, void *data) {
+    (void)item;
+    (void)data;
+    return true;
+}
+
+/* Cut off anywhere or with bytes changed, it is read to an end and no further (the sanitizers watch). */
+static void brokenPtxDoesNoHarm(void) {
+    char *copy = malloc(sizeof ptx);
+    srand(3);
+    for (size_t length = 0; length < sizeof ptx; length++) {
+        char *cut = malloc(length + 1);
+        memcpy(cut, ptx, length);
+        cut[length] = '\0';
+        emu_ptx_read(cut, ignore, NULL);
+        free(cut);
+        memcpy(copy, ptx, sizeof ptx);
+        copy[rand() % (int)(sizeof ptx - 1)] = (char)(1 + rand() % 255);
+        emu_ptx_read(copy, ignore, NULL);
+    }
+    free(copy);
+}
+
+enum { LIVE = 400 };
+
+static void heapNeverHandsOutTheSameTwice(void) {
+    static struct {
+        uint64_t start;
+        uint64_t bytes;
+    } live[LIVE];
+    emu_heap heap;
+    CHECK(emu_heap_open(&heap, UINT64_C(1) << 30));
+    srand(11);
+    for (int round = 0; round < 40000; round++) {
+        int i = rand() % LIVE;
+        uint64_t start = 0;
+        if (live[i].bytes != 0) {
+            emu_block *block = emu_heap_find(&heap, live[i].start + (uint64_t)rand() % live[i].bytes, &start);
+            CHECK(block != NULL && start == live[i].start && block->bytes == live[i].bytes);
+            emu_heap_free(&heap, live[i].start);
+            CHECK(emu_heap_find(&heap, live[i].start, &start) == NULL);
+            live[i].bytes = 0;
+            continue;
+        }
+        uint64_t bytes = 1 + (uint64_t)(rand() % (rand() % 10 == 0 ? 4000000 : 5000));
+        uint64_t at = emu_heap_allocate(&heap, bytes);
+        CHECK(at != 0 && at % EMU_GRANULE == 0);
+        for (int j = 0; j < LIVE; j++) {
+            CHECK(live[j].bytes == 0 || at + bytes <= live[j].start || live[j].start + live[j].bytes <= at);
+        }
+        live[i].start = at;
+        live[i].bytes = bytes;
+    }
+    for (int i = 0; i < LIVE; i++) {
+        if (live[i].bytes != 0) {
+            emu_heap_free(&heap, live[i].start);
+        }
+    }
+    uint64_t start = 0;
+    CHECK(emu_heap_next(&heap, 0, &start) == NULL);
+    CHECK(emu_heap_allocate(&heap, UINT64_C(1) << 30) != 0); /* all in one piece again */
+    emu_heap_close(&heap);
+}
+
+int main(void) {
+    settingsAreRead();
+    badSettingsAreRefused();
+    ptxIsRead();
+    brokenPtxDoesNoHarm();
+    heapNeverHandsOutTheSameTwice();
+    return check_failures == 0 ? 0 : 1;
+}
