@@ -24,8 +24,9 @@ uint64_t emu_thread_id(void) {
 }
 
 /*
- * The child of a fork has no driver, as with the real one: contexts are not inherited, and cuInit fails. Its copy of the
- * state's file is closed, so that it does not hold the parent's lock when the parent has died.
+ * The child of a fork has no driver, as with the real one: contexts are not inherited, and cuInit
+ * fails. Its copy of the state's file is closed, so that it does not hold the parent's lock when
+ * the parent has died.
  */
 static void after_fork(void) {
     if (emu_driver.ready == 1) {
@@ -43,8 +44,10 @@ static bool same_uuid(const char *text, size_t length, uint32_t index) {
     uint8_t u[16];
     char name[48];
     emu_gpu_uuid(&emu_driver.state, index, u);
-    snprintf(name, sizeof name, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
-             u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    snprintf(name, sizeof name,
+             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
+             u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
+             u[15]);
     return length >= 5 && length <= strlen(name) && strncasecmp(name, text, length) == 0;
 }
 
@@ -254,7 +257,8 @@ void emu_stream_close(CUstream stream) {
         stream->next->previous = stream->previous;
     }
     CUgraph graph = NULL;
-    if (stream->capture != NULL && stream->capture->origin == stream && emu_capture_end(stream, &graph) == CUDA_SUCCESS) {
+    if (stream->capture != NULL && stream->capture->origin == stream &&
+        emu_capture_end(stream, &graph) == CUDA_SUCCESS) {
         emu_graph_close(graph);
     }
     emu_stream_drop_waiting(stream);
