@@ -222,8 +222,8 @@ static void test_seat_late(void) {
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
   seat.grant_header->seat_pid = (uint64_t)getpid();
   seat.grant_header->seat_start = own_start_time();
-  pid_t pid = start(&seat, "launch-for", "900");
-  while (seat_gpu_ns(&seat) == 0 && waitpid(pid, NULL, WNOHANG) == 0) usleep(200);
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
   seat_gate(&seat, 0);
   usleep(20000);
   uint64_t before = seat_gpu_ns(&seat);
@@ -234,7 +234,7 @@ static void test_seat_late(void) {
   CHECK(seat_gpu_ns(&seat) > before, "no work without a seat");
   __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
   seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
-  CHECK(finish(pid) == 0, "role");
+  CHECK(stop_launching(&seat, pid) == 0, "role");
   seat_close(&seat);
 }
 

@@ -257,6 +257,10 @@ final class SeatKeeper {
       checkClaimed(claims.get(i), claimed.get(i));
     }
     log.debug("the seat is held by {}", with.holder());
+    if (with.isLost()) {
+      lost("it died at once"); // before it was known here, so that nobody else looks after it
+    }
+    node.workers().execute(Rehearsal::run);
   }
 
   private void checkSameGpus(SeatClient with) {
@@ -298,8 +302,10 @@ final class SeatKeeper {
     }
   }
 
+  /** A connection is closed: matters if it was to the process that decides. */
   private void lost(String reason) {
-    if (!node.isShutDown()) {
+    SeatClient had = client;
+    if (had != null && had.isLost() && !node.isShutDown()) {
       node.workers().execute(() -> rejoin(reason));
     }
   }
@@ -308,6 +314,10 @@ final class SeatKeeper {
   private void rejoin(String reason) {
     joining.lock();
     try {
+      SeatClient had = client;
+      if (had == null || !had.isLost()) {
+        return; // another seat was found already
+      }
       long startNs = clock.nanoTime();
       node.turns().forEach(turns -> turns.connect(null));
       while (!node.isShutDown()) {

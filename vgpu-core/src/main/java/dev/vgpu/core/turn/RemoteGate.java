@@ -193,6 +193,9 @@ public final class RemoteGate implements TurnGate {
         clientOpen = false;
         work = waits;
         tellDrained();
+        if (open) {
+          give(); // the end of an earlier turn came after the beginning of this one
+        }
       }
     } finally {
       seat.stepAndLeave();

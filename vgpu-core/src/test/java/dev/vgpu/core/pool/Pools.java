@@ -39,10 +39,13 @@ final class Pools {
   static List<TestGpu> gpus(int count) {
     List<TestGpu> gpus = new ArrayList<>();
     for (int i = 0; i < count; i++) {
-      GpuId id = new GpuId("test-" + made.incrementAndGet());
-      gpus.add(new TestGpu(id, MemorySize.ofMebibytes(1000)));
+      gpus.add(gpu("test-" + made.incrementAndGet()));
     }
     return gpus;
+  }
+
+  static TestGpu gpu(String id) {
+    return new TestGpu(new GpuId(id), MemorySize.ofMebibytes(1000));
   }
 
   /** A pool over this many GPUs of 1,000 MiB each, which no other pool manages. */
