@@ -55,7 +55,7 @@ EMU_API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
     return allocate(context, address, bytes, EMU_MANAGED_MEMORY);
 }
 
-/* As the real one: waits until the GPU is done with what it may still be using. */
+/* What kernels that still run would read was computed when they were launched: no need to wait. */
 EMU_API CUresult cuMemFree_v2(CUdeviceptr address) {
     EMU_CONTEXT(context);
     (void)context;

@@ -268,6 +268,10 @@ void emu_stream_close(CUstream stream) {
 
 static CUstream thread_stream(CUcontext context) {
     uint64_t thread = emu_thread_id();
+    if (emu_thread.stream_of.context == context &&
+        emu_thread.stream_of.generation == context->object.generation) {
+        return emu_thread.stream;
+    }
     CUstream stream = context->streams;
     while (stream != NULL && stream->thread != thread) {
         stream = stream->next;
@@ -277,6 +281,11 @@ static CUstream thread_stream(CUcontext context) {
         if (stream != NULL) {
             stream->thread = thread;
         }
+    }
+    if (stream != NULL) {
+        emu_thread.stream = stream;
+        emu_thread.stream_of =
+            (emu_stack_entry){.context = context, .generation = context->object.generation};
     }
     return stream;
 }

@@ -59,11 +59,13 @@ typedef struct {
 
 /* The contexts of a thread; the last one is current. Small: it lies in the static TLS area. */
 typedef struct {
+    emu_stack_entry stack[EMU_STACK_DEPTH];
     uint32_t depth;
     uint16_t capture_mode;
-    uint16_t in_host_call; /* 1: in a host function, which may not call the driver */
-    uint64_t id;           /* of the thread; 0: none yet */
-    emu_stack_entry stack[EMU_STACK_DEPTH];
+    uint16_t in_host_call;     /* 1: in a host function, which may not call the driver */
+    uint64_t id;               /* of the thread; 0: none yet */
+    emu_stack_entry stream_of; /* the context whose stream of this thread is below */
+    CUstream stream;
 } emu_thread_state;
 
 extern emu_driver_state emu_driver;

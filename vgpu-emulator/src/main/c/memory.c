@@ -2,11 +2,21 @@
 
 #include "driver.h"
 #include "heap.h"
+#include "log.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_FACTOR = 2 }; /* addresses for more than the memory, since they come in pieces */
+/* Addresses for more than the memory, since they come in pieces; fewer where the process may not
+ * have so many. */
+static bool open_heap(emu_heap *heap, uint64_t memory_bytes) {
+    if (emu_heap_open(heap, 2 * memory_bytes) ||
+        emu_heap_open(heap, memory_bytes + memory_bytes / 8)) {
+        return true;
+    }
+    emu_log("cannot reserve addresses: bytes=%llu", (unsigned long long)memory_bytes);
+    return false;
+}
 
 static emu_heap heaps[EMU_MAX_DEVICES];
 static pthread_mutex_t heap_locks[EMU_MAX_DEVICES]; /* all zero is PTHREAD_MUTEX_INITIALIZER */
@@ -35,7 +45,7 @@ CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind,
     emu_heap *heap = &heaps[gpu->index];
     pthread_mutex_lock(&heap_locks[gpu->index]);
     uint64_t start = 0;
-    if (heap->base != 0 || emu_heap_open(heap, gpu->state->settings.memory_bytes * ROOM_FACTOR)) {
+    if (heap->base != 0 || open_heap(heap, gpu->state->settings.memory_bytes)) {
         start = emu_heap_allocate(heap, bytes);
     }
     if (start != 0) {

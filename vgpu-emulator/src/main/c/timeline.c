@@ -64,6 +64,13 @@ void emu_timeline_delay(CUstream stream, uint64_t service_ns) {
     }
 }
 
+static void raise_demand(CUcontext context, uint64_t service_ns) {
+    if (service_ns > context->demand_ns) {
+        context->demand_ns = service_ns;
+        emu_set_demand(context->gpu, context->index, service_ns);
+    }
+}
+
 /* Takes an entry of the queue; waits until there is one. */
 static void take_entry(CUcontext context) {
     for (;;) {
@@ -98,10 +105,7 @@ void emu_timeline_submit(CUcontext context, CUstream stream, uint64_t duration_n
     emu_timeline_delay(stream, end);
     context->queue[context->queued % EMU_QUEUE_ENTRIES] = end;
     context->queued++;
-    if (end > context->demand_ns) {
-        context->demand_ns = end;
-        emu_set_demand(context->gpu, context->index, end);
-    }
+    raise_demand(context, end);
 }
 
 bool emu_timeline_reached(CUcontext context, uint64_t service_ns) {
@@ -174,6 +178,42 @@ void emu_timeline_forget(CUevent event) {
     event->previous_pending = NULL;
 }
 
+/* Whether another context has the GPU at this instant. */
+static bool is_taken(CUcontext context, const emu_view *view) {
+    const emu_schedule *s = &view->schedule;
+    return s->running && s->turn != context->index &&
+           s->contexts[s->turn].served_ns < view->demand[s->turn];
+}
+
+/*
+ * An event that finds its stream idle. The GPU notes its time when it next runs the context: now,
+ * or at the start of the context's next slice if another one has the GPU. So what is measured
+ * between two events does not begin with a wait for others. It takes a nanosecond of service to
+ * have an instant of its own.
+ */
+static bool happens_now(CUcontext context, CUstream stream, CUevent event) {
+    emu_view view;
+    if (event->end_ns > upper_bound(context)) {
+        return false;
+    }
+    uint64_t served = look(context, &view, EMU_LOOK);
+    if (served < event->end_ns) {
+        return false;
+    }
+    if (!is_taken(context, &view)) {
+        event->time_ns = context->known_ns;
+        event->state = EMU_EVENT_DONE;
+        return true;
+    }
+    if (served == context->demand_ns) {
+        served = look(context, &view, EMU_PUBLISH);
+    }
+    event->end_ns = served + 1;
+    emu_timeline_delay(stream, event->end_ns);
+    raise_demand(context, event->end_ns);
+    return false;
+}
+
 void emu_timeline_record(CUcontext context, CUstream stream, CUevent event) {
     emu_timeline_forget(event);
     event->recorded_in = context;
@@ -181,10 +221,7 @@ void emu_timeline_record(CUcontext context, CUstream stream, CUevent event) {
     event->recorded = true;
     event->capture = NULL;
     event->end_ns = stream_start(context, stream);
-    emu_view view;
-    if (event->end_ns <= upper_bound(context) && look(context, &view, EMU_LOOK) >= event->end_ns) {
-        event->time_ns = context->known_ns; /* the stream is idle: the event happens now */
-        event->state = EMU_EVENT_DONE;
+    if (happens_now(context, stream, event)) {
         return;
     }
     event->state = EMU_EVENT_PENDING;
