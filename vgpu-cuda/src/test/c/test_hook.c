@@ -171,6 +171,17 @@ static void test_gate(void) {
   seat_close(&seat);
 }
 
+/* Idleness that lasts is told, pauses of microseconds are not. */
+static void test_messages(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  run_role(&seat, "small-kernels", "");
+  printf("  2,020 kernels: %u wants, %u idles\n", GET(seat.wants), GET(seat.idles));
+  CHECK(GET(seat.idles) >= 15, "%u idles", GET(seat.idles));
+  CHECK(GET(seat.wants) <= GET(seat.idles) + 1, "%u wants for %u idles", GET(seat.wants), GET(seat.idles));
+  seat_close(&seat);
+}
+
 static void test_revoked(void) {
   SEATED(64u << 20, 1 << 20);
   pid_t pid = start(&seat, "revoked", "");
@@ -222,8 +233,8 @@ static void test_seat_late(void) {
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
   seat.grant_header->seat_pid = (uint64_t)getpid();
   seat.grant_header->seat_start = own_start_time();
-  pid_t pid = start(&seat, "launch-for", "900");
-  while (seat_gpu_ns(&seat) == 0 && waitpid(pid, NULL, WNOHANG) == 0) usleep(200);
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
   seat_gate(&seat, 0);
   usleep(20000);
   uint64_t before = seat_gpu_ns(&seat);
@@ -234,7 +245,7 @@ static void test_seat_late(void) {
   CHECK(seat_gpu_ns(&seat) > before, "no work without a seat");
   __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
   seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
-  CHECK(finish(pid) == 0, "role");
+  CHECK(stop_launching(&seat, pid) == 0, "role");
   seat_close(&seat);
 }
 
@@ -390,6 +401,7 @@ static const struct {
     {"close-descriptors", test_close_descriptors},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
+    {"messages", test_messages},
     {"revoked", test_revoked},
     {"seat-killed", test_seat_killed},
     {"seat-stopped", test_seat_stopped},

@@ -5,7 +5,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
+import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
+import java.util.Locale;
 
 /** What {@code ls} and {@code top} both say of a lease. */
 final class LeaseTexts {
@@ -25,9 +27,11 @@ final class LeaseTexts {
     return (held.bytes() == 0 ? "0" : Words.size(held)) + "/" + of;
   }
 
-  /** The share that it is entitled to. */
-  static String share(VirtualGpuRequest request) {
-    return request.computePercent().isPresent() ? request.computePercent().getAsInt() + " %" : "-";
+  /** Its policy, and the percent of the GPU's time that it is entitled to. */
+  static String share(GpuLease lease) {
+    SharePolicy policy = lease.request().policy();
+    String word = policy == SharePolicy.BEST_EFFORT ? "best" : Words.of(policy);
+    return String.format(Locale.ROOT, "%s %.0f%%", word, lease.entitledPercent());
   }
 
   /** All that is known without a second look. */
@@ -44,6 +48,9 @@ final class LeaseTexts {
         .computePercent()
         .ifPresentOrElse(
             percent -> json.put("share_percent", percent), () -> json.putNull("share_percent"));
+    json.put("share_entitled_percent", Math.round(lease.entitledPercent() * 100) / 100.0);
+    json.putArray("pids");
+    lease.processes().forEach(json.withArray("pids")::add);
     return json.put("memory_used_bytes", usage.memoryUsed().bytes())
         .put("memory_reserved_bytes", usage.memoryReserved().bytes())
         .put("memory_quota_bytes", request.memory().bytes())

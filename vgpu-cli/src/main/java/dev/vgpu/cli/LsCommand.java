@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
@@ -18,6 +19,8 @@ import picocli.CommandLine.Mixin;
     description = "List the virtual GPUs: who holds what of which GPU.",
     footer = {"", "Exit codes: 0 done, 1 they cannot be listed, 2 wrong usage."})
 final class LsCommand implements Callable<Integer> {
+  private static final int SHOWN_PIDS = 3;
+
   private final CliContext context;
 
   @Mixin private final JsonOption json = new JsonOption();
@@ -48,19 +51,29 @@ final class LsCommand implements Callable<Integer> {
 
   private static TextTable table(List<GpuLease> leases) {
     TextTable table =
-        new TextTable("id", "class", "policy", "share", "memory", "processes", "owner", "device");
+        new TextTable("id", "class", "share", "memory", "processes", "owner", "device");
     for (GpuLease lease : leases) {
       table.row(
           lease.id(),
           Words.of(lease.request().preemptionClass()),
-          Words.of(lease.request().policy()),
-          LeaseTexts.share(lease.request()),
+          LeaseTexts.share(lease),
           LeaseTexts.memory(lease),
-          Integer.toString(lease.usage().processes()),
+          processes(lease),
           owner(lease),
           lease.gpu().value());
     }
     return table;
+  }
+
+  /** The processes under it: the first ones by their ids. */
+  private static String processes(GpuLease lease) {
+    List<Long> pids = lease.processes();
+    String first =
+        pids.stream().limit(SHOWN_PIDS).map(String::valueOf).collect(Collectors.joining(" "));
+    if (pids.isEmpty()) {
+      return "-";
+    }
+    return pids.size() <= SHOWN_PIDS ? first : first + " +" + (pids.size() - SHOWN_PIDS);
   }
 
   /** The process that holds it, by number and name. */

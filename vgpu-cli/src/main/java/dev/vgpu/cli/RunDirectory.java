@@ -17,7 +17,9 @@ import java.util.regex.Pattern;
  * @param path the directory, which need not be there
  */
 record RunDirectory(Path path) {
-  private static final Pattern PID = Pattern.compile("(?:^|\\bpid\\s*=\\s*|\\s)(\\d+)");
+  private static final Pattern HOLDER = Pattern.compile("pid=(\\d{1,18}) start=(\\d{1,18})\\s*");
+  // Of the fields behind the name in /proc/PID/stat: the 22nd of all.
+  private static final int STAT_START = 19;
 
   static RunDirectory of(Map<String, String> environment) {
     return new RunDirectory(
@@ -30,21 +32,29 @@ record RunDirectory(Path path) {
     return Optional.ofNullable(environment.get(name)).filter(text -> !text.isBlank()).map(Path::of);
   }
 
-  /** {@return the process that holds the seat; empty if none that lives does} */
+  /**
+   * {@return the process that holds the seat; empty if none that lives does} Reads the file beside
+   * the lock: the lock's own must not be opened by a process that may hold it, because closing it
+   * would drop the lock.
+   */
   OptionalLong seatHolder() {
     try {
-      // Never the lock's own file: the kernel drops a process's lock when it closes that anywhere.
-      Matcher matcher = PID.matcher(Files.readString(path.resolve("seat.holder"), UTF_8));
-      if (matcher.find()) {
+      Matcher matcher = HOLDER.matcher(Files.readString(path.resolve("seat.holder"), UTF_8));
+      if (matcher.matches()) {
         long pid = Long.parseLong(matcher.group(1));
-        return ProcessHandle.of(pid).filter(ProcessHandle::isAlive).isPresent()
-            ? OptionalLong.of(pid)
-            : OptionalLong.empty();
+        return startOf(pid).equals(matcher.group(2)) ? OptionalLong.of(pid) : OptionalLong.empty();
       }
-    } catch (IOException | NumberFormatException e) {
+    } catch (IOException e) {
       // No seat, or one that we may not look at.
     }
     return OptionalLong.empty();
+  }
+
+  /** When a process was started, as the kernel counts it; a number may come again, this not. */
+  private static String startOf(long pid) throws IOException {
+    String stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"), UTF_8);
+    String[] fields = stat.substring(stat.lastIndexOf(')') + 1).strip().split(" ", -1);
+    return fields.length > STAT_START ? fields[STAT_START] : "";
   }
 
   /** {@return the same, if it is not this process, which has just opened the GPUs} */

@@ -121,12 +121,12 @@ final class TopCommand implements Callable<Integer> {
     Console console = context.console();
     StringBuilder screen = new StringBuilder(HOME);
     screen.append("vgpu top, ").append(look.wallTime().truncatedTo(ChronoUnit.SECONDS));
-    screen.append(CLEAR_LINE).append("\r\n").append(CLEAR_LINE).append("\r\n");
+    screen.append(CLEAR_LINE).append("\n").append(CLEAR_LINE).append("\n");
     List<String> lines = frame.lines();
     for (String line : lines) {
       boolean isHeading = line.startsWith("tenant ");
       screen.append(isHeading ? console.outAnsi().string("@|bold " + line + "|@") : line);
-      screen.append(CLEAR_LINE).append("\r\n");
+      screen.append(CLEAR_LINE).append("\n");
     }
     console.out().print(screen.append(CLEAR_BELOW));
     console.out().flush();

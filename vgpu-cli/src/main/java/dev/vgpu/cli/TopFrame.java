@@ -7,7 +7,6 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.cli.console.TextTable;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -143,7 +142,7 @@ final class TopFrame {
       table.row(
           cut(lease.id(), nameWidth),
           Words.of(lease.request().preemptionClass()),
-          entitled(lease),
+          LeaseTexts.share(lease),
           held == null ? "-" : String.format(Locale.ROOT, "%.1f%%", held),
           LeaseTexts.memory(lease).replace(" ", ""),
           Integer.toString(lease.usage().waiting()),
@@ -151,13 +150,6 @@ final class TopFrame {
           Integer.toString(lease.usage().processes()));
     }
     return table;
-  }
-
-  private static String entitled(GpuLease lease) {
-    SharePolicy policy = lease.request().policy();
-    return policy == SharePolicy.BEST_EFFORT
-        ? "best"
-        : Words.of(policy) + " " + lease.request().computePercent().orElse(0);
   }
 
   /** Null where no time has passed. */

@@ -48,12 +48,12 @@ final class Fakes {
       implements GpuLease {
     @Override
     public double entitledPercent() {
-      return request.computePercent().orElse(100);
+      return request.computePercent().orElse(25);
     }
 
     @Override
     public List<Long> processes() {
-      return List.of();
+      return List.of(11L, 12L, 13L, 14L, 15L);
     }
   }
 

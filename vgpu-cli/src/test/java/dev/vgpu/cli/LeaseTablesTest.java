@@ -57,9 +57,10 @@ class LeaseTablesTest {
     assertThat(run("ls")).isZero();
     assertThat(out.toString(UTF_8).lines())
         .hasSize(3)
-        .anyMatch(line -> line.matches("a-model-with-a-long-name-1 +nearline +fixed +50 % .*"))
+        .anyMatch(line -> line.matches("a-model-with-a-long-name-1 +nearline +fixed 50% .*"))
         .anyMatch(line -> line.contains("100 MiB/1.5 GiB") && line.contains("(java)"))
-        .anyMatch(line -> line.matches("batch-1 +offline +best-effort +- +0/10 GiB +2 .*GPU-1"));
+        .anyMatch(
+            line -> line.matches("batch-1 +offline +best 25% +0/10 GiB +11 12 13 .2 .*GPU-1"));
   }
 
   @Test
@@ -91,9 +92,9 @@ class LeaseTablesTest {
     assertThat(lines)
         .anyMatch(
             line ->
-                line.matches("a-model-with[a-z-]*… +nearline +fixed 50 +50.0% +100MiB/1.5GiB .*"))
-        .anyMatch(line -> line.matches("batch-1 +offline +best +25.0% +0/10GiB +1 +12 +2"))
-        .anyMatch(line -> line.matches("batch-1 +offline +best +40.0% .*"))
+                line.matches("a-model-with[a-z-]*… +nearline +fixed 50% +50.0% +100MiB/1.5GiB .*"))
+        .anyMatch(line -> line.matches("batch-1 +offline +best 25% +25.0% +0/10GiB +1 +12 +2"))
+        .anyMatch(line -> line.matches("batch-1 +offline +best 25% +40.0% .*"))
         .anyMatch(line -> line.contains("75 % busy"));
     assertThat(out.toString(UTF_8)).doesNotContain("\u001b");
   }

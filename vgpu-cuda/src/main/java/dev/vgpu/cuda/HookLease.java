@@ -35,6 +35,9 @@ final class HookLease implements EnforcedLease {
   /** Between processes a turn changes hands in about 0.1 to 0.2 ms: at most 2 % of this. */
   private static final long LEAST_TURN_NS = 10_000_000;
 
+  /** Idle processes are looked at less often; they tell when that changes. */
+  private static final long IDLE_LOOK_NS = 10_000_000;
+
   private static final int WANTED = 1;
   private static final int DRAINED = 2;
   private static final int PROCESSES = 4;
@@ -55,6 +58,7 @@ final class HookLease implements EnforcedLease {
   private boolean worked;
   private boolean ended;
   private int told;
+  private long lookedNs;
   private long lastGpuNs;
   private long lastPassedThrough;
   private long lastLaunches;
@@ -111,7 +115,7 @@ final class HookLease implements EnforcedLease {
       }
       open = false;
       grant.word(0);
-      draining = guarded(slots::isBusy, false);
+      draining = fresh(slots::isBusy, false);
       return !draining;
     }
   }
@@ -128,14 +132,14 @@ final class HookLease implements EnforcedLease {
   @Override
   public boolean hasWork() {
     synchronized (lock) {
-      return !ended && guarded(slots::hasWork, false);
+      return !ended && fresh(slots::hasWork, false);
     }
   }
 
   @Override
   public long gpuTimeNs(long nowNs) {
     synchronized (lock) {
-      lastGpuNs = Math.max(lastGpuNs, guarded(() -> slots.gpuTimeNs(nowNs), lastGpuNs));
+      lastGpuNs = Math.max(lastGpuNs, fresh(() -> slots.gpuTimeNs(nowNs), lastGpuNs));
       return lastGpuNs;
     }
   }
@@ -206,14 +210,14 @@ final class HookLease implements EnforcedLease {
   @Override
   public int waiting() {
     synchronized (lock) {
-      return guarded(slots::waiting, 0);
+      return fresh(slots::waiting, 0);
     }
   }
 
   @Override
   public long deniedAllocations() {
     synchronized (lock) {
-      lastDenied = guarded(slots::denied, lastDenied);
+      lastDenied = fresh(slots::denied, lastDenied);
       return lastDenied;
     }
   }
@@ -221,7 +225,7 @@ final class HookLease implements EnforcedLease {
   @Override
   public long launches() {
     synchronized (lock) {
-      lastLaunches = guarded(slots::launches, lastLaunches);
+      lastLaunches = fresh(slots::launches, lastLaunches);
       return lastLaunches;
     }
   }
@@ -229,7 +233,7 @@ final class HookLease implements EnforcedLease {
   @Override
   public long passedThrough() {
     synchronized (lock) {
-      lastPassedThrough = guarded(slots::passedThrough, lastPassedThrough);
+      lastPassedThrough = fresh(slots::passedThrough, lastPassedThrough);
       return lastPassedThrough;
     }
   }
@@ -315,7 +319,7 @@ final class HookLease implements EnforcedLease {
       long now = owner.clock().nanoTime();
       slot.heard(now);
       events = evaluate();
-      if (wants && guarded(slots::hasWork, false)) {
+      if (wants && worked) {
         events |= WANTED;
       }
     }
@@ -348,8 +352,13 @@ final class HookLease implements EnforcedLease {
         return;
       }
       grant.beat(nowNs);
+      if (!worked && !draining && !check && !slots.isWatched() && nowNs - lookedNs < IDLE_LOOK_NS) {
+        return;
+      }
+      lookedNs = nowNs;
       run(
           () -> {
+            slots.refresh();
             slots.observe(nowNs);
             if (check) {
               slots.checkNext(nowNs);
@@ -380,8 +389,8 @@ final class HookLease implements EnforcedLease {
       told = slots.count();
       events |= PROCESSES;
     }
-    boolean works = guarded(slots::hasWork, false);
-    if (draining && !guarded(slots::isBusy, false)) {
+    boolean works = fresh(slots::hasWork, false);
+    if (draining && !(works && guarded(slots::isBusy, false))) {
       draining = false;
       armed = false;
       events |= DRAINED;
@@ -429,6 +438,16 @@ final class HookLease implements EnforcedLease {
       giveUp(e);
       return otherwise;
     }
+  }
+
+  /** A reading of what the processes say now. */
+  private <T> T fresh(Reading<T> reading, T otherwise) {
+    return guarded(
+        () -> {
+          slots.refresh();
+          return reading.read();
+        },
+        otherwise);
   }
 
   private void run(Runnable step) {

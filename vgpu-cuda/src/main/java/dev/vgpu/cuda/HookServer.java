@@ -199,13 +199,19 @@ final class HookServer implements AutoCloseable {
         if (channel == null) {
           return;
         }
-        if (selector.keys().size() > MOST_CONNECTIONS || strangers >= MOST_STRANGERS) {
+        if (selector.keys().size() > MOST_CONNECTIONS) {
           channel.close();
           continue;
         }
+        if (strangers >= MOST_STRANGERS) {
+          // An honest one says its HELLO at once, so the oldest that has not is the least honest.
+          closeOldestStranger();
+        }
         channel.configureBlocking(false);
         channel.register(
-            selector, SelectionKey.OP_READ, new HookConnection(channel, leases, clock.nanoTime()));
+            selector,
+            SelectionKey.OP_READ,
+            new HookConnection(channel, leases, path.resolveSibling("leases"), clock.nanoTime()));
         strangers++;
       }
     } catch (IOException e) {
@@ -233,16 +239,41 @@ final class HookServer implements AutoCloseable {
   }
 
   private void closeStrangers(long nowNs) {
-    for (SelectionKey key : List.copyOf(selector.keys())) {
-      if (key.attachment() instanceof HookConnection connection
-          && key.isValid()
-          && connection.isStranger
-          && nowNs - connection.openedNs > HELLO_NS) {
-        connection.isStranger = false;
-        strangers--;
-        closeChannel(connection, "it said nothing");
+    for (HookConnection connection : strangers()) {
+      if (nowNs - connection.openedNs > HELLO_NS) {
+        closeStranger(connection, "it said nothing");
       }
     }
+  }
+
+  private void closeOldestStranger() {
+    HookConnection oldest = null;
+    for (HookConnection connection : strangers()) {
+      if (oldest == null || connection.openedNs - oldest.openedNs < 0) {
+        oldest = connection;
+      }
+    }
+    if (oldest != null) {
+      closeStranger(oldest, "too many say nothing");
+    }
+  }
+
+  private List<HookConnection> strangers() {
+    List<HookConnection> found = new ArrayList<>();
+    for (SelectionKey key : selector.keys()) {
+      if (key.attachment() instanceof HookConnection connection
+          && key.isValid()
+          && connection.isStranger) {
+        found.add(connection);
+      }
+    }
+    return found;
+  }
+
+  private void closeStranger(HookConnection connection, String reason) {
+    connection.isStranger = false;
+    strangers--;
+    closeChannel(connection, reason);
   }
 
   private void close(HookConnection connection, String reason) {

@@ -166,7 +166,6 @@ final class SlotTable {
 
   /** Looks after those whose socket was closed, and for those that were stopped. */
   void observe(long nowNs) {
-    refresh();
     for (SeatSlot slot : List.copyOf(attached)) {
       slot.observe(nowNs, life);
       if (slot.connection == null) {
@@ -204,8 +203,8 @@ final class SlotTable {
     }
   }
 
-  /** Reads what the processes say now. */
-  private void refresh() {
+  /** Reads what the processes say now; what is told of them is as of then. */
+  void refresh() {
     int last = 0;
     for (SeatSlot slot : attached) {
       last = Math.max(last, slot.number);
@@ -213,6 +212,16 @@ final class SlotTable {
     if (last != 0) {
       readings.refresh(last);
     }
+  }
+
+  /** Whether one of the processes has no socket, so that its end would not be told. */
+  boolean isWatched() {
+    for (SeatSlot slot : attached) {
+      if (slot.connection == null) {
+        return true;
+      }
+    }
+    return false;
   }
 
   int count() {
@@ -224,7 +233,6 @@ final class SlotTable {
   }
 
   boolean isBusy() {
-    refresh();
     for (SeatSlot slot : attached) {
       if (slot.isBusy()) {
         return true;
@@ -234,7 +242,6 @@ final class SlotTable {
   }
 
   boolean hasWork() {
-    refresh();
     for (SeatSlot slot : attached) {
       if (slot.hasWork()) {
         return true;
@@ -245,7 +252,6 @@ final class SlotTable {
 
   /** The lease's GPU time until now; grows by no more than the time that has passed. */
   long gpuTimeNs(long nowNs) {
-    refresh();
     for (SeatSlot slot : attached) {
       gpuNs += slot.newGpuTimeNs(creditNs(nowNs));
     }
@@ -266,7 +272,6 @@ final class SlotTable {
   }
 
   int waiting() {
-    refresh();
     int waiting = 0;
     for (SeatSlot slot : attached) {
       waiting += slot.waiting();
@@ -275,7 +280,6 @@ final class SlotTable {
   }
 
   long denied() {
-    refresh();
     long denied = retired.denied();
     for (SeatSlot slot : attached) {
       denied += slot.denied();
@@ -284,7 +288,6 @@ final class SlotTable {
   }
 
   long launches() {
-    refresh();
     long launches = retired.launches();
     for (SeatSlot slot : attached) {
       launches += slot.launches();
@@ -293,7 +296,6 @@ final class SlotTable {
   }
 
   long passedThrough() {
-    refresh();
     long passed = 0;
     for (SeatSlot slot : attached) {
       passed += slot.passedThrough();

@@ -20,6 +20,7 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.concurrent.locks.LockSupport;
 
 /** A process under a lease, as the seat sees it: the hook's protocol in Java. */
 final class FakeHook implements AutoCloseable {
@@ -31,6 +32,7 @@ final class FakeHook implements AutoCloseable {
   final SharedPage grant;
   final SharedPage report;
   int slot = NO_SLOT;
+  volatile boolean stopped;
   private LedgerProcess memory;
 
   private FakeHook(Path runDirectory, String lease, long pid) throws IOException {
@@ -88,10 +90,25 @@ final class FakeHook implements AutoCloseable {
     HookMessage welcome = receive();
     if (welcome.status() == STATUS_OK) {
       slot = welcome.slot();
+      startBeating();
       memory =
           new LedgerProcess(report, slot, grant.longAt(GRANT_OFFSET + Grant.MEMORY_LIMIT) / 256);
     }
     return welcome;
+  }
+
+  /** As the hook's monitor: it shows that the process is alive, until it is stopped. */
+  private void startBeating() {
+    Thread monitor =
+        new Thread(
+            () -> {
+              for (long beat = 1; channel.isOpen() && !stopped; beat++) {
+                setLong(Slot.HEARTBEAT_NS, beat);
+                LockSupport.parkNanos(1_000_000);
+              }
+            });
+    monitor.setDaemon(true);
+    monitor.start();
   }
 
   void send(HookMessage message) throws IOException {

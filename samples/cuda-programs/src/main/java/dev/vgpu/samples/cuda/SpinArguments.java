@@ -3,7 +3,9 @@ package dev.vgpu.samples.cuda;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The command line: {@code --name value} pairs, and {@code --json}. Immutable. */
+/**
+ * The command line: {@code --name value} or {@code --name=value}, and {@code --json}. Immutable.
+ */
 final class SpinArguments {
   private static final long LARGEST = 1_000_000_000L;
 
@@ -19,13 +21,16 @@ final class SpinArguments {
   SpinArguments(Map<String, String> known, String... args) {
     given.putAll(known);
     for (int i = 0; i < args.length; i++) {
-      String name = args[i].startsWith("--") ? args[i].substring(2) : args[i];
+      String[] parts = args[i].split("=", 2);
+      String name = parts[0].startsWith("--") ? parts[0].substring(2) : "";
       String fallback = known.get(name);
-      if (fallback == null || !args[i].startsWith("--")) {
+      if (fallback == null) {
         throw new IllegalArgumentException("not known: '" + args[i] + "'");
       }
       if (fallback.isEmpty()) {
         given.put(name, "yes");
+      } else if (parts.length == 2) {
+        given.put(name, parts[1]);
       } else if (i + 1 < args.length) {
         i++;
         given.put(name, args[i]);

@@ -11,7 +11,7 @@ class SpinArgumentsTest {
   @Test
   void whatIsNotGivenHasItsDefault() {
     SpinArguments arguments =
-        new SpinArguments(Spinning.options(), "--us", "250", "--json", "--sync", "0");
+        new SpinArguments(Spinning.options(), "--us", "250", "--json", "--sync=0");
     assertThat(arguments.number("us")).isEqualTo(250);
     assertThat(arguments.number("sync")).isZero();
     assertThat(arguments.number("grid")).isEqualTo(1);

@@ -1,0 +1,185 @@
+package dev.vgpu.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.cli.time.NanoClock;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
+
+/**
+ * A run directory with emulated GPUs of its own, and the {@code vgpu} commands that run there as
+ * processes. Closing it ends all of them.
+ */
+final class CommandNode implements AutoCloseable {
+  /** What a context takes on the emulated GPUs. */
+  static final long CONTEXT_BYTES = 64L << 20;
+
+  private static final String SETTINGS = "devices=2,memory=4GiB,context=64MiB";
+  private static final long TIMEOUT_SECONDS = 60;
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final Path directory;
+  private final List<Command> commands = new ArrayList<>();
+
+  private CommandNode(Path directory) {
+    this.directory = directory;
+  }
+
+  static CommandNode open() throws IOException {
+    return new CommandNode(Files.createTempDirectory(Path.of("/tmp"), "vgpu-c"));
+  }
+
+  /** A process of this node. */
+  final class Command {
+    private final Process process;
+    private final Path out;
+    private final Path err;
+
+    private Command(ProcessBuilder builder, int number) throws IOException {
+      this.out = directory.resolve(number + ".out");
+      this.err = directory.resolve(number + ".err");
+      builder.environment().keySet().removeIf(name -> name.startsWith("VGPU_"));
+      builder.environment().remove("LD_PRELOAD");
+      builder.environment().put("VGPU_RUN_DIR", directory.resolve("run").toString());
+      builder.environment().put("VGPU_EMULATOR", SETTINGS);
+      this.process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+    }
+
+    long pid() {
+      return process.pid();
+    }
+
+    List<ProcessHandle> descendants() {
+      return process.descendants().toList();
+    }
+
+    String out() {
+      return read(out);
+    }
+
+    String err() {
+      return read(err);
+    }
+
+    /** {@return its exit code, when it has ended} */
+    int exitCode() throws InterruptedException {
+      assertThat(process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)).as("%s", this).isTrue();
+      return process.exitValue();
+    }
+
+    /** Expects that it ends well. */
+    Command succeeds() throws InterruptedException {
+      assertThat(exitCode()).as("%s", this).isZero();
+      return this;
+    }
+
+    JsonNode json() throws IOException {
+      return JSON.readTree(out());
+    }
+
+    /** Waits until it has printed that. */
+    Command prints(String text) throws InterruptedException {
+      await(() -> out().contains(text) || !process.isAlive(), this);
+      assertThat(out()).as("%s", this).contains(text);
+      return this;
+    }
+
+    void signal(String name) throws IOException, InterruptedException {
+      signalProcess(name, process.pid());
+    }
+
+    @Override
+    public String toString() {
+      return "out: " + out() + "\nerr: " + err();
+    }
+  }
+
+  static void signalProcess(String name, long pid) throws IOException, InterruptedException {
+    // The shell's own: a bare machine has no program of that name.
+    assertThat(new ProcessBuilder("sh", "-c", "kill -" + name + " " + pid).start().waitFor())
+        .isZero();
+  }
+
+  /** Waits until something holds. */
+  static void await(BooleanSupplier condition, Object otherwise) throws InterruptedException {
+    NanoClock clock = NanoClock.system();
+    long endNs = clock.nowNs() + TimeUnit.SECONDS.toNanos(TIMEOUT_SECONDS);
+    while (!condition.getAsBoolean()) {
+      assertThat(clock.nowNs()).as("%s", otherwise).isLessThan(endNs);
+      clock.sleepUntil(clock.nowNs() + TimeUnit.MILLISECONDS.toNanos(20));
+    }
+  }
+
+  private static String read(Path file) {
+    try {
+      return Files.readString(file, UTF_8);
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  /** Starts {@code vgpu} with these arguments. */
+  Command vgpu(String... arguments) throws IOException {
+    return java("dev.vgpu.cli.VgpuCommand", arguments);
+  }
+
+  /** Starts {@code vgpu run} with terms, then a program. */
+  Command run(String terms, String... program) throws IOException {
+    List<String> arguments = new ArrayList<>(List.of("run"));
+    arguments.addAll(List.of(terms.split(" ")));
+    arguments.add("--");
+    arguments.addAll(List.of(program));
+    return vgpu(arguments.toArray(String[]::new));
+  }
+
+  /** Starts a main class. */
+  Command java(String mainClass, String... arguments) throws IOException {
+    List<String> command = new ArrayList<>(javaCommand());
+    command.add(mainClass);
+    command.addAll(List.of(arguments));
+    Command started = new Command(new ProcessBuilder(command), commands.size());
+    commands.add(started);
+    return started;
+  }
+
+  /** {@return a JVM with the class path of the tests} */
+  static List<String> javaCommand() {
+    return List.of(
+        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-cp",
+        System.getProperty("java.class.path"));
+  }
+
+  /** {@return a sample program} */
+  static String program(String name) {
+    return Path.of(System.getProperty("vgpu.home"), "samples/cuda-programs/target/programs", name)
+        .toString();
+  }
+
+  JsonNode leases() throws IOException, InterruptedException {
+    return vgpu("ls", "--json").succeeds().json().path("leases");
+  }
+
+  @Override
+  public void close() throws IOException {
+    for (Command command : commands) {
+      command.descendants().forEach(ProcessHandle::destroyForcibly);
+      command.process.destroyForcibly();
+    }
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
+    }
+  }
+}

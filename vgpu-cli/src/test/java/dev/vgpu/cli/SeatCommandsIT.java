@@ -1,0 +1,132 @@
+package dev.vgpu.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** {@code serve}, {@code ls}, {@code top}, {@code devices} and {@code doctor} on one node. */
+class SeatCommandsIT {
+  private CommandNode node;
+
+  @BeforeEach
+  void open() throws IOException {
+    node = CommandNode.open();
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    node.close();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"TERM", "INT", "HUP"})
+  void serveHoldsTheSeatUntilASignal(String signal) throws Exception {
+    CommandNode.Command serve = node.vgpu("serve").prints("holding the seat of");
+    assertThat(serve.out()).contains("2 GPUs", "pid " + serve.pid());
+    serve.signal(signal);
+    serve.succeeds();
+  }
+
+  @Test
+  void secondServeStandsByAndTakesOver() throws Exception {
+    CommandNode.Command first = node.vgpu("serve").prints("holding the seat of");
+    CommandNode.Command second = node.vgpu("serve").prints("standing by");
+    assertThat(second.out()).contains("held by pid " + first.pid());
+    first.signal("KILL");
+    second.prints("holding the seat of");
+  }
+
+  @Test
+  void devicesAreTheEmulatedOnes() throws Exception {
+    JsonNode devices = node.vgpu("devices", "--json").succeeds().json().path("devices");
+    assertThat(devices).hasSize(2);
+    assertThat(devices.path(0).path("id").asText()).startsWith("GPU-");
+    assertThat(devices.path(0).path("memory_bytes").asLong()).isEqualTo(4L << 30);
+  }
+
+  @Test
+  void doctorTellsWhoHoldsTheSeat() throws Exception {
+    CommandNode.Command serve = node.vgpu("serve").prints("holding the seat of");
+    JsonNode doctor = node.vgpu("doctor", "--json").succeeds().json();
+    assertThat(doctor.path("seat_holder_pid").asLong()).isEqualTo(serve.pid());
+    assertThat(doctor.path("backends").findValuesAsText("name")).contains("cuda-hook");
+  }
+
+  @Test
+  void lsAndTopShowWhatRuns() throws Exception {
+    node.vgpu("serve").prints("holding the seat of");
+    assertThat(node.leases()).isEmpty();
+    CommandNode.Command run = spin("--memory 1GiB --compute 50 --class offline --name batch");
+    awaitProcesses(1);
+    JsonNode lease = node.leases().path(0);
+    assertThat(lease.path("id").asText()).startsWith("batch");
+    assertThat(lease.path("class").asText()).isEqualTo("offline");
+    assertThat(lease.path("share_percent").asInt()).isEqualTo(50);
+    assertThat(lease.path("memory_quota_bytes").asLong()).isEqualTo(1L << 30);
+    assertThat(lease.path("memory_used_bytes").asLong())
+        .isEqualTo(CommandNode.CONTEXT_BYTES + (256L << 20));
+    assertThat(lease.path("owner_pid").asLong()).isEqualTo(run.pid());
+
+    CommandNode.Command top = node.vgpu("top", "--json", "--count=2", "--interval=500ms");
+    List<String> lines = top.succeeds().out().lines().toList();
+    assertThat(lines).hasSize(2);
+    JsonNode second = new ObjectMapper().readTree(lines.get(1));
+    assertThat(second.path("leases").path(0).path("share_held_percent").asDouble()).isPositive();
+
+    run.signal("TERM");
+    run.succeeds();
+    awaitProcesses(0);
+    assertThat(node.leases()).isEmpty();
+  }
+
+  @Test
+  void topEndsWellByCtrlC() throws Exception {
+    CommandNode.Command top = node.vgpu("top", "--interval=100ms").prints("GPU-");
+    top.signal("INT");
+    top.succeeds();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void programOutlivesItsKilledCommandUnderItsLease(boolean isServed) throws Exception {
+    if (isServed) {
+      node.vgpu("serve").prints("holding the seat of");
+    }
+    CommandNode.Command run = spin("--memory 1GiB --compute 50");
+    awaitProcesses(1);
+    ProcessHandle program = run.descendants().get(0);
+    run.signal("KILL");
+    assertThat(run.exitCode()).isEqualTo(137);
+    assertThat(program.isAlive()).isTrue();
+    assertThat(node.leases().path(0).path("processes").asInt()).isEqualTo(1);
+    program.destroy();
+    awaitProcesses(0);
+    assertThat(node.leases()).isEmpty();
+  }
+
+  private CommandNode.Command spin(String terms) throws IOException {
+    return node.run(
+        terms, CommandNode.program("spin"), "--us=500", "--seconds=60", "--hold=256MiB");
+  }
+
+  private void awaitProcesses(int wanted) throws Exception {
+    for (int tries = 0; tries < 60; tries++) {
+      int processes = 0;
+      for (JsonNode lease : node.leases()) {
+        processes += lease.path("processes").asInt();
+      }
+      if (processes == wanted) {
+        return;
+      }
+    }
+    throw new AssertionError("never " + wanted + " processes: " + node.leases());
+  }
+}
