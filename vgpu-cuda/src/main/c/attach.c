@@ -42,6 +42,7 @@ static struct setting given[] = {
 
 static struct vgpu_lock attach_lock;
 static int fork_handled;
+static int quiet; /* vgpu_attach hands the reason to its caller */
 static char run_dir[SETTING_SIZE], lease[sizeof((struct shm_message *)NULL)->lease];
 
 const char *vgpu__setting(const char *name) {
@@ -231,7 +232,7 @@ enum vgpu_mode vgpu__attach(void) {
       const char *wish = vgpu__setting("VGPU_FAILURE_MODE");
       mode = wish != NULL && strcmp(wish, "open") == 0 ? VGPU_OPEN : VGPU_REFUSED;
       STORE_RELEASE(vgpu_hook.mode, (uint32_t)mode);
-      if (mode == VGPU_REFUSED) vgpu__say_refused();
+      if (mode == VGPU_REFUSED && !quiet) vgpu__say_refused();
     }
   }
   vgpu__unlock(&attach_lock);
@@ -259,6 +260,7 @@ static void vgpu__fork_child(void) {
   };
   attach_lock.word = 0;
   vgpu__monitor_forget();
+  vgpu__gate_forget();
   vgpu__ledger_forget();
   vgpu__table_forget();
   vgpu__vmm_forget();
@@ -290,6 +292,7 @@ int vgpu_attach(const char *const *env, char *reason, size_t reason_size) {
   if (LOAD(vgpu_hook.mode) == VGPU_REFUSED) STORE(vgpu_hook.mode, (uint32_t)VGPU_UNATTACHED);
   int fresh = LOAD(vgpu_hook.mode) == VGPU_UNATTACHED;
   if (fresh) vgpu__take_settings(env);
+  quiet = 1;
   vgpu__unlock(&attach_lock);
   if (!fresh) {
     vgpu__log("this process is attached already");

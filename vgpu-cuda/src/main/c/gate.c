@@ -91,16 +91,57 @@ static int vgpu__seat_wants_to_know(void) {
          (LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
 }
 
+/*
+ * A process that synchronises after each small kernel is idle for microseconds, thousands of times a second. When it has come back
+ * quickly a few times, its idleness is told only if it lasts: by the monitor. `told` is what the seat believes.
+ */
+static const uint64_t SHORT_IDLE_NS = 100u * NS_PER_US;
+enum { TRUSTED = 4 };
+static uint32_t told_idle = 1, idle_pending, short_idles;
+static uint64_t idle_since_ns;
+
 /* Sequentially consistent, as the seat's shutting is: either it sees us busy, or we see the gate shut. */
 void vgpu__busy_enter(void) {
   if (__atomic_fetch_add(&vgpu_hook.slot->busy, 1, __ATOMIC_SEQ_CST) != 0) return;
   vgpu__monitor_wake();
-  if (vgpu__seat_wants_to_know()) vgpu__seat_send((uint32_t)SHM_MESSAGE_WANT);
+  if (!vgpu__seat_wants_to_know()) return;
+  int short_idle = vgpu__now_ns() - LOAD(idle_since_ns) < SHORT_IDLE_NS;
+  STORE(short_idles, short_idle ? LOAD(short_idles) + 1 : 0);
+  if (__atomic_exchange_n(&idle_pending, 0, __ATOMIC_SEQ_CST)) return; /* it was never told that we were idle */
+  if (__atomic_exchange_n(&told_idle, 0, __ATOMIC_SEQ_CST)) vgpu__seat_send((uint32_t)SHM_MESSAGE_WANT);
 }
 
 void vgpu__busy_leave(uint32_t count) {
   if (count == 0 || __atomic_fetch_sub(&vgpu_hook.slot->busy, count, __ATOMIC_SEQ_CST) != count) return;
-  if (vgpu__seat_wants_to_know()) vgpu__seat_send((uint32_t)SHM_MESSAGE_IDLE);
+  if (vgpu__seat_wants_to_know()) {
+    STORE(idle_since_ns, vgpu__now_ns());
+    if (LOAD(short_idles) >= TRUSTED && vgpu__word_open(LOAD_ACQUIRE(vgpu_hook.grant->word))) {
+      __atomic_store_n(&idle_pending, 1, __ATOMIC_SEQ_CST);
+      return;
+    }
+    vgpu__seat_send((uint32_t)SHM_MESSAGE_IDLE);
+  }
+  __atomic_store_n(&told_idle, 1, __ATOMIC_SEQ_CST);
+}
+
+int vgpu__gate_tend(uint64_t now) {
+  if (!__atomic_load_n(&idle_pending, __ATOMIC_SEQ_CST)) return 0;
+  int open = vgpu__word_open(LOAD_ACQUIRE(vgpu_hook.grant->word));
+  if (open && (int64_t)(now - LOAD(idle_since_ns)) < (int64_t)SHORT_IDLE_NS) return 1;
+  __atomic_store_n(&told_idle, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_exchange_n(&idle_pending, 0, __ATOMIC_SEQ_CST)) {
+    vgpu__seat_send((uint32_t)SHM_MESSAGE_IDLE);
+    /* It may have begun anew while we spoke, and have kept silent: then the last word must be that. */
+    if (__atomic_load_n(&vgpu_hook.slot->busy, __ATOMIC_SEQ_CST) != 0) vgpu__seat_send((uint32_t)SHM_MESSAGE_WANT);
+  }
+  return 0;
+}
+
+void vgpu__gate_forget(void) {
+  pace_lock.word = 0;
+  told_idle = 1;
+  idle_pending = 0;
+  short_idles = 0;
 }
 
 /* Charges what of [start, end) nobody of the lease has charged yet: two streams at once are one GPU. */

@@ -146,6 +146,8 @@ abi_result vgpu__gate_wait(void);
 /* While no seat answers: waits until the pace allows more work. */
 void vgpu__gate_pace(void);
 void vgpu__gate_set_autonomous(int on);
+int vgpu__gate_tend(uint64_t now); /* by the monitor; 1: look again soon */
+void vgpu__gate_forget(void);
 void vgpu__busy_enter(void);
 void vgpu__busy_leave(uint32_t count);
 uint64_t vgpu__charge(uint64_t start_ns, uint64_t end_ns);

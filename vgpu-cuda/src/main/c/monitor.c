@@ -66,11 +66,12 @@ static void vgpu__follow_heartbeat(uint64_t now, int working) {
   else if (working && !connection.welcome) vgpu__gate_set_autonomous(1);
 }
 
-static void vgpu__rest(int working, uint64_t idle_ns) {
+static void vgpu__rest(int working, int soon, uint64_t idle_ns) {
   uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
   if (working || idle_ns < LINGER_NS) {
     uint64_t tick = TICK_NS;
-    if (working && !vgpu__word_open(word) && LOAD(vgpu_hook.slot->busy) != 0) tick = DRAIN_TICK_NS;
+    if (soon) tick = DRAIN_TICK_NS;
+    else if (working && !vgpu__word_open(word) && LOAD(vgpu_hook.slot->busy) != 0) tick = DRAIN_TICK_NS;
     else if (working && (LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_CONTENDED) != 0) tick = CONTENDED_TICK_NS;
     vgpu__futex_wait(&vgpu_hook.grant->word, word, tick);
     return;
@@ -90,13 +91,14 @@ static void *vgpu__monitor(void *unused) {
   for (unsigned turn = 0; !LOAD_ACQUIRE(stop); turn++) {
     uint64_t now = vgpu__now_ns();
     int batches = vgpu__tend_lanes(now);
-    int working = batches > 0 || LOAD(vgpu_hook.slot->busy) != 0 || LOAD(vgpu_hook.slot->waiting) != 0;
+    int pending = vgpu__gate_tend(now);
+    int working = batches > 0 || pending || LOAD(vgpu_hook.slot->busy) != 0 || LOAD(vgpu_hook.slot->waiting) != 0;
     if (working) worked_ns = now;
     STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, now);
     vgpu__follow_seat(now);
     vgpu__follow_heartbeat(now, working);
     if (turn % REFRESH == 0) vgpu__publish_passed();
-    vgpu__rest(working, now - worked_ns);
+    vgpu__rest(working, pending, now - worked_ns);
   }
   return NULL;
 }

@@ -248,6 +248,15 @@ static void role_launch(const char *unused) {
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS && cuStreamDestroy_v2(stream) == ABI_SUCCESS, "end");
 }
 
+/* Small kernels, each waited for, then kernels with pauses. */
+static void role_small_kernels(const char *unused) {
+  (void)unused;
+  begin();
+  CUfunction function = kernel("20000");
+  for (int i = 0; i < 2000; i++) launch(function, NULL), cuStreamSynchronize(NULL);
+  for (int i = 0; i < 20; i++) launch(function, NULL), cuStreamSynchronize(NULL), usleep(2000);
+}
+
 static void role_revoked(const char *unused) {
   (void)unused;
   CUdeviceptr a = 0, b = 0;
@@ -351,6 +360,7 @@ static const struct {
     {"close-descriptors", role_close_descriptors},
     {"gpu-time", role_gpu_time},
     {"launch", role_launch},
+    {"small-kernels", role_small_kernels},
     {"revoked", role_revoked},
     {"refused", role_refused},
     {"open-mode", role_open_mode},

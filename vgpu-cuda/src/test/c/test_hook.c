@@ -171,6 +171,17 @@ static void test_gate(void) {
   seat_close(&seat);
 }
 
+/* Idleness that lasts is told, pauses of microseconds are not. */
+static void test_messages(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  run_role(&seat, "small-kernels", "");
+  printf("  2,020 kernels: %u wants, %u idles\n", GET(seat.wants), GET(seat.idles));
+  CHECK(GET(seat.idles) >= 15, "%u idles", GET(seat.idles));
+  CHECK(GET(seat.wants) <= GET(seat.idles) + 1, "%u wants for %u idles", GET(seat.wants), GET(seat.idles));
+  seat_close(&seat);
+}
+
 static void test_revoked(void) {
   SEATED(64u << 20, 1 << 20);
   pid_t pid = start(&seat, "revoked", "");
@@ -390,6 +401,7 @@ static const struct {
     {"close-descriptors", test_close_descriptors},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
+    {"messages", test_messages},
     {"revoked", test_revoked},
     {"seat-killed", test_seat_killed},
     {"seat-stopped", test_seat_stopped},

@@ -94,9 +94,12 @@ class SeatCommandsIT {
     top.succeeds();
   }
 
-  @Test
-  void programOutlivesItsKilledCommandUnderItsLease() throws Exception {
-    node.vgpu("serve").prints("holding the seat of");
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void programOutlivesItsKilledCommandUnderItsLease(boolean isServed) throws Exception {
+    if (isServed) {
+      node.vgpu("serve").prints("holding the seat of");
+    }
     CommandNode.Command run = spin("--memory 1GiB --compute 50");
     awaitProcesses(1);
     ProcessHandle program = run.descendants().get(0);

@@ -13,7 +13,10 @@ import dev.vgpu.cuda.ShmLayout.Message;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -28,6 +31,7 @@ final class HookConnection {
   private static final int MOST_MESSAGES = 10_000;
 
   private static final long WINDOW_NS = 100_000_000;
+  private static final Pattern ID = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,94}");
 
   final SocketChannel channel;
   final long openedNs;
@@ -36,15 +40,25 @@ final class HookConnection {
   boolean isStranger = true;
 
   private final Map<String, HookLease> leases;
+  private final Path directory;
   private final ByteBuffer input = ByteBuffer.allocateDirect(MESSAGES_AT_A_TIME * Message.BYTES);
   private @Nullable HookLease lease;
   private @Nullable SeatSlot slot;
   private long windowNs;
   private int messages;
 
-  HookConnection(SocketChannel channel, Map<String, HookLease> leases, long nowNs) {
+  /**
+   * Makes one.
+   *
+   * @param channel the socket
+   * @param leases those that are ready, by their names
+   * @param directory where the leases' own directories are
+   * @param nowNs the present
+   */
+  HookConnection(SocketChannel channel, Map<String, HookLease> leases, Path directory, long nowNs) {
     this.channel = channel;
     this.leases = leases;
+    this.directory = directory;
     this.openedNs = nowNs;
     this.windowNs = nowNs;
   }
@@ -95,6 +109,9 @@ final class HookConnection {
     HookLease known = lease;
     SeatSlot mine = slot;
     if (message.type() == MESSAGE_HELLO && known == null) {
+      if (isStillToCome(message.lease())) {
+        return "its virtual GPU is not ready yet";
+      }
       HookMessage answer = answer(message);
       if (channel.write(answer.bytes()) != Message.BYTES) {
         return "it does not take its answer";
@@ -115,6 +132,16 @@ final class HookConnection {
       }
     }
     return null;
+  }
+
+  /**
+   * A seat that has just been taken makes the leases ready one after the other, and answers the
+   * sockets meanwhile. Without an answer, the process comes again in some milliseconds.
+   */
+  private boolean isStillToCome(String id) {
+    return !leases.containsKey(id)
+        && ID.matcher(id).matches()
+        && Files.exists(directory.resolve(id).resolve(LeasePages.REPORT));
   }
 
   private HookMessage answer(HookMessage hello) {

@@ -209,7 +209,9 @@ final class HookServer implements AutoCloseable {
         }
         channel.configureBlocking(false);
         channel.register(
-            selector, SelectionKey.OP_READ, new HookConnection(channel, leases, clock.nanoTime()));
+            selector,
+            SelectionKey.OP_READ,
+            new HookConnection(channel, leases, path.resolveSibling("leases"), clock.nanoTime()));
         strangers++;
       }
     } catch (IOException e) {

@@ -81,6 +81,11 @@ final class ProcessPrograms implements AutoCloseable {
     return new Started(children.start(builder, gpu::start), output, program.get(0));
   }
 
+  /** {@return what the processors have done until now} */
+  Disturbance.Reading reading() {
+    return Disturbance.Reading.of(children);
+  }
+
   @Override
   public void close() {
     children.close();

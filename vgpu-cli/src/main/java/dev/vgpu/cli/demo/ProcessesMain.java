@@ -68,6 +68,7 @@ public final class ProcessesMain {
     System.out.println("programs: online, alone");
     start(ProcessTenant.ONLINE, phases.alone());
     json.set("online_alone", end(ProcessTenant.ONLINE));
+    Disturbance.Reading before = programs.reading();
     System.out.println("programs: 50 fixed, 30 burst and best effort");
     for (ProcessTenant tenant : THREE) {
       start(tenant, 2 * phases.totalSeconds());
@@ -80,6 +81,7 @@ public final class ProcessesMain {
     start(ProcessTenant.ONLINE, phases.together());
     sample(phases.together());
     long toNs = clock.nowNs();
+    addDisturbance(json, programs.reading().since(before));
     json.set("online_beside", end(ProcessTenant.ONLINE));
     addTenants(json, fromNs, onlineNs, toNs);
     for (ProcessTenant tenant : THREE) {
@@ -134,6 +136,12 @@ public final class ProcessesMain {
         tenancy.samples().add(clock.nowNs(), tenancy.gpu().usage());
       }
     }
+  }
+
+  private static void addDisturbance(ObjectNode json, Disturbance disturbance) {
+    DemoJson.put(json, "other_programs_cpu_percent", disturbance.otherPercent());
+    DemoJson.put(json, "stolen_cpu_percent", disturbance.stolenPercent());
+    json.put("machine_was_busy", disturbance.isLarge());
   }
 
   private void addTenants(ObjectNode json, long fromNs, long onlineNs, long toNs) {

@@ -63,7 +63,8 @@ public final class ProcessesText {
     JsonNode alone = json.path("online_alone").path("latency_ms");
     JsonNode beside = json.path("online_beside").path("latency_ms");
     JsonNode hoard = json.path("hoard");
-    return List.of(
+    List<String> sentences = new ArrayList<>();
+    sentences.add(
         format(
             "Unmodified programs took the GPU's time as the table says. The online program's"
                 + " requests, %.1f ms of work each, took %.1f ms (p50) and %.1f ms (p99) alone, and"
@@ -72,13 +73,23 @@ public final class ProcessesText {
             alone.path("p50").asDouble(),
             alone.path("p99").asDouble(),
             beside.path("p50").asDouble(),
-            beside.path("p99").asDouble()),
+            beside.path("p99").asDouble()));
+    sentences.add(
         format(
             "A fifth program that allocates until it is refused got %.1f MiB of its quota of"
                 + " %.0f MiB (its context takes the rest), then %s.",
             hoard.path("bytes").asLong() / BYTES_PER_MIB,
             hoard.path("quota_bytes").asLong() / BYTES_PER_MIB,
             hoard.path("refusal").asText()));
+    if (json.path("machine_was_busy").asBoolean()) {
+      sentences.add(
+          format(
+              "BUT this machine was busy: meanwhile other programs used %.0f %% of its processors,"
+                  + " and its hypervisor withheld %.0f %%. Run the demo again when it is quiet.",
+              json.path("other_programs_cpu_percent").asDouble(),
+              json.path("stolen_cpu_percent").asDouble()));
+    }
+    return sentences;
   }
 
   private static String percent(JsonNode value) {

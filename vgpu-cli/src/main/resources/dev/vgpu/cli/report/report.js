@@ -8,7 +8,8 @@
     getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const number = (value, digits) =>
     value === null || value === undefined ? "–" : value.toFixed(digits);
-  const percent = (value, digits) => number(value, digits) + " %";
+  const percent = (value, digits) =>
+    number(value, digits) + (value === null || value === undefined ? "" : " %");
   const mebibytes = (bytes) => Math.ceil(bytes / 1048576);
   const charts = [];
 
@@ -323,7 +324,9 @@
         percent(t.held_three_percent, 1), percent(t.held_together_percent, 1),
         mebibytes(t.memory_peak_bytes) + " MiB", mebibytes(t.memory_quota_bytes) + " MiB",
         String(t.preemptions)]));
-    ["The GPU is emulated: kernels take the time that they are told to, on this machine's clock, and the programs share its processors.",
+    ["Meanwhile other programs used " + percent(all.other_programs_cpu_percent, 0) + " of this machine's processors, and its hypervisor withheld "
+        + percent(all.stolen_cpu_percent, 0) + ".",
+      "The GPU is emulated: kernels take the time that they are told to, on this machine's clock, and the programs share its processors.",
       "A preloaded hook is no security boundary: a program that wants to can get past it."]
       .forEach((text) => element(byId("processes-limits"), "li", text));
   }

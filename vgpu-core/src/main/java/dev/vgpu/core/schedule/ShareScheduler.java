@@ -130,6 +130,17 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   /**
+   * A part is added to a tenant's gate that has used the GPU before, under another scheduler: that
+   * is paid.
+   *
+   * @param tenant which one
+   * @param usedNs the GPU time that its gate tells more from now on
+   */
+  public void paid(Tenant tenant, long usedNs) {
+    tenant.chargedNs += usedNs;
+  }
+
+  /**
    * Takes over a tenant that another scheduler had before, which is gone: what it used until now is
    * paid. If its work runs still, it has the turn that is ending.
    *

@@ -182,6 +182,7 @@ public final class TenantGate implements TurnGate, GateListener {
     seat.take();
     try {
       processes = lease;
+      scheduler.paid(tenant, lease.gpuTimeNs(seat.clock().nanoTime()));
       lease.contended(contended);
       if (open) {
         lease.open();
