@@ -171,6 +171,14 @@ static void test_gate(void) {
   seat_close(&seat);
 }
 
+static void test_bound(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  run_role(&seat, "bound", "300000");
+  run_role(&seat, "bound", "20000");
+  seat_close(&seat);
+}
+
 /* Idleness that lasts is told, pauses of microseconds are not. */
 static void test_messages(void) {
   SEATED(64u << 20, 1 << 20);
@@ -401,6 +409,7 @@ static const struct {
     {"close-descriptors", test_close_descriptors},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
+    {"bound", test_bound},
     {"messages", test_messages},
     {"revoked", test_revoked},
     {"seat-killed", test_seat_killed},
