@@ -159,6 +159,7 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   vgpu__lock(&lane->context->clock_lock);
   uint64_t end = vgpu__end_ns(lane->context, batch->end, now, &keep);
   vgpu__unlock(&lane->context->clock_lock);
+  lane->ended_ns = end;
   uint64_t charged = vgpu__charge(end - took, end);
   if (took > 0) {
     uint32_t share = (uint32_t)(charged * 1024 / took);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static const uint64_t BOUND_LIMITED_US = 2000, MOST_LIMITED_US = 100000, BOUND_ALONE_NS = 10u * NS_PER_MS;
+static const uint64_t SLACK_NS = 250u * NS_PER_US; /* before its end, what runs may be followed by anything */
 static const uint64_t BOUND_PATIENCE_NS = 100u * NS_PER_MS;
 static const uint64_t CLOSE_AFTER_NS = 500u * NS_PER_US, CLOSE_FOREIGN_NS = 2u * NS_PER_MS;
 static const uint64_t FORGET_THREAD_NS = 10000u * (uint64_t)NS_PER_MS;
@@ -65,6 +66,7 @@ static struct vgpu_lane *vgpu__lane_make(CUstream stream, struct vgpu_context *c
   lane->plan = 0;
   lane->unmeasured = 0;
   lane->each_ns = 0;
+  lane->ended_ns = 0;
   lane->opened_ns = vgpu__now_ns();
   lane->next = buckets[bucket];
   buckets[bucket] = lane;
@@ -117,14 +119,29 @@ static uint64_t vgpu__bound_ns(void) {
   return (us < MOST_LIMITED_US ? us : MOST_LIMITED_US) * NS_PER_US;
 }
 
-static int vgpu__is_full(struct vgpu_lane *lane) {
-  uint64_t inflight = vgpu__inflight_scaled();
-  if (lane->count == VGPU_RING) return 1;
-  return inflight > 0 && inflight + lane->each_ns > vgpu__bound_ns();
+/*
+ * How long until there is room for one more launch; 0: now. What runs is taken to have progressed since it began, so that the next
+ * launch is queued behind it in time: the GPU must not run dry, whatever the kernels' length.
+ */
+static uint64_t vgpu__until_room(const struct vgpu_lane *lane) {
+  uint64_t inflight = vgpu__inflight_scaled(), bound = vgpu__bound_ns();
+  if (lane->count == VGPU_RING) return lane->ring[lane->head].cost_ns + 1;
+  if (inflight == 0) return 0;
+  if (lane->count > 0) {
+    const struct vgpu_batch *oldest = &lane->ring[lane->head];
+    uint64_t began = oldest->opened_ns > lane->ended_ns ? oldest->opened_ns : lane->ended_ns;
+    uint64_t ran = vgpu__now_ns() - began;
+    if ((int64_t)ran < 0) ran = 0;
+    if (ran > oldest->cost_ns) ran = oldest->cost_ns;
+    inflight = inflight > ran ? inflight - ran : 0;
+  }
+  bound += bound / 16; /* measured lengths are not even */
+  uint64_t allowed = bound > lane->each_ns + SLACK_NS ? bound - lane->each_ns : SLACK_NS;
+  return inflight <= allowed ? 0 : inflight - allowed;
 }
 
 /* One try with the lane locked. A forced one does not look at what is in flight: it waited long enough for that. */
-static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, int forced) {
+static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, int forced, uint64_t *room_ns) {
   uint32_t word = __atomic_load_n(&vgpu_hook.grant->word, __ATOMIC_SEQ_CST);
   int passes = vgpu__word_open(word) || LOAD_ACQUIRE(vgpu_hook.autonomous);
   if (vgpu__is_capturing(lane->stream)) {
@@ -136,8 +153,9 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
     return STEP_SHUT;
   }
   if ((lane->ticket & 1) == 0) {
-    if (vgpu__is_full(lane)) vgpu__batch_harvest(lane);
-    if (vgpu__is_full(lane)) {
+    if (vgpu__until_room(lane) != 0) vgpu__batch_harvest(lane);
+    *room_ns = vgpu__until_room(lane);
+    if (*room_ns != 0) {
       if (!forced) return STEP_FULL;
       if (lane->count == VGPU_RING) return STEP_PASS;
     }
@@ -163,8 +181,8 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
 }
 
 /* Waits a little for what is in flight; by the wall clock, so that a stream that waits for its host cannot hold us for ever. */
-static void vgpu__wait_for_room(uint64_t each_ns, int elsewhere) {
-  uint64_t pause = each_ns / 8;
+static void vgpu__wait_for_room(uint64_t room_ns, int elsewhere) {
+  uint64_t pause = room_ns;
   if (pause < 30u * NS_PER_US) pause = 30u * NS_PER_US;
   if (pause > 300u * NS_PER_US) pause = 300u * NS_PER_US;
   vgpu__sleep_ns(pause);
@@ -199,8 +217,8 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
       continue;
     }
     vgpu__fold(entry, lane);
-    enum step step = vgpu__step(lane, entry, forced);
-    uint64_t each_ns = lane->each_ns;
+    uint64_t room_ns = 0;
+    enum step step = vgpu__step(lane, entry, forced, &room_ns);
     int elsewhere = lane->count == 0;
     vgpu__unlock(&lane->lock);
     if (step == STEP_IN) {
@@ -221,7 +239,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     uint64_t now = vgpu__now_ns();
     if (full_since == 0) full_since = now;
     forced = now - full_since > BOUND_PATIENCE_NS;
-    vgpu__wait_for_room(each_ns, elsewhere);
+    vgpu__wait_for_room(room_ns, elsewhere);
   }
 }
 

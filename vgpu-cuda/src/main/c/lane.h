@@ -37,6 +37,7 @@ struct vgpu_lane {
   uint32_t unmeasured; /* launches to let by, because an event could not be recorded */
   uint64_t each_ns; /* GPU time of one launch, as measured; 0: not yet */
   uint64_t opened_ns;
+  uint64_t ended_ns; /* when the last batch that was harvested ended */
   CUevent start;
   uint64_t cost_ns; /* of the open batch, as planned */
   struct vgpu_batch ring[VGPU_RING];

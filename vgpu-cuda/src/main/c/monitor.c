@@ -13,7 +13,7 @@
 #include "hook.h"
 #include "seat.h"
 
-static const uint64_t TICK_NS = NS_PER_MS, DRAIN_TICK_NS = 100u * NS_PER_US, CONTENDED_TICK_NS = 300u * NS_PER_US;
+static const uint64_t TICK_NS = NS_PER_MS, DRAIN_TICK_NS = 60u * NS_PER_US, CONTENDED_TICK_NS = 300u * NS_PER_US;
 static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
 enum { STACK = 256 * 1024, QUICK_TRIES = 400, REFRESH = 64 };

@@ -29,22 +29,26 @@ static uint64_t element_bytes(int format) {
     }
 }
 
-static CUresult make_array(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *shape, CUarray *result) {
+static CUresult make_array(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *shape,
+                           CUarray *result) {
     uint64_t element = element_bytes(shape->format) * shape->channels;
-    EMU_REQUIRE(element != 0 && (shape->channels == 1 || shape->channels == 2 || shape->channels == 4) &&
-                shape->width > 0 && shape->width <= 1 << 28 && shape->height <= 1 << 20 && shape->depth <= 1 << 20);
+    EMU_REQUIRE(element != 0 &&
+                (shape->channels == 1 || shape->channels == 2 || shape->channels == 4) &&
+                shape->width > 0 && shape->width <= 1 << 28 && shape->height <= 1 << 20 &&
+                shape->depth <= 1 << 20);
     uint64_t rows = shape->height == 0 ? 1 : shape->height;
     uint64_t slices = shape->depth == 0 ? 1 : shape->depth;
     uint64_t bytes = 0;
-    if (__builtin_mul_overflow(element * shape->width, rows, &bytes) || __builtin_mul_overflow(bytes, slices, &bytes)) {
+    if (__builtin_mul_overflow(element * shape->width, rows, &bytes) ||
+        __builtin_mul_overflow(bytes, slices, &bytes)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     CUarray array = emu_pool_take(&emu_arrays);
     if (array == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    CUresult allocated =
-        emu_memory_allocate(context->gpu, bytes, EMU_ARRAY_MEMORY, context->object.generation, &array->address);
+    CUresult allocated = emu_memory_allocate(context->gpu, bytes, EMU_ARRAY_MEMORY,
+                                             context->object.generation, &array->address);
     if (allocated != CUDA_SUCCESS) {
         emu_pool_give(&emu_arrays, array);
         return allocated;
@@ -71,8 +75,10 @@ EMU_API CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTO
 EMU_API CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *shape) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(array != NULL && shape != NULL);
-    CUDA_ARRAY3D_DESCRIPTOR full = {
-        .width = shape->width, .height = shape->height, .format = shape->format, .channels = shape->channels};
+    CUDA_ARRAY3D_DESCRIPTOR full = {.width = shape->width,
+                                    .height = shape->height,
+                                    .format = shape->format,
+                                    .channels = shape->channels};
     return make_array(context, &full, array);
 }
 
@@ -122,8 +128,8 @@ static size_t half(size_t length) {
     return length <= 1 ? length : length / 2;
 }
 
-EMU_API CUresult cuMipmappedArrayCreate(CUmipmappedArray *result, const CUDA_ARRAY3D_DESCRIPTOR *shape,
-                                        unsigned int levels) {
+EMU_API CUresult cuMipmappedArrayCreate(CUmipmappedArray *result,
+                                        const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(result != NULL && shape != NULL && levels > 0);
     CUmipmappedArray array = emu_pool_take(&emu_mipmapped_arrays);
@@ -164,7 +170,8 @@ EMU_API CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuMipmappedArrayGetLevel(CUarray *level, CUmipmappedArray array, unsigned int index) {
+EMU_API CUresult cuMipmappedArrayGetLevel(CUarray *level, CUmipmappedArray array,
+                                          unsigned int index) {
     EMU_CONTEXT(context);
     (void)context;
     EMU_REQUIRE(level != NULL);
@@ -190,13 +197,13 @@ typedef struct {
     bool is_written;
 } copy_end;
 
-static CUresult resolve(const copy_end *end, const CUDA_MEMCPY3D *copy, uint64_t *address, uint64_t *pitch,
-                        uint64_t *slice) {
+static CUresult resolve(const copy_end *end, const CUDA_MEMCPY3D *copy, uint64_t *address,
+                        uint64_t *pitch, uint64_t *slice) {
     if (end->type == CU_MEMORYTYPE_ARRAY) {
         EMU_REQUIRE(emu_pool_has(&emu_arrays, end->array));
         CUarray array = end->array;
-        EMU_REQUIRE(end->x + copy->width_bytes <= array->row_bytes && end->y + copy->height <= array->rows &&
-                    end->z + copy->depth <= array->slices);
+        EMU_REQUIRE(end->x + copy->width_bytes <= array->row_bytes &&
+                    end->y + copy->height <= array->rows && end->z + copy->depth <= array->slices);
         *pitch = array->row_bytes;
         *slice = array->row_bytes * array->rows;
         *address = array->address + end->z * *slice + end->y * *pitch + end->x;
@@ -209,7 +216,8 @@ static CUresult resolve(const copy_end *end, const CUDA_MEMCPY3D *copy, uint64_t
     *slice = *pitch * (end->height == 0 ? copy->height : end->height);
     EMU_REQUIRE(*pitch >= copy->width_bytes || copy->height <= 1);
     *address = base + end->z * *slice + end->y * *pitch + end->x;
-    uint64_t last = *address + (copy->depth - 1) * *slice + (copy->height - 1) * *pitch + copy->width_bytes;
+    uint64_t last =
+        *address + (copy->depth - 1) * *slice + (copy->height - 1) * *pitch + copy->width_bytes;
     emu_allocation found;
     if (end->type == CU_MEMORYTYPE_DEVICE || emu_memory_find(*address, &found)) {
         EMU_REQUIRE(end->is_written ? emu_memory_writable(*address, last - *address)
@@ -220,12 +228,16 @@ static CUresult resolve(const copy_end *end, const CUDA_MEMCPY3D *copy, uint64_t
 
 CUresult emu_box_of(const CUDA_MEMCPY3D *copy, emu_operation *operation) {
     EMU_REQUIRE(copy->width_bytes > 0 && copy->height > 0 && copy->depth > 0);
-    copy_end source = {copy->src_type, (uint64_t)(uintptr_t)copy->src_host, copy->src_device, copy->src_array,
-                       copy->src_x,    copy->src_y,  copy->src_z,           copy->src_pitch,  copy->src_height,
-                       false};
-    copy_end target = {copy->dst_type, (uint64_t)(uintptr_t)copy->dst_host, copy->dst_device, copy->dst_array,
-                       copy->dst_x,    copy->dst_y,  copy->dst_z,           copy->dst_pitch,  copy->dst_height,
-                       true};
+    copy_end source = {copy->src_type,   (uint64_t)(uintptr_t)copy->src_host,
+                       copy->src_device, copy->src_array,
+                       copy->src_x,      copy->src_y,
+                       copy->src_z,      copy->src_pitch,
+                       copy->src_height, false};
+    copy_end target = {copy->dst_type,   (uint64_t)(uintptr_t)copy->dst_host,
+                       copy->dst_device, copy->dst_array,
+                       copy->dst_x,      copy->dst_y,
+                       copy->dst_z,      copy->dst_pitch,
+                       copy->dst_height, true};
     memset(operation, 0, sizeof *operation);
     operation->kind = EMU_COPY;
     emu_box *box = &operation->copy;
@@ -237,7 +249,8 @@ CUresult emu_box_of(const CUDA_MEMCPY3D *copy, emu_operation *operation) {
     box->height = copy->height;
     box->depth = copy->depth;
     if (result == CUDA_SUCCESS) {
-        operation->duration_ns = emu_transfer_ns(box->source, box->target, box->width * box->height * box->depth);
+        operation->duration_ns =
+            emu_transfer_ns(box->source, box->target, box->width * box->height * box->depth);
     }
     return result;
 }
@@ -253,7 +266,8 @@ static CUresult copy_box(const CUDA_MEMCPY3D *copy, CUstream stream, bool per_th
     return result == CUDA_SUCCESS ? emu_transfer(stream, per_thread, wait, &operation) : result;
 }
 
-static CUresult copy_rectangle(const CUDA_MEMCPY2D *c, CUstream stream, bool per_thread, bool wait) {
+static CUresult copy_rectangle(const CUDA_MEMCPY2D *c, CUstream stream, bool per_thread,
+                               bool wait) {
     EMU_REQUIRE(c != NULL);
     CUDA_MEMCPY3D full = {.src_x = c->src_x,
                           .src_y = c->src_y,
@@ -275,19 +289,19 @@ static CUresult copy_rectangle(const CUDA_MEMCPY2D *c, CUstream stream, bool per
     return copy_box(&full, stream, per_thread, wait);
 }
 
-#define BLOCKING(name, type, copy)                                                                                     \
-    EMU_API CUresult name(const type *what) {                                                                          \
-        return copy(what, NULL, false, true);                                                                          \
-    }                                                                                                                  \
-    EMU_API CUresult name##_ptds(const type *what) {                                                                   \
-        return copy(what, NULL, true, true);                                                                           \
+#define BLOCKING(name, type, copy) \
+    EMU_API CUresult name(const type *what) { \
+        return copy(what, NULL, false, true); \
+    } \
+    EMU_API CUresult name##_ptds(const type *what) { \
+        return copy(what, NULL, true, true); \
     }
-#define ASYNCHRONOUS(name, type, copy)                                                                                 \
-    EMU_API CUresult name(const type *what, CUstream stream) {                                                         \
-        return copy(what, stream, false, false);                                                                       \
-    }                                                                                                                  \
-    EMU_API CUresult name##_ptsz(const type *what, CUstream stream) {                                                  \
-        return copy(what, stream, true, false);                                                                        \
+#define ASYNCHRONOUS(name, type, copy) \
+    EMU_API CUresult name(const type *what, CUstream stream) { \
+        return copy(what, stream, false, false); \
+    } \
+    EMU_API CUresult name##_ptsz(const type *what, CUstream stream) { \
+        return copy(what, stream, true, false); \
     }
 
 BLOCKING(cuMemcpy2D_v2, CUDA_MEMCPY2D, copy_rectangle)

@@ -2,14 +2,14 @@
 #include "capture.h"
 #include "driver.h"
 
-#define STREAM(handle, per_thread)                                                                                     \
-    EMU_CONTEXT(context);                                                                                              \
-    CUstream stream = NULL;                                                                                            \
-    do {                                                                                                               \
-        CUresult emu_found = emu_stream_of(context, handle, per_thread, &stream);                                      \
-        if (emu_found != CUDA_SUCCESS) {                                                                               \
-            return emu_found;                                                                                          \
-        }                                                                                                              \
+#define STREAM(handle, per_thread) \
+    EMU_CONTEXT(context); \
+    CUstream stream = NULL; \
+    do { \
+        CUresult emu_found = emu_stream_of(context, handle, per_thread, &stream); \
+        if (emu_found != CUDA_SUCCESS) { \
+            return emu_found; \
+        } \
     } while (0)
 
 static CUresult begin(CUstream handle, int mode, CUgraph graph, bool per_thread) {
@@ -73,7 +73,9 @@ static CUresult query(CUstream handle, const capture_query *q, bool per_thread) 
     if (stream->is_legacy && emu_capture_blocks_legacy(context)) {
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
-    *q->status = capture == NULL ? CU_CAPTURE_NONE : capture->failed ? CU_CAPTURE_INVALIDATED : CU_CAPTURE_ACTIVE;
+    *q->status = capture == NULL   ? CU_CAPTURE_NONE
+                 : capture->failed ? CU_CAPTURE_INVALIDATED
+                                   : CU_CAPTURE_ACTIVE;
     if (capture != NULL) {
         if (q->id != NULL) {
             *q->id = capture->id;
@@ -111,24 +113,27 @@ EMU_API CUresult cuStreamGetCaptureInfo_ptsz(CUstream stream, int *status, uint6
     return query(stream, &(capture_query){.status = status, .id = id}, true);
 }
 
-EMU_API CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id, CUgraph *graph,
-                                           const CUgraphNode **needs, size_t *count) {
+EMU_API CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id,
+                                           CUgraph *graph, const CUgraphNode **needs,
+                                           size_t *count) {
     return query(stream, &(capture_query){status, id, graph, needs, NULL, count}, false);
 }
 
-EMU_API CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, int *status, uint64_t *id, CUgraph *graph,
-                                                const CUgraphNode **needs, size_t *count) {
+EMU_API CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, int *status, uint64_t *id,
+                                                CUgraph *graph, const CUgraphNode **needs,
+                                                size_t *count) {
     return query(stream, &(capture_query){status, id, graph, needs, NULL, count}, true);
 }
 
-EMU_API CUresult cuStreamGetCaptureInfo_v3(CUstream stream, int *status, uint64_t *id, CUgraph *graph,
-                                           const CUgraphNode **needs, const CUgraphEdgeData **edges, size_t *count) {
+EMU_API CUresult cuStreamGetCaptureInfo_v3(CUstream stream, int *status, uint64_t *id,
+                                           CUgraph *graph, const CUgraphNode **needs,
+                                           const CUgraphEdgeData **edges, size_t *count) {
     return query(stream, &(capture_query){status, id, graph, needs, edges, count}, false);
 }
 
-EMU_API CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, int *status, uint64_t *id, CUgraph *graph,
-                                                const CUgraphNode **needs, const CUgraphEdgeData **edges,
-                                                size_t *count) {
+EMU_API CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, int *status, uint64_t *id,
+                                                CUgraph *graph, const CUgraphNode **needs,
+                                                const CUgraphEdgeData **edges, size_t *count) {
     return query(stream, &(capture_query){status, id, graph, needs, edges, count}, true);
 }
 

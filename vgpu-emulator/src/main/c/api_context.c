@@ -19,8 +19,8 @@ static CUresult push(CUcontext context) {
     if (emu_thread.depth == EMU_STACK_DEPTH) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    emu_thread.stack[emu_thread.depth++] =
-        (emu_stack_entry){.context = context, .generation = context == NULL ? 0 : context->object.generation};
+    emu_thread.stack[emu_thread.depth++] = (emu_stack_entry){
+        .context = context, .generation = context == NULL ? 0 : context->object.generation};
     return CUDA_SUCCESS;
 }
 
@@ -41,14 +41,16 @@ EMU_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice
     return create(context, flags, device);
 }
 
-EMU_API CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned int flags, CUdevice device) {
+EMU_API CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned int flags,
+                                CUdevice device) {
     if (affinity != NULL || count != 0) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     return create(context, flags, device);
 }
 
-EMU_API CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned int flags, CUdevice device) {
+EMU_API CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned int flags,
+                                CUdevice device) {
     if (params != NULL && (params->affinity_param_count != 0 || params->cig_params != NULL)) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }

@@ -42,13 +42,15 @@ EMU_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) __attribute__((alias("cuDeviceGetUuid_v2")));
+EMU_API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+    __attribute__((alias("cuDeviceGetUuid_v2")));
 
 EMU_API CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice device) {
     EMU_INITIALIZED();
     (void)luid;
     (void)mask;
-    return emu_device_at(device) == NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NOT_SUPPORTED; /* Windows only */
+    return emu_device_at(device) == NULL ? CUDA_ERROR_INVALID_DEVICE
+                                         : CUDA_ERROR_NOT_SUPPORTED; /* Windows only */
 }
 
 EMU_API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
@@ -78,7 +80,8 @@ EMU_API CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
     unsigned int domain = 0;
     unsigned int bus = 0;
     unsigned int slot = 0;
-    EMU_REQUIRE(sscanf(text, "%x:%x:%x", &domain, &bus, &slot) == 3 || sscanf(text, "%x:%x", &bus, &slot) == 2);
+    EMU_REQUIRE(sscanf(text, "%x:%x:%x", &domain, &bus, &slot) == 3 ||
+                sscanf(text, "%x:%x", &bus, &slot) == 2);
     for (int i = 0; i < emu_driver.device_count; i++) {
         if (emu_driver.devices[i].gpu->index + 1 == bus && domain == 0 && slot == 0) {
             *device = i;
@@ -104,14 +107,16 @@ static const struct {
     int attribute;
     int value;
 } attributes[] = {
-    {1, 1024},    {2, 1024},    {3, 1024},      {4, 64},          {5, INT32_MAX}, {6, 65535},  {7, 65535},
-    {8, 49152},   {9, 65536},   {10, 32},       {11, INT32_MAX},  {12, 65536},    {13, 1755000}, {14, 512},
-    {15, 1},      {19, 1},      {21, 131072},   {22, 131072},     {23, 65536},    {24, 16384}, {25, 16384},
-    {26, 16384},  {27, 32768},  {28, 32768},    {29, 2048},       {30, 512},      {31, 1},     {36, 2619000},
-    {37, 5120},   {38, 52428800}, {39, 2048},   {40, 3},          {41, 1},        {51, 32},    {69, 268435456},
-    {70, 131072}, {71, 65000},  {72, 2097120},  {78, 1},          {79, 1},        {80, 1},     {81, 233472},
-    {82, 65536},  {83, 1},      {87, 2},        {89, 1},          {90, 1},        {91, 1},     {95, 1},
-    {97, 232448}, {99, 1},      {102, 1},       {106, 32},        {111, 1024},    {115, 1},    {134, -1},
+    {1, 1024},     {2, 1024},     {3, 1024},   {4, 64},       {5, INT32_MAX},  {6, 65535},
+    {7, 65535},    {8, 49152},    {9, 65536},  {10, 32},      {11, INT32_MAX}, {12, 65536},
+    {13, 1755000}, {14, 512},     {15, 1},     {19, 1},       {21, 131072},    {22, 131072},
+    {23, 65536},   {24, 16384},   {25, 16384}, {26, 16384},   {27, 32768},     {28, 32768},
+    {29, 2048},    {30, 512},     {31, 1},     {36, 2619000}, {37, 5120},      {38, 52428800},
+    {39, 2048},    {40, 3},       {41, 1},     {51, 32},      {69, 268435456}, {70, 131072},
+    {71, 65000},   {72, 2097120}, {78, 1},     {79, 1},       {80, 1},         {81, 233472},
+    {82, 65536},   {83, 1},       {87, 2},     {89, 1},       {90, 1},         {91, 1},
+    {95, 1},       {97, 232448},  {99, 1},     {102, 1},      {106, 32},       {111, 1024},
+    {115, 1},      {134, -1},
 };
 
 EMU_API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
@@ -166,8 +171,16 @@ EMU_API CUresult cuDeviceGetProperties(device_properties *properties, CUdevice d
     if (emu_device_at(device) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    *properties = (device_properties){1024,  {1024, 1024, 64}, {INT32_MAX, 65535, 65535}, 49152,   65536, 32,
-                                      INT32_MAX, 65536,            1755000,                   512};
+    *properties = (device_properties){1024,
+                                      {1024, 1024, 64},
+                                      {INT32_MAX, 65535, 65535},
+                                      49152,
+                                      65536,
+                                      32,
+                                      INT32_MAX,
+                                      65536,
+                                      1755000,
+                                      512};
     return CUDA_SUCCESS;
 }
 
@@ -181,7 +194,8 @@ EMU_API CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice source, CUdevice target) {
+EMU_API CUresult cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice source,
+                                         CUdevice target) {
     EMU_INITIALIZED();
     EMU_REQUIRE(value != NULL && attribute >= 1 && attribute <= 5);
     if (emu_device_at(source) == NULL || emu_device_at(target) == NULL || source == target) {

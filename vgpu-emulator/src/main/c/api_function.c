@@ -2,14 +2,21 @@
 #include "driver.h"
 #include "module.h"
 
-enum { ATTRIBUTES = 16, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32, SHARED_PER_SM = 233472, SHARED_DEFAULT = 49152 };
+enum {
+    ATTRIBUTES = 16,
+    THREADS_PER_SM = 2048,
+    BLOCKS_PER_SM = 32,
+    SHARED_PER_SM = 233472,
+    SHARED_DEFAULT = 49152
+};
 
 static CUresult get_attribute(int *value, int attribute, CUfunction function) {
     EMU_REQUIRE(value != NULL && attribute >= 0 && attribute < ATTRIBUTES);
     if (!emu_pool_has(&emu_functions, function)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    int version = (int)(emu_driver.state.settings.capability_major * 10 + emu_driver.state.settings.capability_minor);
+    int version = (int)(emu_driver.state.settings.capability_major * 10 +
+                        emu_driver.state.settings.capability_minor);
     switch (attribute) {
     case 0:
         *value = (int)function->max_threads;
@@ -52,12 +59,14 @@ EMU_API CUresult cuFuncSetAttribute(CUfunction function, int attribute, int valu
 
 EMU_API CUresult cuKernelGetAttribute(int *value, int attribute, CUkernel kernel, CUdevice device) {
     EMU_INITIALIZED();
-    return emu_device_at(device) == NULL ? CUDA_ERROR_INVALID_DEVICE : get_attribute(value, attribute, kernel);
+    return emu_device_at(device) == NULL ? CUDA_ERROR_INVALID_DEVICE
+                                         : get_attribute(value, attribute, kernel);
 }
 
 EMU_API CUresult cuKernelSetAttribute(int attribute, int value, CUkernel kernel, CUdevice device) {
     EMU_INITIALIZED();
-    return emu_device_at(device) == NULL ? CUDA_ERROR_INVALID_DEVICE : set_attribute(kernel, attribute, value);
+    return emu_device_at(device) == NULL ? CUDA_ERROR_INVALID_DEVICE
+                                         : set_attribute(kernel, attribute, value);
 }
 
 static CUresult check(CUfunction function, bool valid) {
@@ -111,7 +120,8 @@ EMU_API CUresult cuKernelGetName(const char **name, CUkernel kernel) {
     return cuFuncGetName(name, kernel);
 }
 
-EMU_API CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size) {
+EMU_API CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset,
+                                    size_t *size) {
     CUresult result = check(function, offset != NULL);
     if (result != CUDA_SUCCESS) {
         return result;
@@ -135,22 +145,29 @@ static int blocks_per_sm(uint64_t threads, size_t shared) {
     return (int)(fitting < blocks ? fitting : blocks);
 }
 
-EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int threads,
-                                                                      size_t shared, unsigned int flags) {
+EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks,
+                                                                      CUfunction function,
+                                                                      int threads, size_t shared,
+                                                                      unsigned int flags) {
     CUresult result = check(function, blocks != NULL && threads > 0 && flags <= 1);
     if (result == CUDA_SUCCESS) {
-        *blocks = (uint32_t)threads > function->max_threads ? 0 : blocks_per_sm((uint64_t)threads, shared);
+        *blocks = (uint32_t)threads > function->max_threads
+                      ? 0
+                      : blocks_per_sm((uint64_t)threads, shared);
     }
     return result;
 }
 
-EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
-                                                             size_t shared) {
-    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
+EMU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function,
+                                                             int threads, size_t shared) {
+    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared,
+                                                                0);
 }
 
-EMU_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
-                                                           CUoccupancyB2DSize shared_of, size_t shared, int limit,
+EMU_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block,
+                                                           CUfunction function,
+                                                           CUoccupancyB2DSize shared_of,
+                                                           size_t shared, int limit,
                                                            unsigned int flags) {
     CUresult result = check(function, grid != NULL && block != NULL && limit >= 0 && flags <= 1);
     if (result != CUDA_SUCCESS) {
@@ -174,11 +191,14 @@ EMU_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block
 }
 
 EMU_API CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
-                                                  CUoccupancyB2DSize shared_of, size_t shared, int limit) {
-    return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, shared_of, shared, limit, 0);
+                                                  CUoccupancyB2DSize shared_of, size_t shared,
+                                                  int limit) {
+    return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, shared_of, shared,
+                                                     limit, 0);
 }
 
-EMU_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction function, int blocks, int threads) {
+EMU_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction function,
+                                                         int blocks, int threads) {
     CUresult result = check(function, bytes != NULL && blocks > 0 && threads > 0);
     if (result == CUDA_SUCCESS) {
         *bytes = (size_t)(SHARED_PER_SM / blocks);

@@ -43,7 +43,8 @@ static CUresult add(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, 
     return *node == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-static CUresult prepare(const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUfunction function, emu_operation *operation) {
+static CUresult prepare(const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUfunction function,
+                        emu_operation *operation) {
     emu_launch launch = {function,
                          {params->grid_x, params->grid_y, params->grid_z},
                          {params->block_x, params->block_y, params->block_z},
@@ -54,8 +55,8 @@ static CUresult prepare(const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUfunction fun
     return emu_launch_prepare(&launch, operation);
 }
 
-EMU_API CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count,
-                                      const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
+EMU_API CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                      size_t count, const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
     EMU_INITIALIZED();
     EMU_REQUIRE(params != NULL);
     emu_operation operation;
@@ -63,8 +64,8 @@ EMU_API CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CU
     return result == CUDA_SUCCESS ? add(node, graph, needs, count, &operation) : result;
 }
 
-EMU_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count,
-                                         const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
+EMU_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                         size_t count, const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
     EMU_INITIALIZED();
     EMU_REQUIRE(params != NULL);
     emu_operation operation;
@@ -73,8 +74,8 @@ EMU_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const
     return result == CUDA_SUCCESS ? add(node, graph, needs, count, &operation) : result;
 }
 
-EMU_API CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count,
-                                      const CUDA_MEMCPY3D *copy, CUcontext context) {
+EMU_API CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                      size_t count, const CUDA_MEMCPY3D *copy, CUcontext context) {
     EMU_INITIALIZED();
     (void)context;
     EMU_REQUIRE(copy != NULL);
@@ -83,36 +84,41 @@ EMU_API CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CU
     return result == CUDA_SUCCESS ? add(node, graph, needs, count, &operation) : result;
 }
 
-EMU_API CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count,
-                                      const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
+EMU_API CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                      size_t count, const CUDA_MEMSET_NODE_PARAMS *params,
+                                      CUcontext context) {
     EMU_INITIALIZED();
     (void)context;
     EMU_REQUIRE(params != NULL);
     emu_operation operation;
-    CUresult result = emu_fill_of(params->destination, params->pitch, params->value, params->element_size,
-                                  params->width, params->height, &operation);
+    CUresult result = emu_fill_of(params->destination, params->pitch, params->value,
+                                  params->element_size, params->width, params->height, &operation);
     return result == CUDA_SUCCESS ? add(node, graph, needs, count, &operation) : result;
 }
 
-EMU_API CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count,
-                                    const CUDA_HOST_NODE_PARAMS *params) {
+EMU_API CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                    size_t count, const CUDA_HOST_NODE_PARAMS *params) {
     EMU_INITIALIZED();
     EMU_REQUIRE(params != NULL && params->function != NULL);
-    emu_operation operation = {.kind = EMU_HOST, .host = {.function = params->function, .data = params->data}};
+    emu_operation operation = {.kind = EMU_HOST,
+                               .host = {.function = params->function, .data = params->data}};
     return add(node, graph, needs, count, &operation);
 }
 
-EMU_API CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count) {
+EMU_API CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                     size_t count) {
     EMU_INITIALIZED();
     emu_operation operation = {.kind = EMU_EMPTY};
     return add(node, graph, needs, count, &operation);
 }
 
-EMU_API CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
+EMU_API CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from,
+                                        const CUgraphNode *to, size_t count) {
     EMU_INITIALIZED();
     EMU_REQUIRE(is_graph(graph) && (count == 0 || (from != NULL && to != NULL)));
     for (size_t i = 0; i < count; i++) {
-        EMU_REQUIRE(is_node(from[i]) && is_node(to[i]) && from[i]->graph == graph && to[i]->graph == graph);
+        EMU_REQUIRE(is_node(from[i]) && is_node(to[i]) && from[i]->graph == graph &&
+                    to[i]->graph == graph);
         if (!emu_nodes_add(&to[i]->needs, from[i])) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -120,8 +126,9 @@ EMU_API CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, 
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                           const CUgraphEdgeData *edges, size_t count) {
+EMU_API CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from,
+                                           const CUgraphNode *to, const CUgraphEdgeData *edges,
+                                           size_t count) {
     (void)edges;
     return cuGraphAddDependencies(graph, from, to, count);
 }
@@ -171,8 +178,8 @@ EMU_API CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges,
-                                    size_t *count) {
+EMU_API CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNode *to,
+                                    CUgraphEdgeData *edges, size_t *count) {
     CUresult result = cuGraphGetEdges(graph, from, to, count);
     if (result == CUDA_SUCCESS && edges != NULL) {
         memset(edges, 0, *count * sizeof *edges);
@@ -193,8 +200,9 @@ EMU_API CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *needs
 EMU_API CUresult cuGraphNodeGetType(CUgraphNode node, int *type) {
     EMU_INITIALIZED();
     EMU_REQUIRE(is_node(node) && type != NULL);
-    static const int types[] = {[EMU_KERNEL] = 0, [EMU_COPY] = 1,   [EMU_FILL] = 2, [EMU_HOST] = 3,
-                                [EMU_EMPTY] = 5,  [EMU_WAIT] = 6, [EMU_RECORD] = 7, [EMU_FREE] = 11};
+    static const int types[] = {[EMU_KERNEL] = 0, [EMU_COPY] = 1,  [EMU_FILL] = 2,
+                                [EMU_HOST] = 3,   [EMU_EMPTY] = 5, [EMU_WAIT] = 6,
+                                [EMU_RECORD] = 7, [EMU_FREE] = 11};
     *type = types[node->operation.kind];
     return CUDA_SUCCESS;
 }
@@ -214,20 +222,23 @@ EMU_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_P
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2 *params) {
+EMU_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node,
+                                               CUDA_KERNEL_NODE_PARAMS_v2 *params) {
     EMU_REQUIRE(params != NULL);
     params->kernel = NULL;
     params->context = NULL;
     return cuGraphKernelNodeGetParams(node, &params->v1);
 }
 
-EMU_API CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
+EMU_API CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
+                                            const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
     EMU_INITIALIZED();
     EMU_REQUIRE(is_node(node) && params != NULL && node->operation.kind == EMU_KERNEL);
     return prepare(params, params->function, &node->operation);
 }
 
-EMU_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
+EMU_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node,
+                                               const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
     EMU_REQUIRE(params != NULL);
     return cuGraphKernelNodeSetParams(node, &params->v1);
 }
@@ -260,13 +271,15 @@ EMU_API CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode
     return cuGraphExecKernelNodeSetParams(exec, node, &params->v1);
 }
 
-EMU_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+EMU_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+                                             unsigned long long flags) {
     EMU_INITIALIZED();
     EMU_REQUIRE(exec != NULL && is_graph(graph));
     return emu_graph_instantiate(graph, flags, exec);
 }
 
-EMU_API CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size) {
+EMU_API CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log,
+                                    size_t size) {
     if (node != NULL) {
         *node = NULL;
     }
@@ -276,10 +289,12 @@ EMU_API CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNod
     return cuGraphInstantiateWithFlags(exec, graph, 0);
 }
 
-EMU_API CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size)
+EMU_API CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node,
+                                       char *log, size_t size)
     __attribute__((alias("cuGraphInstantiate")));
 
-EMU_API CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+EMU_API CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
+                                              CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     EMU_REQUIRE(params != NULL);
     CUresult result = cuGraphInstantiateWithFlags(exec, graph, params->flags);
     params->error_node = NULL;
@@ -305,7 +320,8 @@ EMU_API CUresult cuGraphExecGetFlags(CUgraphExec exec, uint64_t *flags) {
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *node, int *status) {
+EMU_API CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *node,
+                                   int *status) {
     EMU_INITIALIZED();
     EMU_REQUIRE(is_exec(exec) && is_graph(graph));
     CUresult result = emu_graph_exec_update(exec, graph);
@@ -318,7 +334,8 @@ EMU_API CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode 
     return result;
 }
 
-EMU_API CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {
+EMU_API CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,
+                                      CUgraphExecUpdateResultInfo *info) {
     EMU_REQUIRE(info != NULL);
     info->error_from_node = NULL;
     return cuGraphExecUpdate(exec, graph, &info->error_node, &info->result);

@@ -36,8 +36,8 @@ static CUresult check_shape(const emu_launch *launch) {
     CUfunction function = launch->function;
     uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
     if (threads == 0 || launch->grid[0] == 0 || launch->grid[1] == 0 || launch->grid[2] == 0 ||
-        launch->grid[0] > INT32_MAX || launch->grid[1] > 65535 || launch->grid[2] > 65535 || launch->block[2] > 64 ||
-        launch->block[0] > 1024 || launch->block[1] > 1024) {
+        launch->grid[0] > INT32_MAX || launch->grid[1] > 65535 || launch->grid[2] > 65535 ||
+        launch->block[2] > 64 || launch->block[0] > 1024 || launch->block[1] > 1024) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (launch->shared_bytes > 232448 || threads > 1024) {
@@ -68,21 +68,26 @@ CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation) 
     if (function->is_timed) {
         operation->duration_ns = function->duration_ns;
     } else if (function->known != NULL) {
-        operation->duration_ns = result == CUDA_SUCCESS ? function->known->duration_ns(operation->kernel.arguments) : 0;
+        operation->duration_ns =
+            result == CUDA_SUCCESS ? function->known->duration_ns(operation->kernel.arguments) : 0;
     } else {
         const emu_state *state = &emu_driver.state;
         operation->duration_ns = emu_kernel_modelled_ns(
-            &state->settings, &state->times, (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
+            &state->settings, &state->times,
+            (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
             (uint64_t)launch->block[0] * launch->block[1] * launch->block[2]);
     }
     return result;
 }
 
-/* An empty kernel on a stream that holds nothing back: nothing to do, and benches measure how little that takes. */
+/* An empty kernel on a stream that holds nothing back: nothing to do, and benches measure how
+ * little that takes. */
 static inline bool is_nothing(const emu_launch *launch, CUstream stream) {
     CUfunction function = launch->function;
-    return emu_pool_has(&emu_functions, function) && function->is_timed && function->duration_ns == 0 &&
-           (function->known == NULL || function->known->compute == NULL) && emu_stream_is_plain(stream);
+    return emu_pool_has(&emu_functions, function) && function->is_timed &&
+           function->duration_ns == 0 &&
+           (function->known == NULL || function->known->compute == NULL) &&
+           emu_stream_is_plain(stream);
 }
 
 static CUresult launch_in(const emu_launch *launch, CUstream handle, bool per_thread) {
@@ -101,18 +106,20 @@ static CUresult launch_in(const emu_launch *launch, CUstream handle, bool per_th
     return result == CUDA_SUCCESS ? emu_enqueue(stream, &operation) : result;
 }
 
-#define SHAPE                                                                                                          \
-    unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x, unsigned int block_y,         \
-        unsigned int block_z, unsigned int shared_bytes
-#define LAUNCH(params, extra)                                                                                          \
+#define SHAPE \
+    unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x, \
+        unsigned int block_y, unsigned int block_z, unsigned int shared_bytes
+#define LAUNCH(params, extra) \
     {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, params, extra}
 
-EMU_API CUresult cuLaunchKernel(CUfunction function, SHAPE, CUstream stream, void **params, void **extra) {
+EMU_API CUresult cuLaunchKernel(CUfunction function, SHAPE, CUstream stream, void **params,
+                                void **extra) {
     emu_launch launch = LAUNCH(params, extra);
     return launch_in(&launch, stream, false);
 }
 
-EMU_API CUresult cuLaunchKernel_ptsz(CUfunction function, SHAPE, CUstream stream, void **params, void **extra) {
+EMU_API CUresult cuLaunchKernel_ptsz(CUfunction function, SHAPE, CUstream stream, void **params,
+                                     void **extra) {
     emu_launch launch = LAUNCH(params, extra);
     return launch_in(&launch, stream, true);
 }
@@ -129,18 +136,20 @@ static CUresult cooperative(const emu_launch *launch, CUstream stream, bool per_
     return launch_in(launch, stream, per_thread);
 }
 
-EMU_API CUresult cuLaunchCooperativeKernel(CUfunction function, SHAPE, CUstream stream, void **params) {
+EMU_API CUresult cuLaunchCooperativeKernel(CUfunction function, SHAPE, CUstream stream,
+                                           void **params) {
     emu_launch launch = LAUNCH(params, NULL);
     return cooperative(&launch, stream, false);
 }
 
-EMU_API CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, SHAPE, CUstream stream, void **params) {
+EMU_API CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, SHAPE, CUstream stream,
+                                                void **params) {
     emu_launch launch = LAUNCH(params, NULL);
     return cooperative(&launch, stream, true);
 }
 
-static CUresult launch_config(const CUlaunchConfig *config, CUfunction function, void **params, void **extra,
-                              bool per_thread) {
+static CUresult launch_config(const CUlaunchConfig *config, CUfunction function, void **params,
+                              void **extra, bool per_thread) {
     EMU_INITIALIZED();
     EMU_REQUIRE(config != NULL && (config->attribute_count == 0 || config->attributes != NULL));
     emu_launch launch = {function,
@@ -159,11 +168,12 @@ static CUresult launch_config(const CUlaunchConfig *config, CUfunction function,
     return launch_in(&launch, config->stream, per_thread);
 }
 
-EMU_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
+EMU_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
+                                  void **extra) {
     return launch_config(config, function, params, extra, false);
 }
 
-EMU_API CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **params,
-                                       void **extra) {
+EMU_API CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function,
+                                       void **params, void **extra) {
     return launch_config(config, function, params, extra, true);
 }

@@ -21,7 +21,8 @@ typedef struct {
 
 static const api_entry entries[] = {
 #define ENTRY(name, version, symbol) {#name, #symbol, version, symbol##_entry, NULL},
-#define ENTRY_OF_THREAD(name, version, symbol, of_thread) {#name, #symbol, version, symbol##_entry, of_thread##_entry},
+#define ENTRY_OF_THREAD(name, version, symbol, of_thread) \
+    {#name, #symbol, version, symbol##_entry, of_thread##_entry},
 #include "driver_api.def"
 #undef ENTRY
 #undef ENTRY_OF_THREAD
@@ -55,7 +56,8 @@ static const api_entry *find_symbol(const char *symbol) {
     return NULL;
 }
 
-EMU_API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status) {
+EMU_API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
+                                     uint64_t flags, int *status) {
     EMU_REQUIRE(symbol != NULL && function != NULL && flags < 3 && version <= EMU_DRIVER_VERSION);
     int found = CU_PROC_NOT_FOUND;
     *function = NULL;
@@ -75,7 +77,8 @@ EMU_API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int ve
     return CUDA_SUCCESS; /* also when there is none */
 }
 
-EMU_API CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags) {
+EMU_API CUresult cuGetProcAddress(const char *symbol, void **function, int version,
+                                  uint64_t flags) {
     CUresult result = cuGetProcAddress_v2(symbol, function, version, flags, NULL);
     return result == CUDA_SUCCESS && *function == NULL ? CUDA_ERROR_NOT_FOUND : result;
 }

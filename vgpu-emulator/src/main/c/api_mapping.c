@@ -7,8 +7,8 @@
 #define GRANULARITY (UINT64_C(2) << 20)
 
 /*
- * The memory behind a handle is a shared anonymous mapping, so that it can be mapped at several addresses: mremap() of
- * length 0 makes one more mapping of the same pages.
+ * The memory behind a handle is a shared anonymous mapping, so that it can be mapped at several
+ * addresses: mremap() of length 0 makes one more mapping of the same pages.
  */
 typedef struct {
     emu_object object;
@@ -28,15 +28,16 @@ static physical *physical_of(CUmemGenericAllocationHandle handle) {
     return emu_pool_has(&physicals, memory) ? memory : NULL;
 }
 
-EMU_API CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties, int option) {
+EMU_API CUresult cuMemGetAllocationGranularity(size_t *granularity,
+                                               const CUmemAllocationProp *properties, int option) {
     EMU_INITIALIZED();
     EMU_REQUIRE(granularity != NULL && properties != NULL && option >= 0 && option <= 1);
     *granularity = GRANULARITY;
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wanted,
-                                     unsigned long long flags) {
+EMU_API CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment,
+                                     CUdeviceptr wanted, unsigned long long flags) {
     EMU_INITIALIZED();
     EMU_REQUIRE(address != NULL && bytes > 0 && bytes % GRANULARITY == 0 && flags == 0 &&
                 (alignment & (alignment - 1)) == 0);
@@ -69,8 +70,8 @@ EMU_API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     EMU_INITIALIZED();
     emu_allocation reserved;
     emu_allocation mapped;
-    EMU_REQUIRE(emu_ranges_find(address, EMU_RESERVED_ADDRESSES, &reserved) && reserved.start == address &&
-                reserved.bytes == bytes);
+    EMU_REQUIRE(emu_ranges_find(address, EMU_RESERVED_ADDRESSES, &reserved) &&
+                reserved.start == address && reserved.bytes == bytes);
     for (uint64_t at = address; at < address + bytes; at += GRANULARITY) {
         EMU_REQUIRE(!emu_ranges_find(at, EMU_MAPPED_MEMORY, &mapped));
     }
@@ -79,11 +80,11 @@ EMU_API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
-                             unsigned long long flags) {
+EMU_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                             const CUmemAllocationProp *properties, unsigned long long flags) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(handle != NULL && properties != NULL && flags == 0 && bytes > 0 && bytes % GRANULARITY == 0 &&
-                properties->type == 1);
+    EMU_REQUIRE(handle != NULL && properties != NULL && flags == 0 && bytes > 0 &&
+                bytes % GRANULARITY == 0 && properties->type == 1);
     if (properties->location.type != 1 || properties->handle_types != 0) {
         return CUDA_ERROR_NOT_SUPPORTED; /* host memory; sharing with other processes */
     }
@@ -152,7 +153,8 @@ static CUresult map_at(CUdeviceptr address, size_t bytes, physical *memory) {
                              .kind = EMU_MAPPED_MEMORY,
                              .device = (CUdevice)memory->gpu->index,
                              .extra = (uint64_t)(uintptr_t)memory};
-    if (mremap(memory->memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)address) == MAP_FAILED) {
+    if (mremap(memory->memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+               (void *)(uintptr_t)address) == MAP_FAILED) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (!emu_ranges_add(&mapped)) {
@@ -162,8 +164,8 @@ static CUresult map_at(CUdeviceptr address, size_t bytes, physical *memory) {
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-                          unsigned long long flags) {
+EMU_API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
+                          CUmemGenericAllocationHandle handle, unsigned long long flags) {
     EMU_INITIALIZED();
     EMU_REQUIRE(offset == 0 && flags == 0 && bytes > 0 && address % GRANULARITY == 0);
     pthread_mutex_lock(&mapping_lock);
@@ -194,7 +196,8 @@ EMU_API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     return result;
 }
 
-EMU_API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count) {
+EMU_API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access,
+                                size_t count) {
     EMU_INITIALIZED();
     EMU_REQUIRE(bytes > 0 && access != NULL && count > 0 && emu_memory_readable(address, bytes));
     for (size_t i = 0; i < count; i++) {
@@ -203,7 +206,8 @@ EMU_API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAc
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address) {
+EMU_API CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+                                CUdeviceptr address) {
     EMU_INITIALIZED();
     emu_allocation found;
     EMU_REQUIRE(flags != NULL && location != NULL && emu_memory_find(address, &found));

@@ -21,7 +21,8 @@ EMU_API CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-static CUresult allocate(CUcontext context, CUdeviceptr *address, size_t bytes, emu_memory_kind kind) {
+static CUresult allocate(CUcontext context, CUdeviceptr *address, size_t bytes,
+                         emu_memory_kind kind) {
     return emu_memory_allocate(context->gpu, bytes, kind, context->object.generation, address);
 }
 
@@ -31,8 +32,8 @@ EMU_API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     return allocate(context, address, bytes, EMU_DEVICE_MEMORY);
 }
 
-EMU_API CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
-                                    unsigned int element) {
+EMU_API CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width,
+                                    size_t height, unsigned int element) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(address != NULL && pitch != NULL && width > 0 && height > 0 &&
                 (element == 4 || element == 8 || element == 16));
@@ -54,7 +55,7 @@ EMU_API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
     return allocate(context, address, bytes, EMU_MANAGED_MEMORY);
 }
 
-/* As the real one: waits until the GPU is done with what it may still be using. */
+/* What kernels that still run would read was computed when they were launched: no need to wait. */
 EMU_API CUresult cuMemFree_v2(CUdeviceptr address) {
     EMU_CONTEXT(context);
     (void)context;
@@ -81,7 +82,8 @@ static CUresult host_allocate(CUcontext context, void **address, size_t bytes, u
     EMU_REQUIRE(address != NULL && bytes > 0 && (flags & ~(unsigned int)HOST_FLAGS) == 0);
     size_t length = (bytes + PAGE - 1) / PAGE * PAGE;
     void *memory = length < bytes ? MAP_FAILED
-                                  : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                                  : mmap(NULL, length, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -152,10 +154,12 @@ EMU_API CUresult cuMemHostUnregister(void *address) {
 
 static bool find_host(const void *address, emu_allocation *found) {
     uint64_t at = (uint64_t)(uintptr_t)address;
-    return emu_ranges_find(at, EMU_HOST_MEMORY, found) || emu_ranges_find(at, EMU_REGISTERED_MEMORY, found);
+    return emu_ranges_find(at, EMU_HOST_MEMORY, found) ||
+           emu_ranges_find(at, EMU_REGISTERED_MEMORY, found);
 }
 
-EMU_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *address, unsigned int flags) {
+EMU_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *address,
+                                              unsigned int flags) {
     EMU_CONTEXT(context);
     (void)context;
     EMU_REQUIRE(device != NULL && address != NULL && flags == 0);
@@ -204,7 +208,8 @@ static CUcontext context_of(const emu_allocation *found) {
     return primary;
 }
 
-static CUresult pointer_attribute(void *data, int attribute, uint64_t address, const emu_allocation *found) {
+static CUresult pointer_attribute(void *data, int attribute, uint64_t address,
+                                  const emu_allocation *found) {
     bool device = emu_is_on_device(found->kind);
     bool managed = found->kind == EMU_MANAGED_MEMORY;
     switch (attribute) {
@@ -265,17 +270,20 @@ EMU_API CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ad
 }
 
 /* Unlike the single form, this one answers for plain host memory as well: with zeros. */
-EMU_API CUresult cuPointerGetAttributes(unsigned int count, int *attributes, void **data, CUdeviceptr address) {
+EMU_API CUresult cuPointerGetAttributes(unsigned int count, int *attributes, void **data,
+                                        CUdeviceptr address) {
     EMU_INITIALIZED();
     EMU_REQUIRE(count > 0 && attributes != NULL && data != NULL);
     emu_allocation found;
     bool known = emu_memory_find(address, &found);
     for (unsigned int i = 0; i < count; i++) {
         EMU_REQUIRE(data[i] != NULL);
-        CUresult result = known ? pointer_attribute(data[i], attributes[i], address, &found) : CUDA_SUCCESS;
+        CUresult result =
+            known ? pointer_attribute(data[i], attributes[i], address, &found) : CUDA_SUCCESS;
         if (!known || result == CUDA_ERROR_INVALID_VALUE) {
-            bool wide = attributes[i] == 1 || attributes[i] == 3 || attributes[i] == 4 || attributes[i] == 7 ||
-                        attributes[i] == 11 || attributes[i] == 12 || attributes[i] == 17;
+            bool wide = attributes[i] == 1 || attributes[i] == 3 || attributes[i] == 4 ||
+                        attributes[i] == 7 || attributes[i] == 11 || attributes[i] == 12 ||
+                        attributes[i] == 17;
             int ordinal = attributes[i] == 9 ? -2 : 0;
             memset(data[i], 0, wide ? 8 : 4);
             if (!wide) {
@@ -309,29 +317,33 @@ EMU_API CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, int advice, CUde
     return managed_hint(address, bytes);
 }
 
-EMU_API CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, int advice, CUmemLocation location) {
+EMU_API CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, int advice,
+                                CUmemLocation location) {
     (void)location;
     EMU_REQUIRE(advice >= 1 && advice <= 6);
     return managed_hint(address, bytes);
 }
 
-EMU_API CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream) {
+EMU_API CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device,
+                                    CUstream stream) {
     (void)device;
     (void)stream;
     return managed_hint(address, bytes);
 }
 
-EMU_API CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream)
+EMU_API CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t bytes, CUdevice device,
+                                         CUstream stream)
     __attribute__((alias("cuMemPrefetchAsync")));
 
-EMU_API CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
-                                       CUstream stream) {
+EMU_API CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location,
+                                       unsigned int flags, CUstream stream) {
     (void)location;
     (void)stream;
     EMU_REQUIRE(flags == 0);
     return managed_hint(address, bytes);
 }
 
-EMU_API CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t bytes, CUmemLocation location,
-                                            unsigned int flags, CUstream stream)
+EMU_API CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t bytes,
+                                            CUmemLocation location, unsigned int flags,
+                                            CUstream stream)
     __attribute__((alias("cuMemPrefetchAsync_v2")));

@@ -34,8 +34,9 @@ static CUfunction add_function(CUmodule module, const emu_ptx_item *item) {
     memcpy(function->name, item->name, EMU_PTX_NAME);
     function->module = module;
     const emu_kernel *known = emu_kernel_find(item->name);
-    uint32_t bytes = item->param_count == 0 ? 0 : item->param_offset[item->param_count - 1] +
-                                                      item->param_size[item->param_count - 1];
+    uint32_t bytes = item->param_count == 0 ? 0
+                                            : item->param_offset[item->param_count - 1] +
+                                                  item->param_size[item->param_count - 1];
     function->known = known != NULL && known->argument_bytes == bytes ? known : NULL;
     const emu_kernel_time *timed = emu_kernel_time_find(&emu_driver.state.times, item->name);
     if (timed != NULL) {
@@ -64,7 +65,8 @@ static bool add_variable(CUmodule module, const emu_ptx_item *item) {
 }
 
 static bool add_item(const emu_ptx_item *item, void *module) {
-    return item->kind == EMU_PTX_KERNEL ? add_function(module, item) != NULL : add_variable(module, item);
+    return item->kind == EMU_PTX_KERNEL ? add_function(module, item) != NULL
+                                        : add_variable(module, item);
 }
 
 static void free_module(CUmodule module) {
@@ -85,14 +87,16 @@ static void free_module(CUmodule module) {
     emu_pool_give(&emu_modules, module);
 }
 
-/* PTX text is read. Of machine code (an ELF file, or a fat binary) the emulator cannot know the kernels. */
+/* PTX text is read. Of machine code (an ELF file, or a fat binary) the emulator cannot know the
+ * kernels. */
 static CUresult fill_module(CUmodule module, const void *image) {
     static const unsigned char elf[] = {0x7f, 'E', 'L', 'F'};
     static const unsigned char fat[] = {0x50, 0xed, 0x55, 0xba};
     static const unsigned char wrapper[] = {0xb1, 0x43, 0x62, 0x46};
     const char *text = image;
     if (text[0] != '\0' && text[1] != '\0' && text[2] != '\0' &&
-        (memcmp(image, elf, 4) == 0 || memcmp(image, fat, 4) == 0 || memcmp(image, wrapper, 4) == 0)) {
+        (memcmp(image, elf, 4) == 0 || memcmp(image, fat, 4) == 0 ||
+         memcmp(image, wrapper, 4) == 0)) {
         module->is_binary = true;
         return CUDA_SUCCESS;
     }
@@ -180,8 +184,8 @@ static CUresult read_image(const char *path, char **image) {
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count, int *options,
-                                    void **values) {
+EMU_API CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count,
+                                    int *options, void **values) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(count == 0 || (options != NULL && values != NULL));
     return load(module, image, context);
@@ -266,7 +270,8 @@ EMU_API CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule module) 
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int count, CUmodule module) {
+EMU_API CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int count,
+                                            CUmodule module) {
     EMU_INITIALIZED();
     EMU_REQUIRE(functions != NULL);
     if (!emu_pool_has(&emu_modules, module)) {
@@ -279,8 +284,10 @@ EMU_API CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int 
     return CUDA_SUCCESS;
 }
 
-/* Variables get their memory when first asked for. A library's lie on the device of the context that asks. */
-static CUresult get_variable(CUcontext context, uint64_t *address, size_t *bytes, CUmodule module, const char *name) {
+/* Variables get their memory when first asked for. A library's lie on the device of the context
+ * that asks. */
+static CUresult get_variable(CUcontext context, uint64_t *address, size_t *bytes, CUmodule module,
+                             const char *name) {
     EMU_REQUIRE(name != NULL && (address != NULL || bytes != NULL));
     if (!emu_pool_has(&emu_modules, module)) {
         return CUDA_ERROR_INVALID_HANDLE;
@@ -309,35 +316,37 @@ static CUresult get_variable(CUcontext context, uint64_t *address, size_t *bytes
     return result;
 }
 
-EMU_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name) {
+EMU_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module,
+                                      const char *name) {
     EMU_CONTEXT(context);
     return get_variable(context, address, bytes, module, name);
 }
 
-EMU_API CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name) {
+EMU_API CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library,
+                                    const char *name) {
     EMU_CONTEXT(context);
     return get_variable(context, address, bytes, library, name);
 }
 
-EMU_API CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, void **values,
-                                   unsigned int count, int *library_options, void **library_values,
-                                   unsigned int library_count) {
+EMU_API CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options,
+                                   void **values, unsigned int count, int *library_options,
+                                   void **library_values, unsigned int library_count) {
     EMU_INITIALIZED();
     EMU_REQUIRE((count == 0 || (options != NULL && values != NULL)) &&
                 (library_count == 0 || (library_options != NULL && library_values != NULL)));
     return load(library, code, NULL);
 }
 
-EMU_API CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *options, void **values,
-                                       unsigned int count, int *library_options, void **library_values,
-                                       unsigned int library_count) {
+EMU_API CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *options,
+                                       void **values, unsigned int count, int *library_options,
+                                       void **library_values, unsigned int library_count) {
     EMU_INITIALIZED();
     EMU_REQUIRE(library != NULL && path != NULL);
     char *image = NULL;
     CUresult result = read_image(path, &image);
     if (result == CUDA_SUCCESS) {
-        result = cuLibraryLoadData(library, image, options, values, count, library_options, library_values,
-                                   library_count);
+        result = cuLibraryLoadData(library, image, options, values, count, library_options,
+                                   library_values, library_count);
         free(image);
     }
     return result;
@@ -365,7 +374,8 @@ EMU_API CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary library)
     return cuModuleGetFunctionCount(count, library);
 }
 
-EMU_API CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int count, CUlibrary library) {
+EMU_API CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int count,
+                                           CUlibrary library) {
     return cuModuleEnumerateFunctions(kernels, count, library);
 }
 

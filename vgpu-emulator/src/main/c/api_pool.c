@@ -5,7 +5,14 @@
 
 #include <string.h>
 
-enum { ATTRIBUTES = 9, RELEASE_THRESHOLD = 4, RESERVED_NOW = 5, RESERVED_HIGH = 6, USED_NOW = 7, USED_HIGH = 8 };
+enum {
+    ATTRIBUTES = 9,
+    RELEASE_THRESHOLD = 4,
+    RESERVED_NOW = 5,
+    RESERVED_HIGH = 6,
+    USED_NOW = 7,
+    USED_HIGH = 8
+};
 
 struct CUmemPoolHandle_st {
     emu_object object;
@@ -70,7 +77,8 @@ EMU_API CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool) {
 
 EMU_API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(pool != NULL && properties != NULL && properties->alloc_type == 1 && properties->location.type == 1);
+    EMU_REQUIRE(pool != NULL && properties != NULL && properties->alloc_type == 1 &&
+                properties->location.type == 1);
     emu_device *device = emu_device_at(properties->location.id);
     if (device == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
@@ -99,11 +107,13 @@ EMU_API CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
 
 EMU_API CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(emu_pool_has(&pools, pool) && value != NULL && attribute > 0 && attribute < ATTRIBUTES);
+    EMU_REQUIRE(emu_pool_has(&pools, pool) && value != NULL && attribute > 0 &&
+                attribute < ATTRIBUTES);
     if (attribute < RELEASE_THRESHOLD) {
         *(int *)value = (int)pool->attributes[attribute];
     } else if (attribute == USED_NOW || attribute == RESERVED_NOW) {
-        *(uint64_t *)value = emu_memory_owned_bytes(pool->gpu, EMU_POOL_MEMORY, pool->object.generation);
+        *(uint64_t *)value =
+            emu_memory_owned_bytes(pool->gpu, EMU_POOL_MEMORY, pool->object.generation);
     } else {
         *(uint64_t *)value = pool->attributes[attribute];
     }
@@ -112,18 +122,21 @@ EMU_API CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *v
 
 EMU_API CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(emu_pool_has(&pools, pool) && value != NULL && attribute > 0 && attribute < ATTRIBUTES);
+    EMU_REQUIRE(emu_pool_has(&pools, pool) && value != NULL && attribute > 0 &&
+                attribute < ATTRIBUTES);
     EMU_REQUIRE(attribute != USED_NOW && attribute != RESERVED_NOW);
     if (attribute < RELEASE_THRESHOLD) {
         pool->attributes[attribute] = *(const int *)value != 0 ? 1 : 0;
     } else {
-        EMU_REQUIRE(attribute == RELEASE_THRESHOLD || *(const uint64_t *)value == 0); /* high marks are only reset */
+        EMU_REQUIRE(attribute == RELEASE_THRESHOLD ||
+                    *(const uint64_t *)value == 0); /* high marks are only reset */
         pool->attributes[attribute] = *(const uint64_t *)value;
     }
     return CUDA_SUCCESS;
 }
 
-EMU_API CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count) {
+EMU_API CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access,
+                                    size_t count) {
     EMU_INITIALIZED();
     EMU_REQUIRE(emu_pool_has(&pools, pool) && (count == 0 || access != NULL));
     return CUDA_SUCCESS;
@@ -136,7 +149,8 @@ EMU_API CUresult cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocation
     return CUDA_SUCCESS;
 }
 
-static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool given, CUstream handle, bool per_thread) {
+static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool given, CUstream handle,
+                         bool per_thread) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(address != NULL && bytes > 0);
     CUstream stream = NULL;
@@ -152,7 +166,8 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool given,
     if (stream->capture != NULL) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    result = emu_memory_allocate(pool->gpu, bytes, EMU_POOL_MEMORY, pool->object.generation, address);
+    result =
+        emu_memory_allocate(pool->gpu, bytes, EMU_POOL_MEMORY, pool->object.generation, address);
     if (result == CUDA_SUCCESS) {
         uint64_t used = emu_memory_owned_bytes(pool->gpu, EMU_POOL_MEMORY, pool->object.generation);
         if (used > pool->attributes[USED_HIGH]) {
@@ -171,12 +186,14 @@ EMU_API CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstre
     return allocate(address, bytes, NULL, stream, true);
 }
 
-EMU_API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+EMU_API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                                         CUstream stream) {
     EMU_REQUIRE(pool != NULL);
     return allocate(address, bytes, pool, stream, false);
 }
 
-EMU_API CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+EMU_API CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                                              CUstream stream) {
     EMU_REQUIRE(pool != NULL);
     return allocate(address, bytes, pool, stream, true);
 }

@@ -4,23 +4,25 @@
 #include "operation.h"
 #include "timeline.h"
 
-#define STREAM(handle, per_thread)                                                                                     \
-    EMU_CONTEXT(context);                                                                                              \
-    CUstream stream = NULL;                                                                                            \
-    do {                                                                                                               \
-        CUresult emu_found = emu_stream_of(context, handle, per_thread, &stream);                                      \
-        if (emu_found != CUDA_SUCCESS) {                                                                               \
-            return emu_found;                                                                                          \
-        }                                                                                                              \
+#include <string.h>
+
+#define STREAM(handle, per_thread) \
+    EMU_CONTEXT(context); \
+    CUstream stream = NULL; \
+    do { \
+        CUresult emu_found = emu_stream_of(context, handle, per_thread, &stream); \
+        if (emu_found != CUDA_SUCCESS) { \
+            return emu_found; \
+        } \
     } while (0)
 
 /* Defines the two forms of an entry point: NULL is the legacy stream, or the thread's own. */
-#define BOTH(name, suffix, parameters, ...)                                                                            \
-    EMU_API CUresult name parameters {                                                                                 \
-        return name##_in(__VA_ARGS__, false);                                                                          \
-    }                                                                                                                  \
-    EMU_API CUresult name##suffix parameters {                                                                         \
-        return name##_in(__VA_ARGS__, true);                                                                           \
+#define BOTH(name, suffix, parameters, ...) \
+    EMU_API CUresult name parameters { \
+        return name##_in(__VA_ARGS__, false); \
+    } \
+    EMU_API CUresult name##suffix parameters { \
+        return name##_in(__VA_ARGS__, true); \
     }
 
 EMU_API CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority) {
@@ -54,7 +56,8 @@ EMU_API CUresult cuStreamDestroy_v2(CUstream stream) {
 
 static CUresult cuStreamSynchronize_in(CUstream handle, bool per_thread) {
     STREAM(handle, per_thread);
-    return stream->capture != NULL ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : emu_stream_drain(stream);
+    return stream->capture != NULL ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                   : emu_stream_drain(stream);
 }
 BOTH(cuStreamSynchronize, _ptsz, (CUstream stream), stream)
 
@@ -70,16 +73,19 @@ static CUresult cuStreamQuery_in(CUstream handle, bool per_thread) {
 }
 BOTH(cuStreamQuery, _ptsz, (CUstream stream), stream)
 
-static CUresult cuStreamWaitEvent_in(CUstream handle, CUevent event, unsigned int flags, bool per_thread) {
+static CUresult cuStreamWaitEvent_in(CUstream handle, CUevent event, unsigned int flags,
+                                     bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags <= CU_EVENT_WAIT_EXTERNAL);
     if (!emu_pool_has(&emu_events, event)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    emu_operation operation = {.kind = EMU_WAIT, .event = {.event = event, .generation = event->object.generation}};
+    emu_operation operation = {.kind = EMU_WAIT,
+                               .event = {.event = event, .generation = event->object.generation}};
     return emu_enqueue(stream, &operation);
 }
-BOTH(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event, unsigned int flags), stream, event, flags)
+BOTH(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event, unsigned int flags), stream, event,
+     flags)
 
 static CUresult cuStreamGetPriority_in(CUstream handle, int *priority, bool per_thread) {
     STREAM(handle, per_thread);
@@ -113,7 +119,8 @@ static CUresult cuStreamGetCtx_in(CUstream handle, CUcontext *result, bool per_t
 }
 BOTH(cuStreamGetCtx, _ptsz, (CUstream stream, CUcontext *result), stream, result)
 
-static CUresult cuStreamGetCtx_v2_in(CUstream handle, CUcontext *result, void **green, bool per_thread) {
+static CUresult cuStreamGetCtx_v2_in(CUstream handle, CUcontext *result, void **green,
+                                     bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(result != NULL);
     *result = stream->context;
@@ -122,7 +129,8 @@ static CUresult cuStreamGetCtx_v2_in(CUstream handle, CUcontext *result, void **
     }
     return CUDA_SUCCESS;
 }
-BOTH(cuStreamGetCtx_v2, _ptsz, (CUstream stream, CUcontext *result, void **green), stream, result, green)
+BOTH(cuStreamGetCtx_v2, _ptsz, (CUstream stream, CUcontext *result, void **green), stream, result,
+     green)
 
 static CUresult cuStreamGetDevice_in(CUstream handle, CUdevice *device, bool per_thread) {
     STREAM(handle, per_thread);
@@ -132,26 +140,51 @@ static CUresult cuStreamGetDevice_in(CUstream handle, CUdevice *device, bool per
 }
 BOTH(cuStreamGetDevice, _ptsz, (CUstream stream, CUdevice *device), stream, device)
 
-static CUresult cuLaunchHostFunc_in(CUstream handle, CUhostFn function, void *data, bool per_thread) {
+/* Hints to the hardware (cache windows, priorities of memory): taken, and of no effect here. */
+static CUresult cuStreamSetAttribute_in(CUstream handle, int attribute, const void *value,
+                                        bool per_thread) {
+    STREAM(handle, per_thread);
+    EMU_REQUIRE(attribute > 0 && value != NULL);
+    return CUDA_SUCCESS;
+}
+BOTH(cuStreamSetAttribute, _ptsz, (CUstream stream, int attribute, const void *value), stream,
+     attribute, value)
+
+static CUresult cuStreamGetAttribute_in(CUstream handle, int attribute, void *value,
+                                        bool per_thread) {
+    STREAM(handle, per_thread);
+    EMU_REQUIRE(attribute > 0 && value != NULL);
+    memset(value, 0, sizeof((CUlaunchAttribute *)NULL)->value);
+    return CUDA_SUCCESS;
+}
+BOTH(cuStreamGetAttribute, _ptsz, (CUstream stream, int attribute, void *value), stream, attribute,
+     value)
+
+static CUresult cuLaunchHostFunc_in(CUstream handle, CUhostFn function, void *data,
+                                    bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(function != NULL);
-    emu_operation operation = {.kind = EMU_HOST, .host = {.function = function, .data = data, .handle = handle}};
+    emu_operation operation = {.kind = EMU_HOST,
+                               .host = {.function = function, .data = data, .handle = handle}};
     return emu_enqueue(stream, &operation);
 }
-BOTH(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void *data), stream, function, data)
+BOTH(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void *data), stream, function,
+     data)
 
-static CUresult cuStreamAddCallback_in(CUstream handle, CUstreamCallback callback, void *data, unsigned int flags,
-                                       bool per_thread) {
+static CUresult cuStreamAddCallback_in(CUstream handle, CUstreamCallback callback, void *data,
+                                       unsigned int flags, bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(callback != NULL && flags == 0);
     if (stream->capture != NULL) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    emu_operation operation = {.kind = EMU_HOST, .host = {.callback = callback, .data = data, .handle = handle}};
+    emu_operation operation = {.kind = EMU_HOST,
+                               .host = {.callback = callback, .data = data, .handle = handle}};
     return emu_enqueue(stream, &operation);
 }
-BOTH(cuStreamAddCallback, _ptsz, (CUstream stream, CUstreamCallback callback, void *data, unsigned int flags), stream,
-     callback, data, flags)
+BOTH(cuStreamAddCallback, _ptsz,
+     (CUstream stream, CUstreamCallback callback, void *data, unsigned int flags), stream, callback,
+     data, flags)
 
 EMU_API CUresult cuEventCreate(CUevent *event, unsigned int flags) {
     EMU_CONTEXT(context);
@@ -188,16 +221,19 @@ EMU_API CUresult cuEventDestroy_v2(CUevent event) {
     return CUDA_SUCCESS;
 }
 
-static CUresult cuEventRecordWithFlags_in(CUevent event, CUstream handle, unsigned int flags, bool per_thread) {
+static CUresult cuEventRecordWithFlags_in(CUevent event, CUstream handle, unsigned int flags,
+                                          bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags <= CU_EVENT_RECORD_EXTERNAL);
     if (!emu_pool_has(&emu_events, event) || event->context != stream->context) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    emu_operation operation = {.kind = EMU_RECORD, .event = {.event = event, .generation = event->object.generation}};
+    emu_operation operation = {.kind = EMU_RECORD,
+                               .event = {.event = event, .generation = event->object.generation}};
     return emu_enqueue(stream, &operation);
 }
-BOTH(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsigned int flags), event, stream, flags)
+BOTH(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsigned int flags), event,
+     stream, flags)
 
 static CUresult cuEventRecord_in(CUevent event, CUstream handle, bool per_thread) {
     return cuEventRecordWithFlags_in(event, handle, 0, per_thread);
@@ -220,8 +256,8 @@ static CUresult look_at_event(CUevent event, bool wait) {
     if (wait) {
         emu_event_drain(context, event);
     }
-    if (event->waiting == 0 &&
-        (event->recorded_in == NULL || !emu_is_live(context, generation) || emu_timeline_event_done(context, event))) {
+    if (event->waiting == 0 && (event->recorded_in == NULL || !emu_is_live(context, generation) ||
+                                emu_timeline_event_done(context, event))) {
         result = context->sticky;
     }
     pthread_mutex_unlock(&context->lock);
@@ -239,8 +275,10 @@ EMU_API CUresult cuEventSynchronize(CUevent event) {
 EMU_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     EMU_INITIALIZED();
     EMU_REQUIRE(milliseconds != NULL);
-    if (!emu_pool_has(&emu_events, start) || !emu_pool_has(&emu_events, end) || start->context != end->context ||
-        ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->recorded || !end->recorded) {
+    if (!emu_pool_has(&emu_events, start) || !emu_pool_has(&emu_events, end) ||
+        start->context != end->context ||
+        ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->recorded ||
+        !end->recorded) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     CUresult first = look_at_event(start, false);

@@ -51,7 +51,8 @@ CUresult emu_capture_fail(CUstream stream, CUresult error) {
     return error;
 }
 
-/* Whether the work of all streams that joined has been joined back: each one's last node is needed by another. */
+/* Whether the work of all streams that joined has been joined back: each one's last node is needed
+ * by another. */
 static bool is_joined(const emu_capture *capture) {
     CUstream origin = capture->origin;
     for (CUstream stream = origin->context->streams; stream != NULL; stream = stream->next) {
@@ -60,7 +61,8 @@ static bool is_joined(const emu_capture *capture) {
         }
         for (size_t i = 0; i < stream->captured.count; i++) {
             bool needed = false;
-            for (CUgraphNode node = capture->graph->first; node != NULL && !needed; node = node->next) {
+            for (CUgraphNode node = capture->graph->first; node != NULL && !needed;
+                 node = node->next) {
                 for (size_t j = 0; j < node->needs.count; j++) {
                     needed |= node->needs.items[j] == stream->captured.items[i];
                 }
@@ -85,9 +87,9 @@ CUresult emu_capture_end(CUstream stream, CUgraph *graph) {
     if (capture->origin != stream) {
         return emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     }
-    CUresult result = capture->failed         ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+    CUresult result = capture->failed       ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                       : !is_joined(capture) ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
-                                              : CUDA_SUCCESS;
+                                            : CUDA_SUCCESS;
     for (CUstream s = stream->context->streams; s != NULL; s = s->next) {
         if (s->capture == capture) {
             emu_nodes_clear(&s->captured);
@@ -115,9 +117,11 @@ static CUresult take_wait(CUstream stream, CUevent event) {
     emu_capture *theirs = capture_of_event(event);
     emu_capture *ours = stream->capture;
     if (theirs == NULL) {
-        /* What happened before the capture cannot be waited for in the graph; that it is done is the caller's word. */
-        return event->capture == NULL && ours != NULL ? emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
-                                                      : CUDA_ERROR_CAPTURED_EVENT;
+        /* What happened before the capture cannot be waited for in the graph; that it is done is
+         * the caller's word. */
+        return event->capture == NULL && ours != NULL
+                   ? emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
+                   : CUDA_ERROR_CAPTURED_EVENT;
     }
     if (stream->is_legacy) {
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -140,11 +144,13 @@ static CUresult take_wait(CUstream stream, CUevent event) {
 static CUresult take_record(CUstream stream, CUevent event) {
     event->capture = stream->capture;
     event->capture_generation = stream->capture->object.generation;
-    return emu_nodes_copy(&event->captured, &stream->captured) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return emu_nodes_copy(&event->captured, &stream->captured) ? CUDA_SUCCESS
+                                                               : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult take_node(CUstream stream, const emu_operation *operation) {
-    CUgraphNode node = emu_graph_add(stream->capture->graph, operation, stream->captured.items, stream->captured.count);
+    CUgraphNode node = emu_graph_add(stream->capture->graph, operation, stream->captured.items,
+                                     stream->captured.count);
     if (node == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -153,7 +159,8 @@ static CUresult take_node(CUstream stream, const emu_operation *operation) {
 }
 
 bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult *result) {
-    bool waits_for_captured = operation->kind == EMU_WAIT && operation->event.event->capture != NULL;
+    bool waits_for_captured =
+        operation->kind == EMU_WAIT && operation->event.event->capture != NULL;
     if (stream->capture == NULL && !waits_for_captured) {
         if (stream->is_legacy && emu_capture_blocks_legacy(stream->context)) {
             *result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

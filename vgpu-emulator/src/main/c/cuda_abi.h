@@ -1,6 +1,7 @@
 /*
- * The part of the CUDA driver's binary interface that the emulator speaks: types, error codes, structures. Our own
- * declarations, so that it builds without the CUDA toolkit; where the toolkit is, a test compares them with its header.
+ * The part of the CUDA driver's binary interface that the emulator speaks: types, error codes,
+ * structures. Our own declarations, so that it builds without the CUDA toolkit; where the toolkit
+ * is, a test compares them with its header.
  */
 #ifndef EMU_CUDA_ABI_H
 #define EMU_CUDA_ABI_H
@@ -43,48 +44,61 @@ typedef size_t (*CUoccupancyB2DSize)(int block_size);
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)(uintptr_t)2)
 
 /* ERROR(name, number, text of cuGetErrorString) */
-#define CUDA_ERRORS(ERROR)                                                                                             \
-    ERROR(CUDA_SUCCESS, 0, "no error")                                                                                 \
-    ERROR(CUDA_ERROR_INVALID_VALUE, 1, "invalid argument")                                                             \
-    ERROR(CUDA_ERROR_OUT_OF_MEMORY, 2, "out of memory")                                                                \
-    ERROR(CUDA_ERROR_NOT_INITIALIZED, 3, "initialization error")                                                       \
-    ERROR(CUDA_ERROR_DEINITIALIZED, 4, "driver shutting down")                                                         \
-    ERROR(CUDA_ERROR_NO_DEVICE, 100, "no CUDA-capable device is detected")                                             \
-    ERROR(CUDA_ERROR_INVALID_DEVICE, 101, "invalid device ordinal")                                                    \
-    ERROR(CUDA_ERROR_INVALID_IMAGE, 200, "device kernel image is invalid")                                             \
-    ERROR(CUDA_ERROR_INVALID_CONTEXT, 201, "invalid device context")                                                   \
-    ERROR(CUDA_ERROR_MAP_FAILED, 205, "mapping of buffer object failed")                                               \
-    ERROR(CUDA_ERROR_NO_BINARY_FOR_GPU, 209, "no kernel image is available for execution on the device")               \
-    ERROR(CUDA_ERROR_UNSUPPORTED_LIMIT, 215, "limit is not supported on this architecture")                            \
-    ERROR(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, 217, "peer access is not supported between these two devices")           \
-    ERROR(CUDA_ERROR_INVALID_PTX, 218, "a PTX JIT compilation failed")                                                 \
-    ERROR(CUDA_ERROR_FILE_NOT_FOUND, 301, "file not found")                                                            \
-    ERROR(CUDA_ERROR_OPERATING_SYSTEM, 304, "OS call failed or operation not supported on this OS")                    \
-    ERROR(CUDA_ERROR_INVALID_HANDLE, 400, "invalid resource handle")                                                   \
-    ERROR(CUDA_ERROR_ILLEGAL_STATE, 401, "the operation cannot be performed in the present state")                     \
-    ERROR(CUDA_ERROR_NOT_FOUND, 500, "named symbol not found")                                                         \
-    ERROR(CUDA_ERROR_NOT_READY, 600, "device not ready")                                                               \
-    ERROR(CUDA_ERROR_ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered")                                 \
-    ERROR(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 701, "too many resources requested for launch")                          \
-    ERROR(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704, "peer access is already enabled")                               \
-    ERROR(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, 705, "peer access has not been enabled")                                 \
-    ERROR(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, 708, "cannot set while device is active in this process")                 \
-    ERROR(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709, "context is destroyed")                                                \
-    ERROR(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712, "part or all of the requested memory range is already mapped") \
-    ERROR(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, 713, "pointer does not correspond to a registered memory region")     \
-    ERROR(CUDA_ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                                                 \
-    ERROR(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, 720, "too many blocks in cooperative launch")                       \
-    ERROR(CUDA_ERROR_NOT_PERMITTED, 800, "operation not permitted")                                                    \
-    ERROR(CUDA_ERROR_NOT_SUPPORTED, 801, "operation not supported")                                                    \
-    ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "operation not permitted when stream is capturing")              \
-    ERROR(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 901, "operation failed due to a previous error during capture")       \
-    ERROR(CUDA_ERROR_STREAM_CAPTURE_MERGE, 902, "operation would result in a merge of separate capture sequences")     \
-    ERROR(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, 903, "capture was not ended in the same stream as it began")            \
-    ERROR(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, 904, "capturing stream has unjoined work")                               \
-    ERROR(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, 905, "dependency created on uncaptured work in another stream")          \
-    ERROR(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 906, "operation would make the legacy stream depend on a capturing one") \
-    ERROR(CUDA_ERROR_CAPTURED_EVENT, 907, "operation not permitted on an event last recorded in a capturing stream")   \
-    ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910, "the graph update was not performed")                             \
+#define CUDA_ERRORS(ERROR) \
+    ERROR(CUDA_SUCCESS, 0, "no error") \
+    ERROR(CUDA_ERROR_INVALID_VALUE, 1, "invalid argument") \
+    ERROR(CUDA_ERROR_OUT_OF_MEMORY, 2, "out of memory") \
+    ERROR(CUDA_ERROR_NOT_INITIALIZED, 3, "initialization error") \
+    ERROR(CUDA_ERROR_DEINITIALIZED, 4, "driver shutting down") \
+    ERROR(CUDA_ERROR_NO_DEVICE, 100, "no CUDA-capable device is detected") \
+    ERROR(CUDA_ERROR_INVALID_DEVICE, 101, "invalid device ordinal") \
+    ERROR(CUDA_ERROR_INVALID_IMAGE, 200, "device kernel image is invalid") \
+    ERROR(CUDA_ERROR_INVALID_CONTEXT, 201, "invalid device context") \
+    ERROR(CUDA_ERROR_MAP_FAILED, 205, "mapping of buffer object failed") \
+    ERROR(CUDA_ERROR_NO_BINARY_FOR_GPU, 209, \
+          "no kernel image is available for execution on the device") \
+    ERROR(CUDA_ERROR_UNSUPPORTED_LIMIT, 215, "limit is not supported on this architecture") \
+    ERROR(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, 217, \
+          "peer access is not supported between these two devices") \
+    ERROR(CUDA_ERROR_INVALID_PTX, 218, "a PTX JIT compilation failed") \
+    ERROR(CUDA_ERROR_FILE_NOT_FOUND, 301, "file not found") \
+    ERROR(CUDA_ERROR_OPERATING_SYSTEM, 304, \
+          "OS call failed or operation not supported on this OS") \
+    ERROR(CUDA_ERROR_INVALID_HANDLE, 400, "invalid resource handle") \
+    ERROR(CUDA_ERROR_ILLEGAL_STATE, 401, "the operation cannot be performed in the present state") \
+    ERROR(CUDA_ERROR_NOT_FOUND, 500, "named symbol not found") \
+    ERROR(CUDA_ERROR_NOT_READY, 600, "device not ready") \
+    ERROR(CUDA_ERROR_ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered") \
+    ERROR(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 701, "too many resources requested for launch") \
+    ERROR(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704, "peer access is already enabled") \
+    ERROR(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, 705, "peer access has not been enabled") \
+    ERROR(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, 708, \
+          "cannot set while device is active in this process") \
+    ERROR(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709, "context is destroyed") \
+    ERROR(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712, \
+          "part or all of the requested memory range is already mapped") \
+    ERROR(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, 713, \
+          "pointer does not correspond to a registered memory region") \
+    ERROR(CUDA_ERROR_LAUNCH_FAILED, 719, "unspecified launch failure") \
+    ERROR(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, 720, "too many blocks in cooperative launch") \
+    ERROR(CUDA_ERROR_NOT_PERMITTED, 800, "operation not permitted") \
+    ERROR(CUDA_ERROR_NOT_SUPPORTED, 801, "operation not supported") \
+    ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, \
+          "operation not permitted when stream is capturing") \
+    ERROR(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 901, \
+          "operation failed due to a previous error during capture") \
+    ERROR(CUDA_ERROR_STREAM_CAPTURE_MERGE, 902, \
+          "operation would result in a merge of separate capture sequences") \
+    ERROR(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, 903, \
+          "capture was not ended in the same stream as it began") \
+    ERROR(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, 904, "capturing stream has unjoined work") \
+    ERROR(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, 905, \
+          "dependency created on uncaptured work in another stream") \
+    ERROR(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 906, \
+          "operation would make the legacy stream depend on a capturing one") \
+    ERROR(CUDA_ERROR_CAPTURED_EVENT, 907, \
+          "operation not permitted on an event last recorded in a capturing stream") \
+    ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910, "the graph update was not performed") \
     ERROR(CUDA_ERROR_UNKNOWN, 999, "unknown error")
 
 enum {
@@ -96,9 +110,19 @@ enum {
 enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
 enum { CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2, CU_EVENT_INTERPROCESS = 4 };
 enum { CU_EVENT_RECORD_EXTERNAL = 1, CU_EVENT_WAIT_EXTERNAL = 1 };
-enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_ARRAY = 3, CU_MEMORYTYPE_UNIFIED = 4 };
+enum {
+    CU_MEMORYTYPE_HOST = 1,
+    CU_MEMORYTYPE_DEVICE = 2,
+    CU_MEMORYTYPE_ARRAY = 3,
+    CU_MEMORYTYPE_UNIFIED = 4
+};
 enum { CU_CAPTURE_NONE = 0, CU_CAPTURE_ACTIVE = 1, CU_CAPTURE_INVALIDATED = 2 };
-enum { CU_PROC_ADDRESS_PER_THREAD = 2, CU_PROC_FOUND = 0, CU_PROC_NOT_FOUND = 1, CU_PROC_VERSION = 2 };
+enum {
+    CU_PROC_ADDRESS_PER_THREAD = 2,
+    CU_PROC_FOUND = 0,
+    CU_PROC_NOT_FOUND = 1,
+    CU_PROC_VERSION = 2
+};
 
 typedef struct {
     int type; /* 1: device, 2: host, 3: host NUMA node */

@@ -24,8 +24,9 @@ uint64_t emu_thread_id(void) {
 }
 
 /*
- * The child of a fork has no driver, as with the real one: contexts are not inherited, and cuInit fails. Its copy of the
- * state's file is closed, so that it does not hold the parent's lock when the parent has died.
+ * The child of a fork has no driver, as with the real one: contexts are not inherited, and cuInit
+ * fails. Its copy of the state's file is closed, so that it does not hold the parent's lock when
+ * the parent has died.
  */
 static void after_fork(void) {
     if (emu_driver.ready == 1) {
@@ -43,8 +44,10 @@ static bool same_uuid(const char *text, size_t length, uint32_t index) {
     uint8_t u[16];
     char name[48];
     emu_gpu_uuid(&emu_driver.state, index, u);
-    snprintf(name, sizeof name, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
-             u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    snprintf(name, sizeof name,
+             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
+             u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
+             u[15]);
     return length >= 5 && length <= strlen(name) && strncasecmp(name, text, length) == 0;
 }
 
@@ -254,7 +257,8 @@ void emu_stream_close(CUstream stream) {
         stream->next->previous = stream->previous;
     }
     CUgraph graph = NULL;
-    if (stream->capture != NULL && stream->capture->origin == stream && emu_capture_end(stream, &graph) == CUDA_SUCCESS) {
+    if (stream->capture != NULL && stream->capture->origin == stream &&
+        emu_capture_end(stream, &graph) == CUDA_SUCCESS) {
         emu_graph_close(graph);
     }
     emu_stream_drop_waiting(stream);
@@ -264,6 +268,10 @@ void emu_stream_close(CUstream stream) {
 
 static CUstream thread_stream(CUcontext context) {
     uint64_t thread = emu_thread_id();
+    if (emu_thread.stream_of.context == context &&
+        emu_thread.stream_of.generation == context->object.generation) {
+        return emu_thread.stream;
+    }
     CUstream stream = context->streams;
     while (stream != NULL && stream->thread != thread) {
         stream = stream->next;
@@ -273,6 +281,11 @@ static CUstream thread_stream(CUcontext context) {
         if (stream != NULL) {
             stream->thread = thread;
         }
+    }
+    if (stream != NULL) {
+        emu_thread.stream = stream;
+        emu_thread.stream_of =
+            (emu_stack_entry){.context = context, .generation = context->object.generation};
     }
     return stream;
 }

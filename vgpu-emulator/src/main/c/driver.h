@@ -7,29 +7,29 @@
 enum { EMU_STACK_DEPTH = 14 };
 
 /* Every entry point that needs cuInit starts with this. */
-#define EMU_INITIALIZED()                                                                                              \
-    do {                                                                                                               \
-        if (__builtin_expect(__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 1, 0)) {                          \
-            return CUDA_ERROR_NOT_INITIALIZED;                                                                         \
-        }                                                                                                              \
+#define EMU_INITIALIZED() \
+    do { \
+        if (__builtin_expect(__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 1, 0)) { \
+            return CUDA_ERROR_NOT_INITIALIZED; \
+        } \
     } while (0)
 
 /* Declares `context` as the calling thread's, or returns the error. */
-#define EMU_CONTEXT(context)                                                                                           \
-    EMU_INITIALIZED();                                                                                                 \
-    CUcontext context = NULL;                                                                                          \
-    do {                                                                                                               \
-        CUresult emu_result = emu_current(&(context));                                                                 \
-        if (__builtin_expect(emu_result != CUDA_SUCCESS, 0)) {                                                         \
-            return emu_result;                                                                                         \
-        }                                                                                                              \
+#define EMU_CONTEXT(context) \
+    EMU_INITIALIZED(); \
+    CUcontext context = NULL; \
+    do { \
+        CUresult emu_result = emu_current(&(context)); \
+        if (__builtin_expect(emu_result != CUDA_SUCCESS, 0)) { \
+            return emu_result; \
+        } \
     } while (0)
 
-#define EMU_REQUIRE(condition)                                                                                         \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            return CUDA_ERROR_INVALID_VALUE;                                                                           \
-        }                                                                                                              \
+#define EMU_REQUIRE(condition) \
+    do { \
+        if (!(condition)) { \
+            return CUDA_ERROR_INVALID_VALUE; \
+        } \
     } while (0)
 
 typedef struct {
@@ -44,7 +44,8 @@ typedef struct {
 
 typedef struct {
     int ready;      /* 1: initialised */
-    bool inherited; /* the parent process had initialised: as with the real driver, nothing works here */
+    bool inherited; /* the parent process had initialised: as with the real driver, nothing works
+                       here */
     CUresult problem;
     emu_state state;
     int device_count; /* that CUDA_VISIBLE_DEVICES leaves */
@@ -58,18 +59,21 @@ typedef struct {
 
 /* The contexts of a thread; the last one is current. Small: it lies in the static TLS area. */
 typedef struct {
+    emu_stack_entry stack[EMU_STACK_DEPTH];
     uint32_t depth;
     uint16_t capture_mode;
-    uint16_t in_host_call; /* 1: in a host function, which may not call the driver */
-    uint64_t id; /* of the thread; 0: none yet */
-    emu_stack_entry stack[EMU_STACK_DEPTH];
+    uint16_t in_host_call;     /* 1: in a host function, which may not call the driver */
+    uint64_t id;               /* of the thread; 0: none yet */
+    emu_stack_entry stream_of; /* the context whose stream of this thread is below */
+    CUstream stream;
 } emu_thread_state;
 
 extern emu_driver_state emu_driver;
 extern __thread emu_thread_state emu_thread __attribute__((tls_model("initial-exec")));
 
 static inline bool emu_is_live(CUcontext context, uint32_t generation) {
-    return __atomic_load_n(&context->object.live, __ATOMIC_ACQUIRE) == 1 && context->object.generation == generation;
+    return __atomic_load_n(&context->object.live, __ATOMIC_ACQUIRE) == 1 &&
+           context->object.generation == generation;
 }
 
 /* The calling thread's context. */
@@ -97,7 +101,8 @@ emu_device *emu_device_at(CUdevice device);
 CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUcontext *result);
 void emu_context_close(CUcontext context);
 
-/* The stream that a handle means in a context. per_thread: what NULL stands for. Takes and leaves the context's lock. */
+/* The stream that a handle means in a context. per_thread: what NULL stands for. Takes and leaves
+ * the context's lock. */
 CUresult emu_stream_of(CUcontext context, CUstream handle, bool per_thread, CUstream *stream);
 
 CUstream emu_stream_open(CUcontext context, unsigned int flags, int priority);

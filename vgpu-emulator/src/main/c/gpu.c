@@ -4,7 +4,8 @@
 
 enum { REAP_INTERVAL_NS = 2000000, REAP_COST_NS = 50000, PUBLISH_SLICES = 16 };
 
-/* Advances what was read. The clock is read before the demands: whatever was asked for before `now` is in them. */
+/* Advances what was read. The clock is read before the demands: whatever was asked for before `now`
+ * is in them. */
 static void advance_view(emu_gpu *gpu, emu_view *view) {
     uint64_t now = emu_now_ns();
     emu_schedule *s = &view->schedule;
@@ -14,7 +15,8 @@ static void advance_view(emu_gpu *gpu, emu_view *view) {
     emu_advance(s, view->demand, gpu->state->settings.slice_ns, now);
 }
 
-/* Removes contexts with work whose process is dead; true if there was one. The dead cannot come back: see state_file.c */
+/* Removes contexts with work whose process is dead; true if there was one. The dead cannot come
+ * back: see state_file.c */
 static bool remove_dead(emu_gpu *gpu, emu_view *view) {
     bool found = false;
     for (uint32_t i = 0; i < view->schedule.context_count; i++) {
@@ -49,7 +51,8 @@ void emu_gpu_look(emu_gpu *gpu, emu_view *view, emu_look_kind kind) {
         uint64_t seen = emu_schedule_read(gpu, &view->schedule);
         uint64_t slices = view->schedule.history_count;
         advance_view(gpu, view);
-        bool publish = kind == EMU_PUBLISH || view->schedule.history_count - slices >= PUBLISH_SLICES;
+        bool publish =
+            kind == EMU_PUBLISH || view->schedule.history_count - slices >= PUBLISH_SLICES;
         if (reaping_is_due(gpu, view)) {
             remove_dead(gpu, view);
             view->schedule.reaped_ns = view->schedule.now_ns;
@@ -94,7 +97,8 @@ void emu_gpu_remove_context(emu_gpu *gpu, uint32_t context) {
     } while (!emu_schedule_publish(gpu, seen, &view.schedule));
 }
 
-/* Gives back what dead processes held. True if that changed something, or somebody else changed something meanwhile. */
+/* Gives back what dead processes held. True if that changed something, or somebody else changed
+ * something meanwhile. */
 static bool reap_memory(emu_gpu *gpu) {
     emu_ledger ledger;
     uint64_t seen = emu_ledger_read(gpu, &ledger);

@@ -18,10 +18,12 @@ typedef enum {
 /* Computes the GPU as it is now. */
 void emu_gpu_look(emu_gpu *gpu, emu_view *view, emu_look_kind kind);
 
-/* The same for somebody who does not take part: changes nothing, and leaves out those who are dead. */
+/* The same for somebody who does not take part: changes nothing, and leaves out those who are dead.
+ */
 void emu_gpu_watch(emu_gpu *gpu, emu_view *view);
 
-/* A new context of this process; EMU_MAX_CONTEXTS if there are too many. Its demand is its service: it has no work. */
+/* A new context of this process; EMU_MAX_CONTEXTS if there are too many. Its demand is its service:
+ * it has no work. */
 uint32_t emu_gpu_add_context(emu_gpu *gpu);
 void emu_gpu_remove_context(emu_gpu *gpu, uint32_t context);
 

@@ -4,7 +4,8 @@ static bool has_work(const emu_schedule *s, const uint64_t *demand, uint32_t i) 
     return s->contexts[i].owner != 0 && s->contexts[i].served_ns < demand[i];
 }
 
-/* The first context with work behind `after`, going round to it as the last one; EMU_MAX_CONTEXTS if there is none. */
+/* The first context with work behind `after`, going round to it as the last one; EMU_MAX_CONTEXTS
+ * if there is none. */
 static uint32_t next_with_work(const emu_schedule *s, const uint64_t *demand, uint32_t after) {
     for (uint32_t i = after + 1; i < s->context_count; i++) {
         if (has_work(s, demand, i)) {
@@ -57,10 +58,11 @@ uint32_t emu_runnable_count(const emu_schedule *s, const uint64_t *demand) {
 }
 
 /*
- * Jumps over whole rounds in which every runnable context uses its full slice, when nobody has looked for long.
- * Leaves enough rounds to be simulated one by one to fill the history.
+ * Jumps over whole rounds in which every runnable context uses its full slice, when nobody has
+ * looked for long. Leaves enough rounds to be simulated one by one to fill the history.
  */
-static void skip_rounds(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint64_t now_ns) {
+static void skip_rounds(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns,
+                        uint64_t now_ns) {
     if (now_ns - s->now_ns < 4 * EMU_HISTORY * slice_ns) {
         return;
     }
@@ -119,7 +121,8 @@ void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uin
             dry_ns = s->now_ns + (demand[s->turn] - s->contexts[s->turn].served_ns);
             until = dry_ns < now_ns ? dry_ns : now_ns;
         }
-        uint64_t slice_end = s->slice_start_ns + ((s->now_ns - s->slice_start_ns) / slice_ns + 1) * slice_ns;
+        uint64_t slice_end =
+            s->slice_start_ns + ((s->now_ns - s->slice_start_ns) / slice_ns + 1) * slice_ns;
         run_turn(s, until < slice_end ? until : slice_end);
         if (s->now_ns == slice_end) {
             start_turn(s, other);
@@ -127,8 +130,10 @@ void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uin
     }
 }
 
-/* A point on the line from (t0, s0) to (t1, s1). Doubles keep 53 bits: exact to a nanosecond for 100 days. */
-static uint64_t interpolate(uint64_t t0, uint64_t s0, uint64_t t1, uint64_t s1, uint64_t service_ns) {
+/* A point on the line from (t0, s0) to (t1, s1). Doubles keep 53 bits: exact to a nanosecond for
+ * 100 days. */
+static uint64_t interpolate(uint64_t t0, uint64_t s0, uint64_t t1, uint64_t s1,
+                            uint64_t service_ns) {
     if (service_ns >= s1 || t1 <= t0) {
         return t1;
     }
@@ -139,8 +144,8 @@ static uint64_t interpolate(uint64_t t0, uint64_t s0, uint64_t t1, uint64_t s1, 
     return t0 + (uint64_t)(part * (double)(t1 - t0));
 }
 
-uint64_t emu_time_of_service(const emu_schedule *s, uint32_t context, uint64_t service_ns, uint64_t known_ns,
-                             uint64_t known_service_ns) {
+uint64_t emu_time_of_service(const emu_schedule *s, uint32_t context, uint64_t service_ns,
+                             uint64_t known_ns, uint64_t known_service_ns) {
     uint64_t end_service = s->contexts[context].served_ns;
     uint64_t known = s->history_count < EMU_HISTORY ? s->history_count : EMU_HISTORY;
     uint64_t oldest_ns = s->now_ns;
@@ -161,8 +166,8 @@ uint64_t emu_time_of_service(const emu_schedule *s, uint32_t context, uint64_t s
     return interpolate(known_ns, known_service_ns, oldest_ns, end_service, service_ns);
 }
 
-uint64_t emu_predict(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint32_t context, uint64_t service_ns,
-                     uint64_t horizon_ns) {
+uint64_t emu_predict(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint32_t context,
+                     uint64_t service_ns, uint64_t horizon_ns) {
     uint64_t now = s->now_ns;
     uint64_t served = s->contexts[context].served_ns;
     if (served >= service_ns) {

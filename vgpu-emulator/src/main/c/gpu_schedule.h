@@ -1,9 +1,11 @@
 /*
- * The time of one emulated GPU: who has run, for how long, and what will run next. A pure model: no clock, no memory
- * but what is passed in, so that every process that computes it from the same state gets the same answer.
+ * The time of one emulated GPU: who has run, for how long, and what will run next. A pure model: no
+ * clock, no memory but what is passed in, so that every process that computes it from the same
+ * state gets the same answer.
  *
- * A context owes its GPU work as *demand*: the cumulative service (ns on the GPU) at which it runs dry. It is runnable
- * while its service is below its demand. One context runs at a time; those that are runnable take turns of one slice.
+ * A context owes its GPU work as *demand*: the cumulative service (ns on the GPU) at which it runs
+ * dry. It is runnable while its service is below its demand. One context runs at a time; those that
+ * are runnable take turns of one slice.
  */
 #ifndef EMU_GPU_SCHEDULE_H
 #define EMU_GPU_SCHEDULE_H
@@ -28,7 +30,8 @@ typedef struct {
     uint32_t generation; /* tells the users of one entry apart */
 } emu_gpu_context;
 
-/* Only 64-bit and pairs of 32-bit fields: it is copied as 64-bit words. The used part of contexts comes last. */
+/* Only 64-bit and pairs of 32-bit fields: it is copied as 64-bit words. The used part of contexts
+ * comes last. */
 typedef struct {
     uint64_t now_ns; /* all that happened before is decided */
     uint64_t slice_start_ns;
@@ -50,20 +53,22 @@ void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uin
 uint32_t emu_runnable_count(const emu_schedule *s, const uint64_t *demand);
 
 /*
- * When the service of a context reached `service_ns`, which must not be above its service now. known_ns is an instant
- * at which the service was known_service_ns; it serves to interpolate where the history has been overwritten.
+ * When the service of a context reached `service_ns`, which must not be above its service now.
+ * known_ns is an instant at which the service was known_service_ns; it serves to interpolate where
+ * the history has been overwritten.
  */
-uint64_t emu_time_of_service(const emu_schedule *s, uint32_t context, uint64_t service_ns, uint64_t known_ns,
-                             uint64_t known_service_ns);
+uint64_t emu_time_of_service(const emu_schedule *s, uint32_t context, uint64_t service_ns,
+                             uint64_t known_ns, uint64_t known_service_ns);
 
 /*
- * When the service of a context will reach service_ns if no new work comes, or EMU_NEVER if not before horizon_ns.
- * Uses *s as scratch.
+ * When the service of a context will reach service_ns if no new work comes, or EMU_NEVER if not
+ * before horizon_ns. Uses *s as scratch.
  */
-uint64_t emu_predict(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint32_t context, uint64_t service_ns,
-                     uint64_t horizon_ns);
+uint64_t emu_predict(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint32_t context,
+                     uint64_t service_ns, uint64_t horizon_ns);
 
-/* Takes a free entry for a process, or returns EMU_MAX_CONTEXTS. The caller has to set its service to its demand. */
+/* Takes a free entry for a process, or returns EMU_MAX_CONTEXTS. The caller has to set its service
+ * to its demand. */
 uint32_t emu_context_add(emu_schedule *s, uint32_t owner);
 
 void emu_context_remove(emu_schedule *s, uint32_t context);

@@ -54,7 +54,8 @@ void emu_graph_close(CUgraph graph) {
     emu_pool_give(&emu_graphs, graph);
 }
 
-CUgraphNode emu_graph_add(CUgraph graph, const emu_operation *operation, const CUgraphNode *needs, size_t count) {
+CUgraphNode emu_graph_add(CUgraph graph, const emu_operation *operation, const CUgraphNode *needs,
+                          size_t count) {
     CUgraphNode node = emu_pool_take(&emu_nodes_pool);
     if (node == NULL) {
         return NULL;
@@ -108,7 +109,8 @@ static void free_steps(emu_step *steps, size_t count) {
     free(steps);
 }
 
-/* Puts the nodes in order. Nodes mostly come in order already, so going round again is seldom needed. */
+/* Puts the nodes in order. Nodes mostly come in order already, so going round again is seldom
+ * needed. */
 static CUresult order(CUgraph graph, emu_step **result) {
     emu_step *steps = calloc(graph->count + 1, sizeof *steps);
     if (steps == NULL) {
@@ -152,7 +154,8 @@ void emu_graph_exec_time(CUgraphExec exec) {
         step->end_ns = start + step->operation.duration_ns;
         exec->duration_ns = step->end_ns > exec->duration_ns ? step->end_ns : exec->duration_ns;
         emu_operation_kind kind = step->operation.kind;
-        exec->is_plain = exec->is_plain && (kind == EMU_KERNEL || kind == EMU_COPY || kind == EMU_FILL || kind == EMU_EMPTY);
+        exec->is_plain = exec->is_plain && (kind == EMU_KERNEL || kind == EMU_COPY ||
+                                            kind == EMU_FILL || kind == EMU_EMPTY);
     }
 }
 
@@ -189,9 +192,10 @@ CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph) {
     }
     bool same = exec->count == graph->count;
     for (size_t i = 0; same && i < exec->count; i++) {
-        same = exec->steps[i].operation.kind == steps[i].operation.kind &&
-               exec->steps[i].need_count == steps[i].need_count &&
-               memcmp(exec->steps[i].needs, steps[i].needs, steps[i].need_count * sizeof(size_t)) == 0;
+        same =
+            exec->steps[i].operation.kind == steps[i].operation.kind &&
+            exec->steps[i].need_count == steps[i].need_count &&
+            memcmp(exec->steps[i].needs, steps[i].needs, steps[i].need_count * sizeof(size_t)) == 0;
     }
     if (!same) {
         free_steps(steps, graph->count);

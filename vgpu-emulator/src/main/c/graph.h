@@ -51,7 +51,8 @@ void emu_nodes_clear(emu_nodes *set);
 CUgraph emu_graph_open(void);
 void emu_graph_close(CUgraph graph);
 /* A new node, which needs those given. NULL: no memory. */
-CUgraphNode emu_graph_add(CUgraph graph, const emu_operation *operation, const CUgraphNode *needs, size_t count);
+CUgraphNode emu_graph_add(CUgraph graph, const emu_operation *operation, const CUgraphNode *needs,
+                          size_t count);
 
 CUresult emu_graph_instantiate(CUgraph graph, uint64_t flags, CUgraphExec *result);
 void emu_graph_exec_close(CUgraphExec exec);

@@ -7,7 +7,8 @@
 enum { SECOND_BITS = 4, RELEASE_BYTES = 256 * 1024, PAGE = 4096 };
 
 static void *reserve(uint64_t bytes) {
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return map == MAP_FAILED ? NULL : map;
 }
 
@@ -242,7 +243,8 @@ void emu_heap_free(emu_heap *heap, uint64_t address) {
 }
 
 emu_block *emu_heap_find(emu_heap *heap, uint64_t address, uint64_t *start) {
-    if (heap->base == 0 || address < heap->base || address - heap->base >= (uint64_t)heap->granules * EMU_GRANULE) {
+    if (heap->base == 0 || address < heap->base ||
+        address - heap->base >= (uint64_t)heap->granules * EMU_GRANULE) {
         return NULL;
     }
     uint32_t index = start_before(heap, (uint32_t)((address - heap->base) / EMU_GRANULE));

@@ -1,7 +1,8 @@
 /*
- * Hands out parts of one device's address range, in constant time whatever is live. It never touches the range itself:
- * what is known of a block lies beside it, in an array with an entry per granule of which only those that start a block
- * are used. Free blocks are kept by size class (two levels, as TLSF does).
+ * Hands out parts of one device's address range, in constant time whatever is live. It never
+ * touches the range itself: what is known of a block lies beside it, in an array with an entry per
+ * granule of which only those that start a block are used. Free blocks are kept by size class (two
+ * levels, as TLSF does).
  */
 #ifndef EMU_HEAP_H
 #define EMU_HEAP_H
@@ -32,7 +33,8 @@ typedef struct {
     uint64_t base;
     uint32_t granules;
     emu_block *blocks;
-    uint64_t *starts[EMU_HEAP_LEVELS]; /* a bit per granule that starts a block; then a bit per word that has one, and so on */
+    uint64_t *starts[EMU_HEAP_LEVELS]; /* a bit per granule that starts a block; then a bit per word
+                                          that has one, and so on */
     uint32_t first_classes;
     uint32_t second_classes[32];
     uint32_t heads[32][16];

@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-/* How long the thread sleeps at most while something is kept back; what may be waited for is not all on the GPU. */
+/* How long the thread sleeps at most while something is kept back; what may be waited for is not
+ * all on the GPU. */
 enum { LONGEST_SLEEP_NS = 1000000 };
 
 static struct {
@@ -20,7 +21,8 @@ static bool is_blocking(CUstream stream) {
     return !stream->is_legacy && (stream->flags & CU_STREAM_NON_BLOCKING) == 0;
 }
 
-/* Whether two streams wait for each other though they are not the same: one is the legacy stream. */
+/* Whether two streams wait for each other though they are not the same: one is the legacy stream.
+ */
 static bool conflict(CUstream one, CUstream other) {
     return (one->is_legacy && is_blocking(other)) || (other->is_legacy && is_blocking(one));
 }
@@ -30,7 +32,8 @@ static uint64_t before(CUstream stream, uint64_t sequence, bool own) {
     uint64_t count = 0;
     for (CUstream other = stream->context->streams; other != NULL; other = other->next) {
         if ((own && other == stream) || conflict(stream, other)) {
-            for (emu_operation *o = other->first_waiting; o != NULL && o->sequence <= sequence; o = o->next) {
+            for (emu_operation *o = other->first_waiting; o != NULL && o->sequence <= sequence;
+                 o = o->next) {
                 count++;
             }
         }
@@ -94,7 +97,8 @@ static bool may_run(CUstream stream, const emu_operation *operation) {
            emu_timeline_reached(stream->context, emu_timeline_stream_end(stream->context, stream));
 }
 
-/* Runs the first operation of a stream if it may run; true if it did. With the context's lock, which it lets go of. */
+/* Runs the first operation of a stream if it may run; true if it did. With the context's lock,
+ * which it lets go of. */
 static bool run_first(CUstream stream) {
     CUcontext context = stream->context;
     emu_operation *first = stream->first_waiting;
@@ -116,7 +120,8 @@ static bool run_first(CUstream stream) {
     return true;
 }
 
-/* Runs what may be run in a context. wake: when a host function's turn comes, if that is earlier than it says. */
+/* Runs what may be run in a context. wake: when a host function's turn comes, if that is earlier
+ * than it says. */
 static bool run_context(CUcontext context, uint64_t *wake) {
     bool any = false;
     pthread_mutex_lock(&context->lock);
@@ -149,7 +154,8 @@ static void *work(void *nothing) {
         bool any = false;
         size_t count = __atomic_load_n(&emu_contexts.used, __ATOMIC_ACQUIRE);
         for (size_t i = 0; i < count; i++) {
-            CUcontext context = (CUcontext)(void *)(emu_contexts.items + i * emu_contexts.item_size);
+            CUcontext context =
+                (CUcontext)(void *)(emu_contexts.items + i * emu_contexts.item_size);
             if (emu_pool_has(&emu_contexts, context) && emu_host_calls_waiting(context)) {
                 any |= run_context(context, &wake);
             }
@@ -161,9 +167,11 @@ static void *work(void *nothing) {
     return NULL;
 }
 
-/* Bound to the version that every glibc has, and weak: before 2.34 a program without threads does not have it. */
+/* Bound to the version that every glibc has, and weak: before 2.34 a program without threads does
+ * not have it. */
 __asm__(".symver emu_pthread_create, pthread_create@GLIBC_2.2.5");
-extern int emu_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) __attribute__((weak));
+extern int emu_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *)
+    __attribute__((weak));
 
 static bool start_worker(void) {
     pthread_mutex_lock(&worker.lock);

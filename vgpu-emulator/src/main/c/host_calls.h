@@ -1,6 +1,7 @@
 /*
- * Host functions in streams (cuLaunchHostFunc, cuStreamAddCallback). What comes behind one in its stream, and what waits
- * for that in other streams, is kept back and submitted by the thread that runs the host functions.
+ * Host functions in streams (cuLaunchHostFunc, cuStreamAddCallback). What comes behind one in its
+ * stream, and what waits for that in other streams, is kept back and submitted by the thread that
+ * runs the host functions.
  */
 #ifndef EMU_HOST_CALLS_H
 #define EMU_HOST_CALLS_H

@@ -90,7 +90,8 @@ static bool sgemm(const uint8_t *arguments) {
     uint64_t m = u32_at(arguments, 24);
     uint64_t n = u32_at(arguments, 28);
     uint64_t k = u32_at(arguments, 32);
-    if (!usable(u64_at(arguments, 0), m * k, false) || !usable(u64_at(arguments, 8), k * n, false) ||
+    if (!usable(u64_at(arguments, 0), m * k, false) ||
+        !usable(u64_at(arguments, 8), k * n, false) ||
         !usable(u64_at(arguments, 16), m * n, true)) {
         return false;
     }
@@ -100,7 +101,8 @@ static bool sgemm(const uint8_t *arguments) {
     for (uint64_t row = 0; row < m; row++) {
         float *out = c + row * n;
         memset(out, 0, n * sizeof(float));
-        for (uint64_t i = 0; i < k; i++) { /* along rows of B, so that the inner loop is one of vectors */
+        for (uint64_t i = 0; i < k;
+             i++) { /* along rows of B, so that the inner loop is one of vectors */
             float factor = a[row * k + i];
             const float *in = b + i * n;
             for (uint64_t column = 0; column < n; column++) {
@@ -119,8 +121,9 @@ static uint64_t sgemm_ns(const uint8_t *arguments) {
 }
 
 static const emu_kernel known[] = {
-    {"vgpu_null", 0, NULL, null_ns},     {"vgpu_spin", 8, NULL, spin_ns},     {"vgpu_fill", 24, fill, fill_ns},
-    {"vgpu_saxpy", 32, saxpy, saxpy_ns}, {"vgpu_sgemm", 36, sgemm, sgemm_ns},
+    {"vgpu_null", 0, NULL, null_ns},     {"vgpu_spin", 8, NULL, spin_ns},
+    {"vgpu_fill", 24, fill, fill_ns},    {"vgpu_saxpy", 32, saxpy, saxpy_ns},
+    {"vgpu_sgemm", 36, sgemm, sgemm_ns},
 };
 
 const emu_kernel *emu_kernel_find(const char *name) {
@@ -141,8 +144,8 @@ const emu_kernel_time *emu_kernel_time_find(const emu_kernel_times *times, const
     return NULL;
 }
 
-uint64_t emu_kernel_modelled_ns(const emu_settings *settings, const emu_kernel_times *times, uint64_t blocks,
-                                uint64_t threads) {
+uint64_t emu_kernel_modelled_ns(const emu_settings *settings, const emu_kernel_times *times,
+                                uint64_t blocks, uint64_t threads) {
     uint64_t per_sm = threads == 0 ? 32 : 2048 / threads;
     per_sm = per_sm < 1 ? 1 : per_sm > 32 ? 32 : per_sm;
     uint64_t at_once = per_sm * settings->sms;

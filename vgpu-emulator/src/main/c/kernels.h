@@ -19,9 +19,10 @@ typedef struct emu_kernel {
 /* The kernel of that name, or NULL. */
 const emu_kernel *emu_kernel_find(const char *name);
 
-/* Time for a kernel that is not known: its own in the settings' table, else by waves of blocks over the SMs. */
-uint64_t emu_kernel_modelled_ns(const emu_settings *settings, const emu_kernel_times *times, uint64_t blocks,
-                                uint64_t threads);
+/* Time for a kernel that is not known: its own in the settings' table, else by waves of blocks over
+ * the SMs. */
+uint64_t emu_kernel_modelled_ns(const emu_settings *settings, const emu_kernel_times *times,
+                                uint64_t blocks, uint64_t threads);
 
 /* The entry of the settings' table, or NULL. */
 const emu_kernel_time *emu_kernel_time_find(const emu_kernel_times *times, const char *name);

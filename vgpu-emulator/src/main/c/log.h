@@ -1,4 +1,5 @@
-/* One line on stderr if VGPU_EMULATOR_LOG is set (or to the file that it names, if it is a path). */
+/* One line on stderr if VGPU_EMULATOR_LOG is set (or to the file that it names, if it is a path).
+ */
 #ifndef EMU_LOG_H
 #define EMU_LOG_H
 

@@ -2,16 +2,27 @@
 
 #include "driver.h"
 #include "heap.h"
+#include "log.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_FACTOR = 2 }; /* addresses for more than the memory, since they come in pieces */
+/* Addresses for more than the memory, since they come in pieces; fewer where the process may not
+ * have so many. */
+static bool open_heap(emu_heap *heap, uint64_t memory_bytes) {
+    if (emu_heap_open(heap, 2 * memory_bytes) ||
+        emu_heap_open(heap, memory_bytes + memory_bytes / 8)) {
+        return true;
+    }
+    emu_log("cannot reserve addresses: bytes=%llu", (unsigned long long)memory_bytes);
+    return false;
+}
 
 static emu_heap heaps[EMU_MAX_DEVICES];
 static pthread_mutex_t heap_locks[EMU_MAX_DEVICES]; /* all zero is PTHREAD_MUTEX_INITIALIZER */
 
-/* Sorted by start; those that may overlap (mappings in reserved addresses) are kept apart by kind. */
+/* Sorted by start; those that may overlap (mappings in reserved addresses) are kept apart by kind.
+ */
 static struct {
     pthread_mutex_t lock;
     emu_allocation *items;
@@ -19,7 +30,8 @@ static struct {
     size_t capacity;
 } ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32_t owner, uint64_t *address) {
+CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32_t owner,
+                             uint64_t *address) {
     if (bytes == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -33,7 +45,7 @@ CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind,
     emu_heap *heap = &heaps[gpu->index];
     pthread_mutex_lock(&heap_locks[gpu->index]);
     uint64_t start = 0;
-    if (heap->base != 0 || emu_heap_open(heap, gpu->state->settings.memory_bytes * ROOM_FACTOR)) {
+    if (heap->base != 0 || open_heap(heap, gpu->state->settings.memory_bytes)) {
         start = emu_heap_allocate(heap, bytes);
     }
     if (start != 0) {
@@ -54,7 +66,8 @@ CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind,
 static int heap_of(uint64_t address) {
     for (int i = 0; i < EMU_MAX_DEVICES; i++) {
         uint64_t base = __atomic_load_n(&heaps[i].base, __ATOMIC_ACQUIRE);
-        if (base != 0 && address >= base && address - base < (uint64_t)heaps[i].granules * EMU_GRANULE) {
+        if (base != 0 && address >= base &&
+            address - base < (uint64_t)heaps[i].granules * EMU_GRANULE) {
             return i;
         }
     }
@@ -83,7 +96,8 @@ CUresult emu_memory_free(uint64_t address, unsigned int kinds) {
     return CUDA_SUCCESS;
 }
 
-void emu_memory_free_owned(emu_gpu *gpu, emu_memory_kind first, emu_memory_kind last, uint32_t owner) {
+void emu_memory_free_owned(emu_gpu *gpu, emu_memory_kind first, emu_memory_kind last,
+                           uint32_t owner) {
     emu_heap *heap = &heaps[gpu->index];
     uint64_t charge = 0;
     pthread_mutex_lock(&heap_locks[gpu->index]);
@@ -91,7 +105,8 @@ void emu_memory_free_owned(emu_gpu *gpu, emu_memory_kind first, emu_memory_kind 
     uint64_t start = 0;
     for (emu_block *block = NULL; (block = emu_heap_next(heap, position, &start)) != NULL;) {
         position = start + (uint64_t)block->size * EMU_GRANULE;
-        if (block->owner == owner && block->kind >= (uint32_t)first && block->kind <= (uint32_t)last) {
+        if (block->owner == owner && block->kind >= (uint32_t)first &&
+            block->kind <= (uint32_t)last) {
             charge += emu_heap_round(block->bytes);
             emu_heap_free(heap, start);
         }
@@ -147,7 +162,8 @@ bool emu_ranges_add(const emu_allocation *allocation) {
     }
     if (room) {
         size_t at = upper(allocation->start);
-        memmove(&ranges.items[at + 1], &ranges.items[at], (ranges.count - at) * sizeof *ranges.items);
+        memmove(&ranges.items[at + 1], &ranges.items[at],
+                (ranges.count - at) * sizeof *ranges.items);
         ranges.items[at] = *allocation;
         ranges.count++;
     }
@@ -155,7 +171,8 @@ bool emu_ranges_add(const emu_allocation *allocation) {
     return room;
 }
 
-/* The index of the range of that kind in which an address lies, or count. Mappings and reservations do not nest deep. */
+/* The index of the range of that kind in which an address lies, or count. Mappings and reservations
+ * do not nest deep. */
 static size_t find_range(uint64_t address, emu_memory_kind kind) {
     for (size_t i = upper(address); i-- > 0;) {
         const emu_allocation *item = &ranges.items[i];
@@ -172,7 +189,8 @@ bool emu_ranges_remove(uint64_t start, emu_memory_kind kind, emu_allocation *rem
     bool found = at < ranges.count && ranges.items[at].start == start;
     if (found) {
         *removed = ranges.items[at];
-        memmove(&ranges.items[at], &ranges.items[at + 1], (ranges.count - at - 1) * sizeof *ranges.items);
+        memmove(&ranges.items[at], &ranges.items[at + 1],
+                (ranges.count - at - 1) * sizeof *ranges.items);
         ranges.count--;
     }
     pthread_mutex_unlock(&ranges.lock);
@@ -212,7 +230,8 @@ static bool find_block(uint64_t address, bool written, emu_allocation *allocatio
 }
 
 static bool find(uint64_t address, bool written, emu_allocation *allocation) {
-    return find_block(address, written, allocation) || emu_ranges_find(address, EMU_MAPPED_MEMORY, allocation) ||
+    return find_block(address, written, allocation) ||
+           emu_ranges_find(address, EMU_MAPPED_MEMORY, allocation) ||
            emu_ranges_find(address, EMU_HOST_MEMORY, allocation) ||
            emu_ranges_find(address, EMU_REGISTERED_MEMORY, allocation);
 }

@@ -30,13 +30,15 @@ static inline bool emu_is_on_device(emu_memory_kind kind) {
 }
 
 /* Takes memory of a GPU: charged first, then given an address. */
-CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32_t owner, uint64_t *address);
+CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32_t owner,
+                             uint64_t *address);
 
 /* Frees what starts at that address, if it is of one of the kinds given as bits. */
 CUresult emu_memory_free(uint64_t address, unsigned int kinds);
 
 /* Frees all device memory of an owner. */
-void emu_memory_free_owned(emu_gpu *gpu, emu_memory_kind first, emu_memory_kind last, uint32_t owner);
+void emu_memory_free_owned(emu_gpu *gpu, emu_memory_kind first, emu_memory_kind last,
+                           uint32_t owner);
 
 /* What an address lies in. */
 bool emu_memory_find(uint64_t address, emu_allocation *allocation);

@@ -20,7 +20,8 @@ EMU_API nvmlReturn_t nvmlInit_v2(void) {
     pthread_mutex_lock(&lock);
     if (users == 0) {
         char problem[700];
-        result = emu_state_open(&state, problem, sizeof problem) == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
+        result = emu_state_open(&state, problem, sizeof problem) == 0 ? NVML_SUCCESS
+                                                                      : NVML_ERROR_UNKNOWN;
         for (uint32_t i = 0; result == NVML_SUCCESS && i < state.settings.devices; i++) {
             devices[i].gpu = &state.gpus[i];
         }
@@ -62,7 +63,8 @@ nvmlReturn_t emu_nvml_gpu(nvmlDevice_t device, emu_gpu **gpu) {
         return NVML_ERROR_UNINITIALIZED;
     }
     uintptr_t offset = (uintptr_t)device - (uintptr_t)devices;
-    if (device < devices || offset >= sizeof devices || offset % sizeof devices[0] != 0 || device->gpu == NULL) {
+    if (device < devices || offset >= sizeof devices || offset % sizeof devices[0] != 0 ||
+        device->gpu == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
     *gpu = device->gpu;
@@ -71,8 +73,8 @@ nvmlReturn_t emu_nvml_gpu(nvmlDevice_t device, emu_gpu **gpu) {
 
 EMU_API const char *nvmlErrorString(nvmlReturn_t code) {
     switch (code) {
-#define ERROR(name, number, text)                                                                                      \
-    case number:                                                                                                       \
+#define ERROR(name, number, text) \
+    case number: \
         return text;
         NVML_ERRORS(ERROR)
 #undef ERROR
@@ -158,8 +160,9 @@ EMU_API nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t
 static void uuid_text(uint32_t index, char text[48]) {
     uint8_t u[16];
     emu_gpu_uuid(&state, index, u);
-    snprintf(text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
-             u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    snprintf(text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+             u[14], u[15]);
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int size) {
@@ -195,7 +198,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevice
     unsigned int bus = 0;
     unsigned int slot = 0;
     if (id == NULL || device == NULL ||
-        (sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3 && sscanf(id, "%x:%x", &bus, &slot) != 2)) {
+        (sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3 &&
+         sscanf(id, "%x:%x", &bus, &slot) != 2)) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
     if (domain != 0 || slot != 0 || bus == 0 || bus > state.settings.devices) {
@@ -244,7 +248,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int 
     return nvmlDeviceGetIndex(device, minor);
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
+EMU_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
+                                                        int *minor) {
     EMU_NVML_GPU(device, major != NULL && minor != NULL);
     *major = (int)gpu->state->settings.capability_major;
     *minor = (int)gpu->state->settings.capability_minor;
@@ -265,7 +270,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int 
     return NVML_SUCCESS;
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned int *celsius) {
+EMU_API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor,
+                                              unsigned int *celsius) {
     return sensor != 0 ? NVML_ERROR_INVALID_ARGUMENT : give_number(device, celsius, 40);
 }
 
@@ -273,17 +279,20 @@ EMU_API nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *
     return give_number(device, milliwatts, 100 * PERMILLE);
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *milliwatts) {
+EMU_API nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device,
+                                                     unsigned int *milliwatts) {
     return give_number(device, milliwatts, 700 * PERMILLE);
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned int *milliwatts) {
+EMU_API nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device,
+                                                       unsigned int *milliwatts) {
     return give_number(device, milliwatts, 700 * PERMILLE);
 }
 
 /* 0: graphics, 1: SM, 2: memory, 3: video; MHz */
 EMU_API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int type, unsigned int *clock) {
-    return type < 0 || type > 3 ? NVML_ERROR_INVALID_ARGUMENT : give_number(device, clock, type == 2 ? 2619 : 1755);
+    return type < 0 || type > 3 ? NVML_ERROR_INVALID_ARGUMENT
+                                : give_number(device, clock, type == 2 ? 2619 : 1755);
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int type, unsigned int *clock) {
@@ -295,7 +304,8 @@ static nvmlReturn_t not_supported(nvmlDevice_t device) {
     return NVML_ERROR_NOT_SUPPORTED;
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending) {
+EMU_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current,
+                                          unsigned int *pending) {
     (void)current;
     (void)pending;
     return not_supported(device);
@@ -309,7 +319,8 @@ EMU_API nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned i
     return give_number(device, is_mig, 0);
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig) {
+EMU_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
+                                                         nvmlDevice_t *mig) {
     (void)index;
     (void)mig;
     return not_supported(device);
@@ -326,7 +337,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *sp
     return not_supported(device);
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending) {
+EMU_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int *current,
+                                          unsigned int *pending) {
     (void)current;
     (void)pending;
     return not_supported(device);

@@ -13,16 +13,16 @@ struct emu_nvml_device {
 nvmlReturn_t emu_nvml_gpu(nvmlDevice_t device, emu_gpu **gpu);
 
 /* Every function of a device starts with this. */
-#define EMU_NVML_GPU(device, condition)                                                                                \
-    emu_gpu *gpu = NULL;                                                                                               \
-    do {                                                                                                               \
-        nvmlReturn_t emu_result = emu_nvml_gpu(device, &gpu);                                                          \
-        if (emu_result != NVML_SUCCESS) {                                                                              \
-            return emu_result;                                                                                         \
-        }                                                                                                              \
-        if (!(condition)) {                                                                                            \
-            return NVML_ERROR_INVALID_ARGUMENT;                                                                        \
-        }                                                                                                              \
+#define EMU_NVML_GPU(device, condition) \
+    emu_gpu *gpu = NULL; \
+    do { \
+        nvmlReturn_t emu_result = emu_nvml_gpu(device, &gpu); \
+        if (emu_result != NVML_SUCCESS) { \
+            return emu_result; \
+        } \
+        if (!(condition)) { \
+            return NVML_ERROR_INVALID_ARGUMENT; \
+        } \
     } while (0)
 
 #endif

@@ -10,17 +10,17 @@ typedef int nvmlReturn_t;
 typedef struct emu_nvml_device *nvmlDevice_t;
 
 /* ERROR(name, number, text of nvmlErrorString) */
-#define NVML_ERRORS(ERROR)                                                                                             \
-    ERROR(NVML_SUCCESS, 0, "Success")                                                                                  \
-    ERROR(NVML_ERROR_UNINITIALIZED, 1, "Uninitialized")                                                                \
-    ERROR(NVML_ERROR_INVALID_ARGUMENT, 2, "Invalid Argument")                                                          \
-    ERROR(NVML_ERROR_NOT_SUPPORTED, 3, "Not Supported")                                                                \
-    ERROR(NVML_ERROR_NO_PERMISSION, 4, "Insufficient Permissions")                                                     \
-    ERROR(NVML_ERROR_NOT_FOUND, 6, "Not Found")                                                                        \
-    ERROR(NVML_ERROR_INSUFFICIENT_SIZE, 7, "Insufficient Size")                                                        \
-    ERROR(NVML_ERROR_DRIVER_NOT_LOADED, 9, "Driver Not Loaded")                                                        \
-    ERROR(NVML_ERROR_FUNCTION_NOT_FOUND, 13, "Function Not Found")                                                     \
-    ERROR(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, 25, "Argument version mismatch")                                       \
+#define NVML_ERRORS(ERROR) \
+    ERROR(NVML_SUCCESS, 0, "Success") \
+    ERROR(NVML_ERROR_UNINITIALIZED, 1, "Uninitialized") \
+    ERROR(NVML_ERROR_INVALID_ARGUMENT, 2, "Invalid Argument") \
+    ERROR(NVML_ERROR_NOT_SUPPORTED, 3, "Not Supported") \
+    ERROR(NVML_ERROR_NO_PERMISSION, 4, "Insufficient Permissions") \
+    ERROR(NVML_ERROR_NOT_FOUND, 6, "Not Found") \
+    ERROR(NVML_ERROR_INSUFFICIENT_SIZE, 7, "Insufficient Size") \
+    ERROR(NVML_ERROR_DRIVER_NOT_LOADED, 9, "Driver Not Loaded") \
+    ERROR(NVML_ERROR_FUNCTION_NOT_FOUND, 13, "Function Not Found") \
+    ERROR(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, 25, "Argument version mismatch") \
     ERROR(NVML_ERROR_UNKNOWN, 999, "Unknown Error")
 
 enum {

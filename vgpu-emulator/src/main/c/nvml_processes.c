@@ -26,7 +26,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_
     return NVML_SUCCESS;
 }
 
-/* The nanoseconds that a context (or all: EMU_MAX_CONTEXTS) ran in the window before now; and how long that is. */
+/* The nanoseconds that a context (or all: EMU_MAX_CONTEXTS) ran in the window before now; and how
+ * long that is. */
 static uint64_t ran(const emu_schedule *s, uint32_t context, uint64_t *window_ns) {
     uint64_t from = s->now_ns > WINDOW_NS ? s->now_ns - WINDOW_NS : 0;
     uint64_t known = s->history_count < EMU_HISTORY ? s->history_count : EMU_HISTORY;
@@ -47,7 +48,8 @@ static uint64_t ran(const emu_schedule *s, uint32_t context, uint64_t *window_ns
     return sum;
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization) {
+EMU_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
+                                                   nvmlUtilization_t *utilization) {
     EMU_NVML_GPU(device, utilization != NULL);
     emu_view view;
     uint64_t window = 0;
@@ -107,22 +109,25 @@ static nvmlReturn_t check_room(unsigned int *count, const void *items, uint32_t 
     return NVML_SUCCESS;
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+EMU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
+                                                             unsigned int *count,
                                                              nvmlProcessInfo_t *infos) {
     EMU_NVML_GPU(device, count != NULL);
     process_list list = {0};
     list_processes(gpu, &list);
     nvmlReturn_t result = check_room(count, infos, list.count);
     for (uint32_t i = 0; result == NVML_SUCCESS && i < list.count; i++) {
-        infos[i] = (nvmlProcessInfo_t){.pid = (unsigned int)emu_process_at(gpu->state, list.items[i].slot).pid,
-                                       .usedGpuMemory = list.items[i].bytes,
-                                       .gpuInstanceId = UINT32_MAX,
-                                       .computeInstanceId = UINT32_MAX};
+        infos[i] = (nvmlProcessInfo_t){
+            .pid = (unsigned int)emu_process_at(gpu->state, list.items[i].slot).pid,
+            .usedGpuMemory = list.items[i].bytes,
+            .gpuInstanceId = UINT32_MAX,
+            .computeInstanceId = UINT32_MAX};
     }
     return result;
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
+EMU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device,
+                                                             unsigned int *count,
                                                              nvmlProcessInfo_t *infos) {
     return nvmlDeviceGetComputeRunningProcesses_v3(device, count, infos);
 }
@@ -134,8 +139,9 @@ EMU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, u
     list_processes(gpu, &list);
     nvmlReturn_t result = check_room(count, infos, list.count);
     for (uint32_t i = 0; result == NVML_SUCCESS && i < list.count; i++) {
-        infos[i] = (nvmlProcessInfo_v1_t){.pid = (unsigned int)emu_process_at(gpu->state, list.items[i].slot).pid,
-                                          .usedGpuMemory = list.items[i].bytes};
+        infos[i] = (nvmlProcessInfo_v1_t){
+            .pid = (unsigned int)emu_process_at(gpu->state, list.items[i].slot).pid,
+            .usedGpuMemory = list.items[i].bytes};
     }
     return result;
 }
@@ -146,13 +152,15 @@ static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned int *count) {
     return NVML_SUCCESS;
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+EMU_API nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device,
+                                                              unsigned int *count,
                                                               nvmlProcessInfo_t *infos) {
     (void)infos;
     return no_processes(device, count);
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
+EMU_API nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device,
+                                                              unsigned int *count,
                                                               nvmlProcessInfo_t *infos) {
     (void)infos;
     return no_processes(device, count);
@@ -164,9 +172,12 @@ EMU_API nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, 
     return no_processes(device, count);
 }
 
-/* One sample per process that ran since the given time (microseconds of the same clock as the samples' own). */
-EMU_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
-                                                     unsigned int *count, unsigned long long last_seen_us) {
+/* One sample per process that ran since the given time (microseconds of the same clock as the
+ * samples' own). */
+EMU_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                                     nvmlProcessUtilizationSample_t *samples,
+                                                     unsigned int *count,
+                                                     unsigned long long last_seen_us) {
     EMU_NVML_GPU(device, count != NULL);
     process_list list = {0};
     list_processes(gpu, &list);

@@ -13,7 +13,8 @@ static bool reserve(emu_pool *pool) {
     if (items == MAP_FAILED) {
         return false;
     }
-    __atomic_store_n(&pool->items, items, __ATOMIC_RELEASE); /* pairs with the acquire in emu_pool_has */
+    __atomic_store_n(&pool->items, items,
+                     __ATOMIC_RELEASE); /* pairs with the acquire in emu_pool_has */
     return true;
 }
 

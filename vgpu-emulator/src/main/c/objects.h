@@ -1,6 +1,7 @@
 /*
- * What the handles of the driver's interface point to. Handles come from pools whose memory is never given back, so a
- * stale or wild handle is told from a live one without touching memory that may not be there.
+ * What the handles of the driver's interface point to. Handles come from pools whose memory is
+ * never given back, so a stale or wild handle is told from a live one without touching memory that
+ * may not be there.
  */
 #ifndef EMU_OBJECTS_H
 #define EMU_OBJECTS_H
@@ -15,7 +16,8 @@ enum { EMU_QUEUE_ENTRIES = 1024, EMU_LIMITS = 10 };
 typedef struct emu_object {
     uint32_t live; /* 0: free */
     uint32_t generation;
-    struct emu_object *link; /* live: itself, so that no address inside an item looks like one; free: the next */
+    struct emu_object
+        *link; /* live: itself, so that no address inside an item looks like one; free: the next */
 } emu_object;
 
 typedef struct {
@@ -27,7 +29,8 @@ typedef struct {
     emu_object *free;
 } emu_pool;
 
-#define EMU_POOL(type, count) {.lock = PTHREAD_MUTEX_INITIALIZER, .item_size = sizeof(type), .capacity = (count)}
+#define EMU_POOL(type, count) \
+    {.lock = PTHREAD_MUTEX_INITIALIZER, .item_size = sizeof(type), .capacity = (count)}
 
 /* A zeroed item, or NULL. */
 void *emu_pool_take(emu_pool *pool);
@@ -36,7 +39,8 @@ void emu_pool_give(emu_pool *pool, void *item);
 static inline bool emu_pool_has(const emu_pool *pool, const void *item) {
     const char *items = __atomic_load_n(&pool->items, __ATOMIC_ACQUIRE);
     uintptr_t offset = (uintptr_t)item - (uintptr_t)items;
-    if (items == NULL || offset >= pool->capacity * pool->item_size || (uintptr_t)item % sizeof(void *) != 0) {
+    if (items == NULL || offset >= pool->capacity * pool->item_size ||
+        (uintptr_t)item % sizeof(void *) != 0) {
         return false;
     }
     const emu_object *object = item;
@@ -109,10 +113,10 @@ struct CUctx_st {
     CUevent first_pending;
     CUevent last_pending;
     uint64_t stream_count;
-    pthread_cond_t progress; /* something that was kept back has been done */
-    uint64_t kept;     /* operations kept back behind host functions */
-    uint64_t sequence; /* of the last operation that was kept back */
-    uint64_t queued;                      /* operations that took an entry, ever */
+    pthread_cond_t progress;           /* something that was kept back has been done */
+    uint64_t kept;                     /* operations kept back behind host functions */
+    uint64_t sequence;                 /* of the last operation that was kept back */
+    uint64_t queued;                   /* operations that took an entry, ever */
     uint64_t queue[EMU_QUEUE_ENTRIES]; /* their ends */
 };
 

@@ -12,8 +12,10 @@
 static void copy_box(const emu_box *box) {
     for (uint64_t z = 0; z < box->depth; z++) {
         for (uint64_t y = 0; y < box->height; y++) {
-            const char *source = (const char *)(uintptr_t)(box->source + z * box->source_slice + y * box->source_pitch);
-            char *target = (char *)(uintptr_t)(box->target + z * box->target_slice + y * box->target_pitch);
+            const char *source = (const char *)(uintptr_t)(box->source + z * box->source_slice +
+                                                           y * box->source_pitch);
+            char *target =
+                (char *)(uintptr_t)(box->target + z * box->target_slice + y * box->target_pitch);
             memmove(target, source, box->width);
         }
     }
@@ -37,10 +39,12 @@ static void fill_rows(const emu_fill *fill) {
 }
 
 static bool same_event(const emu_event_use *use) {
-    return emu_pool_has(&emu_events, use->event) && use->event->object.generation == use->generation;
+    return emu_pool_has(&emu_events, use->event) &&
+           use->event->object.generation == use->generation;
 }
 
-/* Another context's event: its service says nothing here, so wait for it to happen before what follows is submitted. */
+/* Another context's event: its service says nothing here, so wait for it to happen before what
+ * follows is submitted. */
 static void wait_elsewhere(CUevent event) {
     CUcontext other = event->recorded_in;
     pthread_mutex_lock(&other->lock);
@@ -126,11 +130,13 @@ bool emu_stream_must_queue(CUstream stream) {
 
 CUresult emu_enqueue(CUstream stream, const emu_operation *operation) {
     CUcontext context = stream->context;
-    if (!emu_stream_is_plain(stream) || operation->kind == EMU_HOST || emu_stream_must_queue(stream) ||
+    if (!emu_stream_is_plain(stream) || operation->kind == EMU_HOST ||
+        emu_stream_must_queue(stream) ||
         (operation->kind == EMU_WAIT && operation->event.event->capture != NULL)) {
         CUresult result = CUDA_SUCCESS;
         pthread_mutex_lock(&context->lock);
-        bool taken = emu_capture_take(stream, operation, &result) || emu_host_calls_take(stream, operation, &result);
+        bool taken = emu_capture_take(stream, operation, &result) ||
+                     emu_host_calls_take(stream, operation, &result);
         pthread_mutex_unlock(&context->lock);
         if (taken) {
             return result;

@@ -74,8 +74,8 @@ struct emu_operation {
 };
 
 /*
- * Submits to a stream: captured, if the stream is being captured; put behind a host function, if one is before it; else
- * computed at once, and its time put on the stream.
+ * Submits to a stream: captured, if the stream is being captured; put behind a host function, if
+ * one is before it; else computed at once, and its time put on the stream.
  */
 CUresult emu_enqueue(CUstream stream, const emu_operation *operation);
 
@@ -88,7 +88,8 @@ static inline bool emu_stream_is_plain(CUstream stream) {
            __atomic_load_n(&stream->capture, __ATOMIC_ACQUIRE) == NULL;
 }
 
-/* Whether what is submitted may have to wait for the host, or be refused because of a capture elsewhere. */
+/* Whether what is submitted may have to wait for the host, or be refused because of a capture
+ * elsewhere. */
 bool emu_stream_must_queue(CUstream stream);
 
 /* Waits until all that was submitted is done. */

@@ -39,7 +39,8 @@ static bool read_status(uint64_t pid, process_status *status) {
     }
     char *position = NULL;
     int field = 3;
-    for (char *word = strtok_r(after + 1, " ", &position); word != NULL; word = strtok_r(NULL, " ", &position)) {
+    for (char *word = strtok_r(after + 1, " ", &position); word != NULL;
+         word = strtok_r(NULL, " ", &position)) {
         if (field == 3) {
             status->state = word[0];
         } else if (field == 20) {
@@ -55,13 +56,16 @@ static bool read_status(uint64_t pid, process_status *status) {
 
 uint64_t emu_pid_namespace(void) {
     struct stat status;
-    return syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &status, 0) == 0 ? (uint64_t)status.st_ino : 0;
+    return syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &status, 0) == 0
+               ? (uint64_t)status.st_ino
+               : 0;
 }
 
 emu_process emu_process_at(const emu_state *state, int slot) {
     emu_process *shared = &state->header->processes[slot];
     emu_process copy = {0};
-    copy.pid = __atomic_load_n(&shared->pid, __ATOMIC_ACQUIRE); /* pairs with the release in emu_process_enter */
+    copy.pid = __atomic_load_n(&shared->pid,
+                               __ATOMIC_ACQUIRE); /* pairs with the release in emu_process_enter */
     copy.start_time = __atomic_load_n(&shared->start_time, __ATOMIC_RELAXED);
     copy.pid_namespace = __atomic_load_n(&shared->pid_namespace, __ATOMIC_RELAXED);
     for (size_t i = 0; i + 1 < sizeof copy.name; i++) {
@@ -84,7 +88,8 @@ bool emu_process_alive(const emu_state *state, int slot) {
 }
 
 bool emu_process_dead(const emu_state *state, int slot) {
-    return slot != state->slot && !emu_slot_locked(state->fd, slot) && !emu_process_alive(state, slot);
+    return slot != state->slot && !emu_slot_locked(state->fd, slot) &&
+           !emu_process_alive(state, slot);
 }
 
 static void read_name(char *name, size_t size) {
@@ -119,6 +124,7 @@ void emu_sleep_until(uint64_t time_ns) {
         prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* the default adds 50 µs to every sleep */
         slack_set = true;
     }
-    struct timespec until = {.tv_sec = (time_t)(time_ns / 1000000000), .tv_nsec = (long)(time_ns % 1000000000)};
+    struct timespec until = {.tv_sec = (time_t)(time_ns / 1000000000),
+                             .tv_nsec = (long)(time_ns % 1000000000)};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }

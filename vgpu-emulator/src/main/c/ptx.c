@@ -60,10 +60,11 @@ static uint32_t type_size(const char *type) {
     static const struct {
         const char *name;
         uint32_t size;
-    } sizes[] = {{".b8", 1},  {".u8", 1},   {".s8", 1},   {".b16", 2},   {".u16", 2}, {".s16", 2},
-                 {".f16", 2}, {".bf16", 2}, {".b32", 4},  {".u32", 4},   {".s32", 4}, {".f32", 4},
-                 {".b64", 8}, {".u64", 8},  {".s64", 8},  {".f64", 8},   {".b128", 16}, {".texref", 8},
-                 {".samplerref", 8}, {".surfref", 8}, {".f16x2", 4}};
+    } sizes[] = {{".b8", 1},   {".u8", 1},    {".s8", 1},     {".b16", 2},        {".u16", 2},
+                 {".s16", 2},  {".f16", 2},   {".bf16", 2},   {".b32", 4},        {".u32", 4},
+                 {".s32", 4},  {".f32", 4},   {".b64", 8},    {".u64", 8},        {".s64", 8},
+                 {".f64", 8},  {".b128", 16}, {".texref", 8}, {".samplerref", 8}, {".surfref", 8},
+                 {".f16x2", 4}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (strcmp(type, sizes[i].name) == 0) {
             return sizes[i].size;
@@ -78,7 +79,8 @@ typedef struct {
     uint64_t bytes;
 } declaration;
 
-/* What follows .param or .global: attributes, a type, a name, and [sizes]. Stops before , ) ; or =. */
+/* What follows .param or .global: attributes, a type, a name, and [sizes]. Stops before , ) ; or =.
+ */
 static void read_declaration(reader *r, declaration *d) {
     uint32_t element = 0;
     uint64_t vector = 1;
@@ -102,7 +104,8 @@ static void read_declaration(reader *r, declaration *d) {
         } else if (word[0] == '.') {
             uint32_t size = type_size(word);
             element = size != 0 ? size : element;
-        } else if (word[0] == '_' || word[0] == '$' || word[0] == '%' || isalpha((unsigned char)word[0])) {
+        } else if (word[0] == '_' || word[0] == '$' || word[0] == '%' ||
+                   isalpha((unsigned char)word[0])) {
             memcpy(d->name, word, WORD_SIZE);
         }
     }
@@ -143,7 +146,8 @@ static uint32_t read_threads(reader *r) {
     }
 }
 
-/* Behind .entry: name, parameters, directives; up to the body or the end of a declaration. True if it has a body. */
+/* Behind .entry: name, parameters, directives; up to the body or the end of a declaration. True if
+ * it has a body. */
 static bool read_kernel(reader *r, emu_ptx_item *item) {
     memset(item, 0, sizeof *item);
     item->kind = EMU_PTX_KERNEL;

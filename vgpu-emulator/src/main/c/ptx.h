@@ -1,4 +1,5 @@
-/* What the emulator needs to know of PTX text: the names of its kernels and variables, and how kernels are called. */
+/* What the emulator needs to know of PTX text: the names of its kernels and variables, and how
+ * kernels are called. */
 #ifndef EMU_PTX_H
 #define EMU_PTX_H
 

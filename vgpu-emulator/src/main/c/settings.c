@@ -16,9 +16,14 @@ typedef struct {
     uint64_t factor;
 } unit;
 
-static const unit byte_units[] = {{"KiB", UINT64_C(1) << 10}, {"MiB", UINT64_C(1) << 20}, {"GiB", UINT64_C(1) << 30},
-                                  {"TiB", UINT64_C(1) << 40}, {"", 1},           {NULL, 0}};
-static const unit time_units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
+static const unit byte_units[] = {{"KiB", UINT64_C(1) << 10},
+                                  {"MiB", UINT64_C(1) << 20},
+                                  {"GiB", UINT64_C(1) << 30},
+                                  {"TiB", UINT64_C(1) << 40},
+                                  {"", 1},
+                                  {NULL, 0}};
+static const unit time_units[] = {
+    {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
 static const unit plain[] = {{"", 1}, {NULL, 0}};
 
 static int fail(char *problem, size_t size, const char *format, ...) {
@@ -30,7 +35,8 @@ static int fail(char *problem, size_t size, const char *format, ...) {
 }
 
 /* A whole number with one of the units, between low and high (in the smallest unit). */
-static bool read_number(const char *value, const unit *units, uint64_t low, uint64_t high, uint64_t *result) {
+static bool read_number(const char *value, const unit *units, uint64_t low, uint64_t high,
+                        uint64_t *result) {
     char *end = NULL;
     if (value[0] < '0' || value[0] > '9') {
         return false;
@@ -56,7 +62,8 @@ static bool read_capability(const char *value, emu_settings *settings) {
     unsigned int major = 0;
     unsigned int minor = 0;
     char rest = 0;
-    if (sscanf(value, "%u.%u%c", &major, &minor, &rest) != 2 || major == 0 || major > 99 || minor > 9) {
+    if (sscanf(value, "%u.%u%c", &major, &minor, &rest) != 2 || major == 0 || major > 99 ||
+        minor > 9) {
         return false;
     }
     settings->capability_major = major;
@@ -65,7 +72,8 @@ static bool read_capability(const char *value, emu_settings *settings) {
 }
 
 static bool add_kernel(const char *name, const char *value, emu_kernel_times *times) {
-    if (times->kernel_count == EMU_MAX_KERNEL_TIMES || strlen(name) >= EMU_KERNEL_NAME_SIZE || name[0] == '\0') {
+    if (times->kernel_count == EMU_MAX_KERNEL_TIMES || strlen(name) >= EMU_KERNEL_NAME_SIZE ||
+        name[0] == '\0') {
         return false;
     }
     emu_kernel_time *kernel = &times->kernels[times->kernel_count];
@@ -77,7 +85,8 @@ static bool add_kernel(const char *name, const char *value, emu_kernel_times *ti
     return true;
 }
 
-static bool apply(const char *name, const char *value, emu_settings *settings, emu_kernel_times *times) {
+static bool apply(const char *name, const char *value, emu_settings *settings,
+                  emu_kernel_times *times) {
     uint64_t number = 0;
     if (strcmp(name, "devices") == 0 && read_number(value, plain, 0, EMU_MAX_DEVICES, &number)) {
         settings->devices = (uint32_t)number;
@@ -122,10 +131,11 @@ static char *trim(char *text) {
 }
 
 /* Takes the text to pieces; changes it. */
-static int apply_all(char *text, const char *separators, emu_settings *settings, emu_kernel_times *times,
-                     char *problem, size_t size) {
+static int apply_all(char *text, const char *separators, emu_settings *settings,
+                     emu_kernel_times *times, char *problem, size_t size) {
     char *position = NULL;
-    for (char *item = strtok_r(text, separators, &position); item != NULL; item = strtok_r(NULL, separators, &position)) {
+    for (char *item = strtok_r(text, separators, &position); item != NULL;
+         item = strtok_r(NULL, separators, &position)) {
         item = trim(item);
         if (item[0] == '\0' || item[0] == '#') {
             continue;
@@ -138,7 +148,8 @@ static int apply_all(char *text, const char *separators, emu_settings *settings,
         char *name = trim(item);
         char *value = trim(equals + 1);
         if (!apply(name, value, settings, times)) {
-            return fail(problem, size, "unknown setting or value out of range: name=%s value=%s", name, value);
+            return fail(problem, size, "unknown setting or value out of range: name=%s value=%s",
+                        name, value);
         }
     }
     return 0;
@@ -156,13 +167,15 @@ static int read_file(const char *path, char *text, char *problem, size_t size) {
     }
     close(fd);
     if (count < 0 || used == FILE_LIMIT - 1) {
-        return fail(problem, size, "settings cannot be read or are too long: file=%s limit=%d", path, FILE_LIMIT);
+        return fail(problem, size, "settings cannot be read or are too long: file=%s limit=%d",
+                    path, FILE_LIMIT);
     }
     text[used] = '\0';
     return 0;
 }
 
-int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times, char *problem, size_t size) {
+int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times,
+                       char *problem, size_t size) {
     *settings = (emu_settings){.devices = 1,
                                .sms = 132,
                                .memory_bytes = UINT64_C(16) << 30,

@@ -1,6 +1,6 @@
 /*
- * The settings of the emulated GPUs: VGPU_EMULATOR=name=value,name=value… or VGPU_EMULATOR=@FILE with one name=value a
- * line and # comments.
+ * The settings of the emulated GPUs: VGPU_EMULATOR=name=value,name=value… or VGPU_EMULATOR=@FILE
+ * with one name=value a line and # comments.
  */
 #ifndef EMU_SETTINGS_H
 #define EMU_SETTINGS_H
@@ -8,7 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EMU_MAX_DEVICES = 16, EMU_MODEL_SIZE = 64, EMU_MAX_KERNEL_TIMES = 64, EMU_KERNEL_NAME_SIZE = 120 };
+enum {
+    EMU_MAX_DEVICES = 16,
+    EMU_MODEL_SIZE = 64,
+    EMU_MAX_KERNEL_TIMES = 64,
+    EMU_KERNEL_NAME_SIZE = 120
+};
 
 /* What all processes that share the GPUs must agree on; lies in the state file. */
 typedef struct {
@@ -38,6 +43,7 @@ typedef struct {
 /*
  * Reads the settings given as text (NULL: the defaults). 0, or -1 with the reason in problem.
  */
-int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times, char *problem, size_t size);
+int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times,
+                       char *problem, size_t size);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * The state that all processes share, in one mapped file of the emulator's directory.
  *
- * Nothing in it is guarded by a lock that a dead or stopped process could keep. Each GPU has two values, its schedule
- * and its ledger of memory, that change copy on write: whoever changes one copies it, works out the next value, writes
- * that into one of two buffers of its own, and swings the value's word (sequence and buffer) over to it by
- * compare-and-swap. A process that dies or stops at any instruction leaves the last complete value.
+ * Nothing in it is guarded by a lock that a dead or stopped process could keep. Each GPU has two
+ * values, its schedule and its ledger of memory, that change copy on write: whoever changes one
+ * copies it, works out the next value, writes that into one of two buffers of its own, and swings
+ * the value's word (sequence and buffer) over to it by compare-and-swap. A process that dies or
+ * stops at any instruction leaves the last complete value.
  */
 #ifndef EMU_STATE_H
 #define EMU_STATE_H
@@ -26,7 +27,8 @@ typedef struct {
 
 typedef struct {
     uint64_t pid;
-    uint64_t start_time;    /* ticks since boot, as /proc says; tells processes with the same pid apart */
+    uint64_t
+        start_time; /* ticks since boot, as /proc says; tells processes with the same pid apart */
     uint64_t pid_namespace; /* inode */
     char name[40];
 } emu_process;
@@ -61,7 +63,8 @@ int emu_state_directory(char *path, size_t size);
 /* Opens the state, making it if it is not there. 0, or -1 with the reason in problem. */
 int emu_state_open(emu_state *state, char *problem, size_t size);
 
-/* Makes this process a participant: it may have contexts and memory. 0, or -1 with the reason in problem. */
+/* Makes this process a participant: it may have contexts and memory. 0, or -1 with the reason in
+ * problem. */
 int emu_state_join(emu_state *state, char *problem, size_t size);
 
 void emu_state_close(emu_state *state);

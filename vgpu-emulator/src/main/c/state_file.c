@@ -27,7 +27,8 @@ static int fail(char *problem, size_t size, const char *format, ...) {
     return -1;
 }
 
-/* Locks of the open file, not of the process (F_OFD_SETLK): the kernel drops them when the last holder is gone. */
+/* Locks of the open file, not of the process (F_OFD_SETLK): the kernel drops them when the last
+ * holder is gone. */
 static int file_lock(int fd, int command, short type, off_t start, off_t length, short *found) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
     int result = fcntl(fd, command, &lock);
@@ -44,7 +45,8 @@ bool emu_slot_locked(int fd, int slot) {
 
 static bool anybody_present(int fd) {
     short found = F_UNLCK;
-    return file_lock(fd, F_OFD_GETLK, F_WRLCK, 0, PRESENT_BYTE + 1, &found) != 0 || found != F_UNLCK;
+    return file_lock(fd, F_OFD_GETLK, F_WRLCK, 0, PRESENT_BYTE + 1, &found) != 0 ||
+           found != F_UNLCK;
 }
 
 int emu_state_directory(char *path, size_t size) {
@@ -92,13 +94,19 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size) {
 }
 
 static uint64_t layout_hash(void) {
-    uint64_t sizes[] = {sizeof(emu_shared_header), sizeof(emu_shared_gpu),        sizeof(emu_schedule),
-                        sizeof(emu_ledger),        offsetof(emu_schedule, contexts), sizeof(emu_settings),
-                        EMU_HISTORY,               1 /* raise when the meaning of a field changes */};
+    uint64_t sizes[] = {sizeof(emu_shared_header),
+                        sizeof(emu_shared_gpu),
+                        sizeof(emu_schedule),
+                        sizeof(emu_ledger),
+                        offsetof(emu_schedule, contexts),
+                        sizeof(emu_settings),
+                        EMU_HISTORY,
+                        1 /* raise when the meaning of a field changes */};
     return mix(UINT64_C(0xcbf29ce484222325), sizes, sizeof sizes);
 }
 
-/* From the directory's real path, so that a directory's GPUs keep their names when the state is made anew. */
+/* From the directory's real path, so that a directory's GPUs keep their names when the state is
+ * made anew. */
 static void make_uuid(const char *directory, uint8_t uuid[16]) {
     char real[PATH_MAX];
     const char *name = realpath(directory, real) != NULL ? real : directory;
@@ -139,7 +147,8 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
     unlink(path);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
-        return fail(problem, size, "cannot make the emulator's state: file=%s error=%s", path, strerror(errno));
+        return fail(problem, size, "cannot make the emulator's state: file=%s error=%s", path,
+                    strerror(errno));
     }
     struct stat directory;
     if (identify(-1, state->directory, &directory)) {
@@ -150,7 +159,8 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
     /* A hole in a mapped file on a full disk is a SIGBUS later, so take the space now. */
     for (uint32_t i = 0; complete && i < state->settings.devices; i++) {
         off_t start = (off_t)(EMU_GPUS_OFFSET + i * sizeof(emu_shared_gpu));
-        complete = fallocate(fd, 0, start, offsetof(emu_shared_gpu, schedules)) == 0 || errno == EOPNOTSUPP;
+        complete = fallocate(fd, 0, start, offsetof(emu_shared_gpu, schedules)) == 0 ||
+                   errno == EOPNOTSUPP;
     }
     complete = complete && (fallocate(fd, 0, 0, EMU_GPUS_OFFSET) == 0 || errno == EOPNOTSUPP);
     header = complete ? mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
@@ -158,8 +168,8 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
         int error = errno;
         close(fd);
         unlink(path);
-        return fail(problem, size, "cannot make the emulator's state: file=%s bytes=%zu error=%s", path, length,
-                    strerror(error));
+        return fail(problem, size, "cannot make the emulator's state: file=%s bytes=%zu error=%s",
+                    path, length, strerror(error));
     }
     emu_shared_gpu *gpus = (emu_shared_gpu *)(void *)((char *)header + EMU_GPUS_OFFSET);
     for (uint32_t i = 0; i < state->settings.devices; i++) {
@@ -175,15 +185,18 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
     return fd;
 }
 
-/* Puts a new state in the place of `path`: where nothing is, or where `broken` is. 0: look again; -1: a problem. */
-static int install(const emu_state *state, const char *path, int broken, char *problem, size_t size) {
+/* Puts a new state in the place of `path`: where nothing is, or where `broken` is. 0: look again;
+ * -1: a problem. */
+static int install(const emu_state *state, const char *path, int broken, char *problem,
+                   size_t size) {
     char fresh[640];
     snprintf(fresh, sizeof fresh, "%s.%ld.new", path, (long)getpid());
     if (broken >= 0) {
         if (anybody_present(broken)) {
             return fail(problem, size, "the emulator's state is damaged and in use: file=%s", path);
         }
-        if (file_lock(broken, F_OFD_SETLK, F_WRLCK, REPLACE_BYTE, 1, NULL) != 0 || !same_file(broken, path)) {
+        if (file_lock(broken, F_OFD_SETLK, F_WRLCK, REPLACE_BYTE, 1, NULL) != 0 ||
+            !same_file(broken, path)) {
             return 0; /* another process replaces it */
         }
         emu_log("the emulator's state is damaged; starting anew: file=%s", path);
@@ -197,14 +210,16 @@ static int install(const emu_state *state, const char *path, int broken, char *p
     int error = errno;
     unlink(fresh);
     if (result != 0 && error != EEXIST) {
-        return fail(problem, size, "cannot put the emulator's state in place: file=%s error=%s", path, strerror(error));
+        return fail(problem, size, "cannot put the emulator's state in place: file=%s error=%s",
+                    path, strerror(error));
     }
     return 0;
 }
 
 static bool valid(const emu_shared_header *header, size_t length) {
-    return length >= EMU_GPUS_OFFSET && header->magic == EMU_STATE_MAGIC && header->file_size == length &&
-           header->layout == layout_hash() && header->settings.devices <= EMU_MAX_DEVICES &&
+    return length >= EMU_GPUS_OFFSET && header->magic == EMU_STATE_MAGIC &&
+           header->file_size == length && header->layout == layout_hash() &&
+           header->settings.devices <= EMU_MAX_DEVICES &&
            file_size(header->settings.devices) == length && header->settings.slice_ns > 0 &&
            header->settings.model[EMU_MODEL_SIZE - 1] == '\0';
 }
@@ -221,7 +236,8 @@ static int map_file(emu_state *state, int fd, char *problem, size_t size) {
     }
     void *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
-        return fail(problem, size, "cannot map the emulator's state: bytes=%zu error=%s", length, strerror(errno));
+        return fail(problem, size, "cannot map the emulator's state: bytes=%zu error=%s", length,
+                    strerror(errno));
     }
     if (!valid(map, length)) {
         munmap(map, length);
@@ -240,11 +256,13 @@ static int try_open(emu_state *state, const char *path, char *problem, size_t si
         return install(state, path, -1, problem, size) == 0 ? 1 : -1;
     }
     if (fd < 0) {
-        return fail(problem, size, "cannot open the emulator's state: file=%s error=%s", path, strerror(errno));
+        return fail(problem, size, "cannot open the emulator's state: file=%s error=%s", path,
+                    strerror(errno));
     }
     int mapped = map_file(state, fd, problem, size);
     if (mapped == 0) {
-        /* A read lock says that somebody uses this file; then see whether it was replaced meanwhile. */
+        /* A read lock says that somebody uses this file; then see whether it was replaced
+         * meanwhile. */
         file_lock(fd, F_OFD_SETLK, F_RDLCK, PRESENT_BYTE, 1, NULL);
         if (same_file(fd, path)) {
             return 0;
@@ -265,7 +283,8 @@ static int try_open(emu_state *state, const char *path, char *problem, size_t si
 static void look_at_gpus(emu_state *state) {
     bool same = memcmp(&state->settings, &state->header->settings, sizeof state->settings) == 0;
     if (!same && getenv("VGPU_EMULATOR") != NULL) {
-        emu_log("VGPU_EMULATOR differs from what the GPUs of this directory already are, and is not used: directory=%s",
+        emu_log("VGPU_EMULATOR differs from what the GPUs of this directory already are, and is "
+                "not used: directory=%s",
                 state->directory);
     }
     state->settings = state->header->settings;
@@ -284,7 +303,8 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
     state->slot = EMU_NO_PROCESS;
     state->fd = -1;
     state->pid_namespace = emu_pid_namespace();
-    if (emu_settings_parse(getenv("VGPU_EMULATOR"), &state->settings, &state->times, problem, size) != 0) {
+    if (emu_settings_parse(getenv("VGPU_EMULATOR"), &state->settings, &state->times, problem,
+                           size) != 0) {
         emu_log("%s", problem);
         return -1;
     }
@@ -292,8 +312,8 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
         return fail(problem, size, "the path of the emulator's directory is too long");
     }
     if (make_directories(state->directory) != 0) {
-        return fail(problem, size, "cannot make the emulator's directory: directory=%s error=%s", state->directory,
-                    strerror(errno));
+        return fail(problem, size, "cannot make the emulator's directory: directory=%s error=%s",
+                    state->directory, strerror(errno));
     }
     snprintf(path, sizeof path, "%s/gpus", state->directory);
     int result = 1;
@@ -304,7 +324,8 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
         result = try_open(state, path, problem, size);
     }
     if (result == 1) {
-        return fail(problem, size, "another process holds up the making of the emulator's state: file=%s", path);
+        return fail(problem, size,
+                    "another process holds up the making of the emulator's state: file=%s", path);
     }
     if (result == 0) {
         look_at_gpus(state);
@@ -324,8 +345,10 @@ static bool take_space(const emu_state *state, int slot) {
         const emu_shared_gpu *gpu = state->gpus[i].shared;
         off_t schedules = (off_t)((const char *)gpu->schedules[slot] - (const char *)state->header);
         off_t ledgers = (off_t)((const char *)gpu->ledgers[slot] - (const char *)state->header);
-        if ((fallocate(state->fd, 0, schedules, sizeof gpu->schedules[0]) != 0 && errno != EOPNOTSUPP) ||
-            (fallocate(state->fd, 0, ledgers, sizeof gpu->ledgers[0]) != 0 && errno != EOPNOTSUPP)) {
+        if ((fallocate(state->fd, 0, schedules, sizeof gpu->schedules[0]) != 0 &&
+             errno != EOPNOTSUPP) ||
+            (fallocate(state->fd, 0, ledgers, sizeof gpu->ledgers[0]) != 0 &&
+             errno != EOPNOTSUPP)) {
             return false;
         }
     }
@@ -336,24 +359,28 @@ int emu_state_join(emu_state *state, char *problem, size_t size) {
     for (int slot = 0; slot < EMU_MAX_PROCESSES; slot++) {
         if (file_lock(state->fd, F_OFD_SETLK, F_WRLCK, slot, 1, NULL) != 0) {
             if (errno != EAGAIN && errno != EACCES) {
-                return fail(problem, size, "cannot lock the emulator's state: error=%s", strerror(errno));
+                return fail(problem, size, "cannot lock the emulator's state: error=%s",
+                            strerror(errno));
             }
             continue;
         }
-        if (emu_process_alive(state, slot)) { /* it has closed our file: programs that make themselves daemons do */
+        if (emu_process_alive(
+                state,
+                slot)) { /* it has closed our file: programs that make themselves daemons do */
             file_lock(state->fd, F_OFD_SETLK, F_UNLCK, slot, 1, NULL);
             continue;
         }
         if (!take_space(state, slot)) {
-            return fail(problem, size, "no space for the emulator's state: directory=%s error=%s", state->directory,
-                        strerror(errno));
+            return fail(problem, size, "no space for the emulator's state: directory=%s error=%s",
+                        state->directory, strerror(errno));
         }
         state->slot = slot;
         clear_slot(state, slot);
         emu_process_enter(state, slot);
         return 0;
     }
-    return fail(problem, size, "too many processes use the emulated GPUs: limit=%d", EMU_MAX_PROCESSES);
+    return fail(problem, size, "too many processes use the emulated GPUs: limit=%d",
+                EMU_MAX_PROCESSES);
 }
 
 void emu_state_close(emu_state *state) {

@@ -10,7 +10,8 @@ uint64_t emu_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Another process may be writing the source: whole words, each once, so that the copy is at worst a mixture. */
+/* Another process may be writing the source: whole words, each once, so that the copy is at worst a
+ * mixture. */
 static void copy_from_shared(void *to, const void *from, size_t size) {
     uint64_t *target = to;
     const uint64_t *source = from;
@@ -28,12 +29,14 @@ static void copy_to_shared(void *to, const void *from, size_t size) {
 }
 
 static bool unchanged(const uint64_t *word, uint64_t seen) {
-    /* Pairs with the fence in pick_buffer: who reads what a later writer stored also sees that the word has moved on. */
+    /* Pairs with the fence in pick_buffer: who reads what a later writer stored also sees that the
+     * word has moved on. */
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return __atomic_load_n(word, __ATOMIC_RELAXED) == seen;
 }
 
-/* The one of this process's two buffers that is not the value now; or -1 if the word has moved on from `seen`. */
+/* The one of this process's two buffers that is not the value now; or -1 if the word has moved on
+ * from `seen`. */
 static int pick_buffer(const emu_gpu *gpu, const uint64_t *word, uint64_t seen) {
     if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != seen) {
         return -1;
@@ -45,7 +48,8 @@ static int pick_buffer(const emu_gpu *gpu, const uint64_t *word, uint64_t seen) 
 static bool swing(const emu_gpu *gpu, uint64_t *word, uint64_t seen, int buffer) {
     uint64_t next = ((seen >> 16) + 1) << 16 | ((uint64_t)gpu->state->slot * 2 + (uint64_t)buffer);
     /* release: pairs with the acquire load of the word in the readers */
-    return __atomic_compare_exchange_n(word, &seen, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(word, &seen, next, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
 }
 
 static size_t schedule_size(uint32_t contexts) {
@@ -65,7 +69,8 @@ uint64_t emu_schedule_read(emu_gpu *gpu, emu_schedule *schedule) {
         copy_from_shared(schedule, source, offsetof(emu_schedule, contexts));
         uint32_t contexts = schedule->context_count;
         if (contexts <= EMU_MAX_CONTEXTS) {
-            copy_from_shared(schedule->contexts, source->contexts, contexts * sizeof(emu_gpu_context));
+            copy_from_shared(schedule->contexts, source->contexts,
+                             contexts * sizeof(emu_gpu_context));
         } else {
             schedule->context_count = 0;
         }
@@ -108,7 +113,8 @@ uint64_t emu_ledger_read(emu_gpu *gpu, emu_ledger *ledger) {
         if (ledger->process_count > EMU_MAX_PROCESSES) {
             ledger->process_count = EMU_MAX_PROCESSES;
         }
-        copy_from_shared(ledger->used_by, source->used_by, ledger->process_count * sizeof(uint64_t));
+        copy_from_shared(ledger->used_by, source->used_by,
+                         ledger->process_count * sizeof(uint64_t));
         if (unchanged(word, seen)) {
             return seen;
         }
@@ -121,7 +127,8 @@ bool emu_ledger_publish(emu_gpu *gpu, uint64_t seen, const emu_ledger *ledger) {
     int buffer = pick_buffer(gpu, word, seen);
     bool published = false;
     if (buffer >= 0) {
-        copy_to_shared(&gpu->shared->ledgers[gpu->state->slot][buffer], ledger, ledger_size(ledger->process_count));
+        copy_to_shared(&gpu->shared->ledgers[gpu->state->slot][buffer], ledger,
+                       ledger_size(ledger->process_count));
         published = swing(gpu, word, seen, buffer);
     }
     pthread_mutex_unlock(&gpu->publish_lock);
@@ -133,6 +140,7 @@ uint64_t emu_demand(emu_gpu *gpu, uint32_t context) {
 }
 
 void emu_set_demand(emu_gpu *gpu, uint32_t context, uint64_t service_ns) {
-    /* release: pairs with emu_demand; whoever sees the demand also sees the schedule published before it */
+    /* release: pairs with emu_demand; whoever sees the demand also sees the schedule published
+     * before it */
     __atomic_store_n(&gpu->shared->demand[context].service_ns, service_ns, __ATOMIC_RELEASE);
 }

@@ -2,16 +2,18 @@
 
 enum { SPIN_NS = 3000, LONGEST_SLEEP_NS = 50000000 };
 
-static void learn(const emu_view *view, CUevent event, uint64_t known_ns, uint64_t known_service_ns) {
-    event->time_ns = emu_time_of_service(&view->schedule, event->recorded_in->index, event->end_ns, known_ns,
-                                         known_service_ns);
+static void learn(const emu_view *view, CUevent event, uint64_t known_ns,
+                  uint64_t known_service_ns) {
+    event->time_ns = emu_time_of_service(&view->schedule, event->recorded_in->index, event->end_ns,
+                                         known_ns, known_service_ns);
     event->state = EMU_EVENT_DONE;
     emu_timeline_forget(event);
 }
 
 /*
- * Looks at the GPU: the exact service of the context now. Events that have been reached learn their times before the
- * history moves on; those behind the first one that has not are of other streams, and learn theirs later.
+ * Looks at the GPU: the exact service of the context now. Events that have been reached learn their
+ * times before the history moves on; those behind the first one that has not are of other streams,
+ * and learn theirs later.
  */
 static uint64_t look(CUcontext context, emu_view *view, emu_look_kind kind) {
     emu_gpu_look(context->gpu, view, kind);
@@ -56,8 +58,16 @@ void emu_timeline_delay(CUstream stream, uint64_t service_ns) {
         stream->end_ns = service_ns;
     }
     CUcontext context = stream->context;
-    if ((stream->flags & CU_STREAM_NON_BLOCKING) == 0 && context->blocking_end_ns < stream->end_ns) {
+    if ((stream->flags & CU_STREAM_NON_BLOCKING) == 0 &&
+        context->blocking_end_ns < stream->end_ns) {
         context->blocking_end_ns = stream->end_ns;
+    }
+}
+
+static void raise_demand(CUcontext context, uint64_t service_ns) {
+    if (service_ns > context->demand_ns) {
+        context->demand_ns = service_ns;
+        emu_set_demand(context->gpu, context->index, service_ns);
     }
 }
 
@@ -84,7 +94,8 @@ void emu_timeline_submit(CUcontext context, CUstream stream, uint64_t duration_n
     if (start < bound || bound == context->demand_ns) {
         uint64_t served = look(context, &view, EMU_LOOK);
         if (served == context->demand_ns) {
-            /* Idle. The GPU's time moves on to now before the demand is raised, or the past would be worked on. */
+            /* Idle. The GPU's time moves on to now before the demand is raised, or the past would
+             * be worked on. */
             served = look(context, &view, EMU_PUBLISH);
         }
         start = start < served ? served : start;
@@ -94,10 +105,7 @@ void emu_timeline_submit(CUcontext context, CUstream stream, uint64_t duration_n
     emu_timeline_delay(stream, end);
     context->queue[context->queued % EMU_QUEUE_ENTRIES] = end;
     context->queued++;
-    if (end > context->demand_ns) {
-        context->demand_ns = end;
-        emu_set_demand(context->gpu, context->index, end);
-    }
+    raise_demand(context, end);
 }
 
 bool emu_timeline_reached(CUcontext context, uint64_t service_ns) {
@@ -111,7 +119,8 @@ bool emu_timeline_reached(CUcontext context, uint64_t service_ns) {
     return look(context, &view, EMU_LOOK) >= service_ns;
 }
 
-/* When to look again: when the service is reached if all stays as it is, or earlier to see whether it did. */
+/* When to look again: when the service is reached if all stays as it is, or earlier to see whether
+ * it did. */
 static uint64_t wake_time(CUcontext context, emu_view *view, uint64_t service_ns) {
     uint64_t now = view->schedule.now_ns;
     uint64_t missing = service_ns - context->known_service_ns;
@@ -121,7 +130,8 @@ static uint64_t wake_time(CUcontext context, emu_view *view, uint64_t service_ns
         return now + (missing < LONGEST_SLEEP_NS ? missing : LONGEST_SLEEP_NS);
     }
     uint64_t horizon = now + (runnable / 2 > 1 ? runnable / 2 : 1) * slice;
-    uint64_t end = emu_predict(&view->schedule, view->demand, slice, context->index, service_ns, horizon);
+    uint64_t end =
+        emu_predict(&view->schedule, view->demand, slice, context->index, service_ns, horizon);
     return end < horizon ? end : horizon;
 }
 
@@ -143,12 +153,14 @@ void emu_timeline_wait(CUcontext context, uint64_t service_ns) {
 
 uint64_t emu_timeline_wake(CUcontext context, uint64_t service_ns) {
     emu_view view;
-    return look(context, &view, EMU_LOOK) >= service_ns ? context->known_ns : wake_time(context, &view, service_ns);
+    return look(context, &view, EMU_LOOK) >= service_ns ? context->known_ns
+                                                        : wake_time(context, &view, service_ns);
 }
 
 void emu_timeline_forget(CUevent event) {
     CUcontext context = event->recorded_in;
-    bool listed = context != NULL && (event->previous_pending != NULL || context->first_pending == event);
+    bool listed =
+        context != NULL && (event->previous_pending != NULL || context->first_pending == event);
     if (!listed) {
         return;
     }
@@ -166,6 +178,42 @@ void emu_timeline_forget(CUevent event) {
     event->previous_pending = NULL;
 }
 
+/* Whether another context has the GPU at this instant. */
+static bool is_taken(CUcontext context, const emu_view *view) {
+    const emu_schedule *s = &view->schedule;
+    return s->running && s->turn != context->index &&
+           s->contexts[s->turn].served_ns < view->demand[s->turn];
+}
+
+/*
+ * An event that finds its stream idle. The GPU notes its time when it next runs the context: now,
+ * or at the start of the context's next slice if another one has the GPU. So what is measured
+ * between two events does not begin with a wait for others. It takes a nanosecond of service to
+ * have an instant of its own.
+ */
+static bool happens_now(CUcontext context, CUstream stream, CUevent event) {
+    emu_view view;
+    if (event->end_ns > upper_bound(context)) {
+        return false;
+    }
+    uint64_t served = look(context, &view, EMU_LOOK);
+    if (served < event->end_ns) {
+        return false;
+    }
+    if (!is_taken(context, &view)) {
+        event->time_ns = context->known_ns;
+        event->state = EMU_EVENT_DONE;
+        return true;
+    }
+    if (served == context->demand_ns) {
+        served = look(context, &view, EMU_PUBLISH);
+    }
+    event->end_ns = served + 1;
+    emu_timeline_delay(stream, event->end_ns);
+    raise_demand(context, event->end_ns);
+    return false;
+}
+
 void emu_timeline_record(CUcontext context, CUstream stream, CUevent event) {
     emu_timeline_forget(event);
     event->recorded_in = context;
@@ -173,10 +221,7 @@ void emu_timeline_record(CUcontext context, CUstream stream, CUevent event) {
     event->recorded = true;
     event->capture = NULL;
     event->end_ns = stream_start(context, stream);
-    emu_view view;
-    if (event->end_ns <= upper_bound(context) && look(context, &view, EMU_LOOK) >= event->end_ns) {
-        event->time_ns = context->known_ns; /* the stream is idle: the event happens now */
-        event->state = EMU_EVENT_DONE;
+    if (happens_now(context, stream, event)) {
         return;
     }
     event->state = EMU_EVENT_PENDING;

@@ -1,6 +1,6 @@
 /*
- * When the work of a context's streams is done. All take place with the context's lock held, and may let go of it while
- * they sleep.
+ * When the work of a context's streams is done. All take place with the context's lock held, and
+ * may let go of it while they sleep.
  */
 #ifndef EMU_TIMELINE_H
 #define EMU_TIMELINE_H

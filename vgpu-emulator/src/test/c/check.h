@@ -15,15 +15,17 @@ static inline void check_true(int holds, const char *text, const char *file, int
     }
 }
 
-static inline void check_equal(int64_t found, int64_t expected, const char *text, const char *file, int line) {
+static inline void check_equal(int64_t found, int64_t expected, const char *text, const char *file,
+                               int line) {
     if (found != expected) {
-        fprintf(stderr, "%s:%d: %s is %" PRId64 ", expected %" PRId64 "\n", file, line, text, found, expected);
+        fprintf(stderr, "%s:%d: %s is %" PRId64 ", expected %" PRId64 "\n", file, line, text, found,
+                expected);
         check_failures++;
     }
 }
 
 #define CHECK(condition) check_true((condition) ? 1 : 0, #condition, __FILE__, __LINE__)
-#define CHECK_EQUAL(found, expected)                                                                                   \
+#define CHECK_EQUAL(found, expected) \
     check_equal((int64_t)(found), (int64_t)(expected), #found, __FILE__, __LINE__)
 #define CHECK_OK(call) check_equal((call), 0, #call, __FILE__, __LINE__)
 

@@ -174,7 +174,8 @@ static void mappedMemoryIsOneRange(void) {
     CHECK_EQUAL(cuMemMap(base, step, 0, handle[1], 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuMemsetD8_v2(base + step - 8, 0x5a, 16)); /* across both */
     CHECK_EQUAL(cuMemsetD8_v2(base + 2 * step - 8, 0, 16), CUDA_ERROR_INVALID_VALUE);
-    CHECK_OK(cuMemMap(base + 2 * step, step, 0, handle[0], 0)); /* once more elsewhere: the same memory */
+    CHECK_OK(cuMemMap(base + 2 * step, step, 0, handle[0],
+                      0)); /* once more elsewhere: the same memory */
     unsigned char byte = 0;
     CHECK_OK(cuMemcpyDtoH_v2(&byte, base + 3 * step - 1, 1));
     CHECK_EQUAL(byte, 0x5a);
@@ -275,20 +276,26 @@ static void launchesAreChecked(void) {
     CUfunction unknown = function("unknown");
     CUfunction none = NULL;
     CHECK_EQUAL(cuModuleGetFunction(&none, module, "nobody"), CUDA_ERROR_NOT_FOUND);
-    CHECK_EQUAL(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_EQUAL(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+                CUDA_ERROR_INVALID_HANDLE);
     CHECK_EQUAL(cuLaunchKernel((CUfunction)(void *)&ns, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
                 CUDA_ERROR_INVALID_HANDLE);
-    CHECK_EQUAL(cuLaunchKernel(spin, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuLaunchKernel(spin, 1, 1, 1, 2048, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuLaunchKernel(spin, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuLaunchKernel(spin, 1, 1, 1, 2048, 1, 1, 0, NULL, params, NULL),
+                CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuLaunchKernel(unknown, 1, 1, 1, 512, 1, 1, 0, NULL, params, NULL),
                 CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     CHECK_EQUAL(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, (CUstream)(void *)&ns, params, NULL),
                 CUDA_ERROR_INVALID_HANDLE);
-    CHECK_EQUAL(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+                CUDA_ERROR_INVALID_VALUE);
     size_t size = sizeof ns;
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &ns, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &ns, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
     CHECK_OK(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
-    CUlaunchConfig config = {.grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1};
+    CUlaunchConfig config = {
+        .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1};
     CHECK_OK(cuLaunchKernelEx(&config, spin, params, NULL));
     CHECK_OK(cuLaunchCooperativeKernel(spin, 132, 1, 1, 64, 1, 1, 0, NULL, params));
     CHECK_EQUAL(cuLaunchCooperativeKernel(spin, 132 * 33, 1, 1, 64, 1, 1, 0, NULL, params),
@@ -326,7 +333,8 @@ static void entryPointsAreFoundByName(void) {
     CHECK(found == (void *)(uintptr_t)cuMemAlloc_v2 && status == CU_PROC_FOUND);
     CHECK_OK(cuGetProcAddress_v2("cuLaunchKernel", &found, 12000, 0, &status));
     CHECK(found == (void *)(uintptr_t)cuLaunchKernel);
-    CHECK_OK(cuGetProcAddress_v2("cuLaunchKernel", &found, 12000, CU_PROC_ADDRESS_PER_THREAD, &status));
+    CHECK_OK(
+        cuGetProcAddress_v2("cuLaunchKernel", &found, 12000, CU_PROC_ADDRESS_PER_THREAD, &status));
     CHECK(found == (void *)(uintptr_t)cuLaunchKernel_ptsz);
     CHECK_OK(cuGetProcAddress_v2("cuGetProcAddress", &found, 11030, 0, &status));
     CHECK(found == (void *)(uintptr_t)cuGetProcAddress);
@@ -348,7 +356,8 @@ static void pointersAreKnown(void) {
     CHECK_EQUAL(type, CU_MEMORYTYPE_DEVICE);
     CHECK_OK(cuPointerGetAttribute(&ordinal, 9, p));
     CHECK_EQUAL(ordinal, 0);
-    CHECK_EQUAL(cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)&type), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)&type),
+                CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuMemFree_v2(p));
     CHECK_EQUAL(cuPointerGetAttribute(&type, 2, p), CUDA_ERROR_INVALID_VALUE);
 }

@@ -44,7 +44,43 @@ build() {
   $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread \
     "$libraries/libcuda.so.1" -Wl,-rpath,"$libraries"
 }
+# Against the toolkit's own header, where there is one: our declarations, and the list of functions.
+compare_with_toolkit() {
+  header=${CUDA_HOME:-/usr/local/cuda}/include
+  if [ ! -f "$header/cuda.h" ]; then
+    echo "no CUDA toolkit: $header/cuda.h is not there, so nothing was compared with it"
+    return 0
+  fi
+  $CC $warnings "$here/abi_probe.c" -o "$out/abi_ours"
+  $CC -std=c11 -DTHEIRS -isystem "$header" "$here/abi_probe.c" -o "$out/abi_theirs"
+  "$out/abi_ours" > "$out/abi_ours.txt"
+  "$out/abi_theirs" > "$out/abi_theirs.txt"
+  diff "$out/abi_ours.txt" "$out/abi_theirs.txt" || return 1
+  nm -D --defined-only "$libraries/libcuda.so.1" | sed 's/.* //' | sort > "$out/exported.txt"
+  grep -oE '^CUresult CUDAAPI cu[A-Za-z0-9_]+' "$header/cuda.h" | sed 's/.* //' | sort -u |
+    comm -23 - "$out/exported.txt" > "$out/missing.txt"
+  if [ -s "$out/missing.txt" ]; then
+    echo "in the toolkit's header, and not exported:" && cat "$out/missing.txt"
+    return 1
+  fi
+}
+# Old systems: no symbol of a glibc newer than 2.17. Nothing of ours but what is meant to be seen.
+check_symbols() {
+  for library in libcuda.so.1 libnvidia-ml.so.1; do
+    newest=$(objdump -T "$libraries/$library" | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1)
+    case $(printf '%s\n%s\n' "$newest" GLIBC_2.17 | sort -V | tail -n 1) in
+      GLIBC_2.17) ;;
+      *) echo "$library needs $newest" && return 1 ;;
+    esac
+    if nm -D --defined-only "$libraries/$library" | sed 's/.* //' | grep -vE '^(cu[A-Z]|nvml[A-Z])'; then
+      echo "$library exports these" && return 1
+    fi
+  done
+}
 failed=0
+if [ "$2" = plain ]; then
+  compare_with_toolkit && check_symbols || failed=1
+fi
 for test in $tests; do
   build "$test" &
 done

@@ -41,7 +41,8 @@ static void twoContextsTakeTurnsOfASlice(void) {
     demand[1] = 10000;
     emu_advance(&s, demand, SLICE, 4500);
     CHECK_EQUAL(s.contexts[0].served_ns + s.contexts[1].served_ns, 4500);
-    CHECK_EQUAL(s.contexts[1].served_ns, 2500); /* the search starts behind the one that ran last: context 0 */
+    CHECK_EQUAL(s.contexts[1].served_ns,
+                2500); /* the search starts behind the one that ran last: context 0 */
     CHECK_EQUAL(s.history_count, 5);
     /* 1 runs in [0,1000), [2000,3000), [4000,…: its service is 2000 at 3000 and 2001 at 4001 */
     CHECK_EQUAL(emu_time_of_service(&s, 1, 2000, 0, 0), 3000);
@@ -138,7 +139,8 @@ static void stepsDoNotMatter(void) {
             CHECK_EQUAL(once.contexts[i].served_ns, s.contexts[i].served_ns);
             uint64_t served = s.contexts[i].served_ns;
             if (served > 0) {
-                CHECK_EQUAL(emu_time_of_service(&once, i, served, 0, 0), emu_time_of_service(&s, i, served, 0, 0));
+                CHECK_EQUAL(emu_time_of_service(&once, i, served, 0, 0),
+                            emu_time_of_service(&s, i, served, 0, 0));
             }
         }
     }
@@ -150,7 +152,8 @@ static void forgottenHistoryIsInterpolated(void) {
     demand[1] = 1000 * SLICE;
     emu_advance(&s, demand, SLICE, 1000 * SLICE);
     uint64_t at = emu_time_of_service(&s, 0, 100 * SLICE, 0, 0);
-    CHECK(at >= 197 * SLICE && at <= 203 * SLICE); /* half the GPU: twice as long, give or take a round */
+    CHECK(at >= 197 * SLICE &&
+          at <= 203 * SLICE); /* half the GPU: twice as long, give or take a round */
     CHECK_EQUAL(emu_time_of_service(&s, 0, 500 * SLICE, 0, 0), 1000 * SLICE);
 }
 

@@ -1,6 +1,7 @@
 /*
- * Several processes on the same GPUs: each starts this program again with a role. Among them are processes that are
- * killed or stopped at random moments; whatever they were doing, the others go on and every byte comes back.
+ * Several processes on the same GPUs: each starts this program again with a role. Among them are
+ * processes that are killed or stopped at random moments; whatever they were doing, the others go
+ * on and every byte comes back.
  */
 #include "check.h"
 #include "cuda_api.h"
@@ -137,7 +138,8 @@ static int end_of(pid_t pid, int signal_number) {
                : status;
 }
 
-/* Both have work all the time: their service differs by no more than the slices that are under way. */
+/* Both have work all the time: their service differs by no more than the slices that are under way.
+ */
 static void twoProcessesGetHalfEach(emu_state *state) {
     int in[2];
     int out[2];
@@ -157,8 +159,10 @@ static void twoProcessesGetHalfEach(emu_state *state) {
     uint64_t served[2];
     uint32_t found = 0;
     for (uint32_t i = 0; i < after.schedule.context_count; i++) {
-        if (after.schedule.contexts[i].owner != 0 && after.demand[i] > before.demand[i] - 900 * MS && found < 2) {
-            served[found++] = after.schedule.contexts[i].served_ns - before.schedule.contexts[i].served_ns;
+        if (after.schedule.contexts[i].owner != 0 &&
+            after.demand[i] > before.demand[i] - 900 * MS && found < 2) {
+            served[found++] =
+                after.schedule.contexts[i].served_ns - before.schedule.contexts[i].served_ns;
         }
     }
     CHECK_EQUAL(found, 2);
@@ -171,6 +175,38 @@ static void twoProcessesGetHalfEach(emu_state *state) {
         CHECK_EQUAL(end_of(pids[i], 0), 0);
         close(out[i]);
     }
+}
+
+/*
+ * Between events lies what the GPU did, not the wait for another process's slice: a kernel shorter
+ * than a slice takes its own time. (The least of several: it takes longer if this process is held
+ * up between the calls.)
+ */
+static void eventsDoNotCountTheWaitForOthers(void) {
+    int in = -1;
+    int out = -1;
+    pid_t other = start("queue", &in, &out);
+    hear(out);
+    float least = 1000;
+    for (int i = 0; i < 20; i++) {
+        CUevent a = NULL;
+        CUevent b = NULL;
+        float ms = 0;
+        CHECK_OK(cuEventCreate(&a, 0));
+        CHECK_OK(cuEventCreate(&b, 0));
+        CHECK_OK(cuEventRecord(a, NULL));
+        CHECK_OK(run(100000));
+        CHECK_OK(cuEventRecord(b, NULL));
+        CHECK_OK(cuEventSynchronize(b));
+        CHECK_OK(cuEventElapsedTime(&ms, a, b));
+        least = ms < least ? ms : least;
+        CHECK_OK(cuEventDestroy_v2(a));
+        CHECK_OK(cuEventDestroy_v2(b));
+    }
+    CHECK_EQUAL((int64_t)((double)least * 1000 + 0.5), 100);
+    close(in);
+    CHECK_EQUAL(end_of(other, 0), 0);
+    close(out);
 }
 
 /* The memory of all who are gone is back, and the sums are right. */
@@ -231,13 +267,15 @@ static void stoppedProcessesHoldNobodyUp(void) {
     CHECK_EQUAL(end_of(worker, SIGKILL), 0);
 }
 
-/* As with the real driver, the child of a fork cannot use what it inherited; and it holds nothing of its parent's. */
+/* As with the real driver, the child of a fork cannot use what it inherited; and it holds nothing
+ * of its parent's. */
 static void forkedChildrenHaveNoDriver(void) {
     pid_t child = fork();
     if (child == 0) {
         CUdeviceptr p = 0;
         CUcontext now = NULL;
-        int wrong = cuInit(0) != CUDA_ERROR_NOT_INITIALIZED || cuMemAlloc_v2(&p, 1) != CUDA_ERROR_NOT_INITIALIZED ||
+        int wrong = cuInit(0) != CUDA_ERROR_NOT_INITIALIZED ||
+                    cuMemAlloc_v2(&p, 1) != CUDA_ERROR_NOT_INITIALIZED ||
                     cuCtxGetCurrent(&now) != CUDA_ERROR_NOT_INITIALIZED;
         _exit(wrong);
     }
@@ -346,11 +384,13 @@ static void manyStartAtOnce(const char *directory) {
 static int visible_count(void) {
     int count = 0;
     CUresult result = cuInit(0);
-    return result == CUDA_ERROR_NO_DEVICE ? 0 : result == CUDA_SUCCESS && cuDeviceGetCount(&count) == 0 ? count : 9;
+    return result == CUDA_ERROR_NO_DEVICE                            ? 0
+           : result == CUDA_SUCCESS && cuDeviceGetCount(&count) == 0 ? count
+                                                                     : 9;
 }
 
 static void visibleDevicesAreChosen(void) {
-    static const char *const cases[][2] = {{"0,1", "2"}, {"1", "1"},  {"", "0"},   {"1,5,0", "1"},
+    static const char *const cases[][2] = {{"0,1", "2"}, {"1", "1"},   {"", "0"},    {"1,5,0", "1"},
                                            {"-1", "0"},  {"0,0", "0"}, {"GPU-", "0"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         setenv("CUDA_VISIBLE_DEVICES", cases[i][0], 1);
@@ -394,6 +434,7 @@ int main(int count, char **arguments) {
     damagedStatesAreReplaced(directory);
     twoProcessesGetHalfEach(&state);
     open_gpu();
+    eventsDoNotCountTheWaitForOthers();
     forkedChildrenHaveNoDriver();
     memoryOfAForkedParentComesBack();
     killedProcessesLeaveNothing(&state);

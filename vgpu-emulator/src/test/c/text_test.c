@@ -14,9 +14,10 @@ static void settingsAreRead(void) {
     CHECK_OK(emu_settings_parse(NULL, &settings, &times, problem, sizeof problem));
     CHECK_EQUAL(settings.devices, 1);
     CHECK_EQUAL(settings.slice_ns, 1024000);
-    CHECK_OK(emu_settings_parse("devices=3, memory=2GiB,context=0,slice=2ms,model=My GPU,sms=4,wave=7us,"
-                                "capability=8.6,kernel.foo=12us",
-                                &settings, &times, problem, sizeof problem));
+    CHECK_OK(
+        emu_settings_parse("devices=3, memory=2GiB,context=0,slice=2ms,model=My GPU,sms=4,wave=7us,"
+                           "capability=8.6,kernel.foo=12us",
+                           &settings, &times, problem, sizeof problem));
     CHECK_EQUAL(settings.devices, 3);
     CHECK_EQUAL(settings.memory_bytes, INT64_C(2) << 30);
     CHECK_EQUAL(settings.context_bytes, 0);
@@ -28,8 +29,17 @@ static void settingsAreRead(void) {
 }
 
 static void badSettingsAreRefused(void) {
-    static const char *bad[] = {"devices=17", "devices=-1", "memory=1XB", "nonsense=1", "slice=0", "devices",
-                                "memory=99999999999999999999", "model=", "capability=9", "@/no/such/file", "kernel.=1us"};
+    static const char *bad[] = {"devices=17",
+                                "devices=-1",
+                                "memory=1XB",
+                                "nonsense=1",
+                                "slice=0",
+                                "devices",
+                                "memory=99999999999999999999",
+                                "model=",
+                                "capability=9",
+                                "@/no/such/file",
+                                "kernel.=1us"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         emu_settings settings;
         emu_kernel_times times;
@@ -39,14 +49,15 @@ static void badSettingsAreRefused(void) {
     }
 }
 
-static const char ptx[] = "// a comment with .entry wrong(\n"
-                          "/* and .visible .entry wrong2() */ .version 7.0 .target sm_52, debug\n.address_size 64\n"
-                          ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
-                          ".global .align 4 .b8 table[40] = {1, 2, 3};\n.const .f32 factor = 0f3F800000;\n"
-                          ".visible .entry first(.param .u64 p, .param .u32 q, .param .align 8 .b8 s[24])\n"
-                          ".maxntid 128, 2, 1\n{ .reg .b64 %rd<4>; { mov.v2.u32 {%r1, %r2}, 1; } ret; }\n"
-                          ".func helper() { .entry_like; ret; }\n"
-                          ".entry second\n()\n{ bra L; L: ret; }\n.file 1 \"a } .entry b\"\n";
+static const char ptx[] =
+    "// a comment with .entry wrong(\n"
+    "/* and .visible .entry wrong2() */ .version 7.0 .target sm_52, debug\n.address_size 64\n"
+    ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+    ".global .align 4 .b8 table[40] = {1, 2, 3};\n.const .f32 factor = 0f3F800000;\n"
+    ".visible .entry first(.param .u64 p, .param .u32 q, .param .align 8 .b8 s[24])\n"
+    ".maxntid 128, 2, 1\n{ .reg .b64 %rd<4>; { mov.v2.u32 {%r1, %r2}, 1; } ret; }\n"
+    ".func helper() { .entry_like; ret; }\n"
+    ".entry second\n()\n{ bra L; L: ret; }\n.file 1 \"a } .entry b\"\n";
 
 static int seen;
 
@@ -79,7 +90,8 @@ static bool visit(const emu_ptx_item *item, void *data) {
 static void ptxIsRead(void) {
     CHECK(emu_ptx_read(ptx, visit, NULL));
     CHECK_EQUAL(seen, 15);
-    CHECK(!emu_ptx_is_text("\x7f" "ELF"));
+    CHECK(!emu_ptx_is_text("\x7f"
+                           "ELF"));
     CHECK(!emu_ptx_read("", visit, NULL));
 }
 
@@ -89,7 +101,8 @@ static bool ignore(const emu_ptx_item *item, void *data) {
     return true;
 }
 
-/* Cut off anywhere or with bytes changed, it is read to an end and no further (the sanitizers watch). */
+/* Cut off anywhere or with bytes changed, it is read to an end and no further (the sanitizers
+ * watch). */
 static void brokenPtxDoesNoHarm(void) {
     char *copy = malloc(sizeof ptx);
     srand(3);
@@ -120,7 +133,8 @@ static void heapNeverHandsOutTheSameTwice(void) {
         int i = rand() % LIVE;
         uint64_t start = 0;
         if (live[i].bytes != 0) {
-            emu_block *block = emu_heap_find(&heap, live[i].start + (uint64_t)rand() % live[i].bytes, &start);
+            emu_block *block =
+                emu_heap_find(&heap, live[i].start + (uint64_t)rand() % live[i].bytes, &start);
             CHECK(block != NULL && start == live[i].start && block->bytes == live[i].bytes);
             emu_heap_free(&heap, live[i].start);
             CHECK(emu_heap_find(&heap, live[i].start, &start) == NULL);
@@ -131,7 +145,8 @@ static void heapNeverHandsOutTheSameTwice(void) {
         uint64_t at = emu_heap_allocate(&heap, bytes);
         CHECK(at != 0 && at % EMU_GRANULE == 0);
         for (int j = 0; j < LIVE; j++) {
-            CHECK(live[j].bytes == 0 || at + bytes <= live[j].start || live[j].start + live[j].bytes <= at);
+            CHECK(live[j].bytes == 0 || at + bytes <= live[j].start ||
+                  live[j].start + live[j].bytes <= at);
         }
         live[i].start = at;
         live[i].bytes = bytes;

@@ -1,6 +1,6 @@
 /*
- * When things happen: streams, events, host functions, captures, graphs. Times are the model's own, from events, and
- * behind a first long kernel, so that a busy machine changes none of them.
+ * When things happen: streams, events, host functions, captures, graphs. Times are the model's own,
+ * from events, and behind a first long kernel, so that a busy machine changes none of them.
  */
 #include "check.h"
 #include "cuda_api.h"
@@ -147,7 +147,8 @@ static void count_call(void *data) {
     int *expected = data;
     CHECK_EQUAL(calls, *expected);
     CHECK_OK(cuEventQuery(pending_event)); /* what was before it is done */
-    CHECK_EQUAL(cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT); /* no context is current in that thread */
+    CHECK_EQUAL(cuCtxSynchronize(),
+                CUDA_ERROR_INVALID_CONTEXT); /* no context is current in that thread */
     __atomic_add_fetch(&calls, 1, __ATOMIC_ACQ_REL);
 }
 

@@ -1,6 +1,7 @@
 /** GPUs found through NVML. Exports nothing. */
 module dev.vgpu.nvml {
   requires dev.vgpu;
+  requires com.sun.jna;
   requires org.slf4j;
   requires static org.jspecify;
 

@@ -12,30 +12,52 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Calls of a library that is found at run time. Functions may take up to four arguments, each a
  * whole number or an address. Safe for use by several threads.
+ *
+ * <p>By JNA where this jar holds no small library for the machine, or where that cannot be
+ * unpacked. Where it can it is used instead: a fresh JVM takes about 100 ms to load JNA, and a pool
+ * is to open within 50.
  */
 public final class NativeCalls {
   private static final String NAME = "libvgpu_calls.so";
   private static final int TEXT_BYTES = 1_024;
   private static final int MOST_ARGUMENTS = 4;
 
+  /** Calls by JNA; null: by the small library. */
+  private static volatile @Nullable JnaCalls jna;
+
   private static boolean loaded;
 
   private NativeCalls() {}
 
   /**
-   * Makes the calls possible. Its own small library is unpacked, loaded, and deleted again.
+   * Makes the calls possible. The small library is unpacked, loaded, and deleted again.
    *
    * @param directories where it may be unpacked to; the first that can be used is
-   * @throws IOException if none of them can be
+   * @throws IOException if that cannot be done, and JNA cannot be loaded either
    */
   public static synchronized void load(Iterable<Path> directories) throws IOException {
     if (loaded) {
       return;
     }
+    try {
+      loadOwn(directories);
+    } catch (IOException e) {
+      try {
+        jna = new JnaCalls();
+      } catch (LinkageError none) {
+        e.addSuppressed(none);
+        throw e;
+      }
+    }
+    loaded = true;
+  }
+
+  private static void loadOwn(Iterable<Path> directories) throws IOException {
     String architecture = System.getProperty("os.arch", "");
     String resource =
         "/META-INF/native/linux-"
@@ -53,7 +75,6 @@ public final class NativeCalls {
     for (Path directory : directories) {
       try {
         load(directory, library);
-        loaded = true;
         return;
       } catch (IOException | UnsatisfiedLinkError e) {
         failure = new IOException("cannot load from " + directory + ": " + e.getMessage(), e);
@@ -125,6 +146,10 @@ public final class NativeCalls {
    * @throws UnsatisfiedLinkError if it cannot be loaded; the message is the loader's
    */
   public static long open(Path file) {
+    JnaCalls byJna = jna;
+    if (byJna != null) {
+      return byJna.open(file);
+    }
     ByteBuffer reason = memory(TEXT_BYTES);
     long library = open(memory(file.toString()), reason, TEXT_BYTES);
     if (library == 0) {
@@ -140,7 +165,8 @@ public final class NativeCalls {
    * @param name the function's
    */
   public static long symbol(long library, String name) {
-    return symbol(library, memory(name));
+    JnaCalls byJna = jna;
+    return byJna != null ? byJna.symbol(library, name) : symbol(library, memory(name));
   }
 
   /**
@@ -149,6 +175,10 @@ public final class NativeCalls {
    * @param address where it begins
    */
   public static String textAt(long address) {
+    JnaCalls byJna = jna;
+    if (byJna != null) {
+      return byJna.textAt(address);
+    }
     ByteBuffer text = memory(TEXT_BYTES);
     text(address, text, TEXT_BYTES);
     return text(text);
@@ -161,6 +191,10 @@ public final class NativeCalls {
    * @param arguments at most four: numbers, and memory of which it gets the address
    */
   public static long call(long function, Object... arguments) {
+    JnaCalls byJna = jna;
+    if (byJna != null) {
+      return byJna.call(function, arguments);
+    }
     long[] values = new long[MOST_ARGUMENTS];
     for (int i = 0; i < arguments.length; i++) {
       values[i] =

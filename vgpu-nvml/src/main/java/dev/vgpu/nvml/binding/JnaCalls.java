@@ -1,0 +1,45 @@
+package dev.vgpu.nvml.binding;
+
+import com.sun.jna.Function;
+import com.sun.jna.NativeLibrary;
+import com.sun.jna.Pointer;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** The calls of {@link NativeCalls} by JNA. Safe for use by several threads. */
+final class JnaCalls {
+  private final List<NativeLibrary> libraries = new CopyOnWriteArrayList<>();
+
+  JnaCalls() {
+    // Fails here, where another way may be tried, if JNA cannot be loaded.
+    NativeLibrary.getProcess();
+  }
+
+  /** A library's number: its place in the list, from 1. */
+  long open(Path file) {
+    NativeLibrary library = NativeLibrary.getInstance(file.toString());
+    synchronized (libraries) {
+      libraries.add(library);
+      return libraries.size();
+    }
+  }
+
+  long symbol(long library, String name) {
+    try {
+      NativeLibrary of = libraries.get(Math.toIntExact(library) - 1);
+      return Pointer.nativeValue(of.getGlobalVariableAddress(name));
+    } catch (UnsatisfiedLinkError e) {
+      return 0;
+    }
+  }
+
+  /** JNA passes a direct buffer's address, as is wanted. */
+  long call(long function, Object... arguments) {
+    return Function.getFunction(new Pointer(function)).invokeLong(arguments);
+  }
+
+  String textAt(long address) {
+    return address == 0 ? "" : new Pointer(address).getString(0, "UTF-8");
+  }
+}
