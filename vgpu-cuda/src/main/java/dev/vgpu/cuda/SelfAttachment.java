@@ -62,7 +62,14 @@ final class SelfAttachment {
       return NativeLibrary.getInstance(
           path, Map.of(Library.OPTION_OPEN_FLAGS, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE));
     } catch (UnsatisfiedLinkError e) {
-      throw new VgpuException("cannot load the hook: " + e.getMessage() + " path=" + path, e);
+      // The first line says what was tried, the second what the loader said.
+      String reason =
+          String.valueOf(e.getMessage())
+              .lines()
+              .filter(line -> line.contains(path + ": "))
+              .findFirst()
+              .orElse(e.getMessage());
+      throw new VgpuException("cannot load the hook: " + reason + " path=" + path, e);
     }
   }
 
