@@ -60,7 +60,7 @@ int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now) {
   lane->plan = vgpu__plan(lane, now);
   lane->opened_ns = now;
   lane->start = start;
-  lane->folded = 0;
+  STORE(lane->folded, 0);
   lane->cost_ns = (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
   ADD(vgpu__inflight_ns, lane->cost_ns);
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
@@ -92,10 +92,11 @@ void vgpu__batch_close(struct vgpu_lane *lane) {
     return;
   }
   vgpu__context_leave(entered);
-  uint64_t cost = lane->folded == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * lane->folded;
+  uint32_t launches = LOAD(lane->folded);
+  uint64_t cost = launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
   ADD(vgpu__inflight_ns, cost - lane->cost_ns);
   lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){
-      .start = lane->start, .end = end, .opened_ns = lane->opened_ns, .cost_ns = cost, .launches = lane->folded};
+      .start = lane->start, .end = end, .opened_ns = lane->opened_ns, .cost_ns = cost, .launches = launches};
   STORE(lane->count, lane->count + 1);
   lane->start = NULL;
   STORE_RELEASE(lane->ticket, lane->ticket + 1);

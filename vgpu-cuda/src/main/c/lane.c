@@ -101,12 +101,12 @@ static void vgpu__lane_unlink(struct vgpu_lane *lane) {
   vgpu__unlock(&lanes_lock);
 }
 
-/* Adds what this thread launched since it last looked. */
-void vgpu__fold(struct vgpu_entry *entry, struct vgpu_lane *locked) {
+/* Adds what this thread launched since it last looked. Also without the lane's lock: a batch closed meanwhile just has less. */
+void vgpu__fold(struct vgpu_entry *entry) {
   uint32_t launched = entry->granted - entry->left;
   if (launched == 0) return;
   ADD(vgpu_hook.slot->launches, launched);
-  if (locked != NULL && locked == entry->lane && locked->ticket == entry->ticket) locked->folded += launched;
+  if (vgpu__lane_ticket(entry->lane) == entry->ticket) ADD(entry->lane->folded, launched);
   entry->granted = entry->left;
 }
 
@@ -152,6 +152,8 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
     vgpu__batch_close(lane);
     return STEP_SHUT;
   }
+  /* Others, or this thread before it turned to other streams, have filled it. */
+  if ((lane->ticket & 1) != 0 && LOAD(lane->folded) >= lane->plan && lane->count < VGPU_RING) vgpu__batch_close(lane);
   if ((lane->ticket & 1) == 0) {
     if (vgpu__until_room(lane) != 0) vgpu__batch_harvest(lane);
     *room_ns = vgpu__until_room(lane);
@@ -175,8 +177,9 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
       return STEP_PASS;
     }
   }
-  *entry = (struct vgpu_entry){.stream = lane->stream, .lane = lane, .ticket = lane->ticket, .left = lane->plan,
-                               .granted = lane->plan, .word = word};
+  uint32_t folded = LOAD(lane->folded), left = folded < lane->plan ? lane->plan - folded : 1;
+  *entry = (struct vgpu_entry){
+      .stream = lane->stream, .lane = lane, .ticket = lane->ticket, .left = left, .granted = left, .word = word};
   return STEP_IN;
 }
 
@@ -204,7 +207,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     int known = entry->lane != NULL && entry->stream == stream && !vgpu__is_special(stream);
     struct vgpu_lane *lane = known ? entry->lane : vgpu__lane_for(stream, 1);
     if (lane == NULL) { /* no context (the driver will say so), or too many streams: only the gate */
-      vgpu__fold(entry, NULL);
+      vgpu__fold(entry);
       *entry = (struct vgpu_entry){.stream = NULL};
       uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
       return vgpu__word_open(word) ? ABI_SUCCESS : vgpu__gate_wait();
@@ -212,11 +215,11 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     vgpu__lock(&lane->lock);
     if (!vgpu__lane_is(lane, stream)) {
       vgpu__unlock(&lane->lock);
-      vgpu__fold(entry, NULL);
+      vgpu__fold(entry);
       *entry = (struct vgpu_entry){.stream = NULL};
       continue;
     }
-    vgpu__fold(entry, lane);
+    vgpu__fold(entry);
     uint64_t room_ns = 0;
     enum step step = vgpu__step(lane, entry, forced, &room_ns);
     int elsewhere = lane->count == 0;
@@ -251,7 +254,7 @@ void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream) {
   } else if (entry->left == 0) {
     vgpu__lock(&lane->lock);
     if (lane->ticket == entry->ticket) {
-      vgpu__fold(entry, lane);
+      vgpu__fold(entry);
       if (lane->count < VGPU_RING) vgpu__batch_close(lane);
     }
     vgpu__unlock(&lane->lock);
@@ -265,7 +268,7 @@ void vgpu__slipped(struct vgpu_entry *entry) {
       !vgpu__is_capturing(lane->stream)) {
     REAL(cuEventRecord)(lane->ring[(lane->head + lane->count - 1) % VGPU_RING].end, lane->stream);
   }
-  vgpu__fold(entry, lane);
+  vgpu__fold(entry);
   vgpu__unlock(&lane->lock);
 }
 
@@ -273,7 +276,7 @@ static void vgpu__close_lane(struct vgpu_lane *lane) {
   vgpu__lock(&lane->lock);
   if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
     for (int i = 0; i < VGPU_ENTRIES; i++) {
-      if (vgpu__entries[i].lane == lane) vgpu__fold(&vgpu__entries[i], lane);
+      if (vgpu__entries[i].lane == lane) vgpu__fold(&vgpu__entries[i]);
     }
     vgpu__batch_close(lane);
   }
@@ -416,7 +419,7 @@ void vgpu__capture_ended(void) {
 
 void vgpu__entries_forget(void) {
   for (int i = 0; i < VGPU_ENTRIES; i++) {
-    vgpu__fold(&vgpu__entries[i], NULL);
+    vgpu__fold(&vgpu__entries[i]);
     vgpu__entries[i] = (struct vgpu_entry){.stream = NULL};
   }
 }

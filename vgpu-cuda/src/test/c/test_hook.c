@@ -171,6 +171,14 @@ static void test_gate(void) {
   seat_close(&seat);
 }
 
+static void test_bound(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  run_role(&seat, "bound", "300000");
+  run_role(&seat, "bound", "20000");
+  seat_close(&seat);
+}
+
 /* Idleness that lasts is told, pauses of microseconds are not. */
 static void test_messages(void) {
   SEATED(64u << 20, 1 << 20);
@@ -315,6 +323,27 @@ static void test_garbage(void) {
   seat_close(&seat);
 }
 
+/* Random bytes in what the seat writes, its heart's beat included. */
+static void test_garbage_grant(void) {
+  SEATED(1u << 30, 1 << 20);
+  pid_t pid = start(&seat, "churn-for", "500");
+  unsigned seed = 7;
+  uint64_t until = seat_now() + 450000000u;
+  struct shm_grant kept = *seat.grant;
+  while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
+    for (int i = 0; i < 8; i++) {
+      uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
+      __atomic_store_n((uint64_t *)(void *)seat.grant + (unsigned)rand_r(&seed) % (sizeof(struct shm_grant) / 8), value, __ATOMIC_SEQ_CST);
+    }
+    if (rand_r(&seed) % 4 == 0) __atomic_store_n(&seat.grant_header->heartbeat_ns, (uint64_t)rand_r(&seed) << 33, __ATOMIC_SEQ_CST);
+    usleep(700);
+  }
+  *seat.grant = kept;
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  CHECK(finish(pid) == 0, "role");
+  seat_close(&seat);
+}
+
 /* ---- the quota under fire ---- */
 
 static struct stub_shared *stub_memory;
@@ -401,6 +430,7 @@ static const struct {
     {"close-descriptors", test_close_descriptors},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
+    {"bound", test_bound},
     {"messages", test_messages},
     {"revoked", test_revoked},
     {"seat-killed", test_seat_killed},
@@ -408,6 +438,7 @@ static const struct {
     {"seat-late", test_seat_late},
     {"refused", test_refused},
     {"garbage", test_garbage},
+    {"garbage-grant", test_garbage_grant},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };

@@ -101,26 +101,30 @@ static uint64_t layout_hash(void) {
                         offsetof(emu_schedule, contexts),
                         sizeof(emu_settings),
                         EMU_HISTORY,
-                        1 /* raise when the meaning of a field changes */};
+                        2 /* raise when the meaning of a field changes */};
     return mix(UINT64_C(0xcbf29ce484222325), sizes, sizeof sizes);
 }
 
 /* From the directory's real path, so that a directory's GPUs keep their names when the state is
  * made anew. */
-static void make_uuid(const char *directory, uint8_t uuid[16]) {
+static void make_seed(const char *directory, uint8_t seed[16]) {
     char real[PATH_MAX];
     const char *name = realpath(directory, real) != NULL ? real : directory;
     uint64_t first = mix(UINT64_C(0xcbf29ce484222325), name, strlen(name));
     uint64_t second = mix(first ^ UINT64_C(0x9e3779b97f4a7c15), name, strlen(name));
+    memcpy(seed, &first, 8);
+    memcpy(seed + 8, &second, 8);
+}
+
+void emu_gpu_uuid(const emu_state *state, uint32_t index, uint8_t uuid[16]) {
+    const uint8_t *seed = state->header->uuid_seed;
+    /* The index goes in first, so that it changes all that follows: names are often shortened. */
+    uint64_t first = mix(UINT64_C(0xcbf29ce484222325) + index, seed, 16);
+    uint64_t second = mix(first, seed, 16);
     memcpy(uuid, &first, 8);
     memcpy(uuid + 8, &second, 8);
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
-}
-
-void emu_gpu_uuid(const emu_state *state, uint32_t index, uint8_t uuid[16]) {
-    memcpy(uuid, state->header->uuid, 16);
-    uuid[15] = (uint8_t)(uuid[15] + index);
 }
 
 static size_t file_size(uint32_t devices) {
@@ -179,7 +183,7 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
     header->file_size = length;
     header->layout = layout_hash();
     header->settings = state->settings;
-    make_uuid(state->directory, header->uuid);
+    make_seed(state->directory, header->uuid_seed);
     header->magic = EMU_STATE_MAGIC;
     munmap(header, length);
     return fd;
@@ -193,7 +197,9 @@ static int install(const emu_state *state, const char *path, int broken, char *p
     snprintf(fresh, sizeof fresh, "%s.%ld.new", path, (long)getpid());
     if (broken >= 0) {
         if (anybody_present(broken)) {
-            return fail(problem, size, "the emulator's state is damaged and in use: file=%s", path);
+            return fail(
+                problem, size,
+                "the emulator's state is damaged or of another version, and in use: file=%s", path);
         }
         if (file_lock(broken, F_OFD_SETLK, F_WRLCK, REPLACE_BYTE, 1, NULL) != 0 ||
             !same_file(broken, path)) {
