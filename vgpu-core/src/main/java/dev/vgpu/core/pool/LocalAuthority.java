@@ -9,6 +9,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.spi.EnforcedLease;
+import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -138,12 +139,13 @@ final class LocalAuthority implements Authority {
   }
 
   @Override
-  public Map<String, String> environment(Lease lease) {
-    return environment(booking(lease));
+  public Map<String, String> environment(Lease lease, Optional<Path> program) {
+    return environment(booking(lease), program);
   }
 
-  Map<String, String> environment(Booking booking) {
+  Map<String, String> environment(Booking booking, Optional<Path> program) {
     EnforcedLease enforced = table.enforce(booking, new Watch(booking));
+    program.ifPresent(enforced::check);
     Map<String, String> variables = new LinkedHashMap<>();
     variables.putAll(discovery.environment(booking.slot.gpu.id()));
     variables.putAll(enforced.environment());

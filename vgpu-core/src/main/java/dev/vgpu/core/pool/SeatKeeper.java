@@ -48,6 +48,7 @@ final class SeatKeeper {
   private final NanoClock clock;
   private final LinkLoop loop;
   private final List<PhysicalGpu> asked;
+  private final GpuLocks gpuLocks;
   private final ReentrantLock joining = new ReentrantLock();
 
   // Confined to the loop's thread.
@@ -65,10 +66,12 @@ final class SeatKeeper {
       RunDirectory directory,
       Discovery discovery,
       List<PhysicalGpu> asked,
+      GpuLocks gpuLocks,
       Enforcements enforcements)
       throws IOException {
     this.node = node;
     this.asked = asked;
+    this.gpuLocks = gpuLocks;
     this.directory = directory;
     this.discovery = discovery;
     this.enforcements = enforcements;
@@ -132,6 +135,9 @@ final class SeatKeeper {
         Discovery.logFound(found);
         node.manage(found, node.settings());
       }
+      if (asked.isEmpty()) {
+        gpuLocks.take(node.gpus(), discovery, directory.path(), node.self());
+      }
       held =
           node.exclusively(
               () -> {
@@ -141,6 +147,7 @@ final class SeatKeeper {
               });
     } finally {
       if (!held) {
+        gpuLocks.close();
         lock.close();
       }
     }
@@ -376,6 +383,7 @@ final class SeatKeeper {
             disk.close();
           }
           loop.close();
+          gpuLocks.close();
           if (seatLock != null) {
             seatLock.close();
           }
