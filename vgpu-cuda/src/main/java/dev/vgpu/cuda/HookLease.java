@@ -104,7 +104,7 @@ final class HookLease implements EnforcedLease {
       }
       grant.word(0);
       boolean busy = fresh(slots::isBusy, false);
-      watch.shut(busy);
+      watch.shut(busy, owner.clock().nanoTime());
       return !busy;
     }
   }
