@@ -59,8 +59,9 @@ int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now) {
   if (failed) return -1;
   lane->plan = vgpu__plan(lane, now);
   lane->opened_ns = now;
+  STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, now);
   lane->start = start;
-  lane->folded = 0;
+  STORE(lane->folded, 0);
   lane->cost_ns = (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
   ADD(vgpu__inflight_ns, lane->cost_ns);
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
@@ -92,10 +93,11 @@ void vgpu__batch_close(struct vgpu_lane *lane) {
     return;
   }
   vgpu__context_leave(entered);
-  uint64_t cost = lane->folded == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * lane->folded;
+  uint32_t launches = LOAD(lane->folded);
+  uint64_t cost = launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
   ADD(vgpu__inflight_ns, cost - lane->cost_ns);
   lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){
-      .start = lane->start, .end = end, .opened_ns = lane->opened_ns, .cost_ns = cost, .launches = lane->folded};
+      .start = lane->start, .end = end, .opened_ns = lane->opened_ns, .cost_ns = cost, .launches = launches};
   STORE(lane->count, lane->count + 1);
   lane->start = NULL;
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
@@ -159,6 +161,7 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   vgpu__lock(&lane->context->clock_lock);
   uint64_t end = vgpu__end_ns(lane->context, batch->end, now, &keep);
   vgpu__unlock(&lane->context->clock_lock);
+  lane->ended_ns = end;
   uint64_t charged = vgpu__charge(end - took, end);
   if (took > 0) {
     uint32_t share = (uint32_t)(charged * 1024 / took);

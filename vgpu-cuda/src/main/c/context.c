@@ -16,6 +16,7 @@ static uint32_t epoch = 1; /* changes when a context goes */
 
 /* The calling thread's current context as last seen; 0: ask the driver. */
 static __thread struct {
+  CUcontext handle;
   uint32_t epoch;
   uint32_t number;
 } current __attribute__((tls_model("initial-exec")));
@@ -44,6 +45,8 @@ unsigned vgpu__context_number(void) {
   CUcontext handle = NULL;
   if (REAL(cuCtxGetCurrent)(&handle) != ABI_SUCCESS || handle == NULL) return 0;
   struct vgpu_context *context = vgpu__context_of(handle);
+  if (current.epoch != now || current.handle != handle) vgpu__entries_forget();
+  current.handle = handle;
   current.epoch = now;
   current.number = context == NULL ? 0 : (uint32_t)(context - contexts) + 1;
   return current.number;
@@ -73,9 +76,14 @@ void vgpu__context_leave(int entered) {
   }
 }
 
-/* The thread's current context changed: its views of default streams are of another one. */
+/* Perhaps the thread's current context is another one now: then its views of default streams are of the old one. */
 static abi_result vgpu__switched(abi_result result) {
-  current.epoch = 0;
+  CUcontext handle = NULL;
+  uint32_t now = LOAD_ACQUIRE(epoch);
+  if (REAL(cuCtxGetCurrent)(&handle) == ABI_SUCCESS && handle == current.handle && current.epoch == now) return result;
+  current.handle = handle;
+  current.epoch = now;
+  current.number = 0;
   vgpu__entries_forget();
   return result;
 }

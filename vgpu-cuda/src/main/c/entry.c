@@ -36,9 +36,17 @@ static void *vgpu__real_of(const struct form *form) {
   return real;
 }
 
+/* A later version than we know: does the name still mean the form that it meant then? */
+static int vgpu__is_same_form(const char *symbol, const void *real, uint64_t flags) {
+  void *then = NULL;
+  abi_result result = REAL(cuGetProcAddress_v2)(symbol, &then, KNOWN_VERSION, flags, NULL);
+  if (result == ABI_NOT_SUPPORTED) result = REAL(cuGetProcAddress)(symbol, &then, KNOWN_VERSION, flags);
+  return result == ABI_SUCCESS && then == real;
+}
+
 /*
  * Our form of what the driver answered with `real`. An address that we know decides. Else the table of versions does, up to the
- * CUDA version that it knows; beyond, a name may mean a form that we have never seen, and the driver's answer stands.
+ * CUDA version that it knows; beyond, a name may mean a form that we have never seen, and then the driver's answer stands.
  */
 static void *vgpu__ours_for(const char *symbol, void *real, int version, uint64_t flags) {
   const struct form *best = NULL;
@@ -52,7 +60,11 @@ static void *vgpu__ours_for(const char *symbol, void *real, int version, uint64_
       best = form;
     }
   }
-  if (best == NULL || version > KNOWN_VERSION) return NULL;
+  if (best == NULL) return NULL;
+  if (version > KNOWN_VERSION && !vgpu__is_same_form(symbol, real, flags)) {
+    vgpu__log("%s of CUDA %d is newer than this hook: passed through", symbol, version);
+    return NULL;
+  }
   /* The driver has it under no exported name: what it answered is what our form calls. */
   if (vgpu__driver_symbol(best->name) == NULL) memcpy((char *)&vgpu_driver + best->real_offset, &real, sizeof real);
   return best->ours;

@@ -168,7 +168,7 @@ struct vgpu_entry {
   uint32_t granted; /* what left began with */
   uint32_t word;    /* the grant word under which it was opened */
 };
-enum { VGPU_ENTRIES = 4 };
+enum { VGPU_ENTRIES = 8 };
 extern __thread struct vgpu_entry vgpu__entries[VGPU_ENTRIES] __attribute__((tls_model("initial-exec")));
 
 static inline struct vgpu_entry *vgpu__entry_of(CUstream stream) {

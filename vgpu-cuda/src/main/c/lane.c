@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static const uint64_t BOUND_LIMITED_US = 2000, MOST_LIMITED_US = 100000, BOUND_ALONE_NS = 10u * NS_PER_MS;
+static const uint64_t SLACK_NS = 250u * NS_PER_US; /* before its end, what runs may be followed by anything */
 static const uint64_t BOUND_PATIENCE_NS = 100u * NS_PER_MS;
 static const uint64_t CLOSE_AFTER_NS = 500u * NS_PER_US, CLOSE_FOREIGN_NS = 2u * NS_PER_MS;
 static const uint64_t FORGET_THREAD_NS = 10000u * (uint64_t)NS_PER_MS;
@@ -65,6 +66,7 @@ static struct vgpu_lane *vgpu__lane_make(CUstream stream, struct vgpu_context *c
   lane->plan = 0;
   lane->unmeasured = 0;
   lane->each_ns = 0;
+  lane->ended_ns = 0;
   lane->opened_ns = vgpu__now_ns();
   lane->next = buckets[bucket];
   buckets[bucket] = lane;
@@ -99,12 +101,12 @@ static void vgpu__lane_unlink(struct vgpu_lane *lane) {
   vgpu__unlock(&lanes_lock);
 }
 
-/* Adds what this thread launched since it last looked. */
-void vgpu__fold(struct vgpu_entry *entry, struct vgpu_lane *locked) {
+/* Adds what this thread launched since it last looked. Also without the lane's lock: a batch closed meanwhile just has less. */
+void vgpu__fold(struct vgpu_entry *entry) {
   uint32_t launched = entry->granted - entry->left;
   if (launched == 0) return;
   ADD(vgpu_hook.slot->launches, launched);
-  if (locked != NULL && locked == entry->lane && locked->ticket == entry->ticket) locked->folded += launched;
+  if (vgpu__lane_ticket(entry->lane) == entry->ticket) ADD(entry->lane->folded, launched);
   entry->granted = entry->left;
 }
 
@@ -117,14 +119,29 @@ static uint64_t vgpu__bound_ns(void) {
   return (us < MOST_LIMITED_US ? us : MOST_LIMITED_US) * NS_PER_US;
 }
 
-static int vgpu__is_full(struct vgpu_lane *lane) {
-  uint64_t inflight = vgpu__inflight_scaled();
-  if (lane->count == VGPU_RING) return 1;
-  return inflight > 0 && inflight + lane->each_ns > vgpu__bound_ns();
+/*
+ * How long until there is room for one more launch; 0: now. What runs is taken to have progressed since it began, so that the next
+ * launch is queued behind it in time: the GPU must not run dry, whatever the kernels' length.
+ */
+static uint64_t vgpu__until_room(const struct vgpu_lane *lane) {
+  uint64_t inflight = vgpu__inflight_scaled(), bound = vgpu__bound_ns();
+  if (lane->count == VGPU_RING) return lane->ring[lane->head].cost_ns + 1;
+  if (inflight == 0) return 0;
+  if (lane->count > 0) {
+    const struct vgpu_batch *oldest = &lane->ring[lane->head];
+    uint64_t began = oldest->opened_ns > lane->ended_ns ? oldest->opened_ns : lane->ended_ns;
+    uint64_t ran = vgpu__now_ns() - began;
+    if ((int64_t)ran < 0) ran = 0;
+    if (ran > oldest->cost_ns) ran = oldest->cost_ns;
+    inflight = inflight > ran ? inflight - ran : 0;
+  }
+  bound += bound / 16; /* measured lengths are not even */
+  uint64_t allowed = bound > lane->each_ns + SLACK_NS ? bound - lane->each_ns : SLACK_NS;
+  return inflight <= allowed ? 0 : inflight - allowed;
 }
 
 /* One try with the lane locked. A forced one does not look at what is in flight: it waited long enough for that. */
-static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, int forced) {
+static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, int forced, uint64_t *room_ns) {
   uint32_t word = __atomic_load_n(&vgpu_hook.grant->word, __ATOMIC_SEQ_CST);
   int passes = vgpu__word_open(word) || LOAD_ACQUIRE(vgpu_hook.autonomous);
   if (vgpu__is_capturing(lane->stream)) {
@@ -135,9 +152,12 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
     vgpu__batch_close(lane);
     return STEP_SHUT;
   }
+  /* Others, or this thread before it turned to other streams, have filled it. */
+  if ((lane->ticket & 1) != 0 && LOAD(lane->folded) >= lane->plan && lane->count < VGPU_RING) vgpu__batch_close(lane);
   if ((lane->ticket & 1) == 0) {
-    if (vgpu__is_full(lane)) vgpu__batch_harvest(lane);
-    if (vgpu__is_full(lane)) {
+    if (vgpu__until_room(lane) != 0) vgpu__batch_harvest(lane);
+    *room_ns = vgpu__until_room(lane);
+    if (*room_ns != 0) {
       if (!forced) return STEP_FULL;
       if (lane->count == VGPU_RING) return STEP_PASS;
     }
@@ -157,14 +177,15 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
       return STEP_PASS;
     }
   }
-  *entry = (struct vgpu_entry){.stream = lane->stream, .lane = lane, .ticket = lane->ticket, .left = lane->plan,
-                               .granted = lane->plan, .word = word};
+  uint32_t folded = LOAD(lane->folded), left = folded < lane->plan ? lane->plan - folded : 1;
+  *entry = (struct vgpu_entry){
+      .stream = lane->stream, .lane = lane, .ticket = lane->ticket, .left = left, .granted = left, .word = word};
   return STEP_IN;
 }
 
 /* Waits a little for what is in flight; by the wall clock, so that a stream that waits for its host cannot hold us for ever. */
-static void vgpu__wait_for_room(uint64_t each_ns, int elsewhere) {
-  uint64_t pause = each_ns / 8;
+static void vgpu__wait_for_room(uint64_t room_ns, int elsewhere) {
+  uint64_t pause = room_ns;
   if (pause < 30u * NS_PER_US) pause = 30u * NS_PER_US;
   if (pause > 300u * NS_PER_US) pause = 300u * NS_PER_US;
   vgpu__sleep_ns(pause);
@@ -186,7 +207,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     int known = entry->lane != NULL && entry->stream == stream && !vgpu__is_special(stream);
     struct vgpu_lane *lane = known ? entry->lane : vgpu__lane_for(stream, 1);
     if (lane == NULL) { /* no context (the driver will say so), or too many streams: only the gate */
-      vgpu__fold(entry, NULL);
+      vgpu__fold(entry);
       *entry = (struct vgpu_entry){.stream = NULL};
       uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
       return vgpu__word_open(word) ? ABI_SUCCESS : vgpu__gate_wait();
@@ -194,13 +215,13 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     vgpu__lock(&lane->lock);
     if (!vgpu__lane_is(lane, stream)) {
       vgpu__unlock(&lane->lock);
-      vgpu__fold(entry, NULL);
+      vgpu__fold(entry);
       *entry = (struct vgpu_entry){.stream = NULL};
       continue;
     }
-    vgpu__fold(entry, lane);
-    enum step step = vgpu__step(lane, entry, forced);
-    uint64_t each_ns = lane->each_ns;
+    vgpu__fold(entry);
+    uint64_t room_ns = 0;
+    enum step step = vgpu__step(lane, entry, forced, &room_ns);
     int elsewhere = lane->count == 0;
     vgpu__unlock(&lane->lock);
     if (step == STEP_IN) {
@@ -221,7 +242,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     uint64_t now = vgpu__now_ns();
     if (full_since == 0) full_since = now;
     forced = now - full_since > BOUND_PATIENCE_NS;
-    vgpu__wait_for_room(each_ns, elsewhere);
+    vgpu__wait_for_room(room_ns, elsewhere);
   }
 }
 
@@ -233,7 +254,7 @@ void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream) {
   } else if (entry->left == 0) {
     vgpu__lock(&lane->lock);
     if (lane->ticket == entry->ticket) {
-      vgpu__fold(entry, lane);
+      vgpu__fold(entry);
       if (lane->count < VGPU_RING) vgpu__batch_close(lane);
     }
     vgpu__unlock(&lane->lock);
@@ -247,7 +268,7 @@ void vgpu__slipped(struct vgpu_entry *entry) {
       !vgpu__is_capturing(lane->stream)) {
     REAL(cuEventRecord)(lane->ring[(lane->head + lane->count - 1) % VGPU_RING].end, lane->stream);
   }
-  vgpu__fold(entry, lane);
+  vgpu__fold(entry);
   vgpu__unlock(&lane->lock);
 }
 
@@ -255,7 +276,7 @@ static void vgpu__close_lane(struct vgpu_lane *lane) {
   vgpu__lock(&lane->lock);
   if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
     for (int i = 0; i < VGPU_ENTRIES; i++) {
-      if (vgpu__entries[i].lane == lane) vgpu__fold(&vgpu__entries[i], lane);
+      if (vgpu__entries[i].lane == lane) vgpu__fold(&vgpu__entries[i]);
     }
     vgpu__batch_close(lane);
   }
@@ -398,7 +419,7 @@ void vgpu__capture_ended(void) {
 
 void vgpu__entries_forget(void) {
   for (int i = 0; i < VGPU_ENTRIES; i++) {
-    vgpu__fold(&vgpu__entries[i], NULL);
+    vgpu__fold(&vgpu__entries[i]);
     vgpu__entries[i] = (struct vgpu_entry){.stream = NULL};
   }
 }

@@ -33,10 +33,11 @@ struct vgpu_lane {
   struct vgpu_context *context;
   uintptr_t owner; /* of a per-thread stream: which thread */
   struct vgpu_lane *next;
-  uint32_t plan, folded;
+  uint32_t plan, folded; /* launches that the open batch may have; that it is known to have */
   uint32_t unmeasured; /* launches to let by, because an event could not be recorded */
   uint64_t each_ns; /* GPU time of one launch, as measured; 0: not yet */
   uint64_t opened_ns;
+  uint64_t ended_ns; /* when the last batch that was harvested ended */
   CUevent start;
   uint64_t cost_ns; /* of the open batch, as planned */
   struct vgpu_batch ring[VGPU_RING];
@@ -63,7 +64,7 @@ uintptr_t vgpu__thread_token(void);
 int vgpu__lane_is(const struct vgpu_lane *lane, CUstream stream);
 struct vgpu_lane *vgpu__lane_at(unsigned index); /* NULL beyond the last ever used */
 void vgpu__lane_free(struct vgpu_lane *lane);    /* unlinks; its lock is held */
-void vgpu__fold(struct vgpu_entry *entry, struct vgpu_lane *locked);
+void vgpu__fold(struct vgpu_entry *entry);
 
 /* batch.c; all with the lane's lock held */
 CUevent vgpu__event_take(struct vgpu_context *context);

@@ -1,4 +1,5 @@
-/* Runs a command under the fake seat's lease. Usage: bench_seat HOOK DRIVER limited|free COMMAND... */
+/* Runs a command under the fake seat's lease. Usage: bench_seat HOOK DRIVER free|limited|turns COMMAND...
+ * (turns: the gate opens and shuts every 3 ms). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ int main(int count, char **arguments) {
   int status = 0;
   if (count < 5) return 2;
   seat_open(&seat, 60ull << 30, 1 << 20);
-  if (strcmp(arguments[3], "limited") == 0) seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  if (strcmp(arguments[3], "free") != 0) seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
   seat_start(&seat);
   pid_t pid = fork();
   if (pid == 0) {
@@ -22,6 +23,10 @@ int main(int count, char **arguments) {
     setenv("LD_PRELOAD", arguments[1], 1);
     execvp(arguments[4], arguments + 4);
     _exit(127);
+  }
+  for (uint32_t open = 0; strcmp(arguments[3], "turns") == 0 && waitpid(pid, &status, WNOHANG) == 0; open ^= 1) {
+    seat_gate(&seat, open ? (uint32_t)SHM_GRANT_OPEN : 0);
+    usleep(3000);
   }
   waitpid(pid, &status, 0);
   if (getenv("BENCH_VERBOSE") != NULL) {

@@ -355,6 +355,7 @@ static abi_result run(uint64_t ns, CUstream stream) {
   pthread_mutex_lock(&lock);
   if (!queue->capturing) {
     uint64_t from = now_ns();
+    if (gpu_ready > from && gpu_ready - from > counts.most_ahead_ns) counts.most_ahead_ns = gpu_ready - from;
     if (queue->ready > from) from = queue->ready;
     if (gpu_ready > from) from = gpu_ready;
     gpu_ready = queue->ready = from + ns;

@@ -21,6 +21,7 @@ struct stub_shared {
 
 struct stub_counts {
   uint64_t launches, null_launches, gpu_ns, records, first_ns, last_ns;
+  uint64_t most_ahead_ns; /* the longest that the GPU had to do at a launch */
   int64_t events;
   uint64_t polluted, violations; /* what the hook must not do to a capture */
 };

@@ -127,6 +127,15 @@ static void tell(const struct fake_seat *seat) {
           (long long)(now - seat->ledger->busy_until_ns) / 1000);
 }
 
+static uint64_t own_start_time(void) {
+  unsigned long long start = 0;
+  FILE *file = fopen("/proc/self/stat", "r");
+  CHECK(file != NULL && fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                              &start) == 1, "/proc/self/stat");
+  if (file != NULL) fclose(file);
+  return start;
+}
+
 static int stop_launching(const struct fake_seat *seat, pid_t pid) {
   char path[128];
   snprintf(path, sizeof path, "%s/stop", seat->dir);
@@ -143,7 +152,6 @@ static int await_work(const struct fake_seat *seat, uint64_t before) {
 
 /* A round counts only if this seat's own heart did not stop on a busy machine: then the process may go on, rightly. */
 static int gate_round(struct fake_seat *seat) {
-  __atomic_store_n(&seat->longest_gap_ns, 0, __ATOMIC_SEQ_CST);
   seat_gate(seat, 0);
   uint64_t since = seat_now();
   while (seat_busy(seat) != 0 && seat_now() - since < 5000000000u) usleep(50);
@@ -152,7 +160,9 @@ static int gate_round(struct fake_seat *seat) {
   uint64_t before = seat_gpu_ns(seat);
   usleep(8000);
   int worked = seat_busy(seat) != 0 || seat_gpu_ns(seat) != before;
-  int counts = GET(seat->longest_gap_ns) < 10000000u;
+  uint64_t gap = seat_now() - GET(seat->grant_header->heartbeat_ns); /* the one that is not over */
+  int counts = GET(seat->longest_gap_ns) < 10000000u && gap < 10000000u && !GET(seat->slots[1].autonomous);
+  __atomic_store_n(&seat->longest_gap_ns, 0, __ATOMIC_SEQ_CST);
   CHECK(!worked || !counts, "work while the gate is shut");
   if (worked && counts) tell(seat);
   seat_gate(seat, (uint32_t)SHM_GRANT_OPEN);
@@ -163,11 +173,21 @@ static int gate_round(struct fake_seat *seat) {
 static void test_gate(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  seat.grant_header->seat_pid = (uint64_t)getpid();
+  seat.grant_header->seat_start = own_start_time();
   pid_t pid = start(&seat, "launch", "");
   CHECK(await_work(&seat, 0), "no work");
   for (int counted = 0, rounds = 0; counted < 10 && rounds < 100; rounds++) counted += gate_round(&seat);
   CHECK(GET(seat.wants) > 0 && GET(seat.idles) >= 10, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
   CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+static void test_bound(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  run_role(&seat, "bound", "300000");
+  run_role(&seat, "bound", "20000");
   seat_close(&seat);
 }
 
@@ -217,15 +237,6 @@ static void test_autonomous(int stop_it) {
 static void test_seat_killed(void) { test_autonomous(0); }
 
 static void test_seat_stopped(void) { test_autonomous(1); }
-
-static uint64_t own_start_time(void) {
-  unsigned long long start = 0;
-  FILE *file = fopen("/proc/self/stat", "r");
-  CHECK(file != NULL && fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                              &start) == 1, "/proc/self/stat");
-  if (file != NULL) fclose(file);
-  return start;
-}
 
 /* A seat whose process runs and is only late, as on a busy machine, is waited for: its gate stays shut, for a time. */
 static void test_seat_late(void) {
@@ -311,6 +322,31 @@ static void test_garbage(void) {
     }
     usleep(500);
   }
+  CHECK(finish(pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/* Random bytes in what the seat writes, its heart's beat included. */
+static void test_garbage_grant(void) {
+  SEATED(1u << 30, 1 << 20);
+  pid_t pid = start(&seat, "churn-for", "500");
+  unsigned seed = 7;
+  uint64_t until = seat_now() + 450000000u;
+  struct shm_grant kept = *seat.grant;
+  while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
+    for (int i = 0; i < 8; i++) {
+      uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
+      __atomic_store_n((uint64_t *)(void *)seat.grant + (unsigned)rand_r(&seed) % (sizeof(struct shm_grant) / 8), value, __ATOMIC_SEQ_CST);
+    }
+    if (rand_r(&seed) % 4 == 0) __atomic_store_n(&seat.grant_header->heartbeat_ns, (uint64_t)rand_r(&seed) << 33, __ATOMIC_SEQ_CST);
+    usleep(700);
+  }
+  for (size_t i = 0; i < sizeof kept / 8; i++) {
+    uint64_t value;
+    memcpy(&value, (char *)&kept + i * 8, sizeof value);
+    __atomic_store_n((uint64_t *)(void *)seat.grant + i, value, __ATOMIC_SEQ_CST);
+  }
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
   CHECK(finish(pid) == 0, "role");
   seat_close(&seat);
 }
@@ -401,6 +437,7 @@ static const struct {
     {"close-descriptors", test_close_descriptors},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
+    {"bound", test_bound},
     {"messages", test_messages},
     {"revoked", test_revoked},
     {"seat-killed", test_seat_killed},
@@ -408,6 +445,7 @@ static const struct {
     {"seat-late", test_seat_late},
     {"refused", test_refused},
     {"garbage", test_garbage},
+    {"garbage-grant", test_garbage_grant},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };

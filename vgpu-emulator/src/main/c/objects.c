@@ -7,6 +7,9 @@ emu_pool emu_contexts = EMU_POOL(struct CUctx_st, 4096);
 emu_pool emu_streams = EMU_POOL(struct CUstream_st, 1 << 18);
 emu_pool emu_events = EMU_POOL(struct CUevent_st, 1 << 20);
 
+/* Of all pools: it also tells whose memory is whose. */
+static uint32_t generations;
+
 static bool reserve(emu_pool *pool) {
     void *items = mmap(NULL, pool->capacity * pool->item_size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -29,7 +32,7 @@ void *emu_pool_take(emu_pool *pool) {
         pool->used++;
     }
     if (item != NULL) {
-        uint32_t generation = item->generation + 1;
+        uint32_t generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
         memset((char *)item + sizeof(emu_object), 0, pool->item_size - sizeof(emu_object));
         item->generation = generation;
         item->link = item;

@@ -66,8 +66,28 @@ int emu_state_directory(char *path, size_t size) {
     return length < 0 || (size_t)length >= size ? -1 : 0;
 }
 
+/* By system call: glibc's fstat() and stat() have symbol versions that are newer than 2.17. */
+static bool identify(int fd, const char *path, struct stat *result) {
+    long failed = path == NULL ? syscall(SYS_fstat, fd, result)
+                               : syscall(SYS_newfstatat, AT_FDCWD, path, result, 0);
+    return failed == 0;
+}
+
+/* A group that may use the directory above may use this one; /tmp is nobody's. */
+static void share_with_group(const char *path) {
+    char above[600];
+    struct stat status;
+    snprintf(above, sizeof above, "%s/..", path);
+    if (identify(-1, above, &status) && (status.st_mode & (S_ISVTX | S_IWGRP)) == S_IWGRP) {
+        bool shared = chown(path, (uid_t)-1, status.st_gid) == 0 && chmod(path, 0770) == 0;
+        if (!shared) {
+            emu_log("cannot share with the group: directory=%s error=%s", path, strerror(errno));
+        }
+    }
+}
+
 static int make_directories(const char *path) {
-    char part[600];
+    char part[560];
     size_t length = strlen(path);
     if (length >= sizeof part) {
         errno = ENAMETOOLONG;
@@ -77,8 +97,12 @@ static int make_directories(const char *path) {
         if (path[i] == '/' || path[i] == '\0') {
             memcpy(part, path, i);
             part[i] = '\0';
-            if (mkdir(part, 0700) != 0 && errno != EEXIST && path[i] == '\0') {
+            bool made = mkdir(part, 0700) == 0;
+            if (!made && errno != EEXIST && path[i] == '\0') {
                 return -1;
+            }
+            if (made && path[i] == '\0') {
+                share_with_group(part);
             }
         }
     }
@@ -101,37 +125,34 @@ static uint64_t layout_hash(void) {
                         offsetof(emu_schedule, contexts),
                         sizeof(emu_settings),
                         EMU_HISTORY,
-                        1 /* raise when the meaning of a field changes */};
+                        2 /* raise when the meaning of a field changes */};
     return mix(UINT64_C(0xcbf29ce484222325), sizes, sizeof sizes);
 }
 
 /* From the directory's real path, so that a directory's GPUs keep their names when the state is
  * made anew. */
-static void make_uuid(const char *directory, uint8_t uuid[16]) {
+static void make_seed(const char *directory, uint8_t seed[16]) {
     char real[PATH_MAX];
     const char *name = realpath(directory, real) != NULL ? real : directory;
     uint64_t first = mix(UINT64_C(0xcbf29ce484222325), name, strlen(name));
     uint64_t second = mix(first ^ UINT64_C(0x9e3779b97f4a7c15), name, strlen(name));
+    memcpy(seed, &first, 8);
+    memcpy(seed + 8, &second, 8);
+}
+
+void emu_gpu_uuid(const emu_state *state, uint32_t index, uint8_t uuid[16]) {
+    const uint8_t *seed = state->header->uuid_seed;
+    /* The index goes in first, so that it changes all that follows: names are often shortened. */
+    uint64_t first = mix(UINT64_C(0xcbf29ce484222325) + index, seed, 16);
+    uint64_t second = mix(first, seed, 16);
     memcpy(uuid, &first, 8);
     memcpy(uuid + 8, &second, 8);
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
-void emu_gpu_uuid(const emu_state *state, uint32_t index, uint8_t uuid[16]) {
-    memcpy(uuid, state->header->uuid, 16);
-    uuid[15] = (uint8_t)(uuid[15] + index);
-}
-
 static size_t file_size(uint32_t devices) {
     return EMU_GPUS_OFFSET + (size_t)devices * sizeof(emu_shared_gpu);
-}
-
-/* By system call: glibc's fstat() and stat() have symbol versions that are newer than 2.17. */
-static bool identify(int fd, const char *path, struct stat *result) {
-    long failed = path == NULL ? syscall(SYS_fstat, fd, result)
-                               : syscall(SYS_newfstatat, AT_FDCWD, path, result, 0);
-    return failed == 0;
 }
 
 static bool same_file(int fd, const char *path) {
@@ -150,9 +171,10 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
         return fail(problem, size, "cannot make the emulator's state: file=%s error=%s", path,
                     strerror(errno));
     }
-    struct stat directory;
-    if (identify(-1, state->directory, &directory)) {
-        fchmod(fd, directory.st_mode & 0666); /* who may use the directory may use the GPUs */
+    struct stat directory; /* who may use the directory may use the GPUs */
+    if (identify(-1, state->directory, &directory) && (directory.st_mode & S_IWGRP) != 0 &&
+        (fchown(fd, (uid_t)-1, directory.st_gid) != 0 || fchmod(fd, 0660) != 0)) {
+        emu_log("cannot share with the group: file=%s error=%s", path, strerror(errno));
     }
     emu_shared_header *header = NULL;
     bool complete = ftruncate(fd, (off_t)length) == 0;
@@ -179,7 +201,7 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
     header->file_size = length;
     header->layout = layout_hash();
     header->settings = state->settings;
-    make_uuid(state->directory, header->uuid);
+    make_seed(state->directory, header->uuid_seed);
     header->magic = EMU_STATE_MAGIC;
     munmap(header, length);
     return fd;
@@ -193,7 +215,9 @@ static int install(const emu_state *state, const char *path, int broken, char *p
     snprintf(fresh, sizeof fresh, "%s.%ld.new", path, (long)getpid());
     if (broken >= 0) {
         if (anybody_present(broken)) {
-            return fail(problem, size, "the emulator's state is damaged and in use: file=%s", path);
+            return fail(
+                problem, size,
+                "the emulator's state is damaged or of another version, and in use: file=%s", path);
         }
         if (file_lock(broken, F_OFD_SETLK, F_WRLCK, REPLACE_BYTE, 1, NULL) != 0 ||
             !same_file(broken, path)) {

@@ -12,8 +12,8 @@
 struct emu_shared_header {
     uint64_t magic;
     uint64_t file_size;
-    uint64_t layout; /* a hash of what the structs look like */
-    uint8_t uuid[16];
+    uint64_t layout;       /* a hash of what the structs look like */
+    uint8_t uuid_seed[16]; /* the GPUs' UUIDs are made from it */
     emu_settings settings;
     _Alignas(64) emu_process processes[EMU_MAX_PROCESSES];
 };

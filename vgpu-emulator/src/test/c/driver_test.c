@@ -129,6 +129,21 @@ static void memoryIsExact(void) {
     CHECK_EQUAL(cuMemAlloc_v2(&p[0], SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+static void contextsTakeOnlyTheirOwnMemoryAlong(void) {
+    CUcontext other = NULL;
+    CUdeviceptr mine = 0;
+    CUdeviceptr theirs = 0;
+    size_t before = used_bytes();
+    CHECK_OK(cuMemAlloc_v2(&mine, MIB));
+    CHECK_OK(cuCtxCreate_v2(&other, 0, 0));
+    CHECK_OK(cuMemAlloc_v2(&theirs, 3 * MIB));
+    CHECK_EQUAL(used_bytes() - before, 68 * MIB);
+    CHECK_OK(cuCtxDestroy_v2(other));
+    CHECK_EQUAL(used_bytes() - before, MIB);
+    CHECK_EQUAL(cuMemFree_v2(theirs), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuMemFree_v2(mine));
+}
+
 static void everyKindOfMemoryIsCounted(void) {
     size_t before = used_bytes();
     CUdeviceptr p = 0;
@@ -384,6 +399,7 @@ int main(void) {
     primaryContextIsCounted();
     CHECK_OK(cuModuleLoadData(&module, test_ptx));
     memoryIsExact();
+    contextsTakeOnlyTheirOwnMemoryAlong();
     everyKindOfMemoryIsCounted();
     mappedMemoryIsOneRange();
     copiesAndFillsArriveWhole();

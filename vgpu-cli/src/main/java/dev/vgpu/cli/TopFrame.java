@@ -119,7 +119,7 @@ final class TopFrame {
             + Devices.gibibytes(gpu.usableMemory())
             + " granted"
             + (held == null ? "" : String.format(Locale.ROOT, ", %.0f %% busy", held));
-    return cut(gpu.id().value(), Math.max(SHORTEST_NAME, WIDTH - text.length() - 2)) + "  " + text;
+    return cutInside(gpu.id().value(), WIDTH - text.length() - 2) + "  " + text;
   }
 
   /** The tenants' names are cut to what the other columns leave. */
@@ -159,6 +159,15 @@ final class TopFrame {
     }
     long ns = leases.stream().mapToLong(lease -> heldNs.getOrDefault(lease.id(), 0L)).sum();
     return PERCENT * ns / lengthNs;
+  }
+
+  /** Two GPUs of one machine differ in the last characters. */
+  private static String cutInside(String text, int width) {
+    int left = Math.max(2 * SHORTEST_NAME, width);
+    int tail = left / 2;
+    return text.length() <= left
+        ? text
+        : text.substring(0, left - tail - 1) + "…" + text.substring(text.length() - tail);
   }
 
   private static String cut(String text, int width) {

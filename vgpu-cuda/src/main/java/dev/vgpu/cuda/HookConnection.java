@@ -13,10 +13,8 @@ import dev.vgpu.cuda.ShmLayout.Message;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Map;
-import java.util.regex.Pattern;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -31,7 +29,6 @@ final class HookConnection {
   private static final int MOST_MESSAGES = 10_000;
 
   private static final long WINDOW_NS = 100_000_000;
-  private static final Pattern ID = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,94}");
 
   final SocketChannel channel;
   final long openedNs;
@@ -40,7 +37,7 @@ final class HookConnection {
   boolean isStranger = true;
 
   private final Map<String, HookLease> leases;
-  private final Path directory;
+  private final Predicate<String> isStillToCome;
   private final ByteBuffer input = ByteBuffer.allocateDirect(MESSAGES_AT_A_TIME * Message.BYTES);
   private @Nullable HookLease lease;
   private @Nullable SeatSlot slot;
@@ -52,13 +49,17 @@ final class HookConnection {
    *
    * @param channel the socket
    * @param leases those that are ready, by their names
-   * @param directory where the leases' own directories are
+   * @param isStillToCome whether a lease of some name will be ready soon
    * @param nowNs the present
    */
-  HookConnection(SocketChannel channel, Map<String, HookLease> leases, Path directory, long nowNs) {
+  HookConnection(
+      SocketChannel channel,
+      Map<String, HookLease> leases,
+      Predicate<String> isStillToCome,
+      long nowNs) {
     this.channel = channel;
     this.leases = leases;
-    this.directory = directory;
+    this.isStillToCome = isStillToCome;
     this.openedNs = nowNs;
     this.windowNs = nowNs;
   }
@@ -109,14 +110,20 @@ final class HookConnection {
     HookLease known = lease;
     SeatSlot mine = slot;
     if (message.type() == MESSAGE_HELLO && known == null) {
-      if (isStillToCome(message.lease())) {
+      if (isStillToCome.test(message.lease())) {
+        // Without an answer, the process comes again in some milliseconds.
         return "its virtual GPU is not ready yet";
       }
       HookMessage answer = answer(message);
       if (channel.write(answer.bytes()) != Message.BYTES) {
         return "it does not take its answer";
       }
-      return lease == null ? "refused: " + answer.text() : null;
+      HookLease welcomed = lease;
+      if (welcomed == null) {
+        return "refused: " + answer.text();
+      }
+      welcomed.announce();
+      return null;
     }
     if (known == null || mine == null) {
       return "it did not begin with a HELLO";
@@ -132,16 +139,6 @@ final class HookConnection {
       }
     }
     return null;
-  }
-
-  /**
-   * A seat that has just been taken makes the leases ready one after the other, and answers the
-   * sockets meanwhile. Without an answer, the process comes again in some milliseconds.
-   */
-  private boolean isStillToCome(String id) {
-    return !leases.containsKey(id)
-        && ID.matcher(id).matches()
-        && Files.exists(directory.resolve(id).resolve(LeasePages.REPORT));
   }
 
   private HookMessage answer(HookMessage hello) {

@@ -38,10 +38,6 @@ final class HookLease implements EnforcedLease {
   /** Idle processes are looked at less often; they tell when that changes. */
   private static final long IDLE_LOOK_NS = 10_000_000;
 
-  private static final int WANTED = 1;
-  private static final int DRAINED = 2;
-  private static final int PROCESSES = 4;
-
   private final String id;
   private final HookEnforcement owner;
   private final Listener listener;
@@ -51,13 +47,8 @@ final class HookLease implements EnforcedLease {
   private final SlotTable slots;
   private final Object lock = new Object();
 
-  private boolean open;
-  private boolean contended;
-  private boolean draining;
-  private boolean armed;
-  private boolean worked;
+  private final WorkWatch watch = new WorkWatch();
   private boolean ended;
-  private int told;
   private long lookedNs;
   private long lastGpuNs;
   private long lastPassedThrough;
@@ -96,9 +87,7 @@ final class HookLease implements EnforcedLease {
       if (ended) {
         return;
       }
-      open = true;
-      draining = false;
-      armed = true;
+      watch.opened();
       grant.countTurn();
       grant.word(GRANT_OPEN);
       if (slots.count() != 0) {
@@ -113,10 +102,10 @@ final class HookLease implements EnforcedLease {
       if (ended) {
         return true;
       }
-      open = false;
       grant.word(0);
-      draining = fresh(slots::isBusy, false);
-      return !draining;
+      boolean busy = fresh(slots::isBusy, false);
+      watch.shut(busy, owner.clock().nanoTime());
+      return !busy;
     }
   }
 
@@ -132,7 +121,7 @@ final class HookLease implements EnforcedLease {
   @Override
   public boolean hasWork() {
     synchronized (lock) {
-      return !ended && fresh(slots::hasWork, false);
+      return !ended && (fresh(slots::hasWork, false) || watch.worked());
     }
   }
 
@@ -147,7 +136,7 @@ final class HookLease implements EnforcedLease {
   @Override
   public void contended(boolean contended) {
     synchronized (lock) {
-      this.contended = contended;
+      watch.contended(contended);
       grant.contended(contended);
     }
   }
@@ -265,7 +254,6 @@ final class HookLease implements EnforcedLease {
   /** Ends it: nothing can be started any more. */
   private List<HookConnection> revoke() {
     ended = true;
-    open = false;
     grant.word(GRANT_REVOKED);
     grant.wake(owner.wake());
     return slots.connections();
@@ -275,10 +263,13 @@ final class HookLease implements EnforcedLease {
     return id;
   }
 
-  /** Gives a process its slot, or says why not. */
+  /**
+   * Gives a process its slot, or says why not. The listener is told after the answer was sent, by
+   * {@link #announce}: the process may be this one, and its thread may hold what the listener waits
+   * for.
+   */
   HookMessage hello(HookMessage hello, HookConnection connection) {
     HookMessage answer;
-    int events;
     HookConnection replaced;
     synchronized (lock) {
       if (ended) {
@@ -302,14 +293,21 @@ final class HookLease implements EnforcedLease {
       connection.attached(this, slot);
       grant.beat(now);
       answer = HookMessage.welcome(slot.number, STATUS_OK, "");
-      events = evaluate();
     }
     if (replaced != null && replaced != connection) {
       replaced.detached();
       owner.close(replaced);
     }
-    fire(events);
     return answer;
+  }
+
+  /** Tells the listener of a process that was welcomed. */
+  void announce() {
+    int events;
+    synchronized (lock) {
+      events = evaluate();
+    }
+    fire(events);
   }
 
   /** A process has told that it became busy, or idle, or waits. */
@@ -317,10 +315,10 @@ final class HookLease implements EnforcedLease {
     int events;
     synchronized (lock) {
       long now = owner.clock().nanoTime();
-      slot.heard(now);
+      slot.heard(now, wants);
       events = evaluate();
-      if (wants && worked) {
-        events |= WANTED;
+      if (wants && watch.worked()) {
+        events |= WorkWatch.WANTED;
       }
     }
     fire(events);
@@ -352,7 +350,11 @@ final class HookLease implements EnforcedLease {
         return;
       }
       grant.beat(nowNs);
-      if (!worked && !draining && !check && !slots.isWatched() && nowNs - lookedNs < IDLE_LOOK_NS) {
+      if (!watch.worked()
+          && !watch.isDraining()
+          && !check
+          && !slots.isWatched()
+          && nowNs - lookedNs < IDLE_LOOK_NS) {
         return;
       }
       lookedNs = nowNs;
@@ -378,34 +380,21 @@ final class HookLease implements EnforcedLease {
 
   boolean isDraining() {
     synchronized (lock) {
-      return draining;
+      return watch.isDraining();
     }
   }
 
   /** What the listener has to be told, by what the pages say now. */
   private int evaluate() {
-    int events = 0;
-    if (slots.count() != told) {
-      told = slots.count();
-      events |= PROCESSES;
-    }
     boolean works = fresh(slots::hasWork, false);
-    if (draining && !(works && guarded(slots::isBusy, false))) {
-      draining = false;
-      armed = false;
-      events |= DRAINED;
-    }
-    if (works && !worked) {
-      events |= WANTED;
-    }
-    if (works) {
-      armed = true;
-    } else if (armed && open && contended) {
-      armed = false;
-      events |= DRAINED;
-    }
-    worked = works;
-    return events;
+    boolean busy = works && guarded(slots::isBusy, false);
+    return watch.take(
+        slots.count(),
+        works,
+        busy,
+        slots.wentOn(),
+        slots.allToldIdleness(),
+        owner.clock().nanoTime());
   }
 
   private void fire(int events) {
@@ -413,13 +402,13 @@ final class HookLease implements EnforcedLease {
       return;
     }
     try {
-      if ((events & PROCESSES) != 0) {
-        listener.processes(told);
+      if ((events & WorkWatch.PROCESSES) != 0) {
+        listener.processes(watch.processes());
       }
-      if ((events & DRAINED) != 0) {
+      if ((events & WorkWatch.DRAINED) != 0) {
         listener.drained();
       }
-      if ((events & WANTED) != 0) {
+      if ((events & WorkWatch.WANTED) != 0) {
         listener.wanted();
       }
     } catch (RuntimeException e) {

@@ -17,8 +17,10 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -43,6 +45,8 @@ final class HookServer implements AutoCloseable {
   private static final long HELLO_NS = 2_000_000_000L;
 
   private static final long HELLO_CHECK_MS = 100;
+  private static final Pattern ID = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,94}");
+  private static final int MOST_ENDED = 4_096;
   private static final int MOST_CONNECTIONS = 4_096;
   private static final int MOST_STRANGERS = 256;
   private static final int ACCEPTS_AT_A_TIME = 64;
@@ -56,6 +60,7 @@ final class HookServer implements AutoCloseable {
   private final ServerSocketChannel server;
   private final SelectionKey serverKey;
   private final Map<String, HookLease> leases = new ConcurrentHashMap<>();
+  private final Set<String> ended = ConcurrentHashMap.newKeySet();
   private final Queue<HookConnection> toClose = new ConcurrentLinkedQueue<>();
   private final Thread thread;
   private final List<HookLease> attached = new ArrayList<>();
@@ -96,15 +101,31 @@ final class HookServer implements AutoCloseable {
 
   /** A lease can be asked for from now on. */
   void add(HookLease lease) {
+    ended.remove(lease.id());
     leases.put(lease.id(), lease);
     selector.wakeup();
   }
 
   /** A lease cannot be asked for any more; its processes' connections are closed. */
   void remove(String id, List<HookConnection> connections) {
+    if (ended.size() >= MOST_ENDED) {
+      ended.clear();
+    }
+    ended.add(id);
     leases.remove(id);
     toClose.addAll(connections);
     selector.wakeup();
+  }
+
+  /**
+   * Whether a lease lies in its directory and is not ready yet. A seat that has just been taken
+   * makes the leases ready one after the other, and answers the socket meanwhile.
+   */
+  private boolean isStillToCome(String id) {
+    return !leases.containsKey(id)
+        && !ended.contains(id)
+        && ID.matcher(id).matches()
+        && Files.exists(path.resolveSibling("leases").resolve(id).resolve(LeasePages.REPORT));
   }
 
   Collection<HookLease> leases() {
@@ -211,7 +232,7 @@ final class HookServer implements AutoCloseable {
         channel.register(
             selector,
             SelectionKey.OP_READ,
-            new HookConnection(channel, leases, path.resolveSibling("leases"), clock.nanoTime()));
+            new HookConnection(channel, leases, this::isStillToCome, clock.nanoTime()));
         strangers++;
       }
     } catch (IOException e) {

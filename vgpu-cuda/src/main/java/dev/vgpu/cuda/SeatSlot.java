@@ -42,6 +42,9 @@ final class SeatSlot {
   private long readNs;
   private boolean worked;
   private boolean stopped;
+  private boolean toldIdleness = true;
+  private boolean wentOn;
+  private long lastDone;
   private long beat;
   private long beatSeenNs;
   private long observedNs;
@@ -70,6 +73,28 @@ final class SeatSlot {
         && hello.pidNamespace() == pidNamespace;
   }
 
+  /** Takes in what was just read. */
+  void refreshed() {
+    if (readings.hasWork(number)) {
+      toldIdleness = false;
+    }
+    long done = readings.longAt(number, Slot.LAUNCHES) + readings.longAt(number, Slot.GPU_NS);
+    wentOn |= done != lastDone;
+    lastDone = done;
+  }
+
+  /** Whether it has done work since this was last asked. */
+  boolean wentOn() {
+    boolean before = wentOn;
+    wentOn = false;
+    return before;
+  }
+
+  /** Whether it has told that it has no work, since it last was seen to have some. */
+  boolean toldIdleness() {
+    return toldIdleness;
+  }
+
   /** Whether something of it is on the GPU. */
   boolean isBusy() {
     return !stopped && readings.isBusy(number);
@@ -80,9 +105,10 @@ final class SeatSlot {
     return !stopped && readings.hasWork(number);
   }
 
-  /** It was heard of, so it is not stopped. */
-  void heard(long nowNs) {
+  /** It has told that it has work, or that it has none; so it is not stopped. */
+  void heard(long nowNs, boolean wants) {
     stopped = false;
+    toldIdleness = !wants;
     beatSeenNs = nowNs;
   }
 

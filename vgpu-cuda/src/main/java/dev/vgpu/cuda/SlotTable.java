@@ -211,7 +211,27 @@ final class SlotTable {
     }
     if (last != 0) {
       readings.refresh(last);
+      attached.forEach(SeatSlot::refreshed);
     }
+  }
+
+  /** Whether a process has done work since this was last asked. */
+  boolean wentOn() {
+    boolean any = false;
+    for (SeatSlot slot : attached) {
+      any |= slot.wentOn();
+    }
+    return any;
+  }
+
+  /** Whether all processes have told that they have no work, since they last had some. */
+  boolean allToldIdleness() {
+    for (SeatSlot slot : attached) {
+      if (!slot.toldIdleness()) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Whether one of the processes has no socket, so that its end would not be told. */

@@ -62,6 +62,11 @@ final class LedgerProcess {
     return next == Step.IDLE;
   }
 
+  /** Whether its next step is to mark another's change: what it has read by then may be old. */
+  boolean isAboutToMark() {
+    return next == Step.WRITE_OTHER;
+  }
+
   void begin(long delta) {
     this.delta = delta;
     this.refused = false;

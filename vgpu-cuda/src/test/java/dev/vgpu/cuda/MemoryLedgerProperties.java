@@ -77,13 +77,16 @@ class MemoryLedgerProperties {
     final SharedPage grant = page(ShmLayout.GRANT_SIZE);
     final @Nullable LedgerProcess[] processes = new LedgerProcess[PROCESSES + 1];
     final boolean[] dead = new boolean[PROCESSES + 1];
+    final int[] sleeps = new int[PROCESSES + 1];
     final boolean seatMayDie;
+    final boolean uneven;
     int recovering;
 
     Node(long seed, boolean seatMayDie) {
       this.random = new Random(seed);
       this.seatMayDie = seatMayDie;
       boolean wraps = random.nextBoolean();
+      this.uneven = random.nextBoolean();
       for (int slot = 1; slot <= PROCESSES; slot++) {
         if (wraps) {
           // Soon at the largest number, so that it begins anew.
@@ -101,11 +104,17 @@ class MemoryLedgerProperties {
       dead[slot] = false;
     }
 
-    /** One step of a living process; those with a higher number sleep more. */
+    /**
+     * One step of a living process that is awake; it may be stopped after it, at bad moments above
+     * all.
+     */
     void stepSome() {
-      int slot = 1 + Math.min(random.nextInt(PROCESSES), random.nextInt(PROCESSES));
+      int slot = 1 + random.nextInt(PROCESSES);
+      if (uneven) {
+        slot = Math.min(slot, 1 + random.nextInt(PROCESSES));
+      }
       LedgerProcess process = processes[slot];
-      if (process == null || dead[slot]) {
+      if (process == null || dead[slot] || sleeps[slot]-- > 0) {
         return;
       }
       if (process.isIdle()) {
@@ -114,6 +123,10 @@ class MemoryLedgerProperties {
             frees ? -1 - random.nextInt((int) process.holdsUnits) : 1 + random.nextInt(12));
       }
       process.step();
+      sleeps[slot] =
+          process.isAboutToMark() && random.nextInt(3) == 0
+              ? random.nextInt(150)
+              : random.nextInt(10) == 0 ? random.nextInt(20) : 0;
       check();
     }
 
@@ -134,7 +147,9 @@ class MemoryLedgerProperties {
     }
 
     void disturb() {
-      while (random.nextInt(3) == 0) {
+      // Mostly a few steps of others between two of the seat's, at times many.
+      int steps = random.nextInt(12) == 0 ? random.nextInt(80) : random.nextInt(3);
+      for (int i = 0; i < steps; i++) {
         stepSome();
       }
       if (seatMayDie && random.nextInt(25) == 0) {
@@ -203,11 +218,11 @@ class MemoryLedgerProperties {
         int what = random.nextInt(60);
         if (what == 0) {
           dead[1 + random.nextInt(PROCESSES)] = true;
-        } else if (what == 1) {
+        } else if (what == 1 || what == 2) {
           recoverDead();
-        } else if (what == 2) {
+        } else if (what == 3 && random.nextInt(4) == 0) {
           touch();
-        } else if (what == 3) {
+        } else if (what == 4 || what == 5) {
           for (int slot = 1; slot <= PROCESSES; slot++) {
             if (processes[slot] == null) {
               start(slot);

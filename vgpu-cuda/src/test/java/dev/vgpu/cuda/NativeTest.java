@@ -67,7 +67,9 @@ class NativeTest {
             "gate",
             "revoked",
             "seat-killed",
+            "messages",
             "garbage",
+            "garbage-grant",
             "quota-churn",
             "quota-fill"));
   }

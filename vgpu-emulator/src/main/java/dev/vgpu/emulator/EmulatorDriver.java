@@ -28,7 +28,7 @@ public final class EmulatorDriver implements GpuDriver {
    */
   EmulatorDriver(Map<String, String> environment) {
     this.settings = EmulatorSettings.from(Objects.requireNonNull(environment, "environment"));
-    Path libraries = settings.libraryDirectory();
+    Path libraries = settings.libraryDirectory(MountTable.ofThisProcess());
     this.cuda = new NativeLibraryFile("libcuda.so.1", libraries);
     this.nvml = new NativeLibraryFile("libnvidia-ml.so.1", libraries);
   }

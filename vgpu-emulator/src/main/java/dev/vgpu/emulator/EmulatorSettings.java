@@ -18,15 +18,18 @@ final class EmulatorSettings {
   private static final MemorySize DEFAULT_CONTEXT = MemorySize.ofMebibytes(64);
 
   private final Path stateDirectory;
+  private final Path cacheDirectory;
   private final Optional<String> text;
 
-  private EmulatorSettings(Path stateDirectory, Optional<String> text) {
+  private EmulatorSettings(Path stateDirectory, Path cacheDirectory, Optional<String> text) {
     this.stateDirectory = stateDirectory;
+    this.cacheDirectory = cacheDirectory;
     this.text = text;
   }
 
   static EmulatorSettings from(Map<String, String> environment) {
-    return new EmulatorSettings(directory(environment), value(environment, "VGPU_EMULATOR"));
+    return new EmulatorSettings(
+        directory(environment), cache(environment), value(environment, "VGPU_EMULATOR"));
   }
 
   private static Optional<String> value(Map<String, String> environment, String name) {
@@ -46,14 +49,26 @@ final class EmulatorSettings {
         .toAbsolutePath();
   }
 
+  private static Path cache(Map<String, String> environment) {
+    return value(environment, "XDG_CACHE_HOME")
+        .map(Path::of)
+        .or(() -> value(environment, "HOME").map(home -> Path.of(home, ".cache")))
+        .orElse(Path.of("/var/cache"))
+        .toAbsolutePath();
+  }
+
   /** {@return where the GPUs' shared state is} */
   Path stateDirectory() {
     return stateDirectory;
   }
 
-  /** {@return where the libraries are unpacked to: beside the state} */
-  Path libraryDirectory() {
-    return stateDirectory.resolveSibling("lib");
+  /**
+   * {@return where the libraries are unpacked to: beside the state, or among the user's cached
+   * files where nothing beside the state can be executed}
+   */
+  Path libraryDirectory(MountTable mounts) {
+    Path beside = stateDirectory.resolveSibling("lib");
+    return mounts.allowsExecution(beside) ? beside : cacheDirectory.resolve("vgpu").resolve("lib");
   }
 
   /** {@return the value of {@code VGPU_EMULATOR}, if it is set} */

@@ -7,6 +7,7 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
+import java.nio.file.Path;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
@@ -39,8 +40,8 @@ interface Authority {
 
   GpuUsage usage(Lease lease);
 
-  /** The variables that put a program under a lease. */
-  Map<String, String> environment(Lease lease);
+  /** The variables that put a program under a lease; {@code program} is checked, if it is there. */
+  Map<String, String> environment(Lease lease, Optional<Path> program);
 
   /** A program was started under a lease. */
   void started(Lease lease, ProcessIdentity program);

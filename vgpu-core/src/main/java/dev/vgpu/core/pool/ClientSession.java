@@ -18,6 +18,7 @@ import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
 import dev.vgpu.core.turn.RemoteGate;
 import dev.vgpu.core.turn.UsageReading;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
@@ -80,7 +81,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
 
   @Override
   public RemoteLease calls(String id, GpuSlot slot, VirtualGpuRequest request) {
-    RemoteLease lease = server.remoteLease(id, slot, request);
+    RemoteLease lease = server.remoteLease(id, slot, request, process);
     lease.session = this;
     lease.gate.connected(this, 0, false, false, UsageReading.NONE);
     leases.put(id, lease);
@@ -283,7 +284,11 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
           reply.with(
               "can.", RequestValues.of(server.authority().capabilities(lease(message).booking())));
       case Protocol.ENVIRONMENT ->
-          reply.with("env.", server.authority().environment(lease(message).booking()));
+          reply.with(
+              "env.",
+              server
+                  .authority()
+                  .environment(lease(message).booking(), message.find("program").map(Path::of)));
       default -> {
         RemoteLease lease = lease(message);
         lease.gate.reported(LeaseValues.usage(message, USAGE));

@@ -9,6 +9,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.spi.EnforcedLease;
+import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -18,9 +19,13 @@ import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** This JVM decides: alone, or for all processes of the node. Safe for use by several threads. */
 final class LocalAuthority implements Authority {
+  private static final Logger log = LoggerFactory.getLogger(LocalAuthority.class);
+
   private final Node node;
   private final LeaseTable table;
   private final Enforcements enforcements;
@@ -138,12 +143,13 @@ final class LocalAuthority implements Authority {
   }
 
   @Override
-  public Map<String, String> environment(Lease lease) {
-    return environment(booking(lease));
+  public Map<String, String> environment(Lease lease, Optional<Path> program) {
+    return environment(booking(lease), program);
   }
 
-  Map<String, String> environment(Booking booking) {
+  Map<String, String> environment(Booking booking, Optional<Path> program) {
     EnforcedLease enforced = table.enforce(booking, new Watch(booking));
+    program.ifPresent(enforced::check);
     Map<String, String> variables = new LinkedHashMap<>();
     variables.putAll(discovery.environment(booking.slot.gpu.id()));
     variables.putAll(enforced.environment());
@@ -153,7 +159,12 @@ final class LocalAuthority implements Authority {
   /** Takes over what an earlier holder of the seat had made ready for programs. */
   void takeOver(Booking booking) {
     if (booking.backend != null) {
-      EnforcedLease ignored = table.enforce(booking, new Watch(booking));
+      try {
+        EnforcedLease ignored = table.enforce(booking, new Watch(booking));
+      } catch (RuntimeException e) {
+        // What a tenant has done to its files must not keep the seat from being taken over.
+        log.error("the programs of a virtual GPU cannot be taken over: id={}", booking.id, e);
+      }
     }
   }
 

@@ -4,6 +4,7 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.schedule.SchedulerSettings;
@@ -119,7 +120,8 @@ final class NodeRegistry {
       return add(new Entry(join(directory, options, discovery, clock), directory.path()));
     } catch (VgpuException e) {
       if (directory.origin() == RunDirectory.Origin.NAMED
-          || e instanceof dev.vgpu.ProtocolMismatchException) {
+          || e instanceof GpuLocks.GpuTakenException
+          || e instanceof ProtocolMismatchException) {
         throw e;
       }
       return alone(options, discovery, clock, e);
@@ -137,6 +139,7 @@ final class NodeRegistry {
               directory,
               discovery,
               options.gpus().orElse(List.of()),
+              new GpuLocks(environment),
               Enforcements.in(directory.path(), backends));
       keeper.join();
       checkUnmanaged(new HashSet<>(node.gpus().stream().map(PhysicalGpu::id).toList()));

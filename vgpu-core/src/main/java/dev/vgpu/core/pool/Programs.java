@@ -4,10 +4,14 @@ import dev.vgpu.FailureMode;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.spi.EnforcementBackend;
+import java.io.File;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.slf4j.Logger;
@@ -27,7 +31,7 @@ final class Programs {
   Map<String, String> environment() {
     checkOpen();
     Map<String, String> variables =
-        lease.node().askUninterruptibly(decides -> decides.environment(lease));
+        lease.node().askUninterruptibly(decides -> decides.environment(lease, Optional.empty()));
     lease.markEnforced();
     return substituted(variables, System.getenv());
   }
@@ -36,7 +40,8 @@ final class Programs {
     checkOpen();
     Map<String, String> variables = Map.of();
     try {
-      variables = lease.node().askUninterruptibly(decides -> decides.environment(lease));
+      Optional<Path> path = path(program);
+      variables = lease.node().askUninterruptibly(decides -> decides.environment(lease, path));
       lease.markEnforced();
     } catch (VgpuException e) {
       if (lease.request().failureMode() == FailureMode.REFUSE) {
@@ -70,6 +75,24 @@ final class Programs {
                   decides.attached(lease);
                   return lease;
                 });
+  }
+
+  /** The file that would be started; empty if it cannot be told, which is the caller's problem. */
+  static Optional<Path> path(ProcessBuilder program) {
+    String name = program.command().isEmpty() ? "" : program.command().get(0);
+    File directory = program.directory();
+    if (name.indexOf('/') >= 0) {
+      Path path = directory == null ? Path.of(name) : directory.toPath().resolve(name);
+      return Optional.of(path.toAbsolutePath());
+    }
+    // The JDK looks a bare name up in this process's path, not in the program's.
+    for (String each : System.getenv().getOrDefault("PATH", "").split(":", -1)) {
+      Path path = Path.of(each.isEmpty() ? "." : each).resolve(name).toAbsolutePath();
+      if (!name.isEmpty() && Files.isExecutable(path) && !Files.isDirectory(path)) {
+        return Optional.of(path);
+      }
+    }
+    return Optional.empty();
   }
 
   private void checkOpen() {

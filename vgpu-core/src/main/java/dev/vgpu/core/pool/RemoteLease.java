@@ -3,6 +3,7 @@ package dev.vgpu.core.pool;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.turn.GpuSeat;
 import dev.vgpu.core.turn.InProcessGate;
 import dev.vgpu.core.turn.RemoteGate;
@@ -29,11 +30,17 @@ final class RemoteLease implements BookedCalls {
   /** Until when its process may come back to claim it; 0: it is connected. */
   volatile long awaitedUntilNs;
 
-  RemoteLease(String id, GpuSeat seat, long turnNs, VirtualGpuRequest request) {
+  RemoteLease(
+      String id, GpuSeat seat, long turnNs, VirtualGpuRequest request, ProcessIdentity owner) {
     this.id = id;
     this.seat = seat;
     this.limited = isLimited(request);
-    this.gate = new RemoteGate(id, seat, MOST_GUESSED_TURNS * turnNs);
+    this.gate =
+        new RemoteGate(
+            id,
+            seat,
+            MOST_GUESSED_TURNS * turnNs,
+            () -> owner.state() != ProcessIdentity.State.ALIVE);
   }
 
   private static boolean isLimited(VirtualGpuRequest request) {

@@ -245,8 +245,10 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   }
 
   @Override
-  public Map<String, String> environment(Lease lease) {
-    return ask(new Message(Protocol.ENVIRONMENT).with(LEASE, lease.id)).under("env.");
+  public Map<String, String> environment(Lease lease, Optional<Path> program) {
+    Message message = new Message(Protocol.ENVIRONMENT).with(LEASE, lease.id);
+    program.ifPresent(path -> message.with("program", path));
+    return ask(message).under("env.");
   }
 
   @Override
@@ -302,6 +304,11 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
         new Message(Protocol.DRAINED).with(LEASE, lease).with(TURN, turn).with("waits", waits);
     LeaseValues.put(message, USAGE, usage);
     calls.tell(message);
+  }
+
+  @Override
+  public boolean isStopped() {
+    return holder.state() == ProcessIdentity.State.STOPPED;
   }
 
   /**

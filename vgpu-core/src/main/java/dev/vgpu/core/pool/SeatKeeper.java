@@ -39,6 +39,7 @@ final class SeatKeeper {
   private static final long WELCOME_NS = 2_000 * MILLI_NS;
   private static final long OPENING_NS = 5_000 * MILLI_NS;
   private static final long AGAIN_NS = 100 * MILLI_NS;
+  private static final long MOST_AGAIN_NS = 5_000 * MILLI_NS;
   private static final long REPORT_EVERY_NS = 100 * MILLI_NS;
 
   private final Node node;
@@ -48,6 +49,7 @@ final class SeatKeeper {
   private final NanoClock clock;
   private final LinkLoop loop;
   private final List<PhysicalGpu> asked;
+  private final GpuLocks gpuLocks;
   private final ReentrantLock joining = new ReentrantLock();
 
   // Confined to the loop's thread.
@@ -65,10 +67,12 @@ final class SeatKeeper {
       RunDirectory directory,
       Discovery discovery,
       List<PhysicalGpu> asked,
+      GpuLocks gpuLocks,
       Enforcements enforcements)
       throws IOException {
     this.node = node;
     this.asked = asked;
+    this.gpuLocks = gpuLocks;
     this.directory = directory;
     this.discovery = discovery;
     this.enforcements = enforcements;
@@ -132,6 +136,9 @@ final class SeatKeeper {
         Discovery.logFound(found);
         node.manage(found, node.settings());
       }
+      if (asked.isEmpty()) {
+        gpuLocks.take(node.gpus(), discovery, directory.path(), node.self());
+      }
       held =
           node.exclusively(
               () -> {
@@ -141,6 +148,7 @@ final class SeatKeeper {
               });
     } finally {
       if (!held) {
+        gpuLocks.close();
         lock.close();
       }
     }
@@ -319,9 +327,11 @@ final class SeatKeeper {
         return; // another seat was found already
       }
       long startNs = clock.nanoTime();
+      long waitNs = AGAIN_NS;
       node.turns().forEach(turns -> turns.connect(null));
       while (!node.isShutDown()) {
         try {
+          directory.prepare(); // somebody may have removed it
           join();
           log.info(
               "the seat's holder is gone ({}); {} after {} ms",
@@ -330,8 +340,11 @@ final class SeatKeeper {
               (clock.nanoTime() - startNs) / MILLI_NS);
           return;
         } catch (RuntimeException e) {
-          log.error("no seat: calls that wait go on waiting; trying again", e);
-          LockSupport.parkNanos(this, AGAIN_NS);
+          if (waitNs == AGAIN_NS) {
+            log.error("no seat: calls that wait go on waiting; trying again", e);
+          }
+          LockSupport.parkNanos(this, waitNs);
+          waitNs = Math.min(2 * waitNs, MOST_AGAIN_NS);
         }
       }
     } finally {
@@ -376,6 +389,7 @@ final class SeatKeeper {
             disk.close();
           }
           loop.close();
+          gpuLocks.close();
           if (seatLock != null) {
             seatLock.close();
           }

@@ -112,8 +112,9 @@ final class SeatServer implements AutoCloseable {
   // ---- leases of other processes
 
   /** On any thread. */
-  RemoteLease remoteLease(String id, GpuSlot slot, VirtualGpuRequest request) {
-    return new RemoteLease(id, slot.seat, node.settings().turnNs(), request);
+  RemoteLease remoteLease(
+      String id, GpuSlot slot, VirtualGpuRequest request, ProcessIdentity owner) {
+    return new RemoteLease(id, slot.seat, node.settings().turnNs(), request, owner);
   }
 
   /** Books a lease of another process, which may come back for it. Before others can connect. */
@@ -127,7 +128,7 @@ final class SeatServer implements AutoCloseable {
                 new Owner(record.owner()) {
                   @Override
                   public BookedCalls calls(String id, GpuSlot on, VirtualGpuRequest request) {
-                    made[0] = remoteLease(id, on, request);
+                    made[0] = remoteLease(id, on, request, record.owner());
                     return made[0];
                   }
                 });
@@ -267,6 +268,9 @@ final class SeatServer implements AutoCloseable {
     ServerSocketChannel channel = server;
     if (channel != null) {
       try {
+        if (channel.getLocalAddress() instanceof UnixDomainSocketAddress bound) {
+          Files.deleteIfExists(bound.getPath());
+        }
         channel.close();
       } catch (IOException e) {
         log.debug("the seat's socket could not be closed", e);

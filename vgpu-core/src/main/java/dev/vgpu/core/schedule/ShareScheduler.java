@@ -41,6 +41,9 @@ public final class ShareScheduler implements TurnStepper {
   /** After n lingers in vain, the next 2^n are not tried; n is at most this. */
   private static final int MOST_LINGER_MISSES = 6;
 
+  /** How often it is asked whether work that should end was given up. */
+  private static final long ABANDONED_CHECK_NS = 5_000_000;
+
   /** Is told of preemptions. */
   @FunctionalInterface
   public interface Observer {
@@ -65,6 +68,7 @@ public final class ShareScheduler implements TurnStepper {
   private boolean holderPreempted;
   private boolean floorTurn;
   private boolean contended;
+  private long abandonedCheckNs;
   private long deadlineNs;
   private long lingerUntilNs = NEVER;
   private long lingerMarkNs;
@@ -208,7 +212,7 @@ public final class ShareScheduler implements TurnStepper {
     int work = 0;
     nextWakeNs = NEVER;
     if (holder != null) {
-      work += holderOpen ? stepOpen(holder, nowNs) : stepDraining(holder);
+      work += holderOpen ? stepOpen(holder, nowNs) : stepDraining(holder, nowNs);
     }
     if (holder == null) {
       work += grantNext(nowNs);
@@ -217,7 +221,14 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   /** The holder's gate is shut and its running work has not ended yet. */
-  private int stepDraining(Tenant tenant) {
+  private int stepDraining(Tenant tenant, long nowNs) {
+    if (!holderDrained && tenant.gate.mayBeAbandoned()) {
+      if (nowNs >= abandonedCheckNs) {
+        holderDrained = tenant.gate.isAbandoned();
+        abandonedCheckNs = nowNs + ABANDONED_CHECK_NS;
+      }
+      wakeAt(abandonedCheckNs);
+    }
     if (holderDrained) {
       endTurn(tenant);
       return 0;
@@ -302,6 +313,10 @@ public final class ShareScheduler implements TurnStepper {
 
   private int shut(Tenant tenant, @Nullable Tenant urgent) {
     holderOpen = false;
+    abandonedCheckNs = lastNs + ABANDONED_CHECK_NS;
+    if (tenant.gate.mayBeAbandoned()) {
+      wakeAt(abandonedCheckNs);
+    }
     holderDrained = tenant.gate.shut();
     lingerUntilNs = NEVER;
     if (holderDrained) {

@@ -43,6 +43,22 @@ public interface TurnGate {
    */
   void contended(boolean contended);
 
+  /**
+   * {@return whether {@link #isAbandoned} is worth asking while its running work is awaited} False
+   * for work whose end is sure to be told.
+   */
+  default boolean mayBeAbandoned() {
+    return false;
+  }
+
+  /**
+   * {@return whether the running work cannot end, because its process was stopped or is dead} If
+   * so, it is given up: the turn ends without it.
+   */
+  default boolean isAbandoned() {
+    return false;
+  }
+
   /** {@return the shortest turn that is worth its hand-over, in nanoseconds; 0: any} */
   default long leastTurnNs() {
     return 0;

@@ -34,6 +34,7 @@ public final class LinkLoop implements AutoCloseable {
 
   private static final int MOST_QUEUED_BYTES = 32 << 20;
   private static final long MILLI_NS = 1_000_000;
+  private static final long PAUSE_NS = 100 * MILLI_NS;
   private static final Logger log = LoggerFactory.getLogger(LinkLoop.class);
 
   /** Is called now and then, for what is due by time. */
@@ -53,6 +54,10 @@ public final class LinkLoop implements AutoCloseable {
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private volatile @Nullable Ticker ticker;
   private volatile boolean closed;
+
+  // Confined to the thread.
+  private @Nullable SelectionKey paused;
+  private long resumeNs;
 
   /**
    * Starts the thread.
@@ -167,6 +172,11 @@ public final class LinkLoop implements AutoCloseable {
       while (!closed) {
         Ticker now = ticker;
         long dueNs = now == null ? Long.MAX_VALUE : now.tick(clock.nanoTime());
+        SelectionKey waits = paused;
+        if (waits != null) {
+          resume(waits);
+          dueNs = Math.min(dueNs, resumeNs);
+        }
         runTasks();
         select(dueNs);
         runTasks();
@@ -237,6 +247,18 @@ public final class LinkLoop implements AutoCloseable {
       }
     } catch (IOException e) {
       log.warn("a process could not be let in: {}", e.getMessage());
+      key.interestOps(0); // it would be tried again at once, for ever
+      paused = key;
+      resumeNs = clock.nanoTime() + PAUSE_NS;
+    }
+  }
+
+  private void resume(SelectionKey key) {
+    if (clock.nanoTime() - resumeNs >= 0) {
+      paused = null;
+      if (key.isValid()) {
+        key.interestOps(SelectionKey.OP_ACCEPT);
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 package dev.vgpu.core.turn;
 
 import dev.vgpu.core.schedule.TurnGate;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -52,11 +53,13 @@ public final class RemoteGate implements TurnGate {
   private final String id;
   private final GpuSeat seat;
   private final long mostGuessedNs;
+  private final BooleanSupplier stopped;
   private @Nullable Orders orders;
   private @Nullable TenantGate tenant;
 
   private boolean open;
   private boolean clientOpen;
+  private boolean abandoned;
   private boolean work;
   private boolean contended;
   private boolean limited;
@@ -72,11 +75,13 @@ public final class RemoteGate implements TurnGate {
    * @param id the virtual GPU's name
    * @param seat the GPU's
    * @param mostGuessedNs how much use is assumed at most between two reports
+   * @param stopped says whether its process cannot go on now
    */
-  public RemoteGate(String id, GpuSeat seat, long mostGuessedNs) {
+  public RemoteGate(String id, GpuSeat seat, long mostGuessedNs, BooleanSupplier stopped) {
     this.id = id;
     this.seat = seat;
     this.mostGuessedNs = mostGuessedNs;
+    this.stopped = stopped;
   }
 
   /**
@@ -103,6 +108,7 @@ public final class RemoteGate implements TurnGate {
   private void give() {
     if (orders != null && work && !clientOpen) {
       clientOpen = true;
+      abandoned = false;
       turn++;
       sinceNs = seat.clock().nanoTime();
       orders.open(id, turn, contended || limited);
@@ -129,6 +135,21 @@ public final class RemoteGate implements TurnGate {
   @Override
   public boolean hasWork() {
     return work;
+  }
+
+  @Override
+  public boolean mayBeAbandoned() {
+    return true;
+  }
+
+  @Override
+  public boolean isAbandoned() {
+    if (clientOpen && stopped.getAsBoolean()) {
+      clientOpen = false;
+      work = false;
+      abandoned = true; // what it says of that turn when it goes on still counts
+    }
+    return !clientOpen;
   }
 
   @Override
@@ -189,7 +210,13 @@ public final class RemoteGate implements TurnGate {
     seat.take();
     try {
       report(reading);
-      if (clientOpen && ended == turn) {
+      if (abandoned && ended == turn) {
+        abandoned = false;
+        work = waits;
+        if (waits && tenant != null) {
+          tenant.wanted();
+        }
+      } else if (clientOpen && ended == turn) {
         clientOpen = false;
         work = waits;
         tellDrained();

@@ -41,6 +41,9 @@ public final class RemoteTurns implements TurnStepper {
      * @param usage what was used until now
      */
     void drained(String lease, long turn, boolean waits, UsageReading usage);
+
+    /** {@return whether the process that decides was stopped, so that it cannot answer} */
+    boolean isStopped();
   }
 
   /**
@@ -62,10 +65,15 @@ public final class RemoteTurns implements TurnStepper {
 
   private static final long NEVER = ShareScheduler.NEVER;
 
+  /** How long a turn is waited for before it is asked whether anybody is there to give it. */
+  private static final long SILENCE_NS = 10_000_000;
+
   private final GpuSeat seat;
   private final long lingerNs;
   private final List<Tenant> lingering = new ArrayList<>();
+  private final List<Tenant> waiting = new ArrayList<>();
   private @Nullable Reports reports;
+  private long silenceCheckNs = NEVER;
 
   /**
    * Makes one that is not connected.
@@ -100,13 +108,37 @@ public final class RemoteTurns implements TurnStepper {
         work += lingering.remove(i).lingered();
       }
     }
-    return work;
+    return work + breakSilence(nowNs);
+  }
+
+  /** Lets those go on who wait for a process that was stopped, until it speaks again. */
+  private int breakSilence(long nowNs) {
+    waiting.removeIf(tenant -> tenant.state != State.SHUT || !tenant.told);
+    if (waiting.isEmpty()) {
+      silenceCheckNs = NEVER;
+      return 0;
+    }
+    if (silenceCheckNs == NEVER) {
+      silenceCheckNs = nowNs + SILENCE_NS;
+      return 0;
+    }
+    if (nowNs < silenceCheckNs) {
+      return 0;
+    }
+    silenceCheckNs = nowNs + SILENCE_NS;
+    if (reports == null || !reports.isStopped()) {
+      return 0;
+    }
+    List<Tenant> going = List.copyOf(waiting);
+    going.forEach(Tenant::goOn);
+    return going.size();
   }
 
   @Override
   public long nextWakeNs() {
     long nextNs = NEVER;
     if (reports != null) {
+      nextNs = silenceCheckNs;
       for (Tenant tenant : lingering) {
         nextNs = Math.min(nextNs, tenant.lingerUntilNs);
       }
@@ -143,6 +175,7 @@ public final class RemoteTurns implements TurnStepper {
       stopLingering();
       if (state == State.SHUT && !told && reports != null) {
         told = true;
+        waiting.add(this);
         reports.want(id);
       }
     }
@@ -179,6 +212,9 @@ public final class RemoteTurns implements TurnStepper {
     private void tellDrained() {
       state = State.SHUT;
       told = gate.hasWork();
+      if (told) {
+        waiting.add(this);
+      }
       if (reports != null) {
         reports.drained(id, turn, told, gate.usageWithSeat());
       }
@@ -196,6 +232,15 @@ public final class RemoteTurns implements TurnStepper {
         lingerUntilNs = NEVER;
         lingering.remove(this);
       }
+    }
+
+    /** Has a turn that nobody gave. */
+    private void goOn() {
+      told = false;
+      state = State.OPEN;
+      contended = true;
+      gate.contended(true);
+      gate.open();
     }
 
     private int lingered() {
@@ -302,6 +347,9 @@ public final class RemoteTurns implements TurnStepper {
           state = gate.shut() ? State.SHUT : State.DRAINING;
         }
         told = gate.hasWork();
+        if (told) {
+          waiting.add(this);
+        }
         to.accept(new Standing(turn, state == State.DRAINING, told, gate.usageWithSeat()));
       } finally {
         seat.leave();

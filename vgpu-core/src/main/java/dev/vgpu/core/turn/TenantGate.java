@@ -113,6 +113,20 @@ public final class TenantGate implements TurnGate, GateListener {
     return processes == null ? 0 : processes.leastTurnNs();
   }
 
+  @Override
+  public boolean mayBeAbandoned() {
+    return calls.mayBeAbandoned();
+  }
+
+  @Override
+  public boolean isAbandoned() {
+    // The processes' part is the backend's business: it sees each process by itself.
+    if (callsPending && !processesPending && calls.isAbandoned()) {
+      callsPending = false;
+    }
+    return !callsPending && !processesPending;
+  }
+
   // ---- the calls' side
 
   @Override

@@ -83,6 +83,7 @@ final class SeatProcesses implements AutoCloseable {
                     Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                     "-XX:TieredStopAtLevel=1",
                     "-XX:+UseSerialGC",
+                    "-XX:-UsePerfData",
                     "-Xmx128m",
                     "-cp",
                     System.getProperty("java.class.path"),
@@ -105,9 +106,9 @@ final class SeatProcesses implements AutoCloseable {
     return gpu;
   }
 
-  /** The process that has the seat, as its lock file says. */
+  /** The process that has the seat, as the file beside its lock says. */
   Child holder() throws IOException {
-    String text = Files.readString(directory.resolve("seat.lock"));
+    String text = Files.readString(directory.resolve("seat.holder"));
     return children.stream()
         .filter(child -> text.startsWith("pid=" + child.process.pid() + " "))
         .findFirst()

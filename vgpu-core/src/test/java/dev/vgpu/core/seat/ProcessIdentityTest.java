@@ -1,0 +1,42 @@
+package dev.vgpu.core.seat;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+
+class ProcessIdentityTest {
+  @Test
+  void thisProcessIsAlive() {
+    ProcessIdentity self = ProcessIdentity.current();
+    assertThat(self.pid()).isEqualTo(ProcessHandle.current().pid());
+    assertThat(self.start()).isPositive();
+    assertThat(self.isAlive()).isTrue();
+  }
+
+  @Test
+  void anotherProcessOfTheSameNumberIsNotThisOne() {
+    ProcessIdentity self = ProcessIdentity.current();
+    assertThat(new ProcessIdentity(self.pid(), self.start() + 1).isAlive()).isFalse();
+  }
+
+  @Test
+  void processThatHasEndedIsDead() throws Exception {
+    Process process = new ProcessBuilder("cat").start();
+    ProcessIdentity identity = ProcessIdentity.of(process.pid());
+    assertThat(identity.isAlive()).isTrue();
+    process.destroyForcibly();
+    process.waitFor();
+    assertThat(identity.isAlive()).isFalse();
+    assertThat(new ProcessIdentity(0, 0).isAlive()).isFalse();
+  }
+
+  @Test
+  void nameMayHoldAnything() {
+    String fields = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
+    assertThat(ProcessIdentity.parse("12 (a) b) (c) " + fields))
+        .hasValue(new ProcessIdentity.Stat('S', 4711));
+    assertThat(ProcessIdentity.parse("")).isEmpty();
+    assertThat(ProcessIdentity.parse("12 (a) S 1")).isEmpty();
+    assertThat(ProcessIdentity.parse("12 (a) " + fields.replace("4711", "x"))).isEmpty();
+  }
+}
