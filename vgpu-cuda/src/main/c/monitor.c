@@ -111,6 +111,8 @@ static void *vgpu__monitor(void *unused) {
 void vgpu__monitor_wake(void) {
   if (__atomic_load_n(&asleep, __ATOMIC_SEQ_CST) == 0 || __atomic_exchange_n(&asleep, 0, __ATOMIC_SEQ_CST) == 0) return;
   int kept = errno;
+  /* The monitor's last beat may be old, and until it wakes the seat must not take us for stopped. */
+  STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, vgpu__now_ns());
   syscall(SYS_futex, &asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
   errno = kept;
 }
