@@ -59,6 +59,7 @@ int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now) {
   if (failed) return -1;
   lane->plan = vgpu__plan(lane, now);
   lane->opened_ns = now;
+  STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, now);
   lane->start = start;
   STORE(lane->folded, 0);
   lane->cost_ns = (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;

@@ -75,6 +75,7 @@ abi_result vgpu__gate_wait(void) {
       vgpu__gate_set_autonomous(1);
       break;
     }
+    STORE_RELEASE(slot->heartbeat_ns, now); /* the monitor's, but on a busy machine that may be late */
     if (reminded == 0 || now - reminded > REMIND_NS) {
       reminded = now;
       vgpu__seat_send((uint32_t)SHM_MESSAGE_WANT);

@@ -27,7 +27,8 @@ struct connection {
 
 static struct connection connection;
 static uint32_t asleep; /* 1 while the monitor sleeps for long: whoever begins work wakes it */
-static uint32_t stop;
+static uint32_t stop, inside; /* inside: the monitor is in the driver */
+static const uint64_t LEAVE_NS = 10u * NS_PER_MS;
 
 static void vgpu__follow_seat(uint64_t now) {
   struct shm_message message;
@@ -88,9 +89,12 @@ static void *vgpu__monitor(void *unused) {
   (void)unused;
   prctl(PR_SET_NAME, "vgpu-monitor", 0, 0, 0);
   prctl(PR_SET_TIMERSLACK, 5000, 0, 0, 0); /* of this thread only */
-  for (unsigned turn = 0; !LOAD_ACQUIRE(stop); turn++) {
+  for (unsigned turn = 0;; turn++) {
     uint64_t now = vgpu__now_ns();
+    __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) break;
     int batches = vgpu__tend_lanes(now);
+    STORE_RELEASE(inside, 0);
     int pending = vgpu__gate_tend(now);
     int working = batches > 0 || pending || LOAD(vgpu_hook.slot->busy) != 0 || LOAD(vgpu_hook.slot->waiting) != 0;
     if (working) worked_ns = now;
@@ -100,12 +104,15 @@ static void *vgpu__monitor(void *unused) {
     if (turn % REFRESH == 0) vgpu__publish_passed();
     vgpu__rest(working, pending, now - worked_ns);
   }
+  STORE_RELEASE(inside, 0);
   return NULL;
 }
 
 void vgpu__monitor_wake(void) {
   if (__atomic_load_n(&asleep, __ATOMIC_SEQ_CST) == 0 || __atomic_exchange_n(&asleep, 0, __ATOMIC_SEQ_CST) == 0) return;
   int kept = errno;
+  /* The monitor's last beat may be old, and until it wakes the seat must not take us for stopped. */
+  STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, vgpu__now_ns());
   syscall(SYS_futex, &asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
   errno = kept;
 }
@@ -134,8 +141,13 @@ int vgpu__monitor_start(const char *run_dir, const char *lease) {
 
 void vgpu__monitor_forget(void) {
   asleep = 0;
+  inside = 0;
   connection = (struct connection){.welcome = 0};
 }
 
-/* At the program's end the driver ends too: call nothing of it any more. Runs no code of others, does no I/O. */
-__attribute__((destructor)) static void vgpu__monitor_stop(void) { STORE_RELEASE(stop, 1); }
+/* At the program's end the driver ends too: the monitor calls nothing of it any more. It is out of it in a moment, if not blocked. */
+__attribute__((destructor)) static void vgpu__monitor_stop(void) {
+  uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
+  __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline) vgpu__sleep_ns(20u * NS_PER_US);
+}

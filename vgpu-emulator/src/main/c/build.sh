@@ -32,7 +32,8 @@ objects() {
 for name in $common $driver $nvml; do
   printf '%s\n' "$name"
 done | xargs -P 2 -I NAME $CC $flags -c "$here/NAME.c" -o "$work/NAME.o"
-$CC $flags $link -Wl,-soname,libcuda.so.1 -o "$target/libcuda.so.1" $(objects $common $driver) -lpthread
+# nodelete: it may have a thread that runs host functions.
+$CC $flags $link -Wl,-z,nodelete -Wl,-soname,libcuda.so.1 -o "$target/libcuda.so.1" $(objects $common $driver) -lpthread
 $CC $flags $link -Wl,-soname,libnvidia-ml.so.1 -o "$target/libnvidia-ml.so.1" $(objects $common $nvml) -lpthread
 cd "$target"
 for library in libcuda.so.1 libnvidia-ml.so.1; do

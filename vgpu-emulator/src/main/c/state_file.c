@@ -66,8 +66,28 @@ int emu_state_directory(char *path, size_t size) {
     return length < 0 || (size_t)length >= size ? -1 : 0;
 }
 
+/* By system call: glibc's fstat() and stat() have symbol versions that are newer than 2.17. */
+static bool identify(int fd, const char *path, struct stat *result) {
+    long failed = path == NULL ? syscall(SYS_fstat, fd, result)
+                               : syscall(SYS_newfstatat, AT_FDCWD, path, result, 0);
+    return failed == 0;
+}
+
+/* A group that may use the directory above may use this one; /tmp is nobody's. */
+static void share_with_group(const char *path) {
+    char above[600];
+    struct stat status;
+    snprintf(above, sizeof above, "%s/..", path);
+    if (identify(-1, above, &status) && (status.st_mode & (S_ISVTX | S_IWGRP)) == S_IWGRP) {
+        bool shared = chown(path, (uid_t)-1, status.st_gid) == 0 && chmod(path, 0770) == 0;
+        if (!shared) {
+            emu_log("cannot share with the group: directory=%s error=%s", path, strerror(errno));
+        }
+    }
+}
+
 static int make_directories(const char *path) {
-    char part[600];
+    char part[560];
     size_t length = strlen(path);
     if (length >= sizeof part) {
         errno = ENAMETOOLONG;
@@ -77,8 +97,12 @@ static int make_directories(const char *path) {
         if (path[i] == '/' || path[i] == '\0') {
             memcpy(part, path, i);
             part[i] = '\0';
-            if (mkdir(part, 0700) != 0 && errno != EEXIST && path[i] == '\0') {
+            bool made = mkdir(part, 0700) == 0;
+            if (!made && errno != EEXIST && path[i] == '\0') {
                 return -1;
+            }
+            if (made && path[i] == '\0') {
+                share_with_group(part);
             }
         }
     }
@@ -131,13 +155,6 @@ static size_t file_size(uint32_t devices) {
     return EMU_GPUS_OFFSET + (size_t)devices * sizeof(emu_shared_gpu);
 }
 
-/* By system call: glibc's fstat() and stat() have symbol versions that are newer than 2.17. */
-static bool identify(int fd, const char *path, struct stat *result) {
-    long failed = path == NULL ? syscall(SYS_fstat, fd, result)
-                               : syscall(SYS_newfstatat, AT_FDCWD, path, result, 0);
-    return failed == 0;
-}
-
 static bool same_file(int fd, const char *path) {
     struct stat ours;
     struct stat now;
@@ -154,9 +171,10 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
         return fail(problem, size, "cannot make the emulator's state: file=%s error=%s", path,
                     strerror(errno));
     }
-    struct stat directory;
-    if (identify(-1, state->directory, &directory)) {
-        fchmod(fd, directory.st_mode & 0666); /* who may use the directory may use the GPUs */
+    struct stat directory; /* who may use the directory may use the GPUs */
+    if (identify(-1, state->directory, &directory) && (directory.st_mode & S_IWGRP) != 0 &&
+        (fchown(fd, (uid_t)-1, directory.st_gid) != 0 || fchmod(fd, 0660) != 0)) {
+        emu_log("cannot share with the group: file=%s error=%s", path, strerror(errno));
     }
     emu_shared_header *header = NULL;
     bool complete = ftruncate(fd, (off_t)length) == 0;

@@ -5,7 +5,7 @@ import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -23,12 +23,32 @@ final class Disturbed implements AutoCloseable {
   private final List<Child> victims = new ArrayList<>();
   private final Child noise;
   private final Random random = new Random(11);
-  private final Map<Child, Double> kernels = new HashMap<>();
 
-  /** What a phase showed. */
-  record Reading(double launchMs, double syncMs, double machineMs, double kernelsPerSecond) {
+  /**
+   * What a phase showed.
+   *
+   * @param launchMs the worst launch of each survivor
+   * @param syncMs the worst wait of each survivor
+   * @param machineMs how late this machine woke a thread up at worst
+   * @param kernelsPerSecond of all survivors
+   */
+  record Reading(
+      List<Double> launchMs, List<Double> syncMs, double machineMs, double kernelsPerSecond) {
+    double worstMs(int survivor) {
+      return Math.max(launchMs.get(survivor), syncMs.get(survivor));
+    }
+
     double worstMs() {
-      return Math.max(launchMs, syncMs);
+      return Math.max(Collections.max(launchMs), Collections.max(syncMs));
+    }
+
+    /** The most by which one and the same program was held up longer than in another phase. */
+    double addedMs(Reading before) {
+      double most = 0;
+      for (int i = 0; i < launchMs.size(); i++) {
+        most = Math.max(most, worstMs(i) - before.worstMs(i));
+      }
+      return most;
     }
   }
 
@@ -57,7 +77,7 @@ final class Disturbed implements AutoCloseable {
   /** Lets so many events pass, in the time of as many as given. */
   Reading phase(Report report, String name, int events, int length) throws InterruptedException {
     report.progress("stall, " + name);
-    read();
+    List<Answer> before = read();
     noise.ask("read");
     long beginNs = NanoClock.nanoTime();
     for (int event = 0; event < events; event++) {
@@ -66,15 +86,26 @@ final class Disturbed implements AutoCloseable {
     }
     awaitMs(beginNs, length * EVENT_MS);
     double seconds = (NanoClock.nanoTime() - beginNs) / 1e9;
-    double[] seen = read();
+    List<Answer> answers = read();
+    double kernelCount = 0;
+    for (int i = 0; i < answers.size(); i++) {
+      kernelCount += answers.get(i).number("kernels") - before.get(i).number("kernels");
+    }
     Reading reading =
         new Reading(
-            seen[0], seen[1], noise.ask("read").number("worst_ns") / 1e6, seen[2] / seconds);
+            answers.stream().map(answer -> answer.number("worst_launch_ns") / 1e6).toList(),
+            answers.stream()
+                .map(
+                    answer ->
+                        Math.max(answer.number("worst_sync_ns"), answer.number("open_ns")) / 1e6)
+                .toList(),
+            noise.ask("read").number("worst_ns") / 1e6,
+            kernelCount / seconds);
     report.line(
         "  %-36s%14.2f%14.2f%14.2f%14.0f%14.2f",
         name,
-        reading.launchMs(),
-        reading.syncMs(),
+        Collections.max(reading.launchMs()),
+        Collections.max(reading.syncMs()),
         reading.worstMs(),
         reading.kernelsPerSecond(),
         reading.machineMs());
@@ -112,24 +143,16 @@ final class Disturbed implements AutoCloseable {
     }
   }
 
-  private double[] read() throws InterruptedException {
-    double[] worst = new double[3];
+  private List<Answer> read() throws InterruptedException {
+    List<Answer> answers = new ArrayList<>();
     for (Child survivor : survivors) {
       Answer answer = survivor.ask("read");
       if (answer.whole("error") != 0) {
         throw new IllegalStateException("a program failed: " + answer.line());
       }
-      double openMs = answer.number("open_ns") / 1e6;
-      worst[0] = Math.max(worst[0], answer.number("worst_launch_ns") / 1e6);
-      worst[1] = Math.max(worst[1], Math.max(openMs, answer.number("worst_sync_ns") / 1e6));
-      worst[2] += answer.number("kernels") - kernelsBefore(survivor, answer);
+      answers.add(answer);
     }
-    return worst;
-  }
-
-  private double kernelsBefore(Child survivor, Answer answer) {
-    Double before = kernels.put(survivor, answer.number("kernels"));
-    return before == null ? answer.number("kernels") : before;
+    return answers;
   }
 
   @Override

@@ -5,6 +5,7 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
@@ -23,14 +24,14 @@ final class StallBench implements ProcessBench {
   public void run(Node node, Report report, boolean quick) throws InterruptedException {
     int events = quick ? QUICK_EVENTS : EVENTS;
     try (PoolProcess pool = node.openPool()) {
-      Map<String, String> other =
-          pool.acquire("other", SharePolicy.BURST_SHARE, 30, PreemptionClass.NEARLINE, QUOTA);
-      Map<String, String> effort =
-          pool.acquire("effort", SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE, QUOTA);
-      Map<String, String> struck =
-          pool.acquire("struck", SharePolicy.BURST_SHARE, 30, PreemptionClass.NEARLINE, QUOTA);
-      List<Map<String, String>> survivors = List.of(other, effort, struck);
-      List<Map<String, String>> victims = List.of(struck, effort);
+      List<Map<String, String>> places = new ArrayList<>();
+      for (String name : List.of("first", "second", "struck", "gone")) {
+        places.add(
+            pool.acquire(name, SharePolicy.BURST_SHARE, 25, PreemptionClass.NEARLINE, QUOTA));
+      }
+      // One of the survivors has a virtual GPU together with one that is killed.
+      List<Map<String, String>> survivors = places.subList(0, 3);
+      List<Map<String, String>> victims = places.subList(2, 4);
       report.line(
           "%-38s%14s%14s%14s%14s%14s",
           "worst stall of others, ms", "launch", "sync", "worst", "kernels/s", "machine");
@@ -51,14 +52,14 @@ final class StallBench implements ProcessBench {
       report.line(
           "  %d processes killed or stopped; all bytes back %d ms after the last", events, leftMs);
       report.line(
-          "  added: %.1f ms; target: <= %.0f ms above undisturbed, never a hang",
+          "  added: %.1f ms; target: <= %.0f ms above the same program undisturbed",
           Math.max(0, disturbed.worstMs() - undisturbed.worstMs()), TARGET_ADDED_MS);
       report.figure("worst_stall_ms", disturbed.worstMs());
       report.figure("worst_stall_undisturbed_ms", undisturbed.worstMs());
       report.figure("worst_stall_bare_ms", bareDisturbed.worstMs());
       report.figure("worst_stall_bare_undisturbed_ms", bareUndisturbed.worstMs());
-      report.figure(
-          "worst_stall_added_ms", Math.max(0, disturbed.worstMs() - undisturbed.worstMs()));
+      report.figure("worst_stall_added_ms", disturbed.addedMs(undisturbed));
+      report.figure("worst_stall_bare_added_ms", bareDisturbed.addedMs(bareUndisturbed));
       report.figure("machine_lateness_undisturbed_ms", undisturbed.machineMs());
       report.figure("machine_lateness_disturbed_ms", disturbed.machineMs());
       report.figure("stall_events", events);

@@ -118,7 +118,12 @@ final class HookConnection {
       if (channel.write(answer.bytes()) != Message.BYTES) {
         return "it does not take its answer";
       }
-      return lease == null ? "refused: " + answer.text() : null;
+      HookLease welcomed = lease;
+      if (welcomed == null) {
+        return "refused: " + answer.text();
+      }
+      welcomed.announce();
+      return null;
     }
     if (known == null || mine == null) {
       return "it did not begin with a HELLO";

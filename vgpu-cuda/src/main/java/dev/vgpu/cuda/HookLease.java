@@ -104,7 +104,7 @@ final class HookLease implements EnforcedLease {
       }
       grant.word(0);
       boolean busy = fresh(slots::isBusy, false);
-      watch.shut(busy);
+      watch.shut(busy, owner.clock().nanoTime());
       return !busy;
     }
   }
@@ -263,10 +263,13 @@ final class HookLease implements EnforcedLease {
     return id;
   }
 
-  /** Gives a process its slot, or says why not. */
+  /**
+   * Gives a process its slot, or says why not. The listener is told after the answer was sent, by
+   * {@link #announce}: the process may be this one, and its thread may hold what the listener waits
+   * for.
+   */
   HookMessage hello(HookMessage hello, HookConnection connection) {
     HookMessage answer;
-    int events;
     HookConnection replaced;
     synchronized (lock) {
       if (ended) {
@@ -290,14 +293,21 @@ final class HookLease implements EnforcedLease {
       connection.attached(this, slot);
       grant.beat(now);
       answer = HookMessage.welcome(slot.number, STATUS_OK, "");
-      events = evaluate();
     }
     if (replaced != null && replaced != connection) {
       replaced.detached();
       owner.close(replaced);
     }
-    fire(events);
     return answer;
+  }
+
+  /** Tells the listener of a process that was welcomed. */
+  void announce() {
+    int events;
+    synchronized (lock) {
+      events = evaluate();
+    }
+    fire(events);
   }
 
   /** A process has told that it became busy, or idle, or waits. */

@@ -31,16 +31,27 @@ final class SelfAttachment {
   private static final int REASON_BYTES = 512;
 
   private static @Nullable NativeLibrary loaded;
+  private static boolean attached;
 
   private SelfAttachment() {}
 
   static synchronized void attach(Map<String, String> environment, Path maps) {
     String lease = environment.getOrDefault(HookEnvironment.VGPU_LEASE, "");
-    if (loaded != null) {
+    if (attached) {
       throw new IllegalStateException(
-          "this process is under a virtual GPU already; a process can be under one: lease="
-              + lease);
+          "this process is under a virtual GPU already, and can be under one: lease=" + lease);
     }
+    NativeLibrary hook = loaded;
+    if (hook == null) {
+      hook = load(environment, maps, lease);
+      loaded = hook;
+    }
+    // Where this fails, it may be tried again with the same library.
+    call(hook, environment, lease);
+    attached = true;
+  }
+
+  private static NativeLibrary load(Map<String, String> environment, Path maps, String lease) {
     Optional<String> driver = loadedDriver(maps);
     if (driver.isPresent()) {
       throw new IllegalStateException(
@@ -52,9 +63,7 @@ final class SelfAttachment {
     if (preload == null) {
       throw new VgpuException("the environment names no hook: lease=" + lease);
     }
-    NativeLibrary hook = load(preload.split(":", 2)[0]);
-    loaded = hook;
-    call(hook, environment, lease);
+    return load(preload.split(":", 2)[0]);
   }
 
   private static NativeLibrary load(String path) {

@@ -16,9 +16,17 @@ final class WorkWatch {
   /** Longer than any pause that a process does not tell; its message may have been lost. */
   private static final long IDLE_NS = 5_000_000;
 
+  /** A process that claims to be busy for longer after its gate was shut holds nobody up. */
+  private static final long LONGEST_DRAIN_NS = 200_000_000;
+
+  /** The same for one that has claimed so the last time; work in flight is bounded far below. */
+  private static final long LONGEST_DISTRUSTED_DRAIN_NS = 5_000_000;
+
   private boolean contended;
   private boolean open;
   private boolean draining;
+  private boolean distrusted;
+  private long drainingSinceNs;
   private boolean armed;
   private boolean worked;
   private boolean idle = true;
@@ -33,9 +41,11 @@ final class WorkWatch {
   }
 
   /** The gate is shut; the end of what is on the GPU is to be told, if something is. */
-  void shut(boolean busy) {
+  void shut(boolean busy, long nowNs) {
     open = false;
     draining = busy;
+    drainingSinceNs = nowNs;
+    distrusted &= busy;
   }
 
   void contended(boolean contended) {
@@ -70,7 +80,8 @@ final class WorkWatch {
     int events = processes == told ? 0 : PROCESSES;
     boolean sure = isTold || processes != told;
     told = processes;
-    if (draining && !busy) {
+    if (draining && (!busy || isOverdue(nowNs))) {
+      distrusted = busy;
       draining = false;
       armed = false;
       worked = works;
@@ -95,5 +106,10 @@ final class WorkWatch {
       }
     }
     return events;
+  }
+
+  /** Whether what is on the GPU should have ended, if it is there at all. */
+  private boolean isOverdue(long nowNs) {
+    return nowNs - drainingSinceNs > (distrusted ? LONGEST_DISTRUSTED_DRAIN_NS : LONGEST_DRAIN_NS);
   }
 }

@@ -91,7 +91,7 @@ class WorkWatchTest {
   void theEndOfWorkAfterShuttingIsToldWhoeverWaits() {
     assertThat(busy()).isEqualTo(WANTED);
     watch.opened();
-    watch.shut(true);
+    watch.shut(true, nowNs);
     assertThat(watch.isDraining()).isTrue();
     assertThat(busy()).isZero();
     assertThat(idle(false)).isEqualTo(DRAINED);
@@ -103,7 +103,7 @@ class WorkWatchTest {
   @Test
   void whatWaitsAfterATurnIsWorkStill() {
     inATurn();
-    watch.shut(true);
+    watch.shut(true, nowNs);
     assertThat(waiting()).isEqualTo(DRAINED);
     assertThat(watch.worked()).isTrue();
   }
@@ -113,5 +113,27 @@ class WorkWatchTest {
     inATurn();
     assertThat(watch.take(0, false, false, false, true, nowNs)).isEqualTo(PROCESSES | DRAINED);
     assertThat(watch.processes()).isZero();
+  }
+
+  @Test
+  void whoClaimsToBeBusyForEverHoldsNobodyUpForEver() {
+    inATurn();
+    watch.shut(true, nowNs);
+    nowNs += 200 * MS;
+    assertThat(busy()).isZero();
+    nowNs += MS;
+    assertThat(busy()).isEqualTo(DRAINED);
+    // Not believed the next time; believed again once it has ended by itself.
+    watch.opened();
+    watch.shut(true, nowNs);
+    nowNs += 6 * MS;
+    assertThat(busy()).isEqualTo(DRAINED);
+    watch.opened();
+    watch.shut(true, nowNs);
+    assertThat(waiting()).isEqualTo(DRAINED);
+    watch.opened();
+    watch.shut(true, nowNs);
+    nowNs += 6 * MS;
+    assertThat(busy()).isZero();
   }
 }

@@ -56,7 +56,8 @@ class HostileIT {
   void randomBytesInItsOwnReportPageHarmNobodyElse() throws Exception {
     for (int i = 0; i < 3; i++) {
       Child program = node.start(hostile, "hostile", "2");
-      program.awaitReady();
+      // What it made of its page may leave its own virtual GPU no room for another process.
+      assertThat(program.line()).matches("ready|error cuInit .*");
       for (int round = 0; round < 5; round++) {
         Tenants.assertAllGoOn(others);
         assertThat(pool.leases()).hasSize(2);
