@@ -105,6 +105,15 @@ final class Enforcements implements AutoCloseable {
     return one.compareTo(other) >= 0 ? one : other;
   }
 
+  /** Refuses where no program can be put under a virtual GPU at all. */
+  void checkUsable() {
+    if (runDirectory == null) {
+      throw new VgpuException(
+          "no program can be put under a virtual GPU: this pool serves its JVM alone: "
+              + unusableBecause);
+    }
+  }
+
   /** Makes a lease ready for processes, or takes it over from an earlier holder of the seat. */
   EnforcedLease prepare(Booking booking, Path directory, EnforcedLease.Listener listener) {
     EnforcementBackend backend = backendFor(booking.slot.gpu, Optional.ofNullable(booking.backend));
@@ -115,11 +124,6 @@ final class Enforcements implements AutoCloseable {
   }
 
   private EnforcementBackend backendFor(PhysicalGpu gpu, Optional<String> name) {
-    if (runDirectory == null) {
-      throw new VgpuException(
-          "no program can be put under a virtual GPU: this pool serves its JVM alone: "
-              + unusableBecause);
-    }
     List<String> reasons = new ArrayList<>();
     for (EnforcementBackend backend : backends()) {
       if (name.isPresent() && !name.get().equals(backend.name())) {

@@ -1,5 +1,7 @@
 package dev.vgpu.core.pool;
 
+import static java.util.Objects.requireNonNull;
+
 import dev.vgpu.FailureMode;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
@@ -14,6 +16,7 @@ import dev.vgpu.core.seat.LeaseDirectory;
 import dev.vgpu.core.seat.LeaseRecord;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.spi.EnforcedLease;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -401,10 +404,13 @@ final class LeaseTable {
       if (before != null) {
         return before;
       }
-      if (booking.released || disk == null) {
+      if (booking.released) {
         throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
       }
-      EnforcedLease lease = enforcements.prepare(booking, disk.of(booking.id), listener);
+      enforcements.checkUsable();
+      Path directory =
+          requireNonNull(disk, "where backends work, leases are on disk").of(booking.id);
+      EnforcedLease lease = enforcements.prepare(booking, directory, listener);
       booking.enforced(lease);
       booking.slot.divide();
       rewrite(booking);

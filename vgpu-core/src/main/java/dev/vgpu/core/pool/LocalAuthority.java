@@ -19,9 +19,13 @@ import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** This JVM decides: alone, or for all processes of the node. Safe for use by several threads. */
 final class LocalAuthority implements Authority {
+  private static final Logger log = LoggerFactory.getLogger(LocalAuthority.class);
+
   private final Node node;
   private final LeaseTable table;
   private final Enforcements enforcements;
@@ -155,7 +159,12 @@ final class LocalAuthority implements Authority {
   /** Takes over what an earlier holder of the seat had made ready for programs. */
   void takeOver(Booking booking) {
     if (booking.backend != null) {
-      EnforcedLease ignored = table.enforce(booking, new Watch(booking));
+      try {
+        EnforcedLease ignored = table.enforce(booking, new Watch(booking));
+      } catch (RuntimeException e) {
+        // What a tenant has done to its files must not keep the seat from being taken over.
+        log.error("the programs of a virtual GPU cannot be taken over: id={}", booking.id, e);
+      }
     }
   }
 

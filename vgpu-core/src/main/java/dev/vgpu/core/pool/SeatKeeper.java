@@ -39,6 +39,7 @@ final class SeatKeeper {
   private static final long WELCOME_NS = 2_000 * MILLI_NS;
   private static final long OPENING_NS = 5_000 * MILLI_NS;
   private static final long AGAIN_NS = 100 * MILLI_NS;
+  private static final long MOST_AGAIN_NS = 5_000 * MILLI_NS;
   private static final long REPORT_EVERY_NS = 100 * MILLI_NS;
 
   private final Node node;
@@ -326,9 +327,11 @@ final class SeatKeeper {
         return; // another seat was found already
       }
       long startNs = clock.nanoTime();
+      long waitNs = AGAIN_NS;
       node.turns().forEach(turns -> turns.connect(null));
       while (!node.isShutDown()) {
         try {
+          directory.prepare(); // somebody may have removed it
           join();
           log.info(
               "the seat's holder is gone ({}); {} after {} ms",
@@ -337,8 +340,11 @@ final class SeatKeeper {
               (clock.nanoTime() - startNs) / MILLI_NS);
           return;
         } catch (RuntimeException e) {
-          log.error("no seat: calls that wait go on waiting; trying again", e);
-          LockSupport.parkNanos(this, AGAIN_NS);
+          if (waitNs == AGAIN_NS) {
+            log.error("no seat: calls that wait go on waiting; trying again", e);
+          }
+          LockSupport.parkNanos(this, waitNs);
+          waitNs = Math.min(2 * waitNs, MOST_AGAIN_NS);
         }
       }
     } finally {

@@ -268,6 +268,9 @@ final class SeatServer implements AutoCloseable {
     ServerSocketChannel channel = server;
     if (channel != null) {
       try {
+        if (channel.getLocalAddress() instanceof UnixDomainSocketAddress bound) {
+          Files.deleteIfExists(bound.getPath());
+        }
         channel.close();
       } catch (IOException e) {
         log.debug("the seat's socket could not be closed", e);

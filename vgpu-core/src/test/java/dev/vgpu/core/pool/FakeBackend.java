@@ -4,6 +4,7 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
@@ -65,6 +66,9 @@ final class FakeBackend implements EnforcementBackend {
           PhysicalGpu gpu,
           VirtualGpuRequest request,
           EnforcedLease.Listener listener) {
+        if (Files.exists(directory.resolve("damaged"))) {
+          throw new VgpuException("the report file is damaged");
+        }
         try {
           Files.writeString(directory.resolve("grant"), request.toString());
         } catch (IOException e) {

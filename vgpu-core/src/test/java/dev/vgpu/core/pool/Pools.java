@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
@@ -8,6 +9,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.GpuProvider;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -46,6 +48,20 @@ final class Pools {
 
   static TestGpu gpu(String id) {
     return new TestGpu(new GpuId(id), MemorySize.ofMebibytes(1000));
+  }
+
+  static GpuProvider provider(TestGpu gpu) {
+    return new GpuProvider() {
+      @Override
+      public BackendStatus status() {
+        return BackendStatus.ofAvailable("test");
+      }
+
+      @Override
+      public List<PhysicalGpu> gpus() {
+        return List.of(gpu);
+      }
+    };
   }
 
   /** A pool over this many GPUs of 1,000 MiB each, which no other pool manages. */

@@ -13,11 +13,20 @@ import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.MemorySize;
+import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.seat.ProcessIdentity;
+import dev.vgpu.core.seat.SeatLock;
 import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -314,6 +323,134 @@ class SharedNodeTest {
     VirtualGpu other = holder.acquire(Pools.share(ONLINE, 50));
     assertThat(other.id()).isNotEqualTo(gpu.id());
     backend.leases.get(gpu.id()).exit(1);
+  }
+
+  @Test
+  void damagedFilesOfATenantDoNotKeepTheSeatFromBeingTakenOver() throws Exception {
+    VirtualGpu damaged = client.acquire(Pools.share(ONLINE, 30));
+    VirtualGpu good = client.acquire(Pools.share(ONLINE, 30));
+    assertThat(damaged.environment()).isNotEmpty();
+    assertThat(good.environment()).isNotEmpty();
+    Files.createFile(directory.resolve("leases").resolve(damaged.id()).resolve("damaged"));
+    holder.close();
+    Pools.await(() -> backend.opened == 2);
+    assertThat(client.leases()).hasSize(2);
+    assertThat(damaged.call(() -> 42)).isEqualTo(42);
+    assertThatThrownBy(damaged::environment).hasMessageContaining("damaged");
+  }
+
+  @Test
+  void leaseThatCannotBeWrittenIsRefusedAndNotBooked() throws Exception {
+    Path leases = directory.resolve("leases");
+    Path away = directory.resolve("away");
+    Files.move(leases, away); // as good as a full disk
+    Files.createFile(leases);
+    for (GpuPool pool : List.of(holder, client)) {
+      assertThatThrownBy(() -> pool.acquire(Pools.share(ONLINE, 80)))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("cannot be written");
+    }
+    Files.delete(leases);
+    Files.move(away, leases);
+    assertThat(client.acquire(Pools.share(ONLINE, 80)).id()).isNotEmpty();
+  }
+
+  @Test
+  void anotherVersionIsRefusedByBothNames() throws Exception {
+    try (SocketChannel channel =
+        SocketChannel.open(UnixDomainSocketAddress.of(directory.resolve("seat.sock")))) {
+      ByteBuffer hello = Frames.of("type", "hello", "number", "1", "version", "99");
+      channel.write(hello);
+      assertThat(Frames.read(channel))
+          .contains("version=1 ")
+          .contains("version=99")
+          .contains("pid=" + ProcessHandle.current().pid());
+      assertThat(channel.read(ByteBuffer.allocate(1))).isEqualTo(-1);
+    }
+  }
+
+  @Test
+  void holderOfAnotherVersionIsRefusedByBothNames() throws Exception {
+    client.close();
+    holder.close();
+    try (SeatLock lock =
+            SeatLock.tryTake(directory.resolve("seat.lock"), ProcessIdentity.current()).lock();
+        ServerSocketChannel server = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+      assertThat(lock).isNotNull();
+      server.bind(UnixDomainSocketAddress.of(directory.resolve("seat.sock")));
+      FutureTask<Integer> answer =
+          CallsTest.start(
+              () -> {
+                SocketChannel channel = server.accept();
+                assertThat(Frames.read(channel)).contains("hello");
+                return channel.write(
+                    Frames.of(
+                        "type",
+                        "reply",
+                        "number",
+                        "1",
+                        "error",
+                        "version",
+                        "message",
+                        "its version=9, this process's version=1"));
+              });
+      assertThatThrownBy(() -> open(registry()))
+          .isInstanceOf(ProtocolMismatchException.class)
+          .hasMessageContaining("version=9")
+          .hasMessageContaining("version=1");
+      assertThat(answer.get()).isPositive();
+    }
+  }
+
+  @Test
+  void defaultDirectoryThatCannotBeUsedLeavesThisJvmAlone() {
+    NodeRegistry alone =
+        new NodeRegistry(
+            Map.of("XDG_RUNTIME_DIR", directory.resolve("missing").toString()),
+            () -> List.of(backend));
+    try (GpuPool pool =
+        alone.openPool(
+            GpuPoolOptions.builder().gpus(Pools.gpus(1)).build(),
+            new Discovery(List.of()),
+            NanoClock.SYSTEM)) {
+      assertThat(pool.backends())
+          .filteredOn(status -> status.name().equals("seat"))
+          .singleElement()
+          .matches(status -> status.unavailableBecause().orElse("").contains("missing"));
+      VirtualGpu gpu = pool.acquire(Pools.share(ONLINE, 10));
+      assertThatThrownBy(gpu::environment).hasMessageContaining("serves its JVM alone");
+    }
+    assertThatThrownBy(
+            () ->
+                alone.openPool(
+                    GpuPoolOptions.builder().runDirectory(Path.of("/proc/vgpu")).build(),
+                    new Discovery(List.of()),
+                    NanoClock.SYSTEM))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("/proc/vgpu");
+  }
+
+  @Test
+  void gpuIsNotManagedFromTwoRunDirectories() throws Exception {
+    Path session = Files.createDirectory(directory.resolve("s"));
+    Pools.TestGpu gpu = Pools.gpus(1).get(0);
+    List<GpuPool> opened = new ArrayList<>();
+    for (String name : List.of("1", "2")) {
+      NodeRegistry registry =
+          new NodeRegistry(Map.of("XDG_RUNTIME_DIR", session.toString()), List::of);
+      GpuPoolOptions options =
+          GpuPoolOptions.builder().runDirectory(directory.resolve(name)).build();
+      Discovery discovery = new Discovery(List.of(Pools.provider(gpu)));
+      if (opened.isEmpty()) {
+        opened.add(registry.openPool(options, discovery, NanoClock.SYSTEM));
+      } else {
+        assertThatThrownBy(() -> registry.openPool(options, discovery, NanoClock.SYSTEM))
+            .isInstanceOf(VgpuException.class)
+            .hasMessageContaining(gpu.id().value())
+            .hasMessageContaining("pid=" + ProcessHandle.current().pid());
+      }
+    }
+    opened.get(0).close();
   }
 
   @Test
