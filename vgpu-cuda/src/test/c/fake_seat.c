@@ -92,7 +92,7 @@ static int help(struct fake_seat *seat, uint64_t word) {
 
 static void change_by(struct fake_seat *seat, int64_t delta) {
   struct shm_slot *own = &seat->slots[0];
-  uint64_t seq = (own->memory_own + 1) & SHM_MEMORY_SEQ_MASK;
+  uint64_t seq = (GET(own->memory_own) + 1) & SHM_MEMORY_SEQ_MASK;
   if (seq == 0) seq = 1;
   uint64_t done = GET(own->memory_done);
   if ((done & SHM_MEMORY_SEQ_MASK) == seq || seq == 1) {
@@ -121,7 +121,7 @@ static void recover(struct fake_seat *seat, uint32_t number) {
   }
   uint64_t all = GET(seat->ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT;
   if (units > all) units = all;
-  if (seat->died != NULL) seat->died(slot->pid);
+  if (seat->died != NULL) seat->died(GET(slot->pid));
   SET(slot->state, (uint32_t)SHM_SLOT_RECLAIMING);
   SET(seat->slots[0].memory_target, number);
   change_by(seat, -(int64_t)units);
@@ -205,7 +205,7 @@ static void serve(struct fake_seat *seat) {
         seat->connection[i] = -1;
       }
     }
-    if (seat->connection[i] < 0 && GET(seat->slots[i].state) == SHM_SLOT_ATTACHED && is_dead(seat->slots[i].pid)) {
+    if (seat->connection[i] < 0 && GET(seat->slots[i].state) == SHM_SLOT_ATTACHED && is_dead(GET(seat->slots[i].pid))) {
       recover(seat, i);
     }
   }

@@ -341,7 +341,11 @@ static void test_garbage_grant(void) {
     if (rand_r(&seed) % 4 == 0) __atomic_store_n(&seat.grant_header->heartbeat_ns, (uint64_t)rand_r(&seed) << 33, __ATOMIC_SEQ_CST);
     usleep(700);
   }
-  *seat.grant = kept;
+  for (size_t i = 0; i < sizeof kept / 8; i++) {
+    uint64_t value;
+    memcpy(&value, (char *)&kept + i * 8, sizeof value);
+    __atomic_store_n((uint64_t *)(void *)seat.grant + i, value, __ATOMIC_SEQ_CST);
+  }
   seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
   CHECK(finish(pid) == 0, "role");
   seat_close(&seat);

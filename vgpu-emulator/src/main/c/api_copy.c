@@ -35,7 +35,7 @@ CUresult emu_transfer(CUstream handle, bool per_thread, bool wait, const emu_ope
     EMU_CONTEXT(context);
     CUstream stream = NULL;
     CUresult result = emu_stream_of(context, handle, per_thread, &stream);
-    if (result == CUDA_SUCCESS && wait && stream->capture != NULL) {
+    if (result == CUDA_SUCCESS && wait && emu_stream_is_captured(stream)) {
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
     if (result == CUDA_SUCCESS) {

@@ -163,7 +163,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool given,
         return result;
     }
     EMU_REQUIRE(emu_pool_has(&pools, pool));
-    if (stream->capture != NULL) {
+    if (emu_stream_is_captured(stream)) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     result =

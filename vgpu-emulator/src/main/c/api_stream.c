@@ -1,6 +1,6 @@
 /* Streams and events. */
 #include "driver.h"
-#include "graph.h"
+#include "host_calls.h"
 #include "operation.h"
 #include "timeline.h"
 
@@ -56,14 +56,14 @@ EMU_API CUresult cuStreamDestroy_v2(CUstream stream) {
 
 static CUresult cuStreamSynchronize_in(CUstream handle, bool per_thread) {
     STREAM(handle, per_thread);
-    return stream->capture != NULL ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                                   : emu_stream_drain(stream);
+    return emu_stream_is_captured(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                          : emu_stream_drain(stream);
 }
 BOTH(cuStreamSynchronize, _ptsz, (CUstream stream), stream)
 
 static CUresult cuStreamQuery_in(CUstream handle, bool per_thread) {
     STREAM(handle, per_thread);
-    if (stream->capture != NULL) {
+    if (emu_stream_is_captured(stream)) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     pthread_mutex_lock(&stream->context->lock);
@@ -77,7 +77,7 @@ static CUresult cuStreamWaitEvent_in(CUstream handle, CUevent event, unsigned in
                                      bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags <= CU_EVENT_WAIT_EXTERNAL);
-    if (!emu_pool_has(&emu_events, event)) {
+    if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     emu_operation operation = {.kind = EMU_WAIT,
@@ -175,7 +175,7 @@ static CUresult cuStreamAddCallback_in(CUstream handle, CUstreamCallback callbac
                                        unsigned int flags, bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(callback != NULL && flags == 0);
-    if (stream->capture != NULL) {
+    if (emu_stream_is_captured(stream)) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     emu_operation operation = {.kind = EMU_HOST,
@@ -205,19 +205,13 @@ EMU_API CUresult cuEventCreate(CUevent *event, unsigned int flags) {
 
 EMU_API CUresult cuEventDestroy_v2(CUevent event) {
     EMU_INITIALIZED();
-    if (!emu_pool_has(&emu_events, event)) {
+    if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    CUcontext context = event->recorded_in;
-    if (context != NULL) {
-        pthread_mutex_lock(&context->lock);
-        if (emu_is_live(context, event->recorded_generation)) {
-            emu_timeline_forget(event);
-        }
-        pthread_mutex_unlock(&context->lock);
-    }
-    emu_nodes_clear(&event->captured);
-    emu_pool_give(&emu_events, event);
+    CUcontext context = event->recorded_in != NULL ? event->recorded_in : event->context;
+    pthread_mutex_lock(&context->lock);
+    emu_event_destroy(event);
+    pthread_mutex_unlock(&context->lock);
     return CUDA_SUCCESS;
 }
 
@@ -225,7 +219,7 @@ static CUresult cuEventRecordWithFlags_in(CUevent event, CUstream handle, unsign
                                           bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags <= CU_EVENT_RECORD_EXTERNAL);
-    if (!emu_pool_has(&emu_events, event) || event->context != stream->context) {
+    if (!emu_event_known(event) || event->context != stream->context) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     emu_operation operation = {.kind = EMU_RECORD,
@@ -243,7 +237,7 @@ BOTH(cuEventRecord, _ptsz, (CUevent event, CUstream stream), event, stream)
 /* Whether it is done; waits for it if asked to. */
 static CUresult look_at_event(CUevent event, bool wait) {
     EMU_INITIALIZED();
-    if (!emu_pool_has(&emu_events, event)) {
+    if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     if (event->capture != NULL) {
@@ -275,8 +269,7 @@ EMU_API CUresult cuEventSynchronize(CUevent event) {
 EMU_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     EMU_INITIALIZED();
     EMU_REQUIRE(milliseconds != NULL);
-    if (!emu_pool_has(&emu_events, start) || !emu_pool_has(&emu_events, end) ||
-        start->context != end->context ||
+    if (!emu_event_known(start) || !emu_event_known(end) || start->context != end->context ||
         ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->recorded ||
         !end->recorded) {
         return CUDA_ERROR_INVALID_HANDLE;

@@ -1,6 +1,7 @@
 #include "host_calls.h"
 
 #include "driver.h"
+#include "graph.h"
 #include "log.h"
 #include "timeline.h"
 
@@ -53,9 +54,41 @@ static void change_kept(CUcontext context, int64_t by) {
     pthread_mutex_unlock(&worker.lock);
 }
 
+static void take_away(CUevent event, bool is_here) {
+    if (__atomic_exchange_n(&event->is_gone, 1, __ATOMIC_ACQ_REL) == 0 && is_here) {
+        emu_timeline_forget(event);
+        emu_nodes_clear(&event->captured);
+        emu_pool_give(&emu_events, event);
+    }
+}
+
+void emu_event_destroy(CUevent event) {
+    __atomic_store_n(&event->is_doomed, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&event->users, __ATOMIC_SEQ_CST) == 0) {
+        take_away(event, true);
+    }
+}
+
+/* An operation on an event is done, or dropped. */
+static void release_event(CUstream stream, const emu_operation *operation) {
+    CUevent event = operation->event.event;
+    if (operation->kind == EMU_RECORD) {
+        __atomic_sub_fetch(&event->waiting, 1, __ATOMIC_ACQ_REL);
+    }
+    if (__atomic_sub_fetch(&event->users, 1, __ATOMIC_SEQ_CST) == 0 &&
+        __atomic_load_n(&event->is_doomed, __ATOMIC_SEQ_CST) != 0) {
+        /* One of another context may be in a list there, whose lock is not held: it is left where
+         * it is. */
+        take_away(event, event->recorded_in == NULL || event->recorded_in == stream->context);
+    }
+}
+
 /* Takes the first operation off a stream. */
 static void drop_first(CUstream stream) {
     emu_operation *first = stream->first_waiting;
+    if (first->kind == EMU_RECORD || first->kind == EMU_WAIT) {
+        release_event(stream, first);
+    }
     if (first->next == NULL) {
         stream->last_waiting = NULL;
     }
@@ -112,9 +145,6 @@ static bool run_first(CUstream stream) {
         pthread_mutex_unlock(&context->lock);
         emu_operation_run(stream, first);
         pthread_mutex_lock(&context->lock);
-        if (first->kind == EMU_RECORD) {
-            __atomic_sub_fetch(&first->event.event->waiting, 1, __ATOMIC_ACQ_REL);
-        }
     }
     drop_first(stream);
     return true;
@@ -219,6 +249,9 @@ bool emu_host_calls_take(CUstream stream, const emu_operation *operation, CUresu
     if (operation->kind == EMU_RECORD) {
         operation->event.event->recorded = true;
         __atomic_add_fetch(&operation->event.event->waiting, 1, __ATOMIC_ACQ_REL);
+    }
+    if (operation->kind == EMU_RECORD || operation->kind == EMU_WAIT) {
+        __atomic_add_fetch(&operation->event.event->users, 1, __ATOMIC_SEQ_CST);
     }
     if (stream->last_waiting != NULL) {
         stream->last_waiting->next = kept;

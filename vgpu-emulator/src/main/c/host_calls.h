@@ -13,6 +13,18 @@ static inline bool emu_host_calls_waiting(CUcontext context) {
     return __atomic_load_n(&context->kept, __ATOMIC_ACQUIRE) != 0;
 }
 
+/*
+ * Destroys an event: at once, or when what is kept back no longer needs it. With the lock of the
+ * context that it was recorded in, if there is one.
+ */
+void emu_event_destroy(CUevent event);
+
+/* Whether a handle is that of an event that has not been destroyed. */
+static inline bool emu_event_known(CUevent event) {
+    return emu_pool_has(&emu_events, event) &&
+           __atomic_load_n(&event->is_doomed, __ATOMIC_ACQUIRE) == 0;
+}
+
 /* With the context's lock. True: the operation is kept back. */
 bool emu_host_calls_take(CUstream stream, const emu_operation *operation, CUresult *result);
 

@@ -83,9 +83,12 @@ struct CUevent_st {
     unsigned int flags;
     emu_event_state state;
     bool recorded;
-    uint64_t end_ns;  /* pending: done when the context's service reaches it */
-    uint64_t time_ns; /* done: when */
-    uint64_t waiting; /* records of it that wait behind a host function */
+    uint64_t end_ns;    /* pending: done when the context's service reaches it */
+    uint64_t time_ns;   /* done: when */
+    uint64_t waiting;   /* records of it that wait behind a host function */
+    uint64_t users;     /* records and waits of it that do */
+    uint32_t is_doomed; /* destroyed, yet with users */
+    uint32_t is_gone;   /* the last user, or who destroyed it, has taken it away */
     CUevent next_pending;
     CUevent previous_pending;
     emu_capture *capture; /* recorded last in a stream that was being captured */

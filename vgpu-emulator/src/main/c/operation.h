@@ -82,10 +82,15 @@ CUresult emu_enqueue(CUstream stream, const emu_operation *operation);
 /* Does what an operation does to memory and to its stream. Without the context's lock. */
 void emu_operation_run(CUstream stream, const emu_operation *operation);
 
+/* Whether what is submitted to a stream becomes part of a graph. Needs no lock. */
+static inline bool emu_stream_is_captured(CUstream stream) {
+    return __atomic_load_n(&stream->capture, __ATOMIC_ACQUIRE) != NULL;
+}
+
 /* Whether nothing stands between a kernel without effect or duration and its being done. */
 static inline bool emu_stream_is_plain(CUstream stream) {
     return __atomic_load_n(&stream->first_waiting, __ATOMIC_ACQUIRE) == NULL &&
-           __atomic_load_n(&stream->capture, __ATOMIC_ACQUIRE) == NULL;
+           !emu_stream_is_captured(stream);
 }
 
 /* Whether what is submitted may have to wait for the host, or be refused because of a capture

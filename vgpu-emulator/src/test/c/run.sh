@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text driver time sharing"
+tests="schedule text driver time random sharing"
 case $2 in
   plain) sanitize= ;;
   address)
@@ -17,7 +17,7 @@ case $2 in
   thread)
     # The fences that the sanitizer does not know order accesses that are atomic each; see state_values.c.
     sanitize="-fsanitize=thread -Wno-tsan"
-    tests="driver time"
+    tests="driver time random"
     ;;
   *) exit 2 ;;
 esac
@@ -89,7 +89,7 @@ for test in $tests; do
   # Short: the tests' processes put directories and a socket's length of names below it.
   directory=$(mktemp -d /tmp/vgpu-emu-XXXXXX)
   if ! VGPU_EMULATOR_DIR=$directory VGPU_TEST_KILLS=$kills \
-    VGPU_EMULATOR="devices=2,memory=1GiB,model=Test GPU" timeout 120 "$out/${test}_test"; then
+    VGPU_EMULATOR="devices=2,memory=1GiB,model=Test GPU" timeout 60 "$out/${test}_test"; then
     echo "failed: ${test}_test ($2)"
     failed=1
   fi

@@ -84,10 +84,27 @@ int driver_bind(struct driver *driver, enum binding binding) {
   return rc;
 }
 
+/* For a driver that cannot even tell the names of its errors. */
+static const char *known_error_name(CUresult error) {
+  static const struct {
+    CUresult error;
+    const char *name;
+  } known[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},       {3, "CUDA_ERROR_NOT_INITIALIZED"},
+               {100, "CUDA_ERROR_NO_DEVICE"},         {101, "CUDA_ERROR_INVALID_DEVICE"},
+               {800, "CUDA_ERROR_NOT_PERMITTED"},     {801, "CUDA_ERROR_NOT_SUPPORTED"},
+               {802, "CUDA_ERROR_SYSTEM_NOT_READY"},  {999, "CUDA_ERROR_UNKNOWN"}};
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    if (known[i].error == error) {
+      return known[i].name;
+    }
+  }
+  return "unknown error";
+}
+
 const char *driver_error_name(const struct driver *driver, CUresult error) {
   const char *text = NULL;
   if (driver->cuGetErrorName == NULL || driver->cuGetErrorName(error, &text) != CUDA_SUCCESS || text == NULL) {
-    return "unknown error";
+    return known_error_name(error);
   }
   return text;
 }
