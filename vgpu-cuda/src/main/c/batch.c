@@ -114,33 +114,37 @@ static uint64_t vgpu__elapsed_ns(CUevent from, CUevent to, int *negative) {
   return milliseconds < 1e9f ? (uint64_t)((double)milliseconds * NS_PER_MS) : 0;
 }
 
+/* Moves the base by what a reading says that it is off: all of it at first, then only a little, so that no time is lost. */
+static uint64_t vgpu__nudge(struct vgpu_context *context, uint64_t at, uint64_t offset, int later) {
+  if (context->corrections >= FIRST_CORRECTIONS && offset > SLEW_NS) offset = SLEW_NS;
+  context->corrections++;
+  context->base_ns = later ? context->base_ns + offset : context->base_ns - offset;
+  return later ? at + offset : at - offset;
+}
+
 /*
- * When `end` happened on our clock. It was seen at `now`, so it was no later: the earliest such reading fixes the base; from then
- * on the base moves along the GPU's own clock, and is only nudged, so that no time is charged twice or lost.
+ * When a batch ended on our clock. It was seen to have ended at `now`, so it was no later; and it began no earlier than it was
+ * opened. Such readings fix the base; it moves along the GPU's own clock, and is only nudged.
  */
-static uint64_t vgpu__end_ns(struct vgpu_context *context, CUevent end, uint64_t now, int *keep) {
+static uint64_t vgpu__end_ns(struct vgpu_context *context, const struct vgpu_batch *batch, uint64_t took, uint64_t now, int *keep) {
   int negative;
   *keep = 0;
   if (context->base == NULL || now - context->based_ns > STALE_BASE_NS) {
     vgpu__event_return(context, context->base);
-    context->base = end;
-    context->base_ns = context->based_ns = now;
+    context->base = batch->end;
+    context->based_ns = now;
+    context->base_ns = batch->opened_ns + took < now ? batch->opened_ns + took : now;
     context->corrections = 0;
     *keep = 1;
-    return now;
+    return context->base_ns;
   }
-  uint64_t distance = vgpu__elapsed_ns(context->base, end, &negative);
+  uint64_t distance = vgpu__elapsed_ns(context->base, batch->end, &negative);
   uint64_t at = negative ? context->base_ns - distance : context->base_ns + distance;
-  if (at > now) {
-    uint64_t excess = at - now;
-    if (context->corrections >= FIRST_CORRECTIONS && excess > SLEW_NS) excess = SLEW_NS;
-    context->corrections++;
-    context->base_ns -= excess;
-    at -= excess;
-  }
+  if (at > now) at = vgpu__nudge(context, at, at - now, 0);
+  else if (at < batch->opened_ns + took) at = vgpu__nudge(context, at, batch->opened_ns + took - at, 1);
   if (!negative && now - context->based_ns > REBASE_NS) {
     vgpu__event_return(context, context->base);
-    context->base = end;
+    context->base = batch->end;
     context->base_ns = at;
     context->based_ns = now;
     *keep = 1;
@@ -159,7 +163,7 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   if (negative) took = 0;
   if (took > wall) took = wall;
   vgpu__lock(&lane->context->clock_lock);
-  uint64_t end = vgpu__end_ns(lane->context, batch->end, now, &keep);
+  uint64_t end = vgpu__end_ns(lane->context, batch, took, now, &keep);
   vgpu__unlock(&lane->context->clock_lock);
   lane->ended_ns = end;
   uint64_t charged = vgpu__charge(end - took, end);

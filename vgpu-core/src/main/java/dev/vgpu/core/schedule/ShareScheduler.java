@@ -456,7 +456,9 @@ public final class ShareScheduler implements TurnStepper {
     long gpuTimeNs = Math.max(tenant.chargedNs, tenant.gate.gpuTimeNs(lastNs));
     double usedNs = gpuTimeNs - tenant.chargedNs;
     tenant.chargedNs = gpuTimeNs;
-    double clockNs = contended ? usedNs : Math.max(usedNs, passedNs);
+    // Processes tell what they used some time later, in lumps: such a lump is not time that passes
+    // once more, or a cap would be passed.
+    double clockNs = contended ? usedNs : passedNs;
     creditFloor(tenant, clockNs, usedNs);
     levelOf(tenant).charge(tenant, usedNs);
     if (!tenant.isOffline()) {

@@ -10,8 +10,9 @@ import org.jspecify.annotations.Nullable;
  * order is known as such. Guarded by the seat.
  *
  * <p>A client gives its turn back by itself when it has become idle while others wait; until then
- * its work counts as running, and what it used is estimated between two reports by at most {@code
- * mostGuessedNs}. A wrong guess is set right by the next report: what counts is the sum.
+ * its work counts as running, and what it used is estimated between two reports; by at most {@code
+ * mostGuessedNs} where it would not tell idleness. A wrong guess is set right by the next report:
+ * what counts is the sum.
  */
 public final class RemoteGate implements TurnGate {
   /** What is told to the process; must not block. */
@@ -155,13 +156,21 @@ public final class RemoteGate implements TurnGate {
   @Override
   public long gpuTimeNs(long nowNs) {
     long guessNs = clientOpen && work ? Math.max(0, nowNs - sinceNs) : 0;
-    toldNs = Math.max(toldNs, reportedNs + Math.min(guessNs, mostGuessedNs));
+    // Where idleness is told, what was not told is use: a turn must not last for ever because its
+    // process has been stopped and reports nothing.
+    boolean idlenessIsTold = contended || limited;
+    toldNs =
+        Math.max(
+            toldNs, reportedNs + (idlenessIsTold ? guessNs : Math.min(guessNs, mostGuessedNs)));
     return toldNs;
   }
 
   @Override
   public void contended(boolean contended) {
     boolean tell = this.contended != contended && !limited && clientOpen;
+    if (tell && contended) {
+      sinceNs = seat.clock().nanoTime(); // it may have been idle until now without a word
+    }
     this.contended = contended;
     if (tell && orders != null) {
       orders.contended(id, contended);

@@ -37,6 +37,18 @@ class ShareSchedulerTest {
   }
 
   @Test
+  void fixedShareIsACapAlsoWhereItsUseIsToldInLumps() {
+    VirtualNode node = new VirtualNode();
+    int alone = node.backlogged(FIXED_SHARE, 50, ONLINE, 900 * US);
+    node.gates.get(alone).tellsInLumps = true;
+    for (long atNs = 0; atNs < 10 * S; atNs += 100 * US) {
+      node.at(atNs, () -> {}); // the scheduler looks
+    }
+    node.runUntil(10 * S);
+    assertThat(node.percent(alone)).isCloseTo(50, offset(0.1));
+  }
+
+  @Test
   void burstTakesAllOfAnIdleGpuAndGivesItBack() {
     VirtualNode node = new VirtualNode();
     int large = node.backlogged(BURST_SHARE, 75, NEARLINE, 1 * MS);

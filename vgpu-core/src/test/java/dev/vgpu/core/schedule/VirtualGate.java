@@ -18,6 +18,10 @@ final class VirtualGate implements TurnGate {
   private long currentCallNs;
   private long doneNs;
   private long nowNs;
+
+  /** Tells what a call used only when it has ended, as processes do. */
+  boolean tellsInLumps;
+
   int opened;
   int preempted;
   int finished;
@@ -116,7 +120,7 @@ final class VirtualGate implements TurnGate {
 
   @Override
   public long gpuTimeNs(long atNs) {
-    return doneNs + (isRunning() ? atNs - callStartNs : 0);
+    return doneNs + (isRunning() && !tellsInLumps ? atNs - callStartNs : 0);
   }
 
   @Override
