@@ -17,13 +17,15 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The hook itself: a library in this jar, or the one that {@code VGPU_HOOK} names. It is unpacked
- * once to a run directory, under its checksum, so that several versions can lie side by side.
+ * once to a run directory, or where {@link LibraryPlace} says, under its checksum, so that several
+ * versions can lie side by side.
  */
 final class HookLibrary {
   static final String NAME = "libvgpu_cuda.so";
 
   private final String resource;
   private final @Nullable String named;
+  private final Map<String, String> environment;
 
   HookLibrary(Map<String, String> environment) {
     this("/META-INF/native/linux-" + architecture() + "/" + NAME, environment);
@@ -32,6 +34,7 @@ final class HookLibrary {
   HookLibrary(String resource, Map<String, String> environment) {
     this.resource = resource;
     this.named = environment.get(HookEnvironment.VGPU_HOOK);
+    this.environment = Map.copyOf(environment);
   }
 
   private static String architecture() {
@@ -74,9 +77,10 @@ final class HookLibrary {
   }
 
   private Path unpacked(Path runDirectory) {
+    Path place = LibraryPlace.ofThisProcess(environment).in(runDirectory);
     try {
       String sum = expectedSum();
-      Path directory = runDirectory.resolve("lib").resolve(sum);
+      Path directory = place.resolve(sum);
       Path file = directory.resolve(NAME);
       byte[] bytes = read(resource);
       // It appears there whole or not at all, so its length is enough; its sum would take longer to
@@ -93,7 +97,7 @@ final class HookLibrary {
       return file.toAbsolutePath();
     } catch (IOException e) {
       throw new VgpuException(
-          "cannot unpack the hook: " + e.getMessage() + " directory=" + runDirectory, e);
+          "cannot unpack the hook: " + e.getMessage() + " directory=" + place, e);
     }
   }
 

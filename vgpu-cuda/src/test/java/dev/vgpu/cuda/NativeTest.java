@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -18,6 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Runs the C tests of the hook, which need a C compiler and no GPU, and compares what C and Java
  * know.
  */
+@Timeout(value = 240, unit = TimeUnit.SECONDS) // compiles, and runs under sanitizers
 class NativeTest {
   private static final Path TESTS = Path.of("src/test/c");
   private static final Path LIBRARY =

@@ -1,0 +1,39 @@
+package dev.vgpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class LibraryPlaceTest {
+  private static final Path RUN = Path.of("/run/vgpu");
+  private static final String ROOT = "1 0 8:1 / / rw,relatime - ext4 /dev/sda1 rw";
+  private static final String NOEXEC = "2 1 0:9 / /run rw,nosuid,noexec shared:5 - tmpfs tmpfs rw";
+  private static final String EXEC = "3 1 0:9 / /run/vgpu rw,nosuid - tmpfs tmpfs rw";
+  private static final Map<String, String> HOME = Map.of("HOME", "/home/u");
+
+  @Test
+  void librariesLieInTheRunDirectoryWhereTheyCanBeLoadedFromThere() {
+    assertThat(new LibraryPlace(HOME, List.of(ROOT)).in(RUN)).hasToString("/run/vgpu/lib");
+    assertThat(new LibraryPlace(HOME, List.of()).in(RUN)).hasToString("/run/vgpu/lib");
+    assertThat(new LibraryPlace(HOME, List.of(ROOT, NOEXEC, EXEC)).in(RUN))
+        .hasToString("/run/vgpu/lib");
+  }
+
+  @Test
+  void elsewhereTheyLieInTheCache() {
+    List<String> mounts = List.of(ROOT, NOEXEC);
+    assertThat(new LibraryPlace(HOME, mounts).in(RUN)).hasToString("/home/u/.cache/vgpu/lib");
+    assertThat(new LibraryPlace(Map.of("XDG_CACHE_HOME", "/c", "HOME", "/h"), mounts).in(RUN))
+        .hasToString("/c/vgpu/lib");
+    assertThat(new LibraryPlace(Map.of(), mounts).in(RUN)).hasToString("/var/cache/vgpu/lib");
+  }
+
+  @Test
+  void nonsenseInTheMountTableIsPassedOver() {
+    assertThat(new LibraryPlace(HOME, List.of("", "garbage", NOEXEC, "1 2 3 4")).in(RUN))
+        .hasToString("/home/u/.cache/vgpu/lib");
+  }
+}
