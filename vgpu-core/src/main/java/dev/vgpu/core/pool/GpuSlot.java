@@ -25,6 +25,11 @@ final class GpuSlot {
   private long takenBytes;
   private int takenPercent;
   private int takenPercentOffline;
+  private int takers;
+  private int takersOffline;
+
+  /** Those with programs; the others need no pace. */
+  private final Set<Booking> enforced = new LinkedHashSet<>();
 
   /** What each best-effort tenant gets while all of its level have work; volatile to be read. */
   private volatile double bestEffortPercent = ALL_PERCENT;
@@ -53,25 +58,20 @@ final class GpuSlot {
     divide();
   }
 
+  /** A virtual GPU was made ready for programs. */
+  void enforced(Booking booking) {
+    enforced.add(booking);
+    divide();
+  }
+
   /** What is left for best effort, and what pace processes keep by themselves. */
   void divide() {
-    int takers = 0;
-    int takersOffline = 0;
-    for (Booking booking : bookings) {
-      VirtualGpuRequest request = booking.request();
-      if (request.computePercent().isEmpty()) {
-        boolean offline = request.preemptionClass() == PreemptionClass.OFFLINE;
-        takers += offline ? 0 : 1;
-        takersOffline += offline ? 1 : 0;
-      }
-    }
     bestEffortPercent = Math.max(0.0, ALL_PERCENT - takenPercent) / Math.max(1, takers);
     bestEffortPercentOffline =
         Math.max(0.0, ALL_PERCENT - takenPercentOffline) / Math.max(1, takersOffline);
-    for (Booking booking : bookings) {
-      if (booking.enforced() != null) {
-        booking.gate.entitle(booking.request(), entitledPermille(booking.request()));
-      }
+    enforced.removeIf(booking -> booking.released);
+    for (Booking booking : enforced) {
+      booking.gate.entitle(booking.request(), entitledPermille(booking.request()));
     }
   }
 
@@ -115,10 +115,13 @@ final class GpuSlot {
   private void book(VirtualGpuRequest request, int sign) {
     takenBytes += sign * request.memory().bytes();
     int percent = sign * request.computePercent().orElse(0);
+    int takes = request.computePercent().isEmpty() ? sign : 0;
     if (request.preemptionClass() == PreemptionClass.OFFLINE) {
       takenPercentOffline += percent;
+      takersOffline += takes;
     } else {
       takenPercent += percent;
+      takers += takes;
     }
   }
 

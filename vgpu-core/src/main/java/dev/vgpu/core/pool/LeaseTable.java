@@ -412,7 +412,7 @@ final class LeaseTable {
           requireNonNull(disk, "where backends work, leases are on disk").of(booking.id);
       EnforcedLease lease = enforcements.prepare(booking, directory, listener);
       booking.enforced(lease);
-      booking.slot.divide();
+      booking.slot.enforced(booking);
       rewrite(booking);
       return lease;
     } finally {
