@@ -47,6 +47,7 @@ final class SeatSlot {
   private long lastDone;
   private long beat;
   private long beatSeenNs;
+  private long stopCheckedNs;
   private long observedNs;
 
   SeatSlot(
@@ -126,8 +127,9 @@ final class SeatSlot {
       stopped = false;
       beatSeenNs = nowNs;
     } else if (!stopped && nowNs - beatSeenNs > QUIET_NS) {
-      if (visible && nowNs - checkedNs > QUIET_NS / 2) {
-        checkedNs = nowNs;
+      // By a time of its own: whoever looks for the dead meanwhile does not ask for the stopped.
+      if (visible && nowNs - stopCheckedNs > QUIET_NS / 2) {
+        stopCheckedNs = nowNs;
         stopped = life.state(pid, startTime) != ProcessLife.State.ALIVE;
       }
       if (nowNs - observedNs > BLIND_NS) {
