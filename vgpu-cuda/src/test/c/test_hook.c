@@ -198,7 +198,8 @@ static void test_messages(void) {
   run_role(&seat, "small-kernels", "");
   printf("  2,020 kernels: %u wants, %u idles\n", GET(seat.wants), GET(seat.idles));
   CHECK(GET(seat.idles) >= 15, "%u idles", GET(seat.idles));
-  CHECK(GET(seat.wants) <= GET(seat.idles) + 1, "%u wants for %u idles", GET(seat.wants), GET(seat.idles));
+  /* Nothing for each kernel. How many it is depends on how often the machine makes a pause longer than it was. */
+  CHECK(GET(seat.wants) + GET(seat.idles) < 2020 / 2, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
   seat_close(&seat);
 }
 
