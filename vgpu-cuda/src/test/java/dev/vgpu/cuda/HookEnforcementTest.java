@@ -287,7 +287,8 @@ class HookEnforcementTest {
 
   private static void signal(String name, Process process) throws Exception {
     String pid = Long.toString(process.pid());
-    assertThat(new ProcessBuilder("kill", "-" + name, pid).start().waitFor()).isZero();
+    assertThat(new ProcessBuilder("sh", "-c", "kill -" + name + " " + pid).start().waitFor())
+        .isZero();
   }
 
   @Test

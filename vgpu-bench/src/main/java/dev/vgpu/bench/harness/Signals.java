@@ -10,7 +10,7 @@ final class Signals {
   static void send(long pid, String signal) {
     try {
       Process kill =
-          new ProcessBuilder("kill", "-" + signal, Long.toString(pid))
+          new ProcessBuilder("sh", "-c", "kill -" + signal + " " + pid)
               .redirectErrorStream(true)
               .redirectOutput(ProcessBuilder.Redirect.DISCARD)
               .start();
