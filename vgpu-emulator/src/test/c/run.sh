@@ -22,7 +22,7 @@ case $2 in
   *) exit 2 ;;
 esac
 # Handles lie in mapped memory, where the leak check does not look for pointers.
-export ASAN_OPTIONS="detect_leaks=0" TSAN_OPTIONS="halt_on_error=1" UBSAN_OPTIONS="print_stacktrace=1"
+export ASAN_OPTIONS="detect_leaks=0" TSAN_OPTIONS="halt_on_error=1 suppressions=$here/tsan.supp" UBSAN_OPTIONS="print_stacktrace=1"
 flags="-O1 -g $sanitize"
 mkdir -p "$out"
 CFLAGS="$flags" sh "$main/build.sh" "$out/classes"
