@@ -45,7 +45,7 @@ EMU_API CUresult cuStreamDestroy_v2(CUstream stream) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     CUcontext context = stream->context;
-    if (stream->first_waiting != NULL) {
+    if (__atomic_load_n(&stream->first_waiting, __ATOMIC_ACQUIRE) != NULL) {
         emu_stream_drain(stream);
     }
     pthread_mutex_lock(&context->lock);
@@ -208,7 +208,9 @@ EMU_API CUresult cuEventDestroy_v2(CUevent event) {
     if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    CUcontext context = event->recorded_in != NULL ? event->recorded_in : event->context;
+    /* It may be recorded at this moment: looked at again with the lock. */
+    CUcontext recorded_in = __atomic_load_n(&event->recorded_in, __ATOMIC_ACQUIRE);
+    CUcontext context = recorded_in != NULL ? recorded_in : event->context;
     pthread_mutex_lock(&context->lock);
     emu_event_destroy(event);
     pthread_mutex_unlock(&context->lock);
@@ -240,10 +242,12 @@ static CUresult look_at_event(CUevent event, bool wait) {
     if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (event->capture != NULL) {
+    if (__atomic_load_n(&event->capture, __ATOMIC_ACQUIRE) != NULL) {
         return CUDA_ERROR_CAPTURED_EVENT;
     }
-    CUcontext context = event->recorded_in != NULL ? event->recorded_in : event->context;
+    /* It may be recorded at this moment: looked at again with the lock. */
+    CUcontext recorded_in = __atomic_load_n(&event->recorded_in, __ATOMIC_ACQUIRE);
+    CUcontext context = recorded_in != NULL ? recorded_in : event->context;
     uint32_t generation = context->object.generation;
     CUresult result = CUDA_ERROR_NOT_READY;
     pthread_mutex_lock(&context->lock);

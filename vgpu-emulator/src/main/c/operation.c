@@ -46,7 +46,7 @@ static bool same_event(const emu_event_use *use) {
 /* Another context's event: its service says nothing here, so wait for it to happen before what
  * follows is submitted. */
 static void wait_elsewhere(CUevent event) {
-    CUcontext other = event->recorded_in;
+    CUcontext other = __atomic_load_n(&event->recorded_in, __ATOMIC_ACQUIRE);
     pthread_mutex_lock(&other->lock);
     if (emu_is_live(other, event->recorded_generation) && event->state == EMU_EVENT_PENDING) {
         emu_timeline_wait(other, event->end_ns);
@@ -60,8 +60,9 @@ static void run_wait(CUstream stream, const emu_event_use *use) {
     }
     CUevent event = use->event;
     CUcontext context = stream->context;
-    if (event->recorded_in != context) {
-        if (event->recorded_in != NULL) {
+    CUcontext recorded_in = __atomic_load_n(&event->recorded_in, __ATOMIC_ACQUIRE);
+    if (recorded_in != context) {
+        if (recorded_in != NULL) {
             wait_elsewhere(event);
         }
         return;
@@ -77,12 +78,12 @@ static void run_record(CUstream stream, const emu_event_use *use) {
         return;
     }
     CUevent event = use->event;
-    CUcontext before = event->recorded_in;
+    CUcontext before = __atomic_load_n(&event->recorded_in, __ATOMIC_ACQUIRE);
     if (before != NULL && before != context) {
         pthread_mutex_lock(&before->lock);
         emu_timeline_forget(event);
         pthread_mutex_unlock(&before->lock);
-        event->recorded_in = NULL;
+        __atomic_store_n(&event->recorded_in, NULL, __ATOMIC_RELEASE);
     }
     pthread_mutex_lock(&context->lock);
     emu_timeline_record(context, stream, event);

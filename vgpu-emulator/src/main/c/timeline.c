@@ -216,10 +216,10 @@ static bool happens_now(CUcontext context, CUstream stream, CUevent event) {
 
 void emu_timeline_record(CUcontext context, CUstream stream, CUevent event) {
     emu_timeline_forget(event);
-    event->recorded_in = context;
+    __atomic_store_n(&event->recorded_in, context, __ATOMIC_RELEASE);
     event->recorded_generation = context->object.generation;
     event->recorded = true;
-    event->capture = NULL;
+    __atomic_store_n(&event->capture, NULL, __ATOMIC_RELEASE);
     event->end_ns = stream_start(context, stream);
     if (happens_now(context, stream, event)) {
         return;
