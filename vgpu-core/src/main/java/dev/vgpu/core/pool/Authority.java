@@ -5,6 +5,7 @@ import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
 import java.nio.file.Path;
@@ -33,6 +34,9 @@ interface Authority {
   void failPending(NodePool pool);
 
   List<GpuLease> leases();
+
+  /** What each virtual GPU used from a moment on. */
+  List<UsageRecord> usageSince(Instant since);
 
   List<BackendStatus> backends();
 

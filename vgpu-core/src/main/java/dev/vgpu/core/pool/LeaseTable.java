@@ -40,10 +40,16 @@ final class LeaseTable {
   private final @Nullable LeaseDirectory disk;
   private final ReentrantLock lock = new ReentrantLock();
   private final UrgencyQueue<PendingRequest> pending = new UrgencyQueue<>();
+  private final SeatMeter meter;
 
-  /** Makes an empty one; {@code disk} is where leases are written, null: nowhere. */
+  /** Makes an empty one; leases are on disk, and what is used in a directory, or null: nowhere. */
   LeaseTable(
-      Node node, List<GpuSlot> slots, Enforcements enforcements, @Nullable LeaseDirectory disk) {
+      Node node,
+      List<GpuSlot> slots,
+      Enforcements enforcements,
+      @Nullable LeaseDirectory disk,
+      @Nullable Path usage) {
+    this.meter = new SeatMeter(node, this::bookings, usage);
     this.node = node;
     this.slots = slots;
     this.enforcements = enforcements;
@@ -52,6 +58,10 @@ final class LeaseTable {
 
   List<GpuSlot> slots() {
     return slots;
+  }
+
+  SeatMeter meter() {
+    return meter;
   }
 
   List<GpuLease> leases() {
@@ -186,6 +196,7 @@ final class LeaseTable {
               id, slot.gpu.id(), request, asked.by().process(), Optional.empty(), List.of()));
     }
     Booking booking = book(id, slot, asked);
+    meter.opened(booking);
     node.listeners().publish(at -> new GpuEvent.Acquired(at, id, slot.gpu.id(), request));
     return booking;
   }
@@ -378,6 +389,7 @@ final class LeaseTable {
     } finally {
       lock.unlock();
     }
+    meter.closed(booking, usage);
     booking.calls.released();
     node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
   }
@@ -443,6 +455,7 @@ final class LeaseTable {
       Booking booking = book(record.id(), slot, new Asked(record.request(), by));
       booking.programs.addAll(record.programs());
       booking.backend = record.backend().orElse(null);
+      meter.restored(booking);
       rewrite(booking);
       return booking;
     } finally {

@@ -5,6 +5,7 @@ import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
@@ -115,6 +116,11 @@ final class LocalAuthority implements Authority {
   @Override
   public List<GpuLease> leases() {
     return table.leases();
+  }
+
+  @Override
+  public List<UsageRecord> usageSince(Instant since) {
+    return table.meter().since(since);
   }
 
   @Override

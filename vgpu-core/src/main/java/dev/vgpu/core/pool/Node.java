@@ -170,7 +170,7 @@ final class Node {
               seat.doAfterwards(
                   () ->
                       listeners.publish(
-                          at -> new GpuEvent.Preempted(at, victim.id(), by.id(), askedToEnd)));
+                          at -> new GpuEvent.Preempted(at, victim.id(), by.id(), askedToEnd, 1)));
       slots.add(new GpuSlot(gpu, seat, new ShareScheduler(settings, observer, clock.nanoTime())));
     }
     turns.clear();

@@ -8,10 +8,12 @@ import dev.vgpu.GpuListener;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions.LeakTracking;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcementBackend;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -70,6 +72,12 @@ final class NodePool implements GpuPool {
   @Override
   public List<GpuLease> leases() {
     return node.askUninterruptibly(Authority::leases);
+  }
+
+  @Override
+  public List<UsageRecord> usageSince(Instant since) {
+    requireNonNull(since, "since");
+    return node.askUninterruptibly(decides -> decides.usageSince(since));
   }
 
   @Override

@@ -12,6 +12,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.seat.EventValues;
@@ -21,11 +22,13 @@ import dev.vgpu.core.seat.LinkLoop;
 import dev.vgpu.core.seat.Message;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
+import dev.vgpu.core.seat.UsageValues;
 import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.UsageReading;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -220,6 +223,23 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   @Override
   public List<GpuLease> leases() {
     return LeaseValues.leases(ask(new Message(Protocol.LEASES)));
+  }
+
+  @Override
+  public List<UsageRecord> usageSince(Instant since) {
+    List<UsageRecord> records = new ArrayList<>();
+    for (; ; ) {
+      Message reply =
+          ask(
+              new Message(Protocol.METERED)
+                  .with(UsageValues.SINCE, since)
+                  .with(UsageValues.FROM, records.size()));
+      List<UsageRecord> some = UsageValues.records(reply);
+      records.addAll(some);
+      if (some.isEmpty() || records.size() >= UsageValues.total(reply)) {
+        return List.copyOf(records);
+      }
+    }
   }
 
   @Override

@@ -34,8 +34,22 @@ public final class EventValues {
           .with("before.", RequestValues.of(resized.before()))
           .with("after.", RequestValues.of(resized.after()));
     } else if (event instanceof GpuEvent.Preempted preempted) {
-      message.with("by", preempted.by()).with("cancelled", preempted.cancelledCalls());
+      message
+          .with("by", preempted.by())
+          .with("cancelled", preempted.cancelledCalls())
+          .with("times", preempted.times());
     } else if (event instanceof GpuEvent.CancelFailed failed) {
+      message.with("reason", failed.reason());
+    } else if (event instanceof GpuEvent.AllocationDenied denied) {
+      message.with("count", denied.count()).with("reason", denied.reason());
+    } else if (event instanceof GpuEvent.SuspectReport suspect) {
+      message.with("reason", suspect.reason());
+    } else if (event instanceof GpuEvent.SharingChanged sharing) {
+      message
+          .with("on", sharing.gpu())
+          .with("mode", StateValues.of(sharing.mode()))
+          .with("reason", sharing.reason());
+    } else if (event instanceof GpuEvent.MeteringFailed failed) {
       message.with("reason", failed.reason());
     } else if (event instanceof GpuEvent.Closed closed) {
       LeaseValues.put(message, "usage.", closed.usage());
@@ -69,8 +83,23 @@ public final class EventValues {
               RequestValues.request(message.under("after.")));
       case "Preempted" ->
           new GpuEvent.Preempted(
-              at, gpu, message.text("by"), Math.toIntExact(message.number("cancelled")));
+              at,
+              gpu,
+              message.text("by"),
+              Math.toIntExact(message.number("cancelled")),
+              message.number("times"));
       case "CancelFailed" -> new GpuEvent.CancelFailed(at, gpu, message.text("reason"));
+      case "AllocationDenied" ->
+          new GpuEvent.AllocationDenied(at, gpu, message.number("count"), message.text("reason"));
+      case "SuspectReport" -> new GpuEvent.SuspectReport(at, gpu, message.text("reason"));
+      case "SharingChanged" ->
+          new GpuEvent.SharingChanged(
+              at,
+              gpu,
+              new GpuId(message.text("on")),
+              StateValues.mode(message.text("mode")),
+              message.text("reason"));
+      case "MeteringFailed" -> new GpuEvent.MeteringFailed(at, gpu, message.text("reason"));
       case "Leaked" -> new GpuEvent.Leaked(at, gpu);
       case "Closed" -> new GpuEvent.Closed(at, gpu, LeaseValues.usage(message, "usage."));
       default -> throw new MalformedMessageException("no such event: " + message.text("kind"));
