@@ -40,7 +40,8 @@ final class VirtualNode {
   }
 
   static SchedulerSettings settings(int offlineFloorPercent) {
-    return new SchedulerSettings(2 * MS, 100 * US, offlineFloorPercent / 100.0, 30 * S);
+    return new SchedulerSettings(
+        2 * MS, 2 * MS, 100 * US, offlineFloorPercent / 100.0, false, 30 * S);
   }
 
   static VirtualGpuRequest request(
