@@ -64,7 +64,8 @@ public final class VirtualNode {
    * @param offlineFloorPercent the least part for offline tenants
    */
   public static SchedulerSettings settings(int offlineFloorPercent) {
-    return new SchedulerSettings(2 * MS, 100 * US, offlineFloorPercent / 100.0, 30 * S);
+    return new SchedulerSettings(
+        2 * MS, 50 * MS, 100 * US, offlineFloorPercent / 100.0, false, 30 * S);
   }
 
   /**
