@@ -104,8 +104,7 @@ public sealed interface GpuEvent
    * @param mode how it is shared now
    * @param reason why
    */
-  record SharingChanged(
-      Instant at, String virtualGpu, GpuId gpu, SharingMode mode, String reason)
+  record SharingChanged(Instant at, String virtualGpu, GpuId gpu, SharingMode mode, String reason)
       implements GpuEvent {}
 
   /**

@@ -23,7 +23,9 @@ public interface UsageRecord {
   /** {@return the GPU} */
   GpuId gpu();
 
-  /** {@return when the span begins: when it was acquired, or what was asked for if that is later} */
+  /**
+   * {@return when the span begins: when it was acquired, or what was asked for if that is later}
+   */
   Instant from();
 
   /** {@return when it was metered last} */

@@ -350,8 +350,7 @@ public final class Meter implements AutoCloseable {
       try {
         journal.readAll(sum::add);
       } catch (IOException e) {
-        whenFails.accept(
-            "what was used cannot be read: path=" + journal.directory() + ": " + e);
+        whenFails.accept("what was used cannot be read: path=" + journal.directory() + ": " + e);
       }
     }
     lock.lock();
@@ -359,9 +358,7 @@ public final class Meter implements AutoCloseable {
       advance(readings);
       unwritten.forEach(sum::add);
       lastClosed.forEach(sum::add);
-      living.stream()
-          .filter(account -> account.begun)
-          .forEach(account -> sum.add(account.entry()));
+      living.stream().filter(account -> account.begun).forEach(account -> sum.add(account.entry()));
     } finally {
       lock.unlock();
     }

@@ -30,7 +30,7 @@ final class Slowdown {
       this.fades = fades;
     }
 
-    void add(double moreNs, double moreLaunches) {
+    void add(long moreNs, long moreLaunches) {
       ns = ns * fades + moreNs;
       launches = launches * fades + moreLaunches;
       intervals++;

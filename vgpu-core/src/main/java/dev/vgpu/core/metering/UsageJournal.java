@@ -21,6 +21,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -31,8 +32,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The records on disk: numbered files, of which the last one grows. One that is full is thinned to a
- * record a minute; the oldest are removed when all together are too large. A file begins with the
+ * The records on disk: numbered files, of which the last one grows. One that is full is thinned to
+ * a record a minute; the oldest are removed when all together are too large. A file begins with the
  * last record of everything that lives, so that the files before it are not needed to go on.
  *
  * <p>What is read is not trusted: what is no record is named and left out. Written by the seat's
@@ -91,7 +92,7 @@ final class UsageJournal implements AutoCloseable {
           directory,
           PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
     }
-    TreeMap<Long, Path> files = files();
+    NavigableMap<Long, Path> files = files();
     number = files.isEmpty() ? 1 : files.lastKey();
     if (!files.isEmpty() && isTooLarge(Files.size(path(number)))) {
       number++;
@@ -173,7 +174,8 @@ final class UsageJournal implements AutoCloseable {
         read(path, entry -> lasts.put(entry.key(), entry));
         lasts.values().stream()
             .filter(entry -> missing.contains(entry.id()) && !entry.closed())
-            .forEach(entry -> found.computeIfAbsent(entry.id(), id -> new ArrayList<>()).add(entry));
+            .forEach(
+                entry -> found.computeIfAbsent(entry.id(), id -> new ArrayList<>()).add(entry));
         missing.removeAll(found.keySet());
       }
       return found;
@@ -281,7 +283,7 @@ final class UsageJournal implements AutoCloseable {
   }
 
   private void removeOldest() throws IOException {
-    TreeMap<Long, Path> files = files();
+    NavigableMap<Long, Path> files = files();
     long bytes = 0;
     for (Path path : files.values()) {
       bytes += Files.size(path);
@@ -298,10 +300,9 @@ final class UsageJournal implements AutoCloseable {
         PREFIX + String.format(java.util.Locale.ROOT, "%0" + NUMBER_DIGITS + "d", of) + SUFFIX);
   }
 
-  private TreeMap<Long, Path> files() throws IOException {
-    TreeMap<Long, Path> files = new TreeMap<>();
-    try (DirectoryStream<Path> all =
-        Files.newDirectoryStream(directory, PREFIX + "*" + SUFFIX)) {
+  private NavigableMap<Long, Path> files() throws IOException {
+    NavigableMap<Long, Path> files = new TreeMap<>();
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(directory, PREFIX + "*" + SUFFIX)) {
       for (Path path : all) {
         String name = path.getFileName().toString();
         String digits = name.substring(PREFIX.length(), name.length() - SUFFIX.length());

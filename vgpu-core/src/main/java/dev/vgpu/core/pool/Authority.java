@@ -4,6 +4,7 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
@@ -37,6 +38,12 @@ interface Authority {
 
   /** What each virtual GPU used from a moment on. */
   List<UsageRecord> usageSince(Instant since);
+
+  /** How each GPU is shared. */
+  List<GpuState> states();
+
+  /** What happened last. */
+  List<GpuEvent> recentEvents();
 
   List<BackendStatus> backends();
 

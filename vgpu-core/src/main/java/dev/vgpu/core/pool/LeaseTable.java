@@ -7,6 +7,7 @@ import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
@@ -66,6 +67,10 @@ final class LeaseTable {
 
   List<GpuLease> leases() {
     return snapshots(bookingsOf(slots));
+  }
+
+  List<GpuState> states() {
+    return SharingStates.of(slots, bookings(), node.settings());
   }
 
   List<Booking> bookings() {

@@ -4,6 +4,7 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VgpuException;
@@ -121,6 +122,16 @@ final class LocalAuthority implements Authority {
   @Override
   public List<UsageRecord> usageSince(Instant since) {
     return table.meter().since(since);
+  }
+
+  @Override
+  public List<GpuState> states() {
+    return table.states();
+  }
+
+  @Override
+  public List<GpuEvent> recentEvents() {
+    return node.listeners().recent();
   }
 
   @Override

@@ -44,6 +44,7 @@ final class Node {
   private final ProcessIdentity self = ProcessIdentity.current();
   private final ExecutorService workers;
   private final Listeners listeners;
+  private final Preemptions preemptions;
   private final SeatThread seatThread;
   private final Consumer<Node> whenLeaseReleased;
   private final AtomicLong leasesMade = new AtomicLong();
@@ -53,14 +54,14 @@ final class Node {
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
-  private final SchedulerSettings optedFor;
-  private volatile SchedulerSettings settings;
+  private final PoolSettings optedFor;
+  private volatile PoolSettings settings;
   private volatile List<PhysicalGpu> gpuList = List.of();
   private volatile @Nullable Authority authority;
   private volatile boolean shutDown;
   private volatile Runnable whenShutDown = () -> {};
 
-  Node(SchedulerSettings settings, NanoClock clock, Consumer<Node> whenLeaseReleased) {
+  Node(PoolSettings settings, NanoClock clock, Consumer<Node> whenLeaseReleased) {
     this.settings = settings;
     this.optedFor = settings;
     this.clock = clock;
@@ -79,6 +80,7 @@ final class Node {
               return thread;
             });
     this.listeners = new Listeners(clock, workers);
+    this.preemptions = new Preemptions(listeners, clock);
     this.seatThread = new SeatThread(clock);
   }
 
@@ -90,17 +92,21 @@ final class Node {
     return self;
   }
 
-  SchedulerSettings settings() {
+  PoolSettings settings() {
     return settings;
   }
 
   /** What this JVM's options ask for; another process's may hold instead. */
-  SchedulerSettings optedFor() {
+  PoolSettings optedFor() {
     return optedFor;
   }
 
   Listeners listeners() {
     return listeners;
+  }
+
+  Preemptions preemptions() {
+    return preemptions;
   }
 
   /** Threads for what must not run on a caller's thread; as many as are needed, none when idle. */
@@ -115,7 +121,7 @@ final class Node {
   }
 
   /** Says which GPUs there are, and what schedulers go by; once, and again only with the same. */
-  void manage(List<PhysicalGpu> found, SchedulerSettings goBy) {
+  void manage(List<PhysicalGpu> found, PoolSettings goBy) {
     settings = goBy;
     for (PhysicalGpu gpu : found) {
       if (!gpus.containsKey(gpu.id())) {
@@ -140,7 +146,7 @@ final class Node {
     return turns.computeIfAbsent(
         gpu.gpu().id(),
         id -> {
-          RemoteTurns made = new RemoteTurns(gpu.seat(), settings.lingerNs());
+          RemoteTurns made = new RemoteTurns(gpu.seat(), settings.of(id).idleLinger().toNanos());
           gpu.seat().take();
           gpu.seat().follow(made);
           gpu.seat().stepAndLeave();
@@ -167,11 +173,9 @@ final class Node {
       GpuSeat seat = gpu(gpu.id()).seat();
       ShareScheduler.Observer observer =
           (victim, by, askedToEnd) ->
-              seat.doAfterwards(
-                  () ->
-                      listeners.publish(
-                          at -> new GpuEvent.Preempted(at, victim.id(), by.id(), askedToEnd, 1)));
-      slots.add(new GpuSlot(gpu, seat, new ShareScheduler(settings, observer, clock.nanoTime())));
+              seat.doAfterwards(() -> preemptions.add(victim.id(), by.id(), askedToEnd));
+      SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
+      slots.add(new GpuSlot(gpu, seat, new ShareScheduler(goBy, observer, clock.nanoTime())));
     }
     turns.clear();
     return slots;

@@ -3,10 +3,12 @@ package dev.vgpu.core.pool;
 import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuListener;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions.LeakTracking;
+import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpu;
@@ -78,6 +80,16 @@ final class NodePool implements GpuPool {
   public List<UsageRecord> usageSince(Instant since) {
     requireNonNull(since, "since");
     return node.askUninterruptibly(decides -> decides.usageSince(since));
+  }
+
+  @Override
+  public List<GpuState> states() {
+    return node.askUninterruptibly(Authority::states);
+  }
+
+  @Override
+  public List<GpuEvent> recentEvents() {
+    return node.askUninterruptibly(Authority::recentEvents);
   }
 
   @Override

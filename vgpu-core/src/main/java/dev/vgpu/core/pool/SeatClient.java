@@ -10,11 +10,11 @@ import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.seat.EventValues;
 import dev.vgpu.core.seat.LeaseValues;
 import dev.vgpu.core.seat.Link;
@@ -22,6 +22,7 @@ import dev.vgpu.core.seat.LinkLoop;
 import dev.vgpu.core.seat.Message;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
+import dev.vgpu.core.seat.StateValues;
 import dev.vgpu.core.seat.UsageValues;
 import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.UsageReading;
@@ -47,7 +48,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   /** What the holder said of itself. */
   private final ProcessIdentity holder;
 
-  private final SchedulerSettings settings;
+  private final PoolSettings settings;
   private final List<PhysicalGpu> gpus;
 
   private SeatClient(Node node, SeatCalls calls, Message welcome) {
@@ -89,7 +90,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     return holder;
   }
 
-  SchedulerSettings settings() {
+  PoolSettings settings() {
     return settings;
   }
 
@@ -240,6 +241,16 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
         return List.copyOf(records);
       }
     }
+  }
+
+  @Override
+  public List<GpuState> states() {
+    return StateValues.states(ask(new Message(Protocol.STATES)));
+  }
+
+  @Override
+  public List<GpuEvent> recentEvents() {
+    return EventValues.events(ask(new Message(Protocol.EVENTS)));
   }
 
   @Override

@@ -131,6 +131,7 @@ final class SeatMeter implements AutoCloseable {
       meter.sample(readings(all));
       meter.write();
       all.forEach(this::tellDenied);
+      node.preemptions().tell();
       return !all.isEmpty() || meter.hasUnwritten();
     } catch (RuntimeException e) {
       log.error("what is used could not be looked at", e);
@@ -148,8 +149,7 @@ final class SeatMeter implements AutoCloseable {
               + ", of which it held "
               + usage.memoryUsed()
               + " when this was noticed";
-      node.listeners()
-          .publish(at -> new GpuEvent.AllocationDenied(at, booking.id, denied, reason));
+      node.listeners().publish(at -> new GpuEvent.AllocationDenied(at, booking.id, denied, reason));
     }
   }
 

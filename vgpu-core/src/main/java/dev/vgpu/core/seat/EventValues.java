@@ -4,11 +4,18 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import java.time.DateTimeException;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 
 /** Events as messages. */
 public final class EventValues {
   /** The type of such messages. */
   public static final String TYPE = "event";
+
+  private static final String COUNT = "event.count";
+  private static final int MOST_EVENTS = 1_000;
 
   private EventValues() {}
 
@@ -112,5 +119,47 @@ public final class EventValues {
     } catch (DateTimeException e) {
       throw new MalformedMessageException("not a time: " + text, e);
     }
+  }
+
+  /**
+   * Adds events.
+   *
+   * @param message to this
+   * @param events what happened
+   */
+  public static void put(Message message, List<GpuEvent> events) {
+    message.with(COUNT, events.size());
+    for (int i = 0; i < events.size(); i++) {
+      message.with("event." + i + ".", of(events.get(i)).under(""));
+    }
+  }
+
+  /**
+   * {@return events}
+   *
+   * @param message as {@link #put} made it
+   */
+  public static List<GpuEvent> events(Message message) {
+    List<GpuEvent> events = new ArrayList<>();
+    long count = Math.min(MOST_EVENTS, message.number(COUNT));
+    Map<String, Message> each = new HashMap<>();
+    message
+        .under("event.")
+        .forEach(
+            (name, value) -> {
+              int dot = name.indexOf('.');
+              if (dot > 0) {
+                each.computeIfAbsent(name.substring(0, dot), number -> new Message(TYPE))
+                    .with(name.substring(dot + 1), value);
+              }
+            });
+    for (int i = 0; i < count; i++) {
+      Message of = each.get("" + i);
+      if (of == null) {
+        throw new MalformedMessageException("an event is missing: " + i);
+      }
+      events.add(event(of));
+    }
+    return List.copyOf(events);
   }
 }
