@@ -30,7 +30,7 @@ import picocli.CommandLine.TypeConversionException;
     footer = {
       "",
       "It is written down each second in the run directory, over restarts. gpu time: time of the",
-      "GPU that its work ran; memory: GiB held, times hours; preempt: turns lost to more urgent",
+      "GPU that its work ran; memory: GiB held, times time; preempt: turns lost to more urgent",
       "tenants; denied: allocations refused for the quota.",
       "Exit codes: 0 done, 1 it cannot be read, 2 wrong usage."
     })

@@ -45,7 +45,6 @@ record UsageLine(
     long calls,
     long preemptions,
     long denied) {
-  private static final double BYTE_SECONDS_PER_GIB_HOUR = (double) (1L << 30) * 3600;
   private static final DateTimeFormatter TIME =
       DateTimeFormatter.ofPattern("HH:mm:ss", Locale.ROOT);
   private static final DateTimeFormatter DATE =
@@ -104,10 +103,13 @@ record UsageLine(
     return both;
   }
 
-  /** The memory for people: GiB times hours. */
+  /** The memory for people: GiB times hours, or seconds where it is little. */
   String memoryText() {
-    double gibHours = byteSeconds / BYTE_SECONDS_PER_GIB_HOUR;
-    return String.format(Locale.ROOT, gibHours >= 100 ? "%.0f GiB·h" : "%.3f GiB·h", gibHours);
+    double gibSeconds = byteSeconds / (1L << 30);
+    double gibHours = gibSeconds / 3600;
+    return gibHours >= 1
+        ? String.format(Locale.ROOT, "%.2f GiB·h", gibHours)
+        : String.format(Locale.ROOT, "%.1f GiB·s", gibSeconds);
   }
 
   /** A time for people, to a thousandth of a second where it is short. */

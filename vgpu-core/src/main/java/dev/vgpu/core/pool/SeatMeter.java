@@ -32,6 +32,9 @@ final class SeatMeter implements AutoCloseable {
   private volatile boolean news;
   private volatile boolean closed;
 
+  /** Written by the thread alone, of which there is one at a time. */
+  private volatile long sampledNs;
+
   /**
    * Makes one.
    *
@@ -42,6 +45,7 @@ final class SeatMeter implements AutoCloseable {
   SeatMeter(Node node, Supplier<List<Booking>> bookings, @Nullable Path directory) {
     this.node = node;
     this.bookings = bookings;
+    this.sampledNs = node.clock().nanoTime();
     this.meter = new Meter(node.clock(), directory, this::failed);
   }
 
@@ -112,7 +116,7 @@ final class SeatMeter implements AutoCloseable {
         news = false; // before looking: what comes meanwhile sets it again
         goesOn = look();
         if (goesOn && !news && !closed) {
-          LockSupport.parkNanos(this, EVERY_NS);
+          LockSupport.parkNanos(this, sampledNs + EVERY_NS - node.clock().nanoTime());
         }
       }
     } finally {
@@ -128,10 +132,14 @@ final class SeatMeter implements AutoCloseable {
   private boolean look() {
     try {
       List<Booking> all = bookings.get();
-      meter.sample(readings(all));
+      long nowNs = node.clock().nanoTime();
+      if (nowNs - sampledNs >= EVERY_NS) {
+        sampledNs = nowNs;
+        meter.sample(readings(all));
+        all.forEach(this::tellDenied);
+        node.preemptions().tell();
+      }
       meter.write();
-      all.forEach(this::tellDenied);
-      node.preemptions().tell();
       return !all.isEmpty() || meter.hasUnwritten();
     } catch (RuntimeException e) {
       log.error("what is used could not be looked at", e);
