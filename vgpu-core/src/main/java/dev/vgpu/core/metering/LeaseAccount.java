@@ -114,7 +114,8 @@ public final class LeaseAccount {
 
   /** What is to be written now. */
   UsageEntry entry() {
-    return new UsageEntry(id, name, gpu, startMs, sampledMs, !written, closed, total, raw);
+    Counters grown = total.since(writtenTotal);
+    return new UsageEntry(id, name, gpu, startMs, sampledMs, closed, grown, total, raw);
   }
 
   void markWritten() {

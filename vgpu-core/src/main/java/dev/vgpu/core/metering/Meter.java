@@ -55,7 +55,7 @@ public final class Meter implements AutoCloseable {
   /** Guards the journal against two that write at once; taken before the other. */
   private final ReentrantLock writing = new ReentrantLock();
 
-  private boolean fails;
+  private volatile boolean fails;
   private long againNs;
 
   /**

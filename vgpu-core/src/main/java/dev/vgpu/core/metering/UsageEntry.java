@@ -8,8 +8,8 @@ package dev.vgpu.core.metering;
  * @param gpu the GPU's name
  * @param startMs when it was acquired; with the name and the GPU, what is one and the same
  * @param atMs when this was read; both in milliseconds of the time of day
- * @param opening whether nothing was written of it before
  * @param closed whether nothing will be written of it any more
+ * @param grown how much of the total is new since the record before this one
  * @param total what it has used so far
  * @param raw the readings that this was made of
  */
@@ -19,8 +19,8 @@ record UsageEntry(
     String gpu,
     long startMs,
     long atMs,
-    boolean opening,
     boolean closed,
+    Counters grown,
     Counters total,
     Counters raw) {
 
@@ -29,5 +29,16 @@ record UsageEntry(
 
   Key key() {
     return new Key(id, gpu, startMs);
+  }
+
+  /** The total of the record before this one, whether or not that can be read. */
+  Counters before() {
+    return total.since(grown);
+  }
+
+  /** In the place of another one and this, which comes right after it. */
+  UsageEntry following(UsageEntry left) {
+    Counters both = grown.plus(left.grown);
+    return new UsageEntry(id, name, gpu, startMs, atMs, closed, both, total, raw);
   }
 }
