@@ -60,7 +60,16 @@ final class Booking {
   private static TenantGate gate(
       String id, List<GpuSlot> slots, BookedCalls calls, VirtualGpuRequest request) {
     GpuSlot first = slots.get(0);
-    return new TenantGate(id, first.seat, first.scheduler, calls.gate(), request);
+    if (slots.size() == 1) {
+      return new TenantGate(id, first.seat, first.scheduler, calls.gate(), request);
+    }
+    return new TenantGate(
+        id,
+        slots.stream().map(slot -> slot.seat).toList(),
+        slots.stream().map(slot -> slot.scheduler).toList(),
+        calls.gate(),
+        request,
+        slots.stream().mapToLong(slot -> slot.shortestTurnNs).max().orElse(0));
   }
 
   /** The first of its GPUs. */

@@ -21,6 +21,7 @@ final class GpuSlot {
   final PhysicalGpu gpu;
   final GpuSeat seat;
   final ShareScheduler scheduler;
+  final long shortestTurnNs;
   final Set<Booking> bookings = new LinkedHashSet<>();
   private long takenBytes;
   private int takenPercent;
@@ -37,10 +38,11 @@ final class GpuSlot {
   private volatile double bestEffortPercentOffline = ALL_PERCENT;
 
   /** Makes one, whose scheduler decides about the seat from now on. */
-  GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler) {
+  GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler, long shortestTurnNs) {
     this.gpu = gpu;
     this.seat = seat;
     this.scheduler = scheduler;
+    this.shortestTurnNs = shortestTurnNs;
     seat.take();
     seat.follow(scheduler);
     seat.stepAndLeave();

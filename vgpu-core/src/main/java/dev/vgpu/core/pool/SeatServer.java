@@ -114,7 +114,9 @@ final class SeatServer implements AutoCloseable {
   /** On any thread. */
   RemoteLease remoteLease(
       String id, List<GpuSlot> on, VirtualGpuRequest request, ProcessIdentity owner) {
-    return new RemoteLease(id, on.get(0).seat, node.settings().shortestTurnNs(), request, owner);
+    GpuSlot first = on.get(0);
+    long turnNs = node.settings().of(first.gpu.id()).shortestTurn().toNanos();
+    return new RemoteLease(id, first.seat, turnNs, request, owner);
   }
 
   /** Books a lease of another process, which may come back for it. Before others can connect. */
