@@ -44,14 +44,15 @@ final class WaitingLine {
   @Nullable Booking serveAtOnce(Asked asked) {
     VirtualGpuRequest request = asked.request();
     PendingRequest first = line.peek();
-    boolean passes = first == null || isFirst(request);
     List<GpuSlot> on =
-        passes ? placement.place(request) : placement.placeBeside(request, first.asked.request());
+        first == null || isFirst(request)
+            ? placement.place(request)
+            : placement.placeBeside(request, first.asked.request());
     if (on == null) {
       return null;
     }
     Booking booking = desk.grant(asked, on);
-    if (passes) {
+    if (isFirst(request)) {
       line.servedWithoutWaiting(request.preemptionClass());
     }
     return booking;

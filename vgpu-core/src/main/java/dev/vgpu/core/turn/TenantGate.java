@@ -11,9 +11,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A tenant as its GPU's scheduler, or a gang's several, see it: a gate for calls and, once programs are put under the
- * virtual GPU, a backend's gate for processes. Both open and shut together; the turn has ended when
- * both have drained. Guarded by the seat.
+ * A tenant as its GPU's scheduler, or a gang's several, see it: a gate for calls and, once programs
+ * are put under the virtual GPU, a backend's gate for processes. Both open and shut together; the
+ * turn has ended when both have drained. Guarded by the seat.
  */
 public final class TenantGate implements TurnGate, GateListener {
   private final GpuSeat seat;
