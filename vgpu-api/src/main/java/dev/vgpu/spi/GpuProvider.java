@@ -3,10 +3,12 @@ package dev.vgpu.spi;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /** Finds GPUs. A module that knows a driver implements it; {@code ServiceLoader} finds it. */
 public interface GpuProvider {
@@ -46,5 +48,16 @@ public interface GpuProvider {
       }
     }
     return first;
+  }
+
+  /**
+   * {@return the memory of a GPU that nobody uses now, as its driver says; empty if it does not}
+   * Called some times a second.
+   *
+   * @param gpu one of {@link #gpus()}
+   * @throws GpuDriverException if the driver is there and fails
+   */
+  default Optional<MemorySize> freeMemory(GpuId gpu) {
+    return Optional.empty();
   }
 }
