@@ -60,7 +60,8 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--gpu",
       paramLabel = "ID",
-      description = "The GPU, or one of them: its UUID, or its place in 'vgpu devices', from 0. Default:"
+      description =
+          "The GPU, or one of them: its UUID, or its place in 'vgpu devices', from 0. Default:"
               + " any.")
   private @Nullable String gpu;
 
