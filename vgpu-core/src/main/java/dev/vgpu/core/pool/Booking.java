@@ -4,6 +4,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.metering.LeaseAccount;
 import dev.vgpu.core.seat.LeaseRecord;
 import dev.vgpu.core.seat.LeaseSnapshot;
 import dev.vgpu.core.seat.ProcessIdentity;
@@ -30,6 +31,9 @@ final class Booking {
   final BookedCalls calls;
   final TenantGate gate;
 
+  /** What is written down of it. */
+  final LeaseAccount account;
+
   /** Programs that were started under it, which may not have attached yet. */
   final List<ProcessIdentity> programs = new ArrayList<>();
 
@@ -53,6 +57,7 @@ final class Booking {
     this.request = request;
     this.owner = owner;
     this.calls = calls;
+    this.account = new LeaseAccount(id, request.name(), slots.get(0).gpu.id().value());
     this.gate = gate(id, slots, calls, request);
     calls.booked(this, gate);
   }
@@ -119,7 +124,7 @@ final class Booking {
 
   GpuUsage usage() {
     GpuUsage last = finalUsage;
-    return last != null ? last : gate.usage(calls.usage());
+    return last != null ? last : gate.usage(calls.usage()).with(account.slowdown());
   }
 
   /** What was used until it is booked out, which is the last moment to ask. */

@@ -6,6 +6,7 @@ import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -38,10 +39,16 @@ final class LeaseTable {
   private final ReentrantLock lock = new ReentrantLock();
   private final Placement placement;
   private final WaitingLine line;
+  private final SeatMeter meter;
 
-  /** Makes an empty one; {@code disk} is where leases are written, null: nowhere. */
+  /** Makes an empty one; leases are on disk, and what is used in a directory, or null: nowhere. */
   LeaseTable(
-      Node node, List<GpuSlot> slots, Enforcements enforcements, @Nullable LeaseDirectory disk) {
+      Node node,
+      List<GpuSlot> slots,
+      Enforcements enforcements,
+      @Nullable LeaseDirectory disk,
+      @Nullable Path usage) {
+    this.meter = new SeatMeter(node, this::bookings, usage);
     this.node = node;
     this.slots = slots;
     this.enforcements = enforcements;
@@ -60,8 +67,16 @@ final class LeaseTable {
     return found.size() == ids.size() ? Optional.of(found) : Optional.empty();
   }
 
+  SeatMeter meter() {
+    return meter;
+  }
+
   List<GpuLease> leases() {
     return snapshots(bookingsOf(slots));
+  }
+
+  List<GpuState> states() {
+    return SharingStates.of(slots, bookings(), node.settings());
   }
 
   List<Booking> bookings() {
@@ -159,6 +174,7 @@ final class LeaseTable {
           new LeaseRecord(id, gpus, request, asked.by().process(), Optional.empty(), List.of()));
     }
     Booking booking = book(id, on, asked);
+    meter.opened(booking);
     node.listeners().publish(at -> new GpuEvent.Acquired(at, id, gpus.get(0), request));
     return booking;
   }
@@ -295,6 +311,7 @@ final class LeaseTable {
     } finally {
       lock.unlock();
     }
+    meter.closed(booking, usage);
     booking.calls.released();
     node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
   }
@@ -360,6 +377,7 @@ final class LeaseTable {
       Booking booking = book(record.id(), on, new Asked(record.request(), by));
       booking.programs.addAll(record.programs());
       booking.backend = record.backend().orElse(null);
+      meter.restored(booking);
       rewrite(booking);
       return booking;
     } finally {
