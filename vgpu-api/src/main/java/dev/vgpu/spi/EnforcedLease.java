@@ -70,6 +70,30 @@ public interface EnforcedLease extends AutoCloseable {
   long leastTurnNs();
 
   /**
+   * {@return whether its processes stop by themselves, at once, while a more urgent lease is busy,
+   * and announce that they are busy where they are the urgent ones} While they are held back so,
+   * the lease has work and its GPU time does not run.
+   */
+  default boolean yieldsByItself() {
+    return false;
+  }
+
+  /**
+   * Tells whether its processes are to yield by themselves.
+   *
+   * @param obey whether they are to; so until told otherwise
+   */
+  default void yielding(boolean obey) {}
+
+  /**
+   * {@return whether it may be open beside other leases: its work is measured on the device, which
+   * gives busy processes equal slices of time}
+   */
+  default boolean mayOverlap() {
+    return false;
+  }
+
+  /**
    * Grants other terms.
    *
    * @param request what is granted from now on

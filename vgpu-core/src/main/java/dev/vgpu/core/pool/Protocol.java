@@ -58,17 +58,21 @@ final class Protocol {
 
   static Message settings(Message message, SchedulerSettings settings) {
     return message
-        .with("turnNs", settings.turnNs())
+        .with("turnNs", settings.shortestTurnNs())
+        .with("longestTurnNs", settings.longestTurnNs())
         .with("lingerNs", settings.lingerNs())
         .with("floor", settings.offlineFloor())
+        .with("strict", settings.strict() ? 1 : 0)
         .with("lockoutNs", settings.lockoutNs());
   }
 
   static SchedulerSettings settings(Message message) {
     return new SchedulerSettings(
         message.number("turnNs"),
+        message.number("longestTurnNs"),
         message.number("lingerNs"),
         Double.parseDouble(message.text("floor")),
+        message.number("strict") != 0,
         message.number("lockoutNs"));
   }
 

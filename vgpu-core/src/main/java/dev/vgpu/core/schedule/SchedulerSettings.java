@@ -5,15 +5,49 @@ import dev.vgpu.GpuPoolOptions;
 /**
  * What a {@link ShareScheduler} goes by. Immutable.
  *
- * @param turnNs how long a tenant keeps the GPU while others of its level wait; above 0
+ * @param shortestTurnNs how long a tenant keeps the GPU at least while others of its level wait;
+ *     above 0
+ * @param longestTurnNs how long at most, however dear a hand-over is; {@code shortestTurnNs} or
+ *     more
  * @param lingerNs how long a tenant that is next in line anyway may be idle in its turn; 0 or more
  * @param offlineFloor the least part of the GPU for offline tenants with work, 0 to 1
+ * @param strict whether tenants never use the GPU together, even where policies allow it
  * @param lockoutNs how long a tenant is held back at most to pay back an overrun. A debt that would
  *     hold it back for longer is forgiven, so that one giant call does not lock its tenant out
  */
-public record SchedulerSettings(long turnNs, long lingerNs, double offlineFloor, long lockoutNs) {
+public record SchedulerSettings(
+    long shortestTurnNs,
+    long longestTurnNs,
+    long lingerNs,
+    double offlineFloor,
+    boolean strict,
+    long lockoutNs) {
+  /** How long a turn is at most, where nothing else was asked for. */
+  public static final long LONGEST_TURN_NS = 50_000_000L;
+
   /** How long an overrun may hold a tenant back. */
   public static final long LOCKOUT_NS = 30_000_000_000L;
+
+  /** Checks what does not fit together. */
+  public SchedulerSettings {
+    if (shortestTurnNs <= 0
+        || longestTurnNs < shortestTurnNs
+        || lingerNs < 0
+        || !(offlineFloor >= 0 && offlineFloor <= 1)
+        || lockoutNs <= 0) {
+      throw new IllegalArgumentException(
+          "a scheduler cannot go by this: shortestTurnNs="
+              + shortestTurnNs
+              + " longestTurnNs="
+              + longestTurnNs
+              + " lingerNs="
+              + lingerNs
+              + " offlineFloor="
+              + offlineFloor
+              + " lockoutNs="
+              + lockoutNs);
+    }
+  }
 
   /**
    * {@return the settings that a pool's options ask for}
@@ -21,10 +55,13 @@ public record SchedulerSettings(long turnNs, long lingerNs, double offlineFloor,
    * @param options the pool's
    */
   public static SchedulerSettings from(GpuPoolOptions options) {
+    long turnNs = options.turnLength().toNanos();
     return new SchedulerSettings(
-        options.turnLength().toNanos(),
+        turnNs,
+        Math.max(turnNs, LONGEST_TURN_NS),
         options.idleLinger().toNanos(),
         options.offlineFloorPercent() / 100.0,
+        false,
         LOCKOUT_NS);
   }
 
@@ -33,6 +70,6 @@ public record SchedulerSettings(long turnNs, long lingerNs, double offlineFloor,
    * idleness means that it had no work, and what it did not use is gone.
    */
   long memoryNs() {
-    return 5 * turnNs;
+    return 5 * shortestTurnNs;
   }
 }

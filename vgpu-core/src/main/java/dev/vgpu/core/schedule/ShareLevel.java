@@ -107,7 +107,7 @@ final class ShareLevel {
       if (!eligible && (bestEligible || !tenant.takesSurplus())) {
         continue;
       }
-      double dueNs = rate > 0 ? (settings.turnNs() - lagNs) / rate : Double.MAX_VALUE;
+      double dueNs = rate > 0 ? (settings.shortestTurnNs() - lagNs) / rate : Double.MAX_VALUE;
       if (best == null
           || (eligible && !bestEligible)
           || goesBefore(tenant, dueNs, best, bestDueNs, eligible)) {

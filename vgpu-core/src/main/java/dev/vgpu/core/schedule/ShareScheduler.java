@@ -336,7 +336,7 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   private long turnNs(Tenant tenant) {
-    return Math.max(settings.turnNs(), tenant.gate.leastTurnNs());
+    return Math.max(settings.shortestTurnNs(), tenant.gate.leastTurnNs());
   }
 
   private boolean isAlone() {
@@ -394,7 +394,7 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   private boolean isFloorDue() {
-    return settings.offlineFloor() > 0 && floorCreditNs >= settings.turnNs();
+    return settings.offlineFloor() > 0 && floorCreditNs >= settings.shortestTurnNs();
   }
 
   private void join(Tenant tenant) {

@@ -63,4 +63,30 @@ public interface TurnGate {
   default long leastTurnNs() {
     return 0;
   }
+
+  /**
+   * {@return whether its work stops by itself, at once, while a more urgent tenant is busy} Then
+   * the gate of a less urgent tenant may stay open beside this one and that of this one beside a
+   * more urgent tenant's: who is urgent and busy announces it, and who is not obeys, without a word
+   * of the scheduler's. While it is held back so it has work, and its GPU time does not run.
+   */
+  default boolean yieldsByItself() {
+    return false;
+  }
+
+  /**
+   * Tells a gate that yields by itself whether it is to: not in a turn that it has at the expense
+   * of the more urgent ones.
+   *
+   * @param obey whether it is to; so until told otherwise
+   */
+  default void yielding(boolean obey) {}
+
+  /**
+   * {@return whether it may be open beside other gates: its work is measured on the device, which
+   * gives busy tenants equal slices of time}
+   */
+  default boolean mayOverlap() {
+    return false;
+  }
 }

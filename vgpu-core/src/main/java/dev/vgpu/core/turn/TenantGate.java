@@ -113,6 +113,28 @@ public final class TenantGate implements TurnGate, GateListener {
     return processes == null ? 0 : processes.leastTurnNs();
   }
 
+  /** Calls in this JVM have no lane: one that ever made some answers for them. */
+  @Override
+  public boolean yieldsByItself() {
+    return processes != null && !callsUsed() && processes.yieldsByItself();
+  }
+
+  @Override
+  public void yielding(boolean obey) {
+    if (processes != null) {
+      processes.yielding(obey);
+    }
+  }
+
+  @Override
+  public boolean mayOverlap() {
+    return processes != null && !callsUsed() && processes.mayOverlap();
+  }
+
+  private boolean callsUsed() {
+    return callsPending || (!callsEnded && calls.hasWork());
+  }
+
   @Override
   public boolean mayBeAbandoned() {
     return calls.mayBeAbandoned();

@@ -1,12 +1,14 @@
 package dev.vgpu.core.schedule;
 
-import static dev.vgpu.core.schedule.VirtualNode.MS;
-import static dev.vgpu.core.schedule.VirtualNode.S;
-import static dev.vgpu.core.schedule.VirtualNode.US;
+import static dev.vgpu.core.simulate.VirtualNode.MS;
+import static dev.vgpu.core.simulate.VirtualNode.S;
+import static dev.vgpu.core.simulate.VirtualNode.US;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.core.simulate.VirtualGate;
+import dev.vgpu.core.simulate.VirtualNode;
 import java.util.ArrayList;
 import java.util.List;
 import net.jqwik.api.Arbitraries;
@@ -153,10 +155,10 @@ class ShareSchedulerProperties {
       uncapped |= mix.specs().get(i).policy() != SharePolicy.FIXED_SHARE;
     }
     if (uncapped) {
-      assertThat(usedNs).isEqualTo(node.nowNs);
+      assertThat(usedNs).isEqualTo(node.nowNs());
     } else if (mix.specs().stream().noneMatch(s -> s.cls() == PreemptionClass.OFFLINE)) {
       assertThat((double) usedNs)
-          .isGreaterThanOrEqualTo(Math.min(1, capped) * node.nowNs - mix.slackNs());
+          .isGreaterThanOrEqualTo(Math.min(1, capped) * node.nowNs() - mix.slackNs());
     }
   }
 
@@ -186,17 +188,17 @@ class ShareSchedulerProperties {
       node.runUntil(untilNs);
       for (int i = 0; i < mix.specs().size(); i++) {
         Spec spec = mix.specs().get(i);
-        VirtualGate gate = node.gates.get(i);
+        VirtualGate gate = node.gate(i);
         boolean mayRun =
             gate.hasWork()
                 && spec.policy() != SharePolicy.FIXED_SHARE
                 && spec.cls() != PreemptionClass.OFFLINE;
         if (mayRun) {
-          assertThat(node.gates)
+          assertThat(node.gates())
               .noneMatch(
                   other ->
                       other.isOpen()
-                          && mix.specs().get(node.gates.indexOf(other)).cls()
+                          && mix.specs().get(node.gates().indexOf(other)).cls()
                               == PreemptionClass.OFFLINE);
         }
       }
@@ -210,7 +212,7 @@ class ShareSchedulerProperties {
     VirtualNode second = start(mix, floorPercent, true);
     first.runUntil(RUN);
     second.runUntil(RUN);
-    assertThat(second.decisions).isEqualTo(first.decisions);
+    assertThat(second.decisions()).isEqualTo(first.decisions());
   }
 
   @Property(seed = SEED, tries = 300)
@@ -218,11 +220,11 @@ class ShareSchedulerProperties {
       @ForAll("mixes") Mix mix, @ForAll @IntRange(min = 1, max = 1000) int stopMs) {
     VirtualNode node = start(mix, 0, true);
     node.runUntil(stopMs * MS);
-    for (Tenant tenant : node.tenants) {
-      node.scheduler.remove(tenant, node.nowNs);
+    for (Tenant tenant : node.tenants()) {
+      node.scheduler().remove(tenant, node.nowNs());
     }
-    node.scheduler.doWork(node.nowNs);
-    assertThat(node.scheduler.holder()).isNull();
-    assertThat(node.scheduler.nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
+    node.scheduler().doWork(node.nowNs());
+    assertThat(node.scheduler().holder()).isNull();
+    assertThat(node.scheduler().nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
   }
 }

@@ -6,13 +6,15 @@ import static dev.vgpu.PreemptionClass.ONLINE;
 import static dev.vgpu.SharePolicy.BEST_EFFORT;
 import static dev.vgpu.SharePolicy.BURST_SHARE;
 import static dev.vgpu.SharePolicy.FIXED_SHARE;
-import static dev.vgpu.core.schedule.VirtualNode.MS;
-import static dev.vgpu.core.schedule.VirtualNode.S;
-import static dev.vgpu.core.schedule.VirtualNode.US;
+import static dev.vgpu.core.simulate.VirtualNode.MS;
+import static dev.vgpu.core.simulate.VirtualNode.S;
+import static dev.vgpu.core.simulate.VirtualNode.US;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 
 import dev.vgpu.SharePolicy;
+import dev.vgpu.core.simulate.VirtualGate;
+import dev.vgpu.core.simulate.VirtualNode;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -40,7 +42,7 @@ class ShareSchedulerTest {
   void fixedShareIsACapAlsoWhereItsUseIsToldInLumps() {
     VirtualNode node = new VirtualNode();
     int alone = node.backlogged(FIXED_SHARE, 50, ONLINE, 900 * US);
-    node.gates.get(alone).tellsInLumps = true;
+    node.gate(alone).tellInLumps();
     for (long atNs = 0; atNs < 10 * S; atNs += 100 * US) {
       node.at(atNs, () -> {}); // the scheduler looks
     }
@@ -84,10 +86,10 @@ class ShareSchedulerTest {
     node.arrive(online, 120 * MS, 5 * MS);
     node.runUntil(120 * MS);
     assertThat(batch.isOpen()).isFalse();
-    assertThat(batch.preempted).isEqualTo(1);
-    assertThat(node.decisions).contains("120000000 t1 preempts batch");
+    assertThat(batch.preempted()).isEqualTo(1);
+    assertThat(node.decisions()).contains("120000000 t1 preempts batch");
     node.runUntil(121 * MS);
-    assertThat(node.gates.get(online).isRunning()).isTrue();
+    assertThat(node.gate(online).isRunning()).isTrue();
     node.runUntil(126 * MS + 100 * US); // it lingers for a moment
     assertThat(batch.isOpen()).isTrue();
   }
@@ -103,9 +105,9 @@ class ShareSchedulerTest {
     node.arrive(nearline, 20 * MS, 40 * MS);
     node.arrive(online, 30 * MS, 5 * MS);
     node.runUntil(200 * MS);
-    assertThat(batch.preempted).isEqualTo(1);
-    assertThat(soon.preempted).isZero();
-    assertThat(soon.finished).isEqualTo(1);
+    assertThat(batch.preempted()).isEqualTo(1);
+    assertThat(soon.preempted()).isZero();
+    assertThat(soon.finished()).isEqualTo(1);
   }
 
   @Test
@@ -156,7 +158,7 @@ class ShareSchedulerTest {
     VirtualNode node = new VirtualNode();
     int small = node.backlogged(policy, 25, OFFLINE, 1 * MS);
     int large = node.backlogged(policy, 75, OFFLINE, 1 * MS);
-    node.gates.get(small).queue(900 * MS);
+    node.gate(small).queue(900 * MS);
     node.runUntil(2 * S);
     assertThat(node.percent(small)).isGreaterThan(40);
     node.runUntil(10 * S);
@@ -169,7 +171,7 @@ class ShareSchedulerTest {
     VirtualNode node = new VirtualNode();
     int giant = node.backlogged(BURST_SHARE, 10, OFFLINE, 1 * MS);
     node.backlogged(BURST_SHARE, 90, OFFLINE, 1 * MS);
-    node.gates.get(giant).queue(600 * S);
+    node.gate(giant).queue(600 * S);
     node.runUntil(600 * S);
     long after = node.usedNs(giant);
     node.runUntil(640 * S);
@@ -191,11 +193,11 @@ class ShareSchedulerTest {
   }
 
   private static void callAgain(VirtualNode node, int tenant, int finishedBefore) {
-    VirtualGate gate = node.gates.get(tenant);
-    if (gate.finished >= finishedBefore && !gate.hasWork()) {
-      node.arrive(tenant, node.nowNs + 5 * US, 1 * MS);
+    VirtualGate gate = node.gate(tenant);
+    if (gate.finished() >= finishedBefore && !gate.hasWork()) {
+      node.arrive(tenant, node.nowNs() + 5 * US, 1 * MS);
     }
-    node.at(node.nowNs + 20 * US, () -> callAgain(node, tenant, gate.finished));
+    node.at(node.nowNs() + 20 * US, () -> callAgain(node, tenant, gate.finished()));
   }
 
   @Test
@@ -236,7 +238,7 @@ class ShareSchedulerTest {
     node.backlogged(FIXED_SHARE, 30, NEARLINE, 50 * MS);
     node.backlogged(BURST_SHARE, 10, OFFLINE, 50 * MS);
     node.runUntil(10 * S);
-    assertThat(node.steps).isLessThan(10_000);
+    assertThat(node.steps()).isLessThan(10_000);
   }
 
   @Test
@@ -247,11 +249,11 @@ class ShareSchedulerTest {
     node.arrive(once, 1 * MS, 7 * MS);
     node.arrive(other, 2 * MS, 7 * MS);
     node.runUntil(1 * S);
-    for (Tenant tenant : node.tenants) {
-      node.scheduler.remove(tenant, node.nowNs);
+    for (Tenant tenant : node.tenants()) {
+      node.scheduler().remove(tenant, node.nowNs());
     }
-    node.scheduler.doWork(node.nowNs);
-    assertThat(node.scheduler.holder()).isNull();
-    assertThat(node.scheduler.nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
+    node.scheduler().doWork(node.nowNs());
+    assertThat(node.scheduler().holder()).isNull();
+    assertThat(node.scheduler().nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
   }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.core.simulate.VirtualNode;
 import org.junit.jupiter.api.Test;
 
 /** Tenants that another scheduler had before, and tenants whose process was stopped. */

@@ -1,13 +1,14 @@
-package dev.vgpu.core.schedule;
+package dev.vgpu.core.simulate;
 
+import dev.vgpu.core.schedule.TurnGate;
 import java.util.ArrayDeque;
 import java.util.Queue;
 
-/** A tenant's gate in virtual time: calls of given lengths, one at a time. */
-final class VirtualGate implements TurnGate {
+/** A tenant's gate in virtual time: calls of given lengths, one at a time. Not thread-safe. */
+public final class VirtualGate implements TurnGate {
   private static final long NEVER = Long.MAX_VALUE;
 
-  final String id;
+  private final String id;
   private final long backlogCallNs;
   private final Queue<Long> queued = new ArrayDeque<>();
   private final long cancelTakesNs;
@@ -19,35 +20,66 @@ final class VirtualGate implements TurnGate {
   private long doneNs;
   private long nowNs;
 
-  /** Tells what a call used only when it has ended, as processes do. */
-  boolean tellsInLumps;
-
-  int opened;
-  int preempted;
-  int finished;
+  private boolean tellsInLumps;
+  private int opened;
+  private int preempted;
+  private int finished;
 
   /**
-   * A gate.
+   * Makes one, shut.
    *
+   * @param id the tenant's name
    * @param backlogCallNs the length of calls of which there are always more; 0: only those that are
    *     queued
    * @param cancelTakesNs how long a cancelled call still runs; negative: it cannot be cancelled
    */
-  VirtualGate(String id, long backlogCallNs, long cancelTakesNs) {
+  public VirtualGate(String id, long backlogCallNs, long cancelTakesNs) {
     this.id = id;
     this.backlogCallNs = backlogCallNs;
     this.cancelTakesNs = cancelTakesNs;
   }
 
-  void queue(long callNs) {
+  /** Tells what a call used only when it has ended, as processes do. */
+  public void tellInLumps() {
+    tellsInLumps = true;
+  }
+
+  /**
+   * Adds a call.
+   *
+   * @param callNs how long it runs
+   */
+  public void queue(long callNs) {
     queued.add(callNs);
   }
 
-  boolean isOpen() {
+  /** {@return the tenant's name} */
+  public String id() {
+    return id;
+  }
+
+  /** {@return how often it was opened} */
+  public int opened() {
+    return opened;
+  }
+
+  /** {@return how often its running work was asked to end} */
+  public int preempted() {
+    return preempted;
+  }
+
+  /** {@return how many calls have ended} */
+  public int finished() {
+    return finished;
+  }
+
+  /** {@return whether work may start} */
+  public boolean isOpen() {
     return open;
   }
 
-  boolean isRunning() {
+  /** {@return whether a call runs} */
+  public boolean isRunning() {
     return callEndNs != NEVER;
   }
 
@@ -81,10 +113,6 @@ final class VirtualGate implements TurnGate {
 
   private boolean hasMore() {
     return backlogCallNs > 0 || !queued.isEmpty();
-  }
-
-  void at(long toNs) {
-    nowNs = toNs;
   }
 
   @Override

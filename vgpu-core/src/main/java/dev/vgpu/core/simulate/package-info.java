@@ -1,0 +1,5 @@
+/** The scheduler and its tenants in virtual time: for property tests and for the simulator. */
+@NullMarked
+package dev.vgpu.core.simulate;
+
+import org.jspecify.annotations.NullMarked;
