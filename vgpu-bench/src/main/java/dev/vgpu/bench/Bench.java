@@ -1,6 +1,8 @@
 package dev.vgpu.bench;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.bench.colocation.Colocation;
+import dev.vgpu.bench.colocation.ColocationOptions;
 import dev.vgpu.bench.harness.Node;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -17,6 +19,8 @@ public final class Bench {
         alloc    what the hook adds to an alloc and free, by live allocations
         share    whether a share of 50 % is held, whatever the grid; two tenants at 75/25
         quota    whether a quota is ever passed by 8 processes of 8 threads
+        colocation [--trace conv|code] [--kernels short|mixed] [--load PERCENT]
+                 requests of Azure's traces beside training loops, with and without vgpu
         stall    how long deaths and stops hold others up; attaching, opening, take-over
         --quick  a tenth of the time, with rougher figures
         --json   one JSON object on standard output
@@ -25,7 +29,7 @@ public final class Bench {
       """;
 
   private static final List<String> NAMES =
-      List.of("turns", "launch", "alloc", "share", "quota", "stall");
+      List.of("turns", "launch", "alloc", "share", "quota", "stall", "colocation");
 
   private Bench() {}
 
@@ -43,6 +47,7 @@ public final class Bench {
       System.out.print(USAGE);
       return;
     }
+    ColocationOptions colocation = colocationOptions(names, quick);
     for (String name : names) {
       if (!NAMES.contains(name)) {
         System.err.print("bench: what is '" + name + "'?\n" + USAGE);
@@ -51,7 +56,7 @@ public final class Bench {
     }
     Report report = new Report(what -> System.err.println("bench: " + what));
     for (String name : names.isEmpty() ? NAMES : names) {
-      run(name, report, quick);
+      run(name, report, quick, colocation);
     }
     Map<String, Object> all = new LinkedHashMap<>(report.figures());
     all.putAll(Surroundings.figures());
@@ -61,7 +66,26 @@ public final class Bench {
             : report.text());
   }
 
-  private static void run(String name, Report report, boolean quick) throws Exception {
+  private static ColocationOptions colocationOptions(List<String> arguments, boolean quick) {
+    try {
+      return ColocationOptions.take(arguments, quick);
+    } catch (IllegalArgumentException e) {
+      System.err.print("bench: " + e.getMessage() + "\n" + USAGE);
+      System.exit(2);
+      throw e;
+    }
+  }
+
+  private static void run(
+      String name, Report report, boolean quick, ColocationOptions colocationOptions)
+      throws Exception {
+    if (name.equals("colocation")) {
+      Colocation colocation = new Colocation(colocationOptions, report::progress);
+      colocation.run();
+      report.figures(colocation.figures());
+      report.text(colocation.text());
+      return;
+    }
     if (name.equals("turns")) {
       TurnsBench turns = new TurnsBench(quick, report::progress);
       turns.run();
