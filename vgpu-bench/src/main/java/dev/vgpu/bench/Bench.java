@@ -3,6 +3,7 @@ package dev.vgpu.bench;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.bench.colocation.Colocation;
 import dev.vgpu.bench.colocation.ColocationOptions;
+import dev.vgpu.bench.fairness.Fairness;
 import dev.vgpu.bench.harness.Node;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -21,6 +22,7 @@ public final class Bench {
         quota    whether a quota is ever passed by 8 processes of 8 threads
         colocation [--trace conv|code] [--kernels short|mixed] [--load PERCENT]
                  requests of Azure's traces beside training loops, with and without vgpu
+        fairness 2 to 16 tenants of all policies: what each held of every second
         stall    how long deaths and stops hold others up; attaching, opening, take-over
         --quick  a tenth of the time, with rougher figures
         --json   one JSON object on standard output
@@ -29,7 +31,7 @@ public final class Bench {
       """;
 
   private static final List<String> NAMES =
-      List.of("turns", "launch", "alloc", "share", "quota", "stall", "colocation");
+      List.of("turns", "launch", "alloc", "share", "quota", "stall", "colocation", "fairness");
 
   private Bench() {}
 
@@ -91,6 +93,13 @@ public final class Bench {
       turns.run();
       report.figures(turns.figures());
       report.text(turns.text());
+      return;
+    }
+    if (name.equals("fairness")) {
+      Fairness fairness = new Fairness(quick, report::progress);
+      fairness.run();
+      report.figures(fairness.figures());
+      report.text(fairness.text());
       return;
     }
     try (Node node = Node.open(Map.of())) {
