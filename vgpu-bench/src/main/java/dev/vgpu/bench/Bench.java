@@ -3,6 +3,7 @@ package dev.vgpu.bench;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.bench.colocation.Colocation;
 import dev.vgpu.bench.colocation.ColocationOptions;
+import dev.vgpu.bench.colocation.Storm;
 import dev.vgpu.bench.fairness.Fairness;
 import dev.vgpu.bench.harness.Node;
 import java.util.ArrayList;
@@ -23,6 +24,7 @@ public final class Bench {
         colocation [--trace conv|code] [--kernels short|mixed] [--load PERCENT]
                  requests of Azure's traces beside training loops, with and without vgpu
         fairness 2 to 16 tenants of all policies: what each held of every second
+        storm    1,000 short requests a second beside training loops; a seat at rest
         stall    how long deaths and stops hold others up; attaching, opening, take-over
         --quick  a tenth of the time, with rougher figures
         --json   one JSON object on standard output
@@ -31,7 +33,8 @@ public final class Bench {
       """;
 
   private static final List<String> NAMES =
-      List.of("turns", "launch", "alloc", "share", "quota", "stall", "colocation", "fairness");
+      List.of(
+          "turns", "launch", "alloc", "share", "quota", "stall", "colocation", "fairness", "storm");
 
   private Bench() {}
 
@@ -81,27 +84,37 @@ public final class Bench {
   private static void run(
       String name, Report report, boolean quick, ColocationOptions colocationOptions)
       throws Exception {
-    if (name.equals("colocation")) {
-      Colocation colocation = new Colocation(colocationOptions, report::progress);
-      colocation.run();
-      report.figures(colocation.figures());
-      report.text(colocation.text());
-      return;
+    switch (name) {
+      case "turns" -> {
+        TurnsBench turns = new TurnsBench(quick, report::progress);
+        turns.run();
+        report.figures(turns.figures());
+        report.text(turns.text());
+      }
+      case "colocation" -> {
+        Colocation colocation = new Colocation(colocationOptions, report::progress);
+        colocation.run();
+        report.figures(colocation.figures());
+        report.text(colocation.text());
+      }
+      case "fairness" -> {
+        Fairness fairness = new Fairness(quick, report::progress);
+        fairness.run();
+        report.figures(fairness.figures());
+        report.text(fairness.text());
+      }
+      case "storm" -> {
+        Storm storm = new Storm(quick, report::progress);
+        storm.run();
+        report.figures(storm.figures());
+        report.text(storm.text());
+      }
+      default -> onNode(name, report, quick);
     }
-    if (name.equals("turns")) {
-      TurnsBench turns = new TurnsBench(quick, report::progress);
-      turns.run();
-      report.figures(turns.figures());
-      report.text(turns.text());
-      return;
-    }
-    if (name.equals("fairness")) {
-      Fairness fairness = new Fairness(quick, report::progress);
-      fairness.run();
-      report.figures(fairness.figures());
-      report.text(fairness.text());
-      return;
-    }
+  }
+
+  private static void onNode(String name, Report report, boolean quick)
+      throws InterruptedException {
     try (Node node = Node.open(Map.of())) {
       try {
         processBench(name).run(node, report, quick);

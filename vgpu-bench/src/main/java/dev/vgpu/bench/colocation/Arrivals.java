@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Random;
 
 /**
  * Requests that are replayed in one go. Immutable.
@@ -49,12 +50,14 @@ record Arrivals(List<Request> requests, long lengthNs) {
         lengthNs);
   }
 
-  /** {@return requests of one length, evenly, so many a second} */
-  static Arrivals even(long serviceNs, int perSecond, long lengthNs) {
+  /** {@return requests of one length at random moments, the same each time; so many a second} */
+  static Arrivals random(long serviceNs, int perSecond, long lengthNs) {
     List<Request> requests = new ArrayList<>();
-    long gapNs = 1_000_000_000L / perSecond;
-    for (long dueNs = 0; dueNs < lengthNs; dueNs += gapNs) {
-      requests.add(new Request(dueNs, serviceNs, 0));
+    Random random = new Random(1);
+    double dueNs = 0;
+    while (dueNs < lengthNs) {
+      requests.add(new Request((long) dueNs, serviceNs, 0));
+      dueNs += -Math.log(1 - random.nextDouble()) * 1e9 / perSecond;
     }
     return new Arrivals(requests, lengthNs);
   }

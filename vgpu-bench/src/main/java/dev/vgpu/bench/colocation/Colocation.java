@@ -22,7 +22,11 @@ public final class Colocation {
   private static final long QUICK_PART_NS = 2_000_000_000L;
   private static final long GRACE_NS = 1_500_000_000L;
   private static final int PARTS = 2;
-  private static final int[] TRAINERS = {1, 3};
+
+  /** The most offline programs. */
+  static final int MOST_TRAINERS = 3;
+
+  private static final int[] TRAINERS = {1, MOST_TRAINERS};
 
   private final ColocationOptions options;
   private final Consumer<String> progress;
@@ -57,9 +61,8 @@ public final class Colocation {
    */
   public void run() throws InterruptedException {
     List<Request> trace = options.trace().requests();
-    int most = TRAINERS[TRAINERS.length - 1];
-    try (Bed ours = Bed.open(most);
-        Bed strict = Bed.open(most, "strict")) {
+    try (Bed ours = Bed.open(MOST_TRAINERS);
+        Bed strict = Bed.open(MOST_TRAINERS, "strict")) {
       for (int percent : options.loads()) {
         int parts = options.quick() ? 1 : PARTS;
         long lengthNs = parts * (options.quick() ? QUICK_PART_NS : PART_NS);
@@ -101,7 +104,8 @@ public final class Colocation {
     return new Load(percent, arrivals, outcomes, aloneAgain, s);
   }
 
-  private static List<Cell> cells() {
+  /** {@return all that is measured at one load, alone first} */
+  static List<Cell> cells() {
     List<Cell> cells = new ArrayList<>(List.of(new Cell(Mode.ALONE, 0)));
     for (int trainers : TRAINERS) {
       for (Mode mode : List.of(Mode.UNCONTROLLED, Mode.OURS, Mode.STRICT)) {

@@ -77,7 +77,8 @@ final class ColocationFigures {
     return worse;
   }
 
-  private static Map<String, Object> figures(Outcome outcome, Outcome alone) {
+  /** {@return what came out, beside what came out alone} */
+  static Map<String, Object> figures(Outcome outcome, Outcome alone) {
     Map<String, Object> figures = new LinkedHashMap<>();
     put(figures, "online_p50_ms", outcome.percentileMs(50));
     put(figures, "online_p99_ms", outcome.percentileMs(99));

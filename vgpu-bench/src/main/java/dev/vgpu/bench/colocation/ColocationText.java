@@ -8,9 +8,24 @@ import java.util.Map;
 
 /** The figures for people. */
 final class ColocationText {
-  private static final String HEAD = "%-20s%8s%9s%9s%9s%8s%8s%9s%9s%7s%7s%7s%7s%n";
-  private static final String ROW =
-      "  %-18s%8d%9.2f%9.2f%9.2f%8.3f%8.3f%9.2f%9.3f%7.0f%7.2f%7.2f%7.0f%n";
+  /** Names the columns. */
+  static final String HEADLINE =
+      String.format(
+          Locale.ROOT,
+          "%-24s%9s%9s%9s%9s%8s%8s%9s%9s%8s%7s%7s%7s%n",
+          "",
+          "requests",
+          "p50 ms",
+          "p99 ms",
+          "p99.9",
+          "p50 x",
+          "p99 x",
+          "+p99 ms",
+          "offline",
+          "sw/s",
+          "seat%",
+          "hooks%",
+          "other%");
 
   private final List<Colocation.Load> loads;
   private final int[] trainers;
@@ -33,26 +48,12 @@ final class ColocationText {
       line(
           "%nload %d %%: %s%n",
           load.percent(), requireNonNull(replayed.get(Integer.toString(load.percent()))));
-      line(
-          HEAD,
-          "",
-          "requests",
-          "p50 ms",
-          "p99 ms",
-          "p99.9",
-          "p50 x",
-          "p99 x",
-          "+p99 ms",
-          "offline",
-          "sw/s",
-          "seat%",
-          "hooks%",
-          "other%");
-      row("alone", alone, alone);
-      row("alone, again", load.aloneAgain(), alone);
+      text.append(HEADLINE);
+      text.append(row("alone", alone, alone));
+      text.append(row("alone, again", load.aloneAgain(), alone));
       for (int count : trainers) {
         for (Mode mode : List.of(Mode.UNCONTROLLED, Mode.OURS, Mode.STRICT)) {
-          row(mode.word() + ", " + count + " offline", load.of(mode, count), alone);
+          text.append(row(mode.word() + ", " + count + " offline", load.of(mode, count), alone));
         }
       }
       line(
@@ -66,27 +67,32 @@ final class ColocationText {
     return text.toString();
   }
 
-  private void row(String name, Outcome outcome, Outcome alone) {
-    line(
-        ROW,
-        name,
-        outcome.requests(),
-        outcome.percentileMs(50),
-        outcome.percentileMs(99),
-        outcome.percentileMs(99.9),
-        outcome.percentileMs(50) / alone.percentileMs(50),
-        outcome.percentileMs(99) / alone.percentileMs(99),
-        outcome.addedMs(alone, 99),
-        outcome.offlineOfIdeal(),
-        outcome.switchesPerS(),
-        outcome.seatPercent(),
-        outcome.monitorsPercent(),
-        outcome.othersPercent());
-    if (outcome.unfinished() > 0) {
-      line(
-          "    %d of them were not served in time, and count as served then%n",
-          outcome.unfinished());
-    }
+  /** {@return a line of the table} */
+  static String row(String name, Outcome outcome, Outcome alone) {
+    String row =
+        String.format(
+            Locale.ROOT,
+            "  %-22s%9d%9.2f%9.2f%9.2f%8.3f%8.3f%9.2f%9.3f%8.0f%7.2f%7.2f%7.0f%n",
+            name,
+            outcome.requests(),
+            outcome.percentileMs(50),
+            outcome.percentileMs(99),
+            outcome.percentileMs(99.9),
+            outcome.percentileMs(50) / alone.percentileMs(50),
+            outcome.percentileMs(99) / alone.percentileMs(99),
+            outcome.addedMs(alone, 99),
+            outcome.offlineOfIdeal(),
+            outcome.switchesPerS(),
+            outcome.seatPercent(),
+            outcome.monitorsPercent(),
+            outcome.othersPercent());
+    return outcome.unfinished() == 0
+        ? row
+        : row
+            + String.format(
+                Locale.ROOT,
+                "    %d of them were not served in time, and count as served then%n",
+                outcome.unfinished());
   }
 
   private void line(String format, Object... values) {

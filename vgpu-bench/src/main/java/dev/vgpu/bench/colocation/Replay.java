@@ -101,7 +101,7 @@ final class Replay {
       workNs += trainer.workNs(t0Ns, t0Ns + lastNs);
       longestNs = Math.max(longestNs, trainer.longestNs());
     }
-    outcome.window(lastNs, workNs, longestNs);
+    outcome.window((double) lastNs, workNs, longestNs);
   }
 
   private static List<String> lines(Path file) {

@@ -43,7 +43,7 @@ public final class Fairness {
       double worstPoints,
       double p99Points,
       int windows,
-      double[] heldPercent,
+      List<Double> heldPercent,
       double worstLongRunPoints,
       double totalPercent,
       double alonePercent,
@@ -160,7 +160,7 @@ public final class Fairness {
       double seatPercent,
       double othersPercent) {
     List<Double> off = new ArrayList<>();
-    double[] held = new double[trainers.size()];
+    List<Double> held = new ArrayList<>();
     double total = 0;
     double worstLongRun = 0;
     for (int i = 0; i < trainers.size(); i++) {
@@ -170,9 +170,10 @@ public final class Fairness {
         double percent = 100 * trainer.workNs(at, at + SECOND_NS) / SECOND_NS;
         off.add(Math.abs(percent - entitled));
       }
-      held[i] = 100 * trainer.workNs(fromNs, toNs) / (toNs - fromNs);
-      total += held[i];
-      worstLongRun = Math.max(worstLongRun, Math.abs(held[i] - entitled));
+      double percent = 100 * trainer.workNs(fromNs, toNs) / (toNs - fromNs);
+      held.add(rounded(percent));
+      total += percent;
+      worstLongRun = Math.max(worstLongRun, Math.abs(percent - entitled));
     }
     double[] sorted = off.stream().mapToDouble(Double::doubleValue).sorted().toArray();
     return new Result(
@@ -203,8 +204,7 @@ public final class Fairness {
       figures.put("seat_cpu_percent", rounded(result.seatPercent));
       figures.put("others_cpu_percent", rounded(result.othersPercent));
       figures.put("entitled_percent", entitled(result.mix));
-      figures.put(
-          "held_percent", Arrays.stream(result.heldPercent).map(Fairness::rounded).toArray());
+      figures.put("held_percent", result.heldPercent);
       mixes.put(result.mix.name(), figures);
     }
     Map<String, Object> all = new LinkedHashMap<>();
