@@ -3,29 +3,27 @@ package dev.vgpu;
 import static java.util.Objects.requireNonNull;
 
 import java.nio.file.Path;
-import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** How a pool works. Immutable. */
 public final class GpuPoolOptions {
   private static final GpuPoolOptions DEFAULTS = builder().build();
-  private static final Duration LONGEST = Duration.ofSeconds(10);
 
   private final @Nullable List<PhysicalGpu> gpus;
-  private final int offlineFloorPercent;
-  private final Duration turnLength;
-  private final Duration idleLinger;
+  private final GpuSettings gpuSettings;
+  private final Map<GpuId, GpuSettings> settingsOfSome;
   private final LeakTracking leakTracking;
   private final Scope scope;
   private final @Nullable Path runDirectory;
 
   private GpuPoolOptions(Builder builder) {
     this.gpus = builder.gpus;
-    this.offlineFloorPercent = builder.offlineFloorPercent;
-    this.turnLength = builder.turnLength;
-    this.idleLinger = builder.idleLinger;
+    this.gpuSettings = builder.gpuSettings;
+    this.settingsOfSome = Map.copyOf(builder.settingsOfSome);
     this.leakTracking = builder.leakTracking;
     this.scope = builder.scope;
     this.runDirectory = builder.runDirectory;
@@ -66,19 +64,14 @@ public final class GpuPoolOptions {
     return Optional.ofNullable(gpus);
   }
 
-  /** {@return the least part of each GPU that offline tenants with work get, 0 to 100 percent} */
-  public int offlineFloorPercent() {
-    return offlineFloorPercent;
+  /** {@return how GPUs are shared for which nothing else is set} */
+  public GpuSettings gpuSettings() {
+    return gpuSettings;
   }
 
-  /** {@return how long a tenant keeps the GPU while others wait} */
-  public Duration turnLength() {
-    return turnLength;
-  }
-
-  /** {@return how long an idle tenant that is next in line keeps its turn while others wait} */
-  public Duration idleLinger() {
-    return idleLinger;
+  /** {@return how those GPUs are shared for which something else is set} */
+  public Map<GpuId, GpuSettings> settingsOfSome() {
+    return settingsOfSome;
   }
 
   /** {@return what is remembered to name a leak} */
@@ -102,9 +95,8 @@ public final class GpuPoolOptions {
   /** Collects options. Not safe for use by several threads. */
   public static final class Builder {
     private @Nullable List<PhysicalGpu> gpus;
-    private int offlineFloorPercent;
-    private Duration turnLength = Duration.ofMillis(2);
-    private Duration idleLinger = Duration.ofNanos(100_000);
+    private GpuSettings gpuSettings = GpuSettings.defaults();
+    private final Map<GpuId, GpuSettings> settingsOfSome = new HashMap<>();
     private LeakTracking leakTracking = LeakTracking.OFF;
     private Scope scope = Scope.NODE;
     private @Nullable Path runDirectory;
@@ -132,51 +124,25 @@ public final class GpuPoolOptions {
     }
 
     /**
-     * Sets the least part of each GPU that offline tenants with work get while more urgent ones
-     * have work too.
+     * Sets how each GPU is shared for which nothing else is set.
      *
-     * @param offlineFloorPercent 0 to 100; default 0
+     * @param gpuSettings default {@link GpuSettings#defaults()}
      * @return this builder
-     * @throws IllegalArgumentException if out of range
      */
-    public Builder offlineFloorPercent(int offlineFloorPercent) {
-      if (offlineFloorPercent < 0 || offlineFloorPercent > 100) {
-        throw new IllegalArgumentException(
-            "an offline floor is not within 0 to 100: offlineFloorPercent=" + offlineFloorPercent);
-      }
-      this.offlineFloorPercent = offlineFloorPercent;
+    public Builder gpuSettings(GpuSettings gpuSettings) {
+      this.gpuSettings = requireNonNull(gpuSettings, "gpuSettings");
       return this;
     }
 
     /**
-     * Sets how long a tenant keeps the GPU while others of its class wait. Longer turns cost less
-     * switching, shorter ones less waiting. A call that runs when the turn ends is not interrupted;
-     * its overrun is paid back.
+     * Sets how one GPU is shared. A pool that has no such GPU is refused when it is opened.
      *
-     * @param turnLength above 0, at most 10 s; default 2 ms, which is 100 times the cost of a
-     *     switch
+     * @param gpu which one
+     * @param gpuSettings instead of those for all
      * @return this builder
-     * @throws IllegalArgumentException if out of range
      */
-    public Builder turnLength(Duration turnLength) {
-      if (requireNonNull(turnLength, "turnLength").isZero()) {
-        throw new IllegalArgumentException("a turn's length is 0");
-      }
-      this.turnLength = checked("turnLength", turnLength);
-      return this;
-    }
-
-    /**
-     * Sets how long a tenant that is behind its share keeps its turn between two calls while others
-     * wait, so that a thread that makes one call after the other can use its share. 0 passes an
-     * idle turn on at once.
-     *
-     * @param idleLinger 0 or more, at most 10 s; default 100 µs
-     * @return this builder
-     * @throws IllegalArgumentException if out of range
-     */
-    public Builder idleLinger(Duration idleLinger) {
-      this.idleLinger = checked("idleLinger", idleLinger);
+    public Builder gpuSettings(GpuId gpu, GpuSettings gpuSettings) {
+      settingsOfSome.put(requireNonNull(gpu, "gpu"), requireNonNull(gpuSettings, "gpuSettings"));
       return this;
     }
 
@@ -217,14 +183,6 @@ public final class GpuPoolOptions {
     /** {@return the options} */
     public GpuPoolOptions build() {
       return new GpuPoolOptions(this);
-    }
-
-    private static Duration checked(String name, Duration value) {
-      if (requireNonNull(value, name).isNegative() || value.compareTo(LONGEST) > 0) {
-        throw new IllegalArgumentException(
-            "a duration is not within 0 to " + LONGEST + ": " + name + "=" + value);
-      }
-      return value;
     }
   }
 }

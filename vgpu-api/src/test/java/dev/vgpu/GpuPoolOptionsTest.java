@@ -5,17 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.vgpu.GpuPoolOptions.LeakTracking;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 class GpuPoolOptionsTest {
-  private static final Duration LONGEST = Duration.ofSeconds(10);
-  private static final Duration SHORTEST = Duration.ofNanos(1);
-
   private final GpuPoolOptions.Builder builder = GpuPoolOptions.builder();
 
   private record Gpu(GpuId id, String model) implements PhysicalGpu {
@@ -43,49 +38,20 @@ class GpuPoolOptionsTest {
   void defaultsAreTheDocumentedOnes() {
     GpuPoolOptions options = GpuPoolOptions.defaults();
     assertThat(options.gpus()).isEmpty();
-    assertThat(options.offlineFloorPercent()).isZero();
-    assertThat(options.turnLength()).isEqualTo(Duration.ofMillis(2));
-    assertThat(options.idleLinger()).isEqualTo(Duration.ofNanos(100_000));
+    assertThat(options.gpuSettings()).isEqualTo(GpuSettings.defaults());
+    assertThat(options.settingsOfSome()).isEmpty();
     assertThat(options.leakTracking()).isEqualTo(LeakTracking.OFF);
     assertThat(builder.build()).usingRecursiveComparison().isEqualTo(options);
   }
 
-  @ParameterizedTest
-  @ValueSource(ints = {-1, 101})
-  void floorOutOfRangeIsRefused(int percent) {
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> builder.offlineFloorPercent(percent))
-        .withMessageContaining("offlineFloorPercent=" + percent);
-  }
-
-  @ParameterizedTest
-  @ValueSource(ints = {0, 100})
-  void floorAtTheBoundsIsTaken(int percent) {
-    assertThat(builder.offlineFloorPercent(percent).build().offlineFloorPercent())
-        .isEqualTo(percent);
-  }
-
   @Test
-  void turnLengthIsAboveZeroAndAtMostTenSeconds() {
-    assertThat(builder.turnLength(SHORTEST).build().turnLength()).isEqualTo(SHORTEST);
-    assertThat(builder.turnLength(LONGEST).build().turnLength()).isEqualTo(LONGEST);
-    assertThatIllegalArgumentException().isThrownBy(() -> builder.turnLength(Duration.ZERO));
-    for (Duration bad : List.of(SHORTEST.negated(), LONGEST.plus(SHORTEST))) {
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> builder.turnLength(bad))
-          .withMessageContaining("turnLength=" + bad);
-    }
-  }
-
-  @Test
-  void lingerIsAtLeastZeroAndAtMostTenSeconds() {
-    assertThat(builder.idleLinger(Duration.ZERO).build().idleLinger()).isZero();
-    assertThat(builder.idleLinger(LONGEST).build().idleLinger()).isEqualTo(LONGEST);
-    for (Duration bad : List.of(SHORTEST.negated(), LONGEST.plus(SHORTEST))) {
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> builder.idleLinger(bad))
-          .withMessageContaining("idleLinger=" + bad);
-    }
+  void settingsAreForAllGpusOrForOne() {
+    GpuSettings all = GpuSettings.builder().offlineFloorPercent(5).build();
+    GpuSettings one = GpuSettings.builder().offlineFloorPercent(9).build();
+    GpuPoolOptions options = builder.gpuSettings(all).gpuSettings(new GpuId("a"), one).build();
+    assertThat(options.gpuSettings()).isEqualTo(all);
+    assertThat(options.settingsOfSome()).containsExactly(Map.entry(new GpuId("a"), one));
+    assertThat(options.settingsOfSome()).isUnmodifiable();
   }
 
   @Test
@@ -114,11 +80,8 @@ class GpuPoolOptionsTest {
   void absentValuesAreRefused() {
     assertThatNullPointerException().isThrownBy(() -> builder.gpus(null)).withMessage("gpus");
     assertThatNullPointerException()
-        .isThrownBy(() -> builder.turnLength(null))
-        .withMessage("turnLength");
-    assertThatNullPointerException()
-        .isThrownBy(() -> builder.idleLinger(null))
-        .withMessage("idleLinger");
+        .isThrownBy(() -> builder.gpuSettings(null))
+        .withMessage("gpuSettings");
     assertThatNullPointerException()
         .isThrownBy(() -> builder.leakTracking(null))
         .withMessage("leakTracking");

@@ -2,6 +2,7 @@ package dev.vgpu.bench;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuSettings;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
@@ -23,7 +24,7 @@ interface Gate extends AutoCloseable {
         GpuPool.open(
             GpuPoolOptions.builder()
                 .scope(GpuPoolOptions.Scope.THIS_JVM)
-                .idleLinger(Duration.ZERO)
+                .gpuSettings(GpuSettings.builder().idleLinger(Duration.ZERO).build())
                 .build());
     VirtualGpu[] gpus = new VirtualGpu[parties];
     for (int i = 0; i < parties; i++) {

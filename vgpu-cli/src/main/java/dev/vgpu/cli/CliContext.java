@@ -3,6 +3,7 @@ package dev.vgpu.cli;
 import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.time.NanoClock;
 import java.util.Map;
@@ -16,8 +17,19 @@ import java.util.function.Supplier;
  * @param pools opens the GPUs of this machine
  * @param clock the time
  */
-record CliContext(
-    Console console, Map<String, String> environment, Supplier<GpuPool> pools, NanoClock clock) {
+record CliContext(Console console, Map<String, String> environment, Pools pools, NanoClock clock) {
+  /** Opens the GPUs of this machine. */
+  interface Pools extends Supplier<GpuPool> {
+    /** {@return the GPUs, shared as the options say} */
+    GpuPool open(GpuPoolOptions options);
+
+    /** {@return the GPUs, shared as the process says that has the seat} */
+    @Override
+    default GpuPool get() {
+      return open(GpuPoolOptions.defaults());
+    }
+  }
+
   CliContext {
     requireNonNull(console, "console");
     environment = Map.copyOf(environment);

@@ -1,12 +1,14 @@
 package dev.vgpu.cli;
 
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.cli.process.EndSignal;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 
 /** Holds the seat. */
 @Command(
@@ -27,6 +29,7 @@ final class ServeCommand implements Callable<Integer> {
   private static final long LOOK_AGAIN_MS = 500;
 
   private final CliContext context;
+  @Mixin private final GpuSettingsOptions settings = new GpuSettingsOptions();
   private final CountDownLatch end = new CountDownLatch(1);
 
   ServeCommand(CliContext context) {
@@ -39,7 +42,7 @@ final class ServeCommand implements Callable<Integer> {
       signal.handle(end::countDown);
     }
     RunDirectory directory = RunDirectory.of(context.environment());
-    try (GpuPool pool = context.pools().get()) {
+    try (GpuPool pool = open()) {
       String what = directory.path() + ", " + count(pool.gpus().size());
       OptionalLong told = directory.seatHolder();
       say(told, what);
@@ -52,6 +55,10 @@ final class ServeCommand implements Callable<Integer> {
       }
     }
     return 0;
+  }
+
+  private GpuPool open() {
+    return context.pools().open(GpuPoolOptions.builder().gpuSettings(settings.settings()).build());
   }
 
   private void say(OptionalLong holder, String what) {

@@ -16,7 +16,7 @@ import picocli.CommandLine.TypeConversionException;
 
 /** The words for policies, classes, sizes and durations, on the command line and in tables. */
 final class Words {
-  private static final Pattern DURATION = Pattern.compile("(\\d{1,9})(ms|s|m|h)");
+  private static final Pattern DURATION = Pattern.compile("(\\d{1,9})(us|ms|s|m|h)");
 
   private Words() {}
 
@@ -33,6 +33,7 @@ final class Words {
     if (matcher.matches()) {
       long amount = Long.parseLong(matcher.group(1));
       return switch (matcher.group(2)) {
+        case "us" -> Duration.ofNanos(1_000 * amount);
         case "ms" -> Duration.ofMillis(amount);
         case "s" -> Duration.ofSeconds(amount);
         case "m" -> Duration.ofMinutes(amount);

@@ -144,7 +144,7 @@ class LeaseTablesTest {
 
   private int run(String... args) {
     return VgpuCommand.commandLine(
-            new CliContext(console, Map.of(), () -> pool, new Fakes.SkippingClock()))
+            new CliContext(console, Map.of(), options -> pool, new Fakes.SkippingClock()))
         .execute(args);
   }
 }

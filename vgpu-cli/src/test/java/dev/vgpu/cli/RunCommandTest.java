@@ -25,7 +25,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -36,7 +35,7 @@ class RunCommandTest {
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
   private final GpuPool pool = Fakes.pool();
   private final VirtualGpu virtualGpu = mock(VirtualGpu.class);
-  private Supplier<GpuPool> pools = () -> pool;
+  private CliContext.Pools pools = options -> pool;
 
   @Test
   void programIsStartedAsAskedAndEverythingIsClosed() throws Exception {
@@ -158,7 +157,7 @@ class RunCommandTest {
     when(pool.acquire(any())).thenThrow(new VgpuException("no backend can"));
     assertThat(run("--memory", "1GiB", "true")).isEqualTo(69);
     pools =
-        () -> {
+        options -> {
           throw new VgpuException("the run directory is not writable");
         };
     assertThat(run("--memory", "1GiB", "true")).isEqualTo(69);

@@ -20,17 +20,17 @@ import java.io.PrintStream;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class VgpuCommandTest {
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
   private Map<String, String> environment = Map.of();
-  private Supplier<GpuPool> pools = () -> pool("host", usable());
+  private CliContext.Pools pools = options -> pool("host", usable());
 
   @TempDir private Path directory;
 
@@ -52,6 +52,21 @@ class VgpuCommandTest {
   void everyCommandHasHelp(String command) {
     assertThat(run(command, "--help")).isZero();
     assertThat(out.toString(UTF_8)).contains("Usage: vgpu " + command);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "--memory-low=20 --memory-high=10, low watermark is above the high one",
+    "--memory-low=5, --memory-low and --memory-high belong together",
+    "--shortest-turn=60ms, shortest turn is above the longest",
+    "--offline-floor=101, offlineFloorPercent=101",
+    "--oversubscribe=90, memoryOversubscriptionPercent=90",
+    "--idle-linger=1d, not a duration: '1d'",
+    "--sharing=some, --sharing",
+  })
+  void serveRefusesSettingsThatMakeNoSense(String options, String message) {
+    assertThat(run(("serve " + options).split(" ", -1))).isEqualTo(2);
+    assertThat(err.toString(UTF_8)).contains(message);
   }
 
   @Test
@@ -82,7 +97,7 @@ class VgpuCommandTest {
 
   @Test
   void hostIsNotMentionedBesideAGpu() {
-    pools = () -> pool("GPU-1", usable());
+    pools = options -> pool("GPU-1", usable());
     assertThat(run("devices")).isZero();
     assertThat(out.toString(UTF_8)).doesNotContain("machine's CPU");
   }
@@ -101,7 +116,7 @@ class VgpuCommandTest {
 
   @Test
   void doctorFailsWhenNothingEnforces() throws Exception {
-    pools = () -> pool("host", BackendStatus.ofUnavailable("in-process", "broken; mend it"));
+    pools = options -> pool("host", BackendStatus.ofUnavailable("in-process", "broken; mend it"));
     assertThat(run("doctor", "--json")).isEqualTo(1);
     assertThat(json().path("ok").asBoolean()).isFalse();
     assertThat(json().path("problems")).hasSize(1);
@@ -110,7 +125,7 @@ class VgpuCommandTest {
   @Test
   void doctorSaysWhyNoPoolOpens() {
     pools =
-        () -> {
+        options -> {
           throw new IllegalStateException("no implementation of vgpu found");
         };
     assertThat(run("doctor")).isEqualTo(1);
@@ -120,7 +135,7 @@ class VgpuCommandTest {
   @Test
   void failureIsOneLineWithoutAStackTrace() {
     pools =
-        () -> {
+        options -> {
           throw new IllegalStateException("the driver is asleep");
         };
     assertThat(run("devices")).isEqualTo(1);

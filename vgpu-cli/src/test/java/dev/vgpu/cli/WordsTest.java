@@ -16,7 +16,15 @@ import picocli.CommandLine.TypeConversionException;
 
 class WordsTest {
   @ParameterizedTest
-  @CsvSource({"500ms, 500", "10s, 10000", "2m, 120000", "1h, 3600000", "PT0.25S, 250", "0s, 0"})
+  @CsvSource({
+    "500ms, 500",
+    "10s, 10000",
+    "2m, 120000",
+    "1h, 3600000",
+    "PT0.25S, 250",
+    "0s, 0",
+    "3000us, 3"
+  })
   void durations(String text, long millis) {
     assertThat(Words.duration(text)).isEqualTo(Duration.ofMillis(millis));
   }

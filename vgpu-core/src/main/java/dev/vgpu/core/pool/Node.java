@@ -53,14 +53,14 @@ final class Node {
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
-  private final SchedulerSettings optedFor;
-  private volatile SchedulerSettings settings;
+  private final PoolSettings optedFor;
+  private volatile PoolSettings settings;
   private volatile List<PhysicalGpu> gpuList = List.of();
   private volatile @Nullable Authority authority;
   private volatile boolean shutDown;
   private volatile Runnable whenShutDown = () -> {};
 
-  Node(SchedulerSettings settings, NanoClock clock, Consumer<Node> whenLeaseReleased) {
+  Node(PoolSettings settings, NanoClock clock, Consumer<Node> whenLeaseReleased) {
     this.settings = settings;
     this.optedFor = settings;
     this.clock = clock;
@@ -90,12 +90,12 @@ final class Node {
     return self;
   }
 
-  SchedulerSettings settings() {
+  PoolSettings settings() {
     return settings;
   }
 
   /** What this JVM's options ask for; another process's may hold instead. */
-  SchedulerSettings optedFor() {
+  PoolSettings optedFor() {
     return optedFor;
   }
 
@@ -115,7 +115,7 @@ final class Node {
   }
 
   /** Says which GPUs there are, and what schedulers go by; once, and again only with the same. */
-  void manage(List<PhysicalGpu> found, SchedulerSettings goBy) {
+  void manage(List<PhysicalGpu> found, PoolSettings goBy) {
     settings = goBy;
     for (PhysicalGpu gpu : found) {
       if (!gpus.containsKey(gpu.id())) {
@@ -140,7 +140,7 @@ final class Node {
     return turns.computeIfAbsent(
         gpu.gpu().id(),
         id -> {
-          RemoteTurns made = new RemoteTurns(gpu.seat(), settings.lingerNs());
+          RemoteTurns made = new RemoteTurns(gpu.seat(), settings.of(id).idleLinger().toNanos());
           gpu.seat().take();
           gpu.seat().follow(made);
           gpu.seat().stepAndLeave();
@@ -171,7 +171,8 @@ final class Node {
                   () ->
                       listeners.publish(
                           at -> new GpuEvent.Preempted(at, victim.id(), by.id(), askedToEnd)));
-      slots.add(new GpuSlot(gpu, seat, new ShareScheduler(settings, observer, clock.nanoTime())));
+      SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
+      slots.add(new GpuSlot(gpu, seat, new ShareScheduler(goBy, observer, clock.nanoTime())));
     }
     turns.clear();
     return slots;

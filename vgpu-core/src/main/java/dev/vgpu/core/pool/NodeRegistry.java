@@ -7,7 +7,6 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
-import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.seat.RunDirectory;
 import dev.vgpu.spi.EnforcementBackend;
 import java.io.IOException;
@@ -81,7 +80,7 @@ final class NodeRegistry {
       NanoClock clock,
       @Nullable VgpuException unusable) {
     List<PhysicalGpu> gpus = options.gpus().orElseGet(discovery::gpus);
-    SchedulerSettings settings = SchedulerSettings.from(options);
+    PoolSettings settings = PoolSettings.from(options);
     Set<GpuId> ids = new HashSet<>(gpus.stream().map(PhysicalGpu::id).toList());
     for (Entry entry : entries) {
       if (entry.runDirectory == null
@@ -91,6 +90,7 @@ final class NodeRegistry {
       }
     }
     checkUnmanaged(ids);
+    settings.check(gpus);
     Discovery.logFound(gpus);
     BackendStatus status = null;
     String because = "its options say Scope.THIS_JVM";
@@ -130,7 +130,7 @@ final class NodeRegistry {
 
   private Node join(
       RunDirectory directory, GpuPoolOptions options, Discovery discovery, NanoClock clock) {
-    Node node = new Node(SchedulerSettings.from(options), clock, this::leaseReleased);
+    Node node = new Node(PoolSettings.from(options), clock, this::leaseReleased);
     boolean joined = false;
     try {
       SeatKeeper keeper =
@@ -158,7 +158,7 @@ final class NodeRegistry {
     Set<GpuId> asked = new HashSet<>();
     options.gpus().ifPresent(gpus -> gpus.forEach(gpu -> asked.add(gpu.id())));
     if (!(asked.isEmpty() || asked.equals(entry.gpus))
-        || !entry.node.optedFor().equals(SchedulerSettings.from(options))) {
+        || !entry.node.optedFor().equals(PoolSettings.from(options))) {
       throw alreadyManaged(entry.gpus);
     }
   }

@@ -1,11 +1,15 @@
 package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuSettings;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
-import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.seat.LeaseValues;
 import dev.vgpu.core.seat.Message;
+import dev.vgpu.core.seat.SettingsValues;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Objects;
 
 /**
@@ -56,24 +60,24 @@ final class Protocol {
 
   private Protocol() {}
 
-  static Message settings(Message message, SchedulerSettings settings) {
-    return message
-        .with("turnNs", settings.shortestTurnNs())
-        .with("longestTurnNs", settings.longestTurnNs())
-        .with("lingerNs", settings.lingerNs())
-        .with("floor", settings.offlineFloor())
-        .with("strict", settings.strict() ? 1 : 0)
-        .with("lockoutNs", settings.lockoutNs());
+  /** Adds how the GPUs are shared. */
+  static Message settings(Message message, PoolSettings settings) {
+    message.with("settings.", SettingsValues.of(settings.forAll()));
+    int at = 0;
+    for (Map.Entry<GpuId, GpuSettings> one : settings.some().entrySet()) {
+      String prefix = "settings." + at++ + ".";
+      message.with(prefix + "gpu", one.getKey()).with(prefix, SettingsValues.of(one.getValue()));
+    }
+    return message;
   }
 
-  static SchedulerSettings settings(Message message) {
-    return new SchedulerSettings(
-        message.number("turnNs"),
-        message.number("longestTurnNs"),
-        message.number("lingerNs"),
-        Double.parseDouble(message.text("floor")),
-        message.number("strict") != 0,
-        message.number("lockoutNs"));
+  static PoolSettings settings(Message message) {
+    Map<GpuId, GpuSettings> some = new HashMap<>();
+    for (int at = 0; message.find("settings." + at + ".gpu").isPresent(); at++) {
+      Map<String, String> values = message.under("settings." + at + ".");
+      some.put(new GpuId(message.text("settings." + at + ".gpu")), SettingsValues.settings(values));
+    }
+    return new PoolSettings(SettingsValues.settings(message.under("settings.")), some);
   }
 
   /** A reply that says what went wrong. */

@@ -13,7 +13,6 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.seat.EventValues;
 import dev.vgpu.core.seat.LeaseValues;
 import dev.vgpu.core.seat.Link;
@@ -44,7 +43,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   /** What the holder said of itself. */
   private final ProcessIdentity holder;
 
-  private final SchedulerSettings settings;
+  private final PoolSettings settings;
   private final List<PhysicalGpu> gpus;
 
   private SeatClient(Node node, SeatCalls calls, Message welcome) {
@@ -86,7 +85,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     return holder;
   }
 
-  SchedulerSettings settings() {
+  PoolSettings settings() {
     return settings;
   }
 

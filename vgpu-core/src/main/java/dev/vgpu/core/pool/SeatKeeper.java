@@ -1,6 +1,7 @@
 package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -133,6 +134,7 @@ final class SeatKeeper {
     try {
       if (node.gpus().isEmpty()) {
         List<PhysicalGpu> found = asked.isEmpty() ? discovery.gpus() : asked;
+        node.settings().check(found);
         Discovery.logFound(found);
         node.manage(found, node.settings());
       }
@@ -285,7 +287,9 @@ final class SeatKeeper {
               + ours
               + "; leave the GPUs out of the options, or use another run directory");
     }
-    if (!with.settings().equals(node.optedFor())) {
+    node.optedFor().check(with.gpus());
+    boolean optedForNothing = node.optedFor().equals(PoolSettings.from(GpuPoolOptions.defaults()));
+    if (!optedForNothing && !with.settings().equals(node.optedFor())) {
       log.warn(
           "the process that has the seat goes by other options, which hold here too: {} {}",
           with.holder(),

@@ -114,7 +114,8 @@ final class SeatServer implements AutoCloseable {
   /** On any thread. */
   RemoteLease remoteLease(
       String id, GpuSlot slot, VirtualGpuRequest request, ProcessIdentity owner) {
-    return new RemoteLease(id, slot.seat, node.settings().shortestTurnNs(), request, owner);
+    long turnNs = node.settings().of(slot.gpu.id()).shortestTurn().toNanos();
+    return new RemoteLease(id, slot.seat, turnNs, request, owner);
   }
 
   /** Books a lease of another process, which may come back for it. Before others can connect. */

@@ -1,6 +1,6 @@
 package dev.vgpu.core.schedule;
 
-import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuSettings;
 
 /**
  * What a {@link ShareScheduler} goes by. Immutable.
@@ -22,9 +22,6 @@ public record SchedulerSettings(
     double offlineFloor,
     boolean strict,
     long lockoutNs) {
-  /** How long a turn is at most, where nothing else was asked for. */
-  public static final long LONGEST_TURN_NS = 50_000_000L;
-
   /** How long an overrun may hold a tenant back. */
   public static final long LOCKOUT_NS = 30_000_000_000L;
 
@@ -50,18 +47,17 @@ public record SchedulerSettings(
   }
 
   /**
-   * {@return the settings that a pool's options ask for}
+   * {@return the settings that a GPU's ask for}
    *
-   * @param options the pool's
+   * @param settings the GPU's
    */
-  public static SchedulerSettings from(GpuPoolOptions options) {
-    long turnNs = options.turnLength().toNanos();
+  public static SchedulerSettings from(GpuSettings settings) {
     return new SchedulerSettings(
-        turnNs,
-        Math.max(turnNs, LONGEST_TURN_NS),
-        options.idleLinger().toNanos(),
-        options.offlineFloorPercent() / 100.0,
-        false,
+        settings.shortestTurn().toNanos(),
+        settings.longestTurn().toNanos(),
+        settings.idleLinger().toNanos(),
+        settings.offlineFloorPercent() / 100.0,
+        settings.sharing() == GpuSettings.Sharing.STRICT,
         LOCKOUT_NS);
   }
 

@@ -1,32 +1,56 @@
 package dev.vgpu.core.simulate;
 
+import static dev.vgpu.core.simulate.Workload.NEVER;
+import static java.util.Objects.requireNonNull;
+
 import dev.vgpu.core.schedule.TurnGate;
 import java.util.ArrayDeque;
-import java.util.Queue;
+import org.jspecify.annotations.Nullable;
 
-/** A tenant's gate in virtual time: calls of given lengths, one at a time. Not thread-safe. */
+/**
+ * A tenant's gate in virtual time, and what is behind it: a JVM that makes calls, or processes
+ * under the hook that launch kernels ahead, as its {@link GateModel} says. Not thread-safe.
+ */
 public final class VirtualGate implements TurnGate {
-  private static final long NEVER = Long.MAX_VALUE;
-
   private final String id;
-  private final long backlogCallNs;
-  private final Queue<Long> queued = new ArrayDeque<>();
-  private final long cancelTakesNs;
+  private final GateModel model;
+  private final Workload work;
+  private @Nullable VirtualDevice device;
+  private boolean urgent;
+
   private boolean open;
   private boolean contended;
-  private long callStartNs = NEVER;
-  private long callEndNs = NEVER;
-  private long currentCallNs;
-  private long doneNs;
-  private long nowNs;
+  private boolean obeys = true;
+  private boolean held;
 
-  private boolean tellsInLumps;
+  /** What was launched and has not begun, the first one first. */
+  private final ArrayDeque<Long> launched = new ArrayDeque<>();
+
+  private long kernelNs;
+  private long remainingNs = NEVER;
+  private boolean cancelled;
+  private long servedNs;
+  private long measuredNs;
+  private long markNs = NEVER;
+
+  private boolean works;
+  private boolean pausesAreShort;
+  private boolean onLane;
+  private long pausedSinceNs;
+  private long resumeAtNs = NEVER;
+  private long idleAtNs = NEVER;
+  private long laneClearAtNs = NEVER;
+  private long wantedAtNs = NEVER;
+  private long drainedAtNs = NEVER;
+  private boolean tellsWanted;
+  private boolean tellsDrained;
+
   private int opened;
   private int preempted;
   private int finished;
 
   /**
-   * Makes one, shut.
+   * Makes one, shut, for calls of which nothing costs time.
    *
    * @param id the tenant's name
    * @param backlogCallNs the length of calls of which there are always more; 0: only those that are
@@ -34,23 +58,64 @@ public final class VirtualGate implements TurnGate {
    * @param cancelTakesNs how long a cancelled call still runs; negative: it cannot be cancelled
    */
   public VirtualGate(String id, long backlogCallNs, long cancelTakesNs) {
-    this.id = id;
-    this.backlogCallNs = backlogCallNs;
-    this.cancelTakesNs = cancelTakesNs;
-  }
-
-  /** Tells what a call used only when it has ended, as processes do. */
-  public void tellInLumps() {
-    tellsInLumps = true;
+    this(id, GateModel.ideal(cancelTakesNs), new CallQueue(backlogCallNs));
   }
 
   /**
-   * Adds a call.
+   * Makes one, shut.
+   *
+   * @param id the tenant's name
+   * @param model how its work is enforced
+   * @param work what its programs do; nobody else's
+   */
+  public VirtualGate(String id, GateModel model, Workload work) {
+    this.id = requireNonNull(id, "id");
+    this.model = requireNonNull(model, "model");
+    this.work = requireNonNull(work, "work");
+  }
+
+  void attach(VirtualDevice to, boolean isUrgent) {
+    device = to;
+    urgent = isUrgent;
+    works = work.hasKernel();
+    to.add(this);
+    if (works) {
+      to.observer().works(this, true, to.nowNs());
+      wantedAtNs = to.nowNs() + model.tellNs();
+    }
+    laneChanged();
+  }
+
+  /** Its programs end: nothing of it is on the GPU any more, and nothing comes. */
+  void end() {
+    device().remove(this);
+    if (onLane) {
+      onLane = false;
+      device().urgent(false);
+    }
+    open = false;
+    remainingNs = NEVER;
+    launched.clear();
+    if (works) {
+      device().observer().works(this, false, nowNs());
+    }
+  }
+
+  private VirtualDevice device() {
+    return requireNonNull(device, "not on a node");
+  }
+
+  private long nowNs() {
+    return device == null ? 0 : device.nowNs();
+  }
+
+  /**
+   * Adds a call, to a gate for such calls.
    *
    * @param callNs how long it runs
    */
   public void queue(long callNs) {
-    queued.add(callNs);
+    ((CallQueue) work).queue(callNs);
   }
 
   /** {@return the tenant's name} */
@@ -68,9 +133,14 @@ public final class VirtualGate implements TurnGate {
     return preempted;
   }
 
-  /** {@return how many calls have ended} */
+  /** {@return how many calls or kernels have ended} */
   public int finished() {
     return finished;
+  }
+
+  /** {@return how long the GPU really worked for it, in nanoseconds} */
+  public long servedNs() {
+    return servedNs;
   }
 
   /** {@return whether work may start} */
@@ -78,81 +148,272 @@ public final class VirtualGate implements TurnGate {
     return open;
   }
 
-  /** {@return whether a call runs} */
+  /** {@return whether a call or kernel is on the GPU} */
   public boolean isRunning() {
-    return callEndNs != NEVER;
+    return remainingNs != NEVER;
   }
 
-  long nextEventNs() {
-    return callEndNs;
+  /** {@return whether it is held back by the lane} */
+  public boolean isHeld() {
+    return held;
   }
 
-  /** Moves to a moment; whether the scheduler must hear that the gate has drained. */
-  boolean advance(long toNs) {
-    nowNs = toNs;
-    if (callEndNs > toNs) {
-      return false;
+  // ---- the device's side
+
+  long remainingNs() {
+    return remainingNs;
+  }
+
+  void serve(long fromNs, long toNs) {
+    if (markNs == NEVER) {
+      markNs = fromNs;
     }
-    doneNs += callEndNs - callStartNs;
-    callStartNs = NEVER;
-    callEndNs = NEVER;
-    finished++;
-    startNext();
-    return !isRunning() && (!open || contended);
+    servedNs += toNs - fromNs;
+    remainingNs -= toNs - fromNs;
   }
 
-  void startNext() {
-    if (!open || isRunning() || !hasMore()) {
+  /** What runs has ended. */
+  void kernelEnded() {
+    long now = nowNs();
+    measuredNs += now - markNs;
+    markNs = now;
+    remainingNs = NEVER;
+    finished++;
+    long pauseNs = cancelled ? 0 : work.kernelEnded(now);
+    cancelled = false;
+    Long next = launched.poll();
+    if (next != null) {
+      run(next);
       return;
     }
-    Long next = queued.poll();
-    currentCallNs = next == null ? backlogCallNs : next;
-    callStartNs = nowNs;
-    callEndNs = nowNs + currentCallNs;
+    boolean more = work.hasKernel();
+    if (more && pauseNs == 0 && open && !held) {
+      run(work.takeKernel());
+      return;
+    }
+    markNs = NEVER;
+    if (onLane) {
+      laneClearAtNs = open ? now + model.laneLingerNs() : now;
+    }
+    if (more && pauseNs > 0) {
+      resumeAtNs = now + pauseNs;
+    }
+    if (!open) {
+      drainedAtNs = now + model.tellNs();
+    }
+    boolean pauses = !more || pauseNs > model.shortIdleNs();
+    if (pauses) {
+      pausedSinceNs = now;
+      idleAtNs = now + (pausesAreShort && open ? model.shortIdleNs() : 0);
+    }
   }
 
-  private boolean hasMore() {
-    return backlogCallNs > 0 || !queued.isEmpty();
+  private void run(long lengthNs) {
+    kernelNs = lengthNs;
+    remainingNs = lengthNs;
+    laneClearAtNs = NEVER;
+    if (urgent && model.lane() && !onLane) {
+      onLane = true;
+      device().urgent(true);
+    }
+    if (!model.tellsInLumps() && markNs == NEVER) {
+      markNs = nowNs();
+    }
   }
+
+  void laneChanged() {
+    boolean was = held;
+    held = !urgent && model.lane() && obeys && device().isLaneBusy();
+    if (held && !was) {
+      launchAhead();
+    } else if (was && !held) {
+      resume();
+    }
+  }
+
+  /** Its work that waited begins, once its threads have woken up. */
+  private void resume() {
+    if (open && !held && !isRunning() && resumeAtNs == NEVER && work.hasKernel()) {
+      if (model.wakeNs() == 0) {
+        run(work.takeKernel());
+      } else {
+        resumeAtNs = nowNs() + model.wakeNs();
+      }
+    }
+  }
+
+  /** What was launched before the gate was shut is on its way, whatever comes. */
+  private void launchAhead() {
+    if (!isRunning()) {
+      return;
+    }
+    long boundNs = contended ? model.inFlightNs() : model.inFlightAloneNs();
+    long aheadNs = remainingNs;
+    for (Long kernel : launched) {
+      aheadNs += kernel;
+    }
+    while (aheadNs < boundNs && work.hasKernel()) {
+      long next = work.takeKernel();
+      launched.add(next);
+      aheadNs += next;
+    }
+  }
+
+  // ---- what happens by itself
+
+  long timerNs() {
+    return Math.min(
+        Math.min(Math.min(resumeAtNs, idleAtNs), Math.min(laneClearAtNs, work.nextArrivalNs())),
+        Math.min(wantedAtNs, drainedAtNs));
+  }
+
+  void fire() {
+    long now = nowNs();
+    if (laneClearAtNs <= now) {
+      laneClearAtNs = NEVER;
+      onLane = false;
+      device().urgent(false);
+    }
+    if (work.nextArrivalNs() <= now) {
+      work.arrive(now);
+      arrived();
+    }
+    if (resumeAtNs <= now) {
+      resumeAtNs = NEVER;
+      if (!isRunning() && work.hasKernel()) {
+        begin();
+      }
+    }
+    if (idleAtNs <= now) {
+      idleAtNs = NEVER;
+      idle(now);
+    }
+    if (wantedAtNs <= now) {
+      wantedAtNs = NEVER;
+      tellsWanted = true;
+      device().stop();
+    }
+    if (drainedAtNs <= now) {
+      drainedAtNs = NEVER;
+      tellsDrained = true;
+      device().stop();
+    }
+  }
+
+  /** Work has come. */
+  void arrived() {
+    if (!isRunning() && resumeAtNs == NEVER && work.hasKernel()) {
+      begin();
+    }
+  }
+
+  /** It has work after a pause, or after having had none: runs it, or waits. */
+  private void begin() {
+    long now = nowNs();
+    if (idleAtNs != NEVER) {
+      idleAtNs = NEVER;
+      pausesAreShort = true;
+    } else if (!works) {
+      works = true;
+      pausesAreShort = now - pausedSinceNs < model.shortIdleNs();
+      device().observer().works(this, true, now);
+      wantedAtNs = now + model.tellNs();
+    }
+    if (open && !held) {
+      run(work.takeKernel());
+    }
+  }
+
+  private void idle(long now) {
+    works = false;
+    pausesAreShort = false;
+    device().observer().works(this, false, now);
+    if (!open || contended) {
+      drainedAtNs = Math.min(drainedAtNs, now + model.tellNs());
+    }
+  }
+
+  boolean takeWanted() {
+    boolean told = tellsWanted;
+    tellsWanted = false;
+    return told;
+  }
+
+  boolean takeDrained() {
+    boolean told = tellsDrained;
+    tellsDrained = false;
+    return told && (!open || (contended && !hasWork()));
+  }
+
+  // ---- the scheduler's side
 
   @Override
   public void open() {
     open = true;
     opened++;
-    startNext();
+    drainedAtNs = NEVER;
+    tellsDrained = false;
+    resume();
   }
 
   @Override
   public boolean shut() {
     open = false;
+    launchAhead();
+    if (!isRunning() && onLane) {
+      laneClearAtNs = nowNs();
+    }
     return !isRunning();
   }
 
   @Override
   public int preempt() {
     preempted++;
-    if (!isRunning() || cancelTakesNs < 0) {
+    if (!isRunning() || model.cancelTakesNs() < 0 || cancelled) {
       return 0;
     }
-    if (backlogCallNs == 0) {
-      queued.add(currentCallNs);
-    }
-    callEndNs = Math.min(callEndNs, nowNs + cancelTakesNs);
+    cancelled = true;
+    work.cancelled(kernelNs);
+    remainingNs = Math.min(remainingNs, model.cancelTakesNs());
     return 1;
   }
 
   @Override
   public boolean hasWork() {
-    return isRunning() || hasMore();
+    return isRunning() || works;
   }
 
   @Override
   public long gpuTimeNs(long atNs) {
-    return doneNs + (isRunning() && !tellsInLumps ? atNs - callStartNs : 0);
+    boolean tells = isRunning() && !model.tellsInLumps() && markNs != NEVER;
+    return measuredNs + (tells ? atNs - markNs : 0);
   }
 
   @Override
   public void contended(boolean isContended) {
     contended = isContended;
+  }
+
+  @Override
+  public long leastTurnNs() {
+    return model.leastTurnNs();
+  }
+
+  @Override
+  public boolean yieldsByItself() {
+    return model.lane();
+  }
+
+  @Override
+  public void yielding(boolean obey) {
+    obeys = obey;
+    if (device != null) {
+      laneChanged();
+    }
+  }
+
+  @Override
+  public boolean mayOverlap() {
+    return model.mayOverlap();
   }
 }

@@ -10,6 +10,7 @@ import dev.vgpu.core.schedule.Tenant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 
 /** A scheduler and its tenants in virtual time, as fast as the machine can. Not thread-safe. */
 public final class VirtualNode {
@@ -22,10 +23,17 @@ public final class VirtualNode {
   /** A second, in nanoseconds. */
   public static final long S = 1_000_000_000;
 
+  /** What a GPU gives a tenant at a time while others have work on it. */
+  public static final long SLICE_NS = 1_024 * US;
+
+  private static final int MOST_STEPS = 100_000;
+
   private final List<VirtualGate> gates = new ArrayList<>();
   private final List<Tenant> tenants = new ArrayList<>();
   private final List<String> decisions = new ArrayList<>();
   private final ShareScheduler scheduler;
+  private final VirtualDevice device;
+  private final boolean recordsDecisions;
   private final TreeMap<Long, List<Runnable>> agenda = new TreeMap<>();
   private long nowNs;
   private int steps;
@@ -45,17 +53,41 @@ public final class VirtualNode {
   }
 
   /**
-   * Makes one.
+   * Makes one that keeps a list of its decisions.
    *
    * @param settings what its scheduler goes by
    */
   public VirtualNode(SchedulerSettings settings) {
-    scheduler =
-        new ShareScheduler(
-            settings,
-            (victim, by, asked) ->
-                decisions.add(nowNs + " " + by.id() + " preempts " + victim.id()),
-            0);
+    this(settings, SLICE_NS, NodeObserver.NONE, true);
+  }
+
+  /**
+   * Makes one that keeps no list of its decisions.
+   *
+   * @param settings what its scheduler goes by
+   * @param sliceNs what the GPU gives a tenant at a time while others have work on it
+   * @param observer sees what happens
+   */
+  public VirtualNode(SchedulerSettings settings, long sliceNs, NodeObserver observer) {
+    this(settings, sliceNs, observer, false);
+  }
+
+  private VirtualNode(
+      SchedulerSettings settings, long sliceNs, NodeObserver observer, boolean recordsDecisions) {
+    this.recordsDecisions = recordsDecisions;
+    this.device = new VirtualDevice(sliceNs, observer);
+    this.scheduler =
+        new ShareScheduler(settings, (victim, by, asked) -> preempted(victim, by, observer), nowNs);
+  }
+
+  private void preempted(Tenant victim, Tenant by, NodeObserver observer) {
+    if (recordsDecisions) {
+      decisions.add(nowNs + " " + by.id() + " preempts " + victim.id());
+    }
+    int number = tenants.indexOf(victim);
+    if (number >= 0) {
+      observer.preempted(gates.get(number), nowNs);
+    }
   }
 
   /**
@@ -86,6 +118,15 @@ public final class VirtualNode {
   }
 
   /**
+   * {@return work that never ends}
+   *
+   * @param callNs the length of each call or kernel
+   */
+  public static Workload backlog(long callNs) {
+    return new CallQueue(callNs);
+  }
+
+  /**
    * Adds a tenant that always has calls of one length, which cannot be cancelled.
    *
    * @param policy its policy
@@ -112,6 +153,34 @@ public final class VirtualNode {
   }
 
   /**
+   * Adds processes under the hook that always have kernels of one length.
+   *
+   * @param policy its policy
+   * @param percent its share; 0: none
+   * @param preemptionClass its class
+   * @param kernelNs the length of its kernels
+   * @return its number
+   */
+  public int processes(
+      SharePolicy policy, int percent, PreemptionClass preemptionClass, long kernelNs) {
+    VirtualGate gate =
+        new VirtualGate("t" + gates.size(), GateModel.processes(), new CallQueue(kernelNs));
+    return add(gate, policy, percent, preemptionClass);
+  }
+
+  /**
+   * Adds processes under the hook that have the kernels which {@link #arrive} brings.
+   *
+   * @param policy its policy
+   * @param percent its share; 0: none
+   * @param preemptionClass its class
+   * @return its number
+   */
+  public int sporadicProcesses(SharePolicy policy, int percent, PreemptionClass preemptionClass) {
+    return processes(policy, percent, preemptionClass, 0);
+  }
+
+  /**
    * Adds a tenant.
    *
    * @param gate shut
@@ -122,13 +191,31 @@ public final class VirtualNode {
    */
   public int add(
       VirtualGate gate, SharePolicy policy, int percent, PreemptionClass preemptionClass) {
-    Tenant tenant = new Tenant(gate.id(), gate, request(policy, percent, preemptionClass));
+    return add(gate, request(policy, percent, preemptionClass));
+  }
+
+  /**
+   * Adds a tenant, whose programs begin now.
+   *
+   * @param gate shut
+   * @param request what it is granted
+   * @return its number
+   */
+  public int add(VirtualGate gate, VirtualGpuRequest request) {
     gates.add(gate);
-    tenants.add(tenant);
-    if (gate.hasWork()) {
-      at(nowNs, () -> scheduler.wanted(tenant, nowNs));
-    }
+    tenants.add(new Tenant(gate.id(), gate, request));
+    gate.attach(device, request.preemptionClass() != PreemptionClass.OFFLINE);
     return gates.size() - 1;
+  }
+
+  /**
+   * Ends a tenant's programs and forgets it. Its number stays, and what it used.
+   *
+   * @param tenant its number
+   */
+  public void remove(int tenant) {
+    gates.get(tenant).end();
+    scheduler.remove(tenants.get(tenant), nowNs);
   }
 
   /**
@@ -143,8 +230,7 @@ public final class VirtualNode {
         atNs,
         () -> {
           gates.get(tenant).queue(callNs);
-          scheduler.wanted(tenants.get(tenant), nowNs);
-          gates.get(tenant).startNext();
+          gates.get(tenant).arrived();
         });
   }
 
@@ -164,47 +250,74 @@ public final class VirtualNode {
    * @param endNs until when
    */
   public void runUntil(long endNs) {
+    int stepsNow = 0;
     while (true) {
-      long nextNs = Math.min(endNs, nextEventNs());
-      nowNs = Math.max(nowNs, nextNs);
-      boolean over = nextEventNs() > endNs;
-      for (int i = 0; i < gates.size(); i++) {
-        if (gates.get(i).advance(nowNs)) {
-          scheduler.drained(tenants.get(i), nowNs);
-        }
-      }
+      long beforeNs = nowNs;
+      nowNs = device.advance(Math.max(nowNs, Math.min(endNs, nextNs())));
       while (!agenda.isEmpty() && agenda.firstKey() <= nowNs) {
         agenda.pollFirstEntry().getValue().forEach(Runnable::run);
       }
+      device.settle();
+      tell();
       step();
-      if (over) {
+      if (nowNs >= endNs && nextNs() > endNs) {
         return;
+      }
+      stepsNow = nowNs > beforeNs ? 0 : stepsNow + 1;
+      if (stepsNow > MOST_STEPS) {
+        throw new IllegalStateException("time stands still: nowNs=" + nowNs);
       }
     }
   }
 
-  private long nextEventNs() {
+  /** When the scheduler or the agenda is due. */
+  private long nextNs() {
     long nextNs = scheduler.nextWakeNs();
-    for (VirtualGate gate : gates) {
-      nextNs = Math.min(nextNs, gate.nextEventNs());
-    }
     return agenda.isEmpty() ? nextNs : Math.min(nextNs, agenda.firstKey());
+  }
+
+  private void tell() {
+    for (int i = 0; i < gates.size(); i++) {
+      VirtualGate gate = gates.get(i);
+      if (gate.takeWanted()) {
+        scheduler.wanted(tenants.get(i), nowNs);
+      }
+      if (gate.takeDrained()) {
+        scheduler.drained(tenants.get(i), nowNs);
+      }
+    }
   }
 
   private void step() {
     steps++;
     if (scheduler.doWork(nowNs) > 0) {
-      Tenant holder = scheduler.holder();
-      decisions.add(nowNs + " " + (holder == null ? "nobody" : holder.id()));
+      if (recordsDecisions) {
+        decisions.add(nowNs + " " + openGates());
+      }
+      checkOverlap();
     }
+  }
+
+  private String openGates() {
+    String names =
+        gates.stream()
+            .filter(VirtualGate::isOpen)
+            .map(VirtualGate::id)
+            .collect(Collectors.joining("+"));
+    return names.isEmpty() ? "nobody" : names;
+  }
+
+  /** Only gates that bear it may be open together, and where one is, nothing else may run. */
+  private void checkOverlap() {
+    boolean alone = false;
     int open = 0;
-    int running = 0;
     for (VirtualGate gate : gates) {
-      open += gate.isOpen() ? 1 : 0;
-      running += gate.isRunning() ? 1 : 0;
+      boolean bearsIt = gate.mayOverlap() || gate.yieldsByItself();
+      alone |= !bearsIt && (gate.isOpen() || gate.isRunning());
+      open += gate.isOpen() || gate.isRunning() ? 1 : 0;
     }
-    if (open > 1 || running > 1) {
-      throw new IllegalStateException("turns overlap: open=" + open + " running=" + running);
+    if (alone && open > 1) {
+      throw new IllegalStateException("turns overlap: nowNs=" + nowNs + " gates=" + openGates());
     }
   }
 

@@ -13,6 +13,7 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuSettings;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
@@ -248,7 +249,7 @@ class PoolTest {
                         GpuPoolOptions.builder()
                             .scope(GpuPoolOptions.Scope.THIS_JVM)
                             .gpus(gpus)
-                            .offlineFloorPercent(5)
+                            .gpuSettings(GpuSettings.builder().offlineFloorPercent(5).build())
                             .build()))
             .isInstanceOf(IllegalStateException.class)
             .hasMessageContaining(gpus.get(0).id().value());

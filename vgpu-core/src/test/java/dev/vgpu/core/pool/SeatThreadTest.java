@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuSettings;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
@@ -80,8 +81,12 @@ class SeatThreadTest {
         GpuPoolOptions.builder()
             .scope(GpuPoolOptions.Scope.THIS_JVM)
             .gpus(Pools.gpus(1))
-            .turnLength(TURN)
-            .idleLinger(Duration.ZERO)
+            .gpuSettings(
+                GpuSettings.builder()
+                    .shortestTurn(TURN)
+                    .longestTurn(TURN)
+                    .idleLinger(Duration.ZERO)
+                    .build())
             .build();
     try (GpuPool pool = NodeRegistry.open(options, new Discovery(List.of()), clock)) {
       VirtualGpu one = pool.acquire(Pools.request(NEARLINE).build());

@@ -13,6 +13,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 
 import dev.vgpu.SharePolicy;
+import dev.vgpu.core.simulate.GateModel;
 import dev.vgpu.core.simulate.VirtualGate;
 import dev.vgpu.core.simulate.VirtualNode;
 import org.junit.jupiter.api.Test;
@@ -41,8 +42,9 @@ class ShareSchedulerTest {
   @Test
   void fixedShareIsACapAlsoWhereItsUseIsToldInLumps() {
     VirtualNode node = new VirtualNode();
-    int alone = node.backlogged(FIXED_SHARE, 50, ONLINE, 900 * US);
-    node.gate(alone).tellInLumps();
+    VirtualGate gate =
+        new VirtualGate("t0", GateModel.ideal(-1).inLumps(), VirtualNode.backlog(900 * US));
+    int alone = node.add(gate, FIXED_SHARE, 50, ONLINE);
     for (long atNs = 0; atNs < 10 * S; atNs += 100 * US) {
       node.at(atNs, () -> {}); // the scheduler looks
     }

@@ -1,0 +1,100 @@
+package dev.vgpu.core.simulate;
+
+/**
+ * How a tenant's work is enforced, and what that costs: calls of a JVM, or processes under the
+ * hook. Immutable.
+ *
+ * @param tellNs how long news of the tenant's takes to reach the scheduler; 0 or more
+ * @param wakeNs from the opening of the gate to work on the GPU, for work that waited; 0 or more
+ * @param inFlightNs how much work is on its way to the GPU at most, beside the kernel that runs,
+ *     while others are there; 0: none
+ * @param inFlightAloneNs the same while nobody else is there
+ * @param leastTurnNs the shortest turn that is worth its hand-over; 0: any
+ * @param shortIdleNs pauses that are no longer than this are not told; 0: all are
+ * @param lane whether its work stops by itself while a more urgent tenant is busy, and announces
+ *     itself where it is the urgent one
+ * @param laneLingerNs how long an urgent tenant without work still counts as busy on the lane
+ * @param mayOverlap whether it may be open beside others
+ * @param tellsInLumps whether the use of a kernel is told when it has ended, not while it runs
+ * @param cancelTakesNs how long work still runs that was asked to end; negative: it does not end
+ */
+public record GateModel(
+    long tellNs,
+    long wakeNs,
+    long inFlightNs,
+    long inFlightAloneNs,
+    long leastTurnNs,
+    long shortIdleNs,
+    boolean lane,
+    long laneLingerNs,
+    boolean mayOverlap,
+    boolean tellsInLumps,
+    long cancelTakesNs) {
+  private static final long US = 1_000;
+
+  /**
+   * {@return calls of which nothing costs time}
+   *
+   * @param cancelTakesNs how long a cancelled call still runs; negative: it cannot be cancelled
+   */
+  public static GateModel ideal(long cancelTakesNs) {
+    return new GateModel(0, 0, 0, 0, 0, 0, false, 0, false, false, cancelTakesNs);
+  }
+
+  /**
+   * {@return calls in the scheduler's own JVM: a thread is woken for each turn}
+   *
+   * @param cancelTakesNs how long a cancelled call still runs; negative: it cannot be cancelled
+   */
+  public static GateModel calls(long cancelTakesNs) {
+    return new GateModel(0, 20 * US, 0, 0, 0, 0, false, 0, false, false, cancelTakesNs);
+  }
+
+  /** {@return processes under the hook: they launch ahead, and tell what matters by messages} */
+  public static GateModel processes() {
+    return new GateModel(
+        60 * US,
+        60 * US,
+        2_000 * US,
+        10_000 * US,
+        10_000 * US,
+        100 * US,
+        true,
+        150 * US,
+        true,
+        true,
+        -1);
+  }
+
+  /** {@return the same without a lane, and never open beside others} */
+  public GateModel strict() {
+    return new GateModel(
+        tellNs,
+        wakeNs,
+        inFlightNs,
+        inFlightAloneNs,
+        leastTurnNs,
+        shortIdleNs,
+        false,
+        laneLingerNs,
+        false,
+        tellsInLumps,
+        cancelTakesNs);
+  }
+
+  /** {@return the same, but what was used is told when a kernel has ended} */
+  public GateModel inLumps() {
+    return new GateModel(
+        tellNs,
+        wakeNs,
+        inFlightNs,
+        inFlightAloneNs,
+        leastTurnNs,
+        shortIdleNs,
+        lane,
+        laneLingerNs,
+        mayOverlap,
+        true,
+        cancelTakesNs);
+  }
+}

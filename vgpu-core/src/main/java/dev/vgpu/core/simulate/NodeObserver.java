@@ -1,0 +1,33 @@
+package dev.vgpu.core.simulate;
+
+/** Sees what happens on a virtual node. Called in the order of time. */
+public interface NodeObserver {
+  /** Sees nothing. */
+  NodeObserver NONE = new NodeObserver() {};
+
+  /**
+   * The GPU worked for a tenant.
+   *
+   * @param gate the tenant's
+   * @param fromNs since when
+   * @param toNs until when: now
+   */
+  default void ran(VirtualGate gate, long fromNs, long toNs) {}
+
+  /**
+   * A tenant came to have work, or has none any more.
+   *
+   * @param gate the tenant's
+   * @param works whether it has
+   * @param nowNs the present
+   */
+  default void works(VirtualGate gate, boolean works, long nowNs) {}
+
+  /**
+   * A tenant was preempted.
+   *
+   * @param victim its gate
+   * @param nowNs the present
+   */
+  default void preempted(VirtualGate victim, long nowNs) {}
+}
