@@ -106,7 +106,6 @@ final class LagGroup {
   }
 
   private static boolean goesBefore(Tenant tenant, Tenant other) {
-    return tenant.key > other.key
-        || (tenant.key == other.key && tenant.lastTurn < other.lastTurn);
+    return tenant.key > other.key || (tenant.key == other.key && tenant.lastTurn < other.lastTurn);
   }
 }

@@ -186,8 +186,7 @@ final class ShareLevel {
       if (!eligible && (bestEligible || !group.takesSurplus)) {
         continue;
       }
-      double dueNs =
-          rate > 0 ? (settings.shortestTurnNs() - lagNs) / rate : Double.MAX_VALUE;
+      double dueNs = rate > 0 ? (settings.shortestTurnNs() - lagNs) / rate : Double.MAX_VALUE;
       if (best == null
           || (eligible && !bestEligible)
           || goesBefore(tenant, dueNs, best, bestDueNs, eligible)) {
