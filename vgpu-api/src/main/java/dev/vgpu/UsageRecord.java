@@ -2,9 +2,10 @@ package dev.vgpu;
 
 import java.time.Duration;
 import java.time.Instant;
+import java.util.List;
 
 /**
- * What one virtual GPU used of one GPU in a span of time, as it was metered. Immutable. May gain
+ * What one virtual GPU used in a span of time, as it was metered. Immutable. May gain
  * methods.
  *
  * <p>Kept in the run directory, over the end of processes and of the virtual GPU itself. Metered
@@ -20,8 +21,8 @@ public interface UsageRecord {
   /** {@return the {@link VirtualGpuRequest#name()} that it was asked for under} */
   String name();
 
-  /** {@return the GPU} */
-  GpuId gpu();
+  /** {@return the GPUs that it was cut from; one, unless it asked for more} */
+  List<GpuId> gpus();
 
   /**
    * {@return when the span begins: when it was acquired, or what was asked for if that is later}
@@ -34,7 +35,7 @@ public interface UsageRecord {
   /** {@return whether it is closed, so that nothing will be added} */
   boolean isClosed();
 
-  /** {@return the GPU time in the span} */
+  /** {@return the GPU time in the span; a turn on two GPUs counts twice} */
   Duration gpuTime();
 
   /**

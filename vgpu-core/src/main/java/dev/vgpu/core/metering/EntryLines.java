@@ -40,7 +40,7 @@ final class EntryLines {
 
   static String line(UsageEntry entry) {
     StringBuilder text = new StringBuilder(200).append(VERSION);
-    for (String word : List.of(entry.id(), entry.name(), entry.gpu())) {
+    for (String word : List.of(entry.id(), entry.name(), entry.gpus())) {
       text.append(' ').append(URLEncoder.encode(word, StandardCharsets.UTF_8));
     }
     text.append(' ').append(entry.startMs()).append(' ').append(entry.atMs());

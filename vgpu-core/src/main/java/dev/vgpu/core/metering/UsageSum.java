@@ -1,5 +1,6 @@
 package dev.vgpu.core.metering;
 
+import com.google.common.base.Splitter;
 import dev.vgpu.GpuId;
 import dev.vgpu.UsageRecord;
 import java.time.Duration;
@@ -77,13 +78,17 @@ final class UsageSum {
     return List.copyOf(totals);
   }
 
+  private static List<GpuId> gpus(String names) {
+    return Splitter.on(UsageEntry.COMMA).splitToStream(names).map(GpuId::new).toList();
+  }
+
   private UsageTotal total(Span span) {
     UsageEntry last = span.last;
     Counters used = span.used();
     return new UsageTotal(
         last.id(),
         last.name(),
-        new GpuId(last.gpu()),
+        gpus(last.gpus()),
         Instant.ofEpochMilli(Math.max(sinceMs, last.startMs())),
         Instant.ofEpochMilli(Math.max(sinceMs, last.atMs())),
         last.closed(),

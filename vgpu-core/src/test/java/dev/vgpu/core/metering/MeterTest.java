@@ -3,6 +3,7 @@ package dev.vgpu.core.metering;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.core.metering.MeteredNode.Tenant;
 import java.io.IOException;
@@ -362,7 +363,7 @@ class MeterTest {
     use(tenant, 10);
     node.second();
     node.meter = new Meter(node, node.directory.resolve("usage"), node.failures::add);
-    LeaseAccount account = new LeaseAccount("model-1", "model", GPU);
+    LeaseAccount account = new LeaseAccount("model-1", "model", List.of(new GpuId(GPU)));
     node.meter.restored(account);
     use(tenant, 5);
     node.meter.closed(new Meter.Reading(account, tenant.reading()));

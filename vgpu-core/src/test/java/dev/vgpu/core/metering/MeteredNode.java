@@ -1,5 +1,6 @@
 package dev.vgpu.core.metering;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.turn.UsageReading;
@@ -86,12 +87,12 @@ final class MeteredNode implements NanoClock, AutoCloseable {
     Tenant tenant = new Tenant(id, gpu);
     LeaseAccount account = account(tenant);
     tenants.put(tenant, account);
-    meter.opened(account);
+    meter.opened(account, nowNs, wallMs);
     return tenant;
   }
 
   private static LeaseAccount account(Tenant tenant) {
-    return new LeaseAccount(tenant.id, tenant.id.replaceFirst("-\\d+$", ""), tenant.gpu);
+    return new LeaseAccount(tenant.id, tenant.id.replaceFirst("-\\d+$", ""), List.of(new GpuId(tenant.gpu)));
   }
 
   /** One second passes, at its end somebody looks. */
