@@ -5,8 +5,7 @@ import java.time.Instant;
 import java.util.List;
 
 /**
- * What one virtual GPU used in a span of time, as it was metered. Immutable. May gain
- * methods.
+ * What one virtual GPU used in a span of time, as it was metered. Immutable. May gain methods.
  *
  * <p>Kept in the run directory, over the end of processes and of the virtual GPU itself. Metered
  * once a second and when a virtual GPU is closed; where a span begins longer ago than some hours,

@@ -7,8 +7,8 @@ import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is counted of one virtual GPU, in the process that has the seat. Guarded by its
- * {@link Meter}, but for what is volatile.
+ * What is counted of one virtual GPU, in the process that has the seat. Guarded by its {@link
+ * Meter}, but for what is volatile.
  */
 public final class LeaseAccount {
   private static final double NS_PER_SECOND = 1e9;

@@ -76,7 +76,7 @@ final class LeaseTable {
   }
 
   List<GpuState> states() {
-    return SharingStates.of(slots);
+    return SharingStates.of(slots, bookings(), node.settings());
   }
 
   List<Booking> bookings() {

@@ -6,8 +6,8 @@ import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.SharingMode;
 import dev.vgpu.UsageRecord;
-import dev.vgpu.core.flight.FlightEvents;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.flight.FlightEvents;
 import dev.vgpu.core.metering.LeaseAccount;
 import dev.vgpu.core.metering.Meter;
 import java.nio.file.Path;
@@ -225,14 +225,11 @@ final class SeatMeter implements AutoCloseable {
 
   /** Whether anybody has work comes and goes all the time; how those who have share does not. */
   private void tellSharing(GpuState state) {
-    boolean isShared =
-        state.mode() == SharingMode.OVERLAP || state.mode() == SharingMode.STRICT;
+    boolean isShared = state.mode() == SharingMode.OVERLAP || state.mode() == SharingMode.STRICT;
     if (isShared && told.put(state.gpu(), state.mode()) != state.mode()) {
       node.listeners()
           .publish(
-              at ->
-                  new GpuEvent.SharingChanged(
-                      at, "", state.gpu(), state.mode(), state.reason()));
+              at -> new GpuEvent.SharingChanged(at, "", state.gpu(), state.mode(), state.reason()));
     }
   }
 

@@ -64,7 +64,9 @@ class EntryLinesProperties {
 
   @Property(seed = SEED, tries = 1_000, edgeCases = EdgeCasesMode.NONE)
   void whicheverByteIsChangedOnlyItsRecordIsLost(
-      @ForAll("steps") List<Entries.Step> steps, @ForAll @DoubleRange(max = 1) double where, @ForAll byte change) {
+      @ForAll("steps") List<Entries.Step> steps,
+      @ForAll @DoubleRange(max = 1) double where,
+      @ForAll byte change) {
     List<UsageEntry> entries = Entries.of(steps);
     byte[] bytes = Entries.bytes(entries);
     int at = at(where, bytes.length);
@@ -75,7 +77,9 @@ class EntryLinesProperties {
   /** What is lost of the sums is at most what the damaged record added, whenever one asks. */
   @Property(seed = SEED, tries = 500, edgeCases = EdgeCasesMode.NONE)
   void sumsLoseNoMoreThanTheDamagedRecord(
-      @ForAll("steps") List<Entries.Step> steps, @ForAll @DoubleRange(max = 1) double where, @ForAll @DoubleRange(max = 1) double when) {
+      @ForAll("steps") List<Entries.Step> steps,
+      @ForAll @DoubleRange(max = 1) double where,
+      @ForAll @DoubleRange(max = 1) double when) {
     List<UsageEntry> entries = Entries.of(steps);
     int damaged = at(where, entries.size());
     long lastMs = entries.get(entries.size() - 1).atMs();

@@ -92,7 +92,8 @@ final class MeteredNode implements NanoClock, AutoCloseable {
   }
 
   private static LeaseAccount account(Tenant tenant) {
-    return new LeaseAccount(tenant.id, tenant.id.replaceFirst("-\\d+$", ""), List.of(new GpuId(tenant.gpu)));
+    return new LeaseAccount(
+        tenant.id, tenant.id.replaceFirst("-\\d+$", ""), List.of(new GpuId(tenant.gpu)));
   }
 
   /** One second passes, at its end somebody looks. */
