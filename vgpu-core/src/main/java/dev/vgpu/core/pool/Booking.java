@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuUsage;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.metering.LeaseAccount;
 import dev.vgpu.core.seat.LeaseRecord;
 import dev.vgpu.core.seat.LeaseSnapshot;
 import dev.vgpu.core.seat.ProcessIdentity;
@@ -22,6 +23,9 @@ final class Booking {
   final ProcessIdentity owner;
   final BookedCalls calls;
   final TenantGate gate;
+
+  /** What is written down of it. */
+  final LeaseAccount account;
 
   /** Programs that were started under it, which may not have attached yet. */
   final List<ProcessIdentity> programs = new ArrayList<>();
@@ -46,6 +50,7 @@ final class Booking {
     this.request = request;
     this.owner = owner;
     this.calls = calls;
+    this.account = new LeaseAccount(id, request.name(), slot.gpu.id().value());
     this.gate = new TenantGate(id, slot.seat, slot.scheduler, calls.gate(), request);
     calls.booked(this, gate);
   }
@@ -79,7 +84,7 @@ final class Booking {
 
   GpuUsage usage() {
     GpuUsage last = finalUsage;
-    return last != null ? last : gate.usage(calls.usage());
+    return last != null ? last : gate.usage(calls.usage()).with(account.slowdown());
   }
 
   /** What was used until it is booked out, which is the last moment to ask. */

@@ -16,6 +16,8 @@ import dev.vgpu.core.seat.MalformedMessageException;
 import dev.vgpu.core.seat.Message;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
+import dev.vgpu.core.seat.StateValues;
+import dev.vgpu.core.seat.UsageValues;
 import dev.vgpu.core.turn.RemoteGate;
 import dev.vgpu.core.turn.UsageReading;
 import java.nio.file.Path;
@@ -246,6 +248,9 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
               });
       case Protocol.USED,
           Protocol.LEASES,
+          Protocol.METERED,
+          Protocol.STATES,
+          Protocol.EVENTS,
           Protocol.BACKENDS,
           Protocol.CAPABILITIES,
           Protocol.ENVIRONMENT ->
@@ -279,6 +284,9 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   private void read(Message message, Message reply) {
     switch (message.type()) {
       case Protocol.LEASES -> LeaseValues.putLeases(reply, server.table().leases());
+      case Protocol.STATES -> StateValues.put(reply, server.authority().states());
+      case Protocol.EVENTS -> EventValues.put(reply, server.authority().recentEvents());
+      case Protocol.METERED -> UsageValues.put(reply, message, server.authority()::usageSince);
       case Protocol.BACKENDS -> LeaseValues.putBackends(reply, server.authority().backends());
       case Protocol.CAPABILITIES ->
           reply.with(

@@ -7,6 +7,7 @@ import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
@@ -40,10 +41,16 @@ final class LeaseTable {
   private final @Nullable LeaseDirectory disk;
   private final ReentrantLock lock = new ReentrantLock();
   private final UrgencyQueue<PendingRequest> pending = new UrgencyQueue<>();
+  private final SeatMeter meter;
 
-  /** Makes an empty one; {@code disk} is where leases are written, null: nowhere. */
+  /** Makes an empty one; leases are on disk, and what is used in a directory, or null: nowhere. */
   LeaseTable(
-      Node node, List<GpuSlot> slots, Enforcements enforcements, @Nullable LeaseDirectory disk) {
+      Node node,
+      List<GpuSlot> slots,
+      Enforcements enforcements,
+      @Nullable LeaseDirectory disk,
+      @Nullable Path usage) {
+    this.meter = new SeatMeter(node, this::bookings, usage);
     this.node = node;
     this.slots = slots;
     this.enforcements = enforcements;
@@ -54,8 +61,16 @@ final class LeaseTable {
     return slots;
   }
 
+  SeatMeter meter() {
+    return meter;
+  }
+
   List<GpuLease> leases() {
     return snapshots(bookingsOf(slots));
+  }
+
+  List<GpuState> states() {
+    return SharingStates.of(slots, bookings(), node.settings());
   }
 
   List<Booking> bookings() {
@@ -186,6 +201,7 @@ final class LeaseTable {
               id, slot.gpu.id(), request, asked.by().process(), Optional.empty(), List.of()));
     }
     Booking booking = book(id, slot, asked);
+    meter.opened(booking);
     node.listeners().publish(at -> new GpuEvent.Acquired(at, id, slot.gpu.id(), request));
     return booking;
   }
@@ -378,6 +394,7 @@ final class LeaseTable {
     } finally {
       lock.unlock();
     }
+    meter.closed(booking, usage);
     booking.calls.released();
     node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
   }
@@ -443,6 +460,7 @@ final class LeaseTable {
       Booking booking = book(record.id(), slot, new Asked(record.request(), by));
       booking.programs.addAll(record.programs());
       booking.backend = record.backend().orElse(null);
+      meter.restored(booking);
       rewrite(booking);
       return booking;
     } finally {

@@ -4,7 +4,9 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
@@ -115,6 +117,21 @@ final class LocalAuthority implements Authority {
   @Override
   public List<GpuLease> leases() {
     return table.leases();
+  }
+
+  @Override
+  public List<UsageRecord> usageSince(Instant since) {
+    return table.meter().since(since);
+  }
+
+  @Override
+  public List<GpuState> states() {
+    return table.states();
+  }
+
+  @Override
+  public List<GpuEvent> recentEvents() {
+    return node.listeners().recent();
   }
 
   @Override

@@ -10,8 +10,10 @@ import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.EventValues;
 import dev.vgpu.core.seat.LeaseValues;
@@ -20,11 +22,14 @@ import dev.vgpu.core.seat.LinkLoop;
 import dev.vgpu.core.seat.Message;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
+import dev.vgpu.core.seat.StateValues;
+import dev.vgpu.core.seat.UsageValues;
 import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.UsageReading;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -219,6 +224,33 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   @Override
   public List<GpuLease> leases() {
     return LeaseValues.leases(ask(new Message(Protocol.LEASES)));
+  }
+
+  @Override
+  public List<UsageRecord> usageSince(Instant since) {
+    List<UsageRecord> records = new ArrayList<>();
+    for (; ; ) {
+      Message reply =
+          ask(
+              new Message(Protocol.METERED)
+                  .with(UsageValues.SINCE, since)
+                  .with(UsageValues.FROM, records.size()));
+      List<UsageRecord> some = UsageValues.records(reply);
+      records.addAll(some);
+      if (some.isEmpty() || records.size() >= UsageValues.total(reply)) {
+        return List.copyOf(records);
+      }
+    }
+  }
+
+  @Override
+  public List<GpuState> states() {
+    return StateValues.states(ask(new Message(Protocol.STATES)));
+  }
+
+  @Override
+  public List<GpuEvent> recentEvents() {
+    return EventValues.events(ask(new Message(Protocol.EVENTS)));
   }
 
   @Override

@@ -61,6 +61,7 @@ final class SeatKeeper {
   private @Nullable SeatLock seatLock;
   private @Nullable SeatServer server;
   private @Nullable LeaseDirectory disk;
+  private @Nullable SeatMeter meter;
   private volatile @Nullable SeatClient client;
 
   SeatKeeper(
@@ -159,13 +160,15 @@ final class SeatKeeper {
   private void take() {
     LeaseDirectory leases = openLeases();
     client = null;
-    LeaseTable table = new LeaseTable(node, node.newSlots(), enforcements, leases);
+    LeaseTable table =
+        new LeaseTable(node, node.newSlots(), enforcements, leases, directory.usage());
     LocalAuthority authority = new LocalAuthority(node, table, enforcements, discovery, null);
     SeatServer serves = new SeatServer(node, authority, loop);
     restore(leases.readAll(), authority, serves);
     serves.listen(directory.socket());
     disk = leases;
     server = serves;
+    meter = table.meter();
     node.authority(authority);
   }
 
@@ -388,6 +391,9 @@ final class SeatKeeper {
           enforcements.close();
           if (server != null) {
             server.close();
+          }
+          if (meter != null) {
+            meter.close();
           }
           if (disk != null) {
             disk.close();

@@ -1,6 +1,5 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.GpuUsage;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
@@ -308,7 +307,7 @@ public final class TenantGate implements TurnGate, GateListener {
    *
    * @param ofCalls what the calls used
    */
-  public GpuUsage usage(UsageReading ofCalls) {
+  public UsageReading usage(UsageReading ofCalls) {
     seat.take();
     try {
       return processes == null
