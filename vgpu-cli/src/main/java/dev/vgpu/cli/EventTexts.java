@@ -44,7 +44,8 @@ final class EventTexts {
       return who + " asked for " + Words.size(asked.wanted()) + ": " + asked.reason();
     }
     String what = words(kind(event));
-    return (who.isEmpty() ? what : who + " " + what) + reason(event).map(why -> ": " + why).orElse("");
+    return (who.isEmpty() ? what : who + " " + what)
+        + reason(event).map(why -> ": " + why).orElse("");
   }
 
   /** {@code CancelFailed}: cancel failed. */

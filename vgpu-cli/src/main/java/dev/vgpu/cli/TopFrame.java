@@ -240,7 +240,8 @@ final class TopFrame {
 
   private TextTable table(List<GpuLease> leases, int nameWidth) {
     TextTable table =
-        new TextTable("tenant", "class", "share", "held", "memory", "wait", "lost", "procs", "slow");
+        new TextTable(
+            "tenant", "class", "share", "held", "memory", "wait", "lost", "procs", "slow");
     for (GpuLease lease : leases) {
       table.row(
           cut(lease.id(), nameWidth),
@@ -265,9 +266,7 @@ final class TopFrame {
 
   private static String slowdown(GpuLease lease) {
     OptionalDouble slowdown = lease.usage().slowdown();
-    return slowdown.isPresent()
-        ? String.format(Locale.ROOT, "%.2f", slowdown.getAsDouble())
-        : "-";
+    return slowdown.isPresent() ? String.format(Locale.ROOT, "%.2f", slowdown.getAsDouble()) : "-";
   }
 
   /** Null where no time has passed. */

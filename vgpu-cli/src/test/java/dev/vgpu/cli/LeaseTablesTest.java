@@ -96,9 +96,9 @@ class LeaseTablesTest {
     assertThat(lines).allMatch(line -> line.length() <= 80);
     assertThat(lines)
         .anyMatch(
-            line ->
-                line.matches("a-model-[a-z-]*… +nearline +fixed 50% +50.0% +100MiB/1.5GiB .*"))
-        .anyMatch(line -> line.matches("batch-1 +offline +best 25% +25.0% +0/10GiB +1 +12 +2 +1.25"))
+            line -> line.matches("a-model-[a-z-]*… +nearline +fixed 50% +50.0% +100MiB/1.5GiB .*"))
+        .anyMatch(
+            line -> line.matches("batch-1 +offline +best 25% +25.0% +0/10GiB +1 +12 +2 +1.25"))
         .anyMatch(line -> line.matches("batch-1 +offline +best 25% +40.0% .*"))
         .anyMatch(line -> line.contains("75 % busy"));
     assertThat(out.toString(UTF_8)).doesNotContain("\u001b");
@@ -125,9 +125,7 @@ class LeaseTablesTest {
     GpuEvent old = new GpuEvent.Leaked(at, "old-1");
     GpuEvent preempted = new GpuEvent.Preempted(at, "batch-1", "a-model-with-a-long-name-1", 0, 7);
     GpuEvent denied = new GpuEvent.AllocationDenied(at, "batch-1", 3, "its quota of 10GiB");
-    when(pool.recentEvents())
-        .thenReturn(List.of(old))
-        .thenReturn(List.of(old, preempted, denied));
+    when(pool.recentEvents()).thenReturn(List.of(old)).thenReturn(List.of(old, preempted, denied));
     threeLooks();
     assertThat(run("top", "--count", "1")).isZero();
     assertThat(out.toString(UTF_8).lines())
@@ -138,7 +136,8 @@ class LeaseTablesTest {
                         + " w…"))
         .anyMatch(line -> line.equals("  memory 3 GiB free, reclaimed below 1 GiB up to 2 GiB"))
         .anyMatch(line -> line.matches("batch-1 .* 25.0%[*] .*"))
-        .anyMatch(line -> line.contains("batch-1 preempted by a-model-with-a-long-name-1 (7 times)"))
+        .anyMatch(
+            line -> line.contains("batch-1 preempted by a-model-with-a-long-name-1 (7 times)"))
         .anyMatch(line -> line.contains("batch-1 3 allocations denied: its quota of 10GiB"))
         .noneMatch(line -> line.contains("old-1"));
     out.reset();

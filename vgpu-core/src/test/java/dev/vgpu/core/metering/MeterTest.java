@@ -72,11 +72,11 @@ class MeterTest {
     node.takeOver();
     use(tenant, 50);
     node.second();
-    assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(1_000));
+    assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofSeconds(1));
     for (int i = 0; i < 5; i++) {
       node.takeOver();
       node.look();
-      assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(1_000));
+      assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofSeconds(1));
     }
   }
 

@@ -33,7 +33,7 @@ class SlowdownTest {
 
   private static void work(Tenant tenant, int launches, int usEach) {
     tenant.launches += launches;
-    tenant.gpuNs += launches * usEach * 1_000L;
+    tenant.gpuNs += 1_000L * launches * usEach;
   }
 
   private void seconds(int count, int oneUs, int otherUs) {
