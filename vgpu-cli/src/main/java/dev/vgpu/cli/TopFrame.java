@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
 final class TopFrame {
   private static final int WIDTH = 80;
   private static final int SHORTEST_NAME = 8;
+  private static final int MOST_LINES = 3;
   private static final double PERCENT = 100;
 
   /**
@@ -130,7 +131,6 @@ final class TopFrame {
               state.turnLength().toNanos() / 1e6,
               switches));
     }
-    sharing.append(": ").append(state.reason());
     StringBuilder memory = new StringBuilder("  memory ");
     memory.append(Words.size(state.memoryFree())).append(" free");
     if (state.memoryLowWatermark().bytes() > 0) {
@@ -143,7 +143,25 @@ final class TopFrame {
     if (!state.suspended().isEmpty()) {
       memory.append("; suspended: ").append(String.join(" ", state.suspended()));
     }
-    return List.of(cut(sharing.toString(), WIDTH), cut(memory.toString(), WIDTH));
+    List<String> lines = new ArrayList<>();
+    lines.add(cut(sharing.toString(), WIDTH));
+    lines.addAll(wrapped("  because " + state.reason()));
+    lines.add(cut(memory.toString(), WIDTH));
+    return lines;
+  }
+
+  /** A text in as many lines as it takes, but not more than three. */
+  private static List<String> wrapped(String text) {
+    List<String> lines = new ArrayList<>();
+    String rest = text;
+    while (rest.length() > WIDTH && lines.size() < MOST_LINES - 1) {
+      int blank = rest.lastIndexOf(' ', WIDTH);
+      int end = blank > WIDTH / 2 ? blank : WIDTH;
+      lines.add(rest.substring(0, end));
+      rest = "    " + rest.substring(end).strip();
+    }
+    lines.add(cut(rest, WIDTH));
+    return lines;
   }
 
   /** Null where no time has passed. */

@@ -89,7 +89,10 @@ final class Fakes {
     GpuState state = mock(GpuState.class);
     when(state.gpu()).thenReturn(new GpuId("GPU-1"));
     when(state.mode()).thenReturn(SharingMode.OVERLAP);
-    when(state.reason()).thenReturn("no fixed share among those who have work");
+    when(state.reason())
+        .thenReturn(
+            "no fixed share among those who have work;"
+                + " held back for what they got too much: batch-1");
     when(state.holder()).thenReturn(Optional.of("batch-1"));
     when(state.heldBack()).thenReturn(List.of("batch-1"));
     when(state.turnLength()).thenReturn(Duration.ofNanos(2_500_000));

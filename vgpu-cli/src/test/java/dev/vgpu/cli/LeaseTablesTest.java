@@ -129,11 +129,10 @@ class LeaseTablesTest {
     threeLooks();
     assertThat(run("top", "--count", "1")).isZero();
     assertThat(out.toString(UTF_8).lines())
-        .anyMatch(
-            line ->
-                line.equals(
-                    "  overlap batch-1, turns of 2.5 ms, 250 a second: no fixed share among those"
-                        + " w…"))
+        .contains(
+            "  overlap batch-1, turns of 2.5 ms, 250 a second",
+            "  because no fixed share among those who have work; held back for what they got",
+            "    too much: batch-1")
         .anyMatch(line -> line.equals("  memory 3 GiB free, reclaimed below 1 GiB up to 2 GiB"))
         .anyMatch(line -> line.matches("batch-1 .* 25.0%[*] .*"))
         .anyMatch(

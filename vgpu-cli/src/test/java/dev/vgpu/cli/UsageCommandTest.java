@@ -135,7 +135,6 @@ class UsageCommandTest {
         "--since=2027-13-01",
         "--since=2028-01-01",
         "--since=-1h",
-        "--since=999999d",
         "--by=colour"
       })
   void nonsenseIsWrongUsage(String argument) {
@@ -153,7 +152,7 @@ class UsageCommandTest {
   private int run(String... args) {
     return VgpuCommand.commandLine(
             new CliContext(
-                Fakes.console(out, err), Map.of(), () -> pool, new Fakes.SkippingClock()))
+                Fakes.console(out, err), Map.of(), options -> pool, new Fakes.SkippingClock()))
         .execute(args);
   }
 }
