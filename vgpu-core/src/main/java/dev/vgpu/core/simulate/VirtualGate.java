@@ -17,6 +17,7 @@ public final class VirtualGate implements TurnGate {
   private final Workload work;
   private @Nullable VirtualDevice device;
   private boolean urgent;
+  private int number;
 
   private boolean open;
   private boolean contended;
@@ -74,13 +75,13 @@ public final class VirtualGate implements TurnGate {
     this.work = requireNonNull(work, "work");
   }
 
-  void attach(VirtualDevice to, boolean isUrgent) {
+  void attach(VirtualDevice to, int gateNumber, boolean isUrgent) {
     device = to;
+    number = gateNumber;
     urgent = isUrgent;
     works = work.hasKernel();
     to.add(this);
     if (works) {
-      to.observer().works(this, true, to.nowNs());
       wantedAtNs = to.nowNs() + model.tellNs();
     }
     laneChanged();
@@ -96,9 +97,6 @@ public final class VirtualGate implements TurnGate {
     open = false;
     remainingNs = NEVER;
     launched.clear();
-    if (works) {
-      device().observer().works(this, false, nowNs());
-    }
   }
 
   private VirtualDevice device() {
@@ -121,6 +119,11 @@ public final class VirtualGate implements TurnGate {
   /** {@return the tenant's name} */
   public String id() {
     return id;
+  }
+
+  /** {@return the tenant's number on its node} */
+  public int number() {
+    return number;
   }
 
   /** {@return how often it was opened} */
@@ -275,7 +278,10 @@ public final class VirtualGate implements TurnGate {
       device().urgent(false);
     }
     if (work.nextArrivalNs() <= now) {
-      work.arrive(now);
+      long workNs = work.arrive(now);
+      if (workNs > 0) {
+        device().observer().arrived(this, workNs, now);
+      }
       arrived();
     }
     if (resumeAtNs <= now) {
@@ -316,7 +322,6 @@ public final class VirtualGate implements TurnGate {
     } else if (!works) {
       works = true;
       pausesAreShort = now - pausedSinceNs < model.shortIdleNs();
-      device().observer().works(this, true, now);
       wantedAtNs = now + model.tellNs();
     }
     if (open && !held) {
@@ -327,7 +332,6 @@ public final class VirtualGate implements TurnGate {
   private void idle(long now) {
     works = false;
     pausesAreShort = false;
-    device().observer().works(this, false, now);
     if (!open || contended) {
       drainedAtNs = Math.min(drainedAtNs, now + model.tellNs());
     }
