@@ -8,6 +8,7 @@ module dev.vgpu.core {
 
   uses dev.vgpu.spi.EnforcementBackend;
   uses dev.vgpu.spi.GpuProvider;
+  uses dev.vgpu.spi.ProcessSuspender;
 
   provides dev.vgpu.spi.GpuPoolProvider with
       dev.vgpu.core.pool.NodePoolProvider;

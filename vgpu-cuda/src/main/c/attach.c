@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "express.h"
 #include "hook.h"
 #include "seat.h"
 
@@ -53,12 +54,8 @@ const char *vgpu__setting(const char *name) {
   return value == NULL || value[0] == '\0' ? NULL : value;
 }
 
-/* Maps one of the lease's files, unless it is not what it must be; NULL with the reason logged. */
-static void *vgpu__map(const char *name, uint64_t size, uint64_t magic, int writable) {
-  char path[SETTING_SIZE + 256];
+void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t slot_count, int writable) {
   struct stat seen;
-  int length = snprintf(path, sizeof path, "%s/leases/%s/%s", run_dir, lease, name);
-  if (length < 0 || (size_t)length >= sizeof path) return NULL;
   int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
     vgpu__log("cannot open %s: %s", path, strerror(errno));
@@ -80,8 +77,8 @@ static void *vgpu__map(const char *name, uint64_t size, uint64_t magic, int writ
   const struct shm_header *header = pages;
   uint64_t deadline = vgpu__now_ns() + (uint64_t)PATIENCE_MS * NS_PER_MS;
   while (LOAD_ACQUIRE(header->magic) == 0 && vgpu__now_ns() < deadline) vgpu__sleep_ns(NS_PER_MS);
-  if (LOAD_ACQUIRE(header->magic) != magic || header->size != size || header->slot_count != SHM_SLOT_COUNT) {
-    vgpu__log("%s is not a lease's %s file", path, name);
+  if (LOAD_ACQUIRE(header->magic) != magic || header->size != size || header->slot_count != slot_count) {
+    vgpu__log("%s is not the file of shared pages that it should be", path);
   } else if (header->layout_major != SHM_LAYOUT_MAJOR) {
     vgpu__log("%s has layout %u; this hook knows %u", path, header->layout_major, (unsigned)SHM_LAYOUT_MAJOR);
   } else {
@@ -89,6 +86,14 @@ static void *vgpu__map(const char *name, uint64_t size, uint64_t magic, int writ
   }
   munmap(pages, (size_t)size);
   return NULL;
+}
+
+/* One of the lease's files. */
+static void *vgpu__map(const char *name, uint64_t size, uint64_t magic, int writable) {
+  char path[SETTING_SIZE + 256];
+  int length = snprintf(path, sizeof path, "%s/leases/%s/%s", run_dir, lease, name);
+  if (length < 0 || (size_t)length >= sizeof path) return NULL;
+  return vgpu__map_file(path, size, magic, SHM_SLOT_COUNT, writable);
 }
 
 static void vgpu__fill_slot(struct shm_slot *slot) {
@@ -197,6 +202,7 @@ static int vgpu__join(void) {
     vgpu_hook.context_bytes = vgpu__parse_number(vgpu__setting("VGPU_CONTEXT_MEMORY"), 256u << 20);
   }
   vgpu__fill_slot(vgpu_hook.slot);
+  vgpu__express_join(run_dir);
   if (!fork_handled) fork_handled = pthread_atfork(NULL, NULL, vgpu__fork_child) == 0;
   STORE_RELEASE(vgpu_hook.mode, (uint32_t)VGPU_ATTACHED);
   if (vgpu__monitor_start(run_dir, lease) != 0) {
@@ -260,6 +266,7 @@ static void vgpu__fork_child(void) {
   };
   attach_lock.word = 0;
   vgpu__monitor_forget();
+  vgpu__express_forget();
   vgpu__gate_forget();
   vgpu__ledger_forget();
   vgpu__table_forget();

@@ -39,12 +39,14 @@ int vgpu__is_capturing(CUstream stream) {
   return result == ABI_NOT_SUPPORTED ? 0 : result != ABI_SUCCESS || status != ABI_CAPTURE_NONE;
 }
 
-/* How many launches the next batch may have: half a millisecond of GPU work, at most doubling; one if the host is slow. */
+/* How many launches the next batch may have: half of what may be in flight, at most 0.5 ms of GPU work and doubling; one if the
+ * host is slow. */
 static uint32_t vgpu__plan(const struct vgpu_lane *lane, uint64_t now) {
   if (lane->each_ns == 0 || lane->plan == 0) return 1;
   uint64_t gap = (now - lane->opened_ns) / lane->plan;
   if (gap > SPARSE_NS) return 1;
-  uint64_t wanted = BATCH_NS / lane->each_ns;
+  uint64_t most = vgpu__bound_ns() / 2;
+  uint64_t wanted = (most < BATCH_NS ? most : BATCH_NS) / lane->each_ns;
   if (wanted > 2 * (uint64_t)lane->plan) wanted = 2 * (uint64_t)lane->plan;
   if (wanted > MOST_LAUNCHES) wanted = MOST_LAUNCHES;
   return wanted < 1 ? 1 : (uint32_t)wanted;

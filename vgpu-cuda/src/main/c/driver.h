@@ -42,7 +42,7 @@ struct vgpu_driver {
 };
 
 /* Never null inside: what the real driver lacks answers CUDA_ERROR_NOT_SUPPORTED. */
-extern struct vgpu_driver vgpu_driver;
+extern struct vgpu_driver vgpu_driver __attribute__((visibility("hidden")));
 #define REAL(name) vgpu_driver.name
 
 /* Loads the driver once; 0, or -1 with the reason logged. */

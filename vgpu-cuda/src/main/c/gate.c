@@ -2,6 +2,7 @@
  * The gate: may work start now? Open: yes. Shut: wait on the grant word. No seat answers: keep the lease's own pace, over the GPU
  * time that all its processes measured, until one answers again. And the accounts that the seat reads: busy, waiting, GPU time.
  */
+#include "express.h"
 #include "hook.h"
 
 static const uint64_t SILENCE_NS = 15u * NS_PER_MS, LATE_NS = 250u * NS_PER_MS;
@@ -114,6 +115,7 @@ void vgpu__busy_enter(void) {
 
 void vgpu__busy_leave(uint32_t count) {
   if (count == 0 || __atomic_fetch_sub(&vgpu_hook.slot->busy, count, __ATOMIC_SEQ_CST) != count) return;
+  vgpu__express_idle();
   if (vgpu__seat_wants_to_know()) {
     STORE(idle_since_ns, vgpu__now_ns());
     if (LOAD(short_idles) >= TRUSTED && vgpu__word_open(LOAD_ACQUIRE(vgpu_hook.grant->word))) {

@@ -2,7 +2,7 @@
  * What the hook's files share. Names that begin with vgpu__ stay inside the library; vgpu_ functions are exported.
  *
  * Who calls whom: the bodies of vgpu_hooks.def (memory.c, context.c, work.c, sync.c) use the ledger (ledger.c), the table of
- * what is allocated (table.c) and the lanes (lane.c, batch.c); lanes ask the gate (gate.c); seat.c and monitor.c speak with the
+ * what is allocated (table.c) and the lanes (lane.c, batch.c); lanes ask the gate (gate.c) and the express lane (express.c); seat.c and monitor.c speak with the
  * seat. Every file sees the shared region through vgpu_hook below.
  */
 #ifndef VGPU_HOOK_H
@@ -89,10 +89,22 @@ struct vgpu_hook {
   uint32_t autonomous;
   uint64_t context_bytes;
 };
-extern struct vgpu_hook vgpu_hook;
+extern struct vgpu_hook vgpu_hook VGPU_INTERNAL;
+
+/* Our part in the GPU's express lane: express.c. */
+struct vgpu_express {
+  struct shm_express *page; /* never null: `none` where there is no express lane */
+  uint64_t bit;             /* that we announce our work by; 0: we do not */
+  uint64_t index;           /* of the bit */
+  void *mapped;
+  struct shm_express none;
+};
+extern struct vgpu_express vgpu_express VGPU_INTERNAL;
 
 /* A VGPU_ setting: what vgpu_attach was given, else the environment; NULL if unset or empty. */
 const char *vgpu__setting(const char *name);
+/* Maps a file of shared pages, unless it is not what it must be; NULL with the reason logged. */
+void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t slot_count, int writable);
 /* Attaches once in this process; the mode afterwards. */
 enum vgpu_mode vgpu__attach(void);
 VGPU_EXPORT int vgpu_attach(const char *const *env, char *reason, size_t reason_size);
@@ -167,6 +179,7 @@ struct vgpu_entry {
   uint32_t left;    /* work that this thread may still add without looking */
   uint32_t granted; /* what left began with */
   uint32_t word;    /* the grant word under which it was opened */
+  uint64_t heed;    /* bits of the express lane that end it */
 };
 enum { VGPU_ENTRIES = 8 };
 extern __thread struct vgpu_entry vgpu__entries[VGPU_ENTRIES] __attribute__((tls_model("initial-exec")));
@@ -185,7 +198,8 @@ static inline uint64_t vgpu__lane_ticket(const struct vgpu_lane *lane) {
 static inline int vgpu__enter_fast(struct vgpu_entry *entry, CUstream stream) {
   if (LIKELY(entry->stream == stream && entry->left > 1 &&
              vgpu__lane_ticket(entry->lane) == entry->ticket &&
-             LOAD_ACQUIRE(vgpu_hook.grant->word) == entry->word)) {
+             LOAD_ACQUIRE(vgpu_hook.grant->word) == entry->word &&
+             (LOAD(vgpu_express.page->busy) & entry->heed) == 0)) {
     entry->left--;
     return 1;
   }

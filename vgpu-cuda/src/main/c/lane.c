@@ -4,6 +4,7 @@
  * A launch that was let in while its batch was closed by another thread has slipped: it lies behind the end event. Its thread
  * sees the ticket changed and has the end recorded again. So no thread ever waits for, or locks out, another one's launch.
  */
+#include "express.h"
 #include "lane.h"
 
 #include <sys/syscall.h>
@@ -110,10 +111,11 @@ void vgpu__fold(struct vgpu_entry *entry) {
   entry->granted = entry->left;
 }
 
-enum step { STEP_IN, STEP_SHUT, STEP_FULL, STEP_PASS };
+enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_FULL, STEP_PASS };
 
-static uint64_t vgpu__bound_ns(void) {
-  if ((LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_LIMITED) == 0) return BOUND_ALONE_NS;
+uint64_t vgpu__bound_ns(void) {
+  int held = LOAD(vgpu_hook.grant->express_mask) != 0; /* or may be, any moment */
+  if (!held && (LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_LIMITED) == 0) return BOUND_ALONE_NS;
   uint64_t us = LOAD(vgpu_hook.grant->inflight_us);
   if (us == 0) us = BOUND_LIMITED_US;
   return (us < MOST_LIMITED_US ? us : MOST_LIMITED_US) * NS_PER_US;
@@ -152,6 +154,11 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
     vgpu__batch_close(lane);
     return STEP_SHUT;
   }
+  uint64_t heed;
+  if (vgpu__express_held(&heed) != 0) {
+    vgpu__batch_close(lane);
+    return STEP_HELD;
+  }
   /* Others, or this thread before it turned to other streams, have filled it. */
   if ((lane->ticket & 1) != 0 && LOAD(lane->folded) >= lane->plan && lane->count < VGPU_RING) vgpu__batch_close(lane);
   if ((lane->ticket & 1) == 0) {
@@ -171,7 +178,9 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
       vgpu__busy_leave(1);
       return STEP_SHUT;
     }
-    if (vgpu__batch_open(lane, vgpu__now_ns()) != 0) {
+    uint64_t now = vgpu__now_ns();
+    vgpu__express_announce(now);
+    if (vgpu__batch_open(lane, now) != 0) {
       lane->unmeasured = UNMEASURED_TRIES;
       vgpu__busy_leave(1);
       return STEP_PASS;
@@ -179,8 +188,16 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
   }
   uint32_t folded = LOAD(lane->folded), left = folded < lane->plan ? lane->plan - folded : 1;
   *entry = (struct vgpu_entry){
-      .stream = lane->stream, .lane = lane, .ticket = lane->ticket, .left = left, .granted = left, .word = word};
+      .stream = lane->stream, .lane = lane, .ticket = lane->ticket, .left = left, .granted = left, .word = word, .heed = heed};
   return STEP_IN;
+}
+
+/* The gate alone, for work in no lane. */
+static abi_result vgpu__pass_gate(void) {
+  uint64_t heed;
+  abi_result result = vgpu__word_open(LOAD_ACQUIRE(vgpu_hook.grant->word)) ? ABI_SUCCESS : vgpu__gate_wait();
+  if (result == ABI_SUCCESS && vgpu__express_held(&heed) != 0) vgpu__express_wait();
+  return result;
 }
 
 /* Waits a little for what is in flight; by the wall clock, so that a stream that waits for its host cannot hold us for ever. */
@@ -196,7 +213,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
   *counted = 0;
   if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return ABI_SUCCESS;
   if (entry->lane != NULL && entry->stream == stream && entry->left == 1 && LOAD(vgpu_hook.grant->word) == entry->word &&
-      vgpu__lane_ticket(entry->lane) == entry->ticket) {
+      vgpu__lane_ticket(entry->lane) == entry->ticket && (LOAD(vgpu_express.page->busy) & entry->heed) == 0) {
     *counted = 1; /* the last of its batch: closed by vgpu__leave_slow */
     entry->left = 0;
     return ABI_SUCCESS;
@@ -209,8 +226,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     if (lane == NULL) { /* no context (the driver will say so), or too many streams: only the gate */
       vgpu__fold(entry);
       *entry = (struct vgpu_entry){.stream = NULL};
-      uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
-      return vgpu__word_open(word) ? ABI_SUCCESS : vgpu__gate_wait();
+      return vgpu__pass_gate();
     }
     vgpu__lock(&lane->lock);
     if (!vgpu__lane_is(lane, stream)) {
@@ -237,6 +253,10 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     if (step == STEP_SHUT) {
       abi_result result = vgpu__gate_wait();
       if (result != ABI_SUCCESS) return result;
+      continue;
+    }
+    if (step == STEP_HELD) {
+      vgpu__express_wait();
       continue;
     }
     uint64_t now = vgpu__now_ns();
@@ -388,7 +408,9 @@ static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, int shut) {
 int vgpu__tend_lanes(uint64_t now) {
   unsigned batches = 0;
   struct vgpu_lane *lane;
+  uint64_t heed;
   int shut = !vgpu__word_open(LOAD_ACQUIRE(vgpu_hook.grant->word)) && !LOAD(vgpu_hook.autonomous);
+  shut |= vgpu__express_held(&heed) != 0;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
     if (LOAD(lane->state) != LANE_FREE) batches += vgpu__tend(lane, now, shut);
   }

@@ -65,6 +65,7 @@ int vgpu__lane_is(const struct vgpu_lane *lane, CUstream stream);
 struct vgpu_lane *vgpu__lane_at(unsigned index); /* NULL beyond the last ever used */
 void vgpu__lane_free(struct vgpu_lane *lane);    /* unlinks; its lock is held */
 void vgpu__fold(struct vgpu_entry *entry);
+uint64_t vgpu__bound_ns(void); /* how much may be open or in flight */
 
 /* batch.c; all with the lane's lock held */
 CUevent vgpu__event_take(struct vgpu_context *context);

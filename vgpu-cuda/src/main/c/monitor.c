@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <unistd.h>
 
+#include "express.h"
 #include "hook.h"
 #include "seat.h"
 
@@ -67,13 +68,19 @@ static void vgpu__follow_heartbeat(uint64_t now, int working) {
   else if (working && !connection.welcome) vgpu__gate_set_autonomous(1);
 }
 
-static void vgpu__rest(int working, int soon, uint64_t idle_ns) {
+/* Somebody waits for the end of our work: by the seat's word, or by our bit in the express lane. */
+static int vgpu__wants_promptness(void) {
+  return vgpu_express.bit != 0 || (LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
+}
+
+static void vgpu__rest(int working, int soon, uint64_t express_ns, uint64_t idle_ns) {
   uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
   if (working || idle_ns < LINGER_NS) {
     uint64_t tick = TICK_NS;
     if (soon) tick = DRAIN_TICK_NS;
     else if (working && !vgpu__word_open(word) && LOAD(vgpu_hook.slot->busy) != 0) tick = DRAIN_TICK_NS;
-    else if (working && (LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_CONTENDED) != 0) tick = CONTENDED_TICK_NS;
+    else if (express_ns != 0) tick = express_ns;
+    else if (working && vgpu__wants_promptness()) tick = CONTENDED_TICK_NS;
     vgpu__futex_wait(&vgpu_hook.grant->word, word, tick);
     return;
   }
@@ -96,13 +103,14 @@ static void *vgpu__monitor(void *unused) {
     int batches = vgpu__tend_lanes(now);
     STORE_RELEASE(inside, 0);
     int pending = vgpu__gate_tend(now);
-    int working = batches > 0 || pending || LOAD(vgpu_hook.slot->busy) != 0 || LOAD(vgpu_hook.slot->waiting) != 0;
+    uint64_t express_ns = vgpu__express_tend(now);
+    int working = batches > 0 || pending || express_ns != 0 || LOAD(vgpu_hook.slot->busy) != 0 || LOAD(vgpu_hook.slot->waiting) != 0;
     if (working) worked_ns = now;
     STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, now);
     vgpu__follow_seat(now);
     vgpu__follow_heartbeat(now, working);
     if (turn % REFRESH == 0) vgpu__publish_passed();
-    vgpu__rest(working, pending, now - worked_ns);
+    vgpu__rest(working, pending, express_ns, now - worked_ns);
   }
   STORE_RELEASE(inside, 0);
   return NULL;
@@ -150,4 +158,5 @@ __attribute__((destructor)) static void vgpu__monitor_stop(void) {
   uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
   __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline) vgpu__sleep_ns(20u * NS_PER_US);
+  vgpu__express_leave();
 }

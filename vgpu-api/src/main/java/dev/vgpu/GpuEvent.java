@@ -1,6 +1,7 @@
 package dev.vgpu;
 
 import java.time.Instant;
+import java.util.List;
 
 /**
  * Something that happened in a pool. More kinds may come, so a {@code switch} needs a {@code
@@ -14,6 +15,11 @@ public sealed interface GpuEvent
         GpuEvent.CancelFailed,
         GpuEvent.Leaked,
         GpuEvent.Closed,
+        GpuEvent.ReclaimAsked,
+        GpuEvent.Suspended,
+        GpuEvent.Resumed,
+        GpuEvent.EndedByReclaim,
+        GpuEvent.HeldBack,
         UnlistedGpuEvent {
   /** {@return when it happened} */
   Instant at();
@@ -90,4 +96,62 @@ public sealed interface GpuEvent
    * @param usage what it had used in all
    */
   record Closed(Instant at, String virtualGpu, GpuUsage usage) implements GpuEvent {}
+
+  /**
+   * The owner of a virtual GPU was asked to free memory, because the GPU's runs short.
+   *
+   * @param at when
+   * @param virtualGpu which one
+   * @param wanted how much is missing on the GPU until the high watermark is free
+   * @param reason what ran short
+   */
+  record ReclaimAsked(Instant at, String virtualGpu, MemorySize wanted, String reason)
+      implements GpuEvent {}
+
+  /**
+   * The processes of a virtual GPU were suspended: their memory was moved off the GPU, and their
+   * work waits.
+   *
+   * @param at when
+   * @param virtualGpu which one
+   * @param freed the memory that was moved
+   * @param reason what ran short, and why it was this one
+   */
+  record Suspended(Instant at, String virtualGpu, MemorySize freed, String reason)
+      implements GpuEvent {}
+
+  /**
+   * The processes of a virtual GPU go on: their memory is on the GPU again.
+   *
+   * @param at when
+   * @param virtualGpu which one
+   * @param reason why now
+   */
+  record Resumed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
+
+  /**
+   * The processes of a virtual GPU were told to end (SIGTERM), or killed, to get their memory back.
+   *
+   * @param at when
+   * @param virtualGpu which one
+   * @param processes which ones, by their ids
+   * @param reason what ran short, why it was this one, and why nothing gentler helped
+   */
+  record EndedByReclaim(Instant at, String virtualGpu, List<Long> processes, String reason)
+      implements GpuEvent {
+    /** Copies the list. */
+    public EndedByReclaim {
+      processes = List.copyOf(processes);
+    }
+  }
+
+  /**
+   * A tenant whose memory was reclaimed may not start again yet. {@code virtualGpu} is the name
+   * that it asked for.
+   *
+   * @param at when
+   * @param virtualGpu the name in the request
+   * @param reason until when
+   */
+  record HeldBack(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 }

@@ -28,6 +28,13 @@ public interface GpuLease {
   /** {@return the processes that are under it, by their ids in their own namespaces} */
   List<Long> processes();
 
+  /**
+   * {@return whether its processes are suspended: their memory is off the GPU, their work waits}
+   */
+  default boolean isSuspended() {
+    return false;
+  }
+
   /** {@return what it had used at the moment of the snapshot} */
   GpuUsage usage();
 }

@@ -212,6 +212,14 @@ public interface VirtualGpu extends AutoCloseable {
    */
   Optional<MemoryReservation> tryReserve(MemorySize size);
 
+  /**
+   * Says who is asked to free memory when that of the GPU runs short. Replaces the handler before.
+   * Never asked while this is {@link PreemptionClass#ONLINE}.
+   *
+   * @param handler drops what can be spared
+   */
+  void onReclaim(ReclaimHandler handler);
+
   /** {@return what was used until now; still answers after {@link #close()}} */
   GpuUsage usage();
 

@@ -126,6 +126,14 @@ public interface EnforcedLease extends AutoCloseable {
   /** {@return the process ids of those attached, in their own namespaces} */
   List<Long> processes();
 
+  /**
+   * {@return the process ids of those attached that can be seen from here, in the namespace of this
+   * process}
+   */
+  default List<Long> visibleProcesses() {
+    return processes();
+  }
+
   /** {@return how many threads of its processes wait for a turn} */
   int waiting();
 

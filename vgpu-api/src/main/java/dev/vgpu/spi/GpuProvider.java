@@ -3,9 +3,11 @@ package dev.vgpu.spi;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /** Finds GPUs. A module that knows a driver implements it; {@code ServiceLoader} finds it. */
 public interface GpuProvider {
@@ -29,5 +31,16 @@ public interface GpuProvider {
    */
   default Map<String, String> environment(GpuId gpu) {
     return Map.of();
+  }
+
+  /**
+   * {@return the memory of a GPU that nobody uses now, as its driver says; empty if it does not}
+   * Called some times a second.
+   *
+   * @param gpu one of {@link #gpus()}
+   * @throws GpuDriverException if the driver is there and fails
+   */
+  default Optional<MemorySize> freeMemory(GpuId gpu) {
+    return Optional.empty();
   }
 }

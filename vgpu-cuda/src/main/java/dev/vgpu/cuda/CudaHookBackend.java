@@ -67,6 +67,7 @@ public final class CudaHookBackend implements EnforcementBackend {
         runDirectory.toAbsolutePath(),
         library,
         new ContextMemory(environment),
+        !"off".equals(environment.get(HookEnvironment.VGPU_EXPRESS_LANE)),
         NanoClock.SYSTEM,
         new ProcFiles(PROC),
         new FutexWake());

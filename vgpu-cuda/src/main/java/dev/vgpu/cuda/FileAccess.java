@@ -28,6 +28,18 @@ final class FileAccess {
     return new FileAccess(shared ? attributes.group() : null);
   }
 
+  /** Lets the directory's readers enter another one. */
+  void applyToDirectory(Path directory) throws IOException {
+    if (group == null) {
+      Files.setPosixFilePermissions(directory, PosixFilePermissions.fromString("rwx------"));
+      return;
+    }
+    PosixFileAttributeView view =
+        Files.getFileAttributeView(directory, PosixFileAttributeView.class);
+    view.setGroup(group);
+    view.setPermissions(PosixFilePermissions.fromString("rwxr-x---"));
+  }
+
   /** Lets the directory's readers read a file, and write it too if {@code writable}. */
   void apply(Path file, boolean writable) throws IOException {
     if (group == null) {

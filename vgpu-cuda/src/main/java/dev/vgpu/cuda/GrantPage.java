@@ -11,11 +11,15 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.ShmLayout.Grant;
 import dev.vgpu.cuda.ShmLayout.Header;
 import java.lang.invoke.VarHandle;
+import java.nio.charset.StandardCharsets;
 
 /** What the seat grants to a lease, as its processes see it. Guarded by the lease's lock. */
 final class GrantPage {
   /** What is in flight when a turn ends delays the next one, so it is little. */
   private static final int INFLIGHT_US = 2_000;
+
+  /** The same where a more urgent process may come at any moment, which waits for it to end. */
+  private static final int INFLIGHT_OBEYING_US = 500;
 
   private static final int WORD = GRANT_OFFSET + Grant.WORD;
 
@@ -32,7 +36,6 @@ final class GrantPage {
     page.setLong(Header.SEAT_PID, pid);
     page.setLong(Header.SEAT_START, startTime);
     page.setLong(GRANT_OFFSET + Grant.CONTEXT_BYTES, contextBytes);
-    page.setInt(GRANT_OFFSET + Grant.INFLIGHT_US, INFLIGHT_US);
   }
 
   /** Writes the terms, but for the memory. */
@@ -105,6 +108,30 @@ final class GrantPage {
 
   private void count(int at) {
     page.setLong(at, page.longAt(at) + 1);
+  }
+
+  /** Names the GPU's express lane; empty: there is none. */
+  void expressPage(String name) {
+    byte[] bytes = new byte[Grant.EXPRESS_PAGE_LENGTH];
+    byte[] text = name.getBytes(StandardCharsets.US_ASCII);
+    System.arraycopy(text, 0, bytes, 0, Math.min(text.length, bytes.length - 1));
+    page.buffer().put(GRANT_OFFSET + Grant.EXPRESS_PAGE, bytes);
+  }
+
+  /** Says which bits of the express lane hold the processes back. */
+  void expressMask(long mask) {
+    page.setInt(GRANT_OFFSET + Grant.INFLIGHT_US, mask == 0 ? INFLIGHT_US : INFLIGHT_OBEYING_US);
+    page.setLong(GRANT_OFFSET + Grant.EXPRESS_MASK, mask);
+  }
+
+  /** Says which of the lease's slots has a bit of the express lane; 0: none. */
+  void expressSlot(int bit, int slot) {
+    page.buffer().put(GRANT_OFFSET + Grant.EXPRESS_SLOTS + bit, (byte) slot);
+  }
+
+  /** {@return which of the lease's slots has a bit; 0: none} */
+  int expressSlotAt(int bit) {
+    return Byte.toUnsignedInt(page.buffer().get(GRANT_OFFSET + Grant.EXPRESS_SLOTS + bit));
   }
 
   /** Shows that the seat is alive. */

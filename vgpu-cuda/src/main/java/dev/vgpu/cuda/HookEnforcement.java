@@ -8,13 +8,19 @@ import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** The hook at work for the seat's holder. Safe for use by several threads. */
 final class HookEnforcement implements Enforcement {
+  private static final Logger log = LoggerFactory.getLogger(HookEnforcement.class);
+
   /** A lease's id has to fit a message, with a zero behind it. */
   private static final int MOST_ID_BYTES = ShmLayout.Message.LEASE_LENGTH - 1;
 
@@ -26,17 +32,21 @@ final class HookEnforcement implements Enforcement {
   private final HookLibrary library;
   private final ContextMemory contextMemory;
   private final long startTime;
+  private final boolean expressLanes;
+  private final Map<String, ExpressLane> lanes = new HashMap<>();
 
   HookEnforcement(
       Path runDirectory,
       HookLibrary library,
       ContextMemory contextMemory,
+      boolean expressLanes,
       NanoClock clock,
       ProcFiles proc,
       Wake wake) {
     this.runDirectory = runDirectory;
     this.library = library;
     this.contextMemory = contextMemory;
+    this.expressLanes = expressLanes;
     this.clock = clock;
     this.life = proc;
     this.wake = wake;
@@ -74,10 +84,30 @@ final class HookEnforcement implements Enforcement {
     wake.prepare();
     Map<String, String> environment = environment(id, request);
     LeasePages pages = LeasePages.in(directory);
-    HookLease lease = new HookLease(id, this, pages, listener, environment);
+    HookLease lease =
+        new HookLease(id, this, pages, lane(gpu), request.preemptionClass(), listener, environment);
     lease.begin(request, contextBytes, ProcessHandle.current().pid(), startTime);
     server.add(lease);
     return lease;
+  }
+
+  /** A GPU's express lane; null where there is none: the seat's words alone count then. */
+  private synchronized @Nullable ExpressLane lane(PhysicalGpu gpu) {
+    if (!expressLanes) {
+      return null;
+    }
+    String name = gpu.id().value();
+    ExpressLane lane = lanes.get(name);
+    if (lane == null) {
+      try {
+        lane = ExpressLane.open(runDirectory, name, wake);
+      } catch (VgpuException e) {
+        log.warn("{}; the seat's words alone count", e.getMessage());
+        return null;
+      }
+      lanes.put(name, lane);
+    }
+    return lane;
   }
 
   private Map<String, String> environment(String id, VirtualGpuRequest request) {
@@ -116,5 +146,8 @@ final class HookEnforcement implements Enforcement {
   public void close() {
     server.close();
     server.leases().forEach(HookLease::release);
+    synchronized (this) {
+      lanes.values().forEach(ExpressLane::close);
+    }
   }
 }

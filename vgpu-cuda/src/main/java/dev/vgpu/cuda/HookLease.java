@@ -9,12 +9,14 @@ import static dev.vgpu.cuda.ShmLayout.STATUS_FULL;
 import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
 
 import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -44,6 +46,7 @@ final class HookLease implements EnforcedLease {
   private final Map<String, String> environment;
   private final GrantPage grant;
   private final ReportPage report;
+  private final LeaseExpress express;
   private final SlotTable slots;
   private final Object lock = new Object();
 
@@ -59,6 +62,8 @@ final class HookLease implements EnforcedLease {
       String id,
       HookEnforcement owner,
       LeasePages pages,
+      @Nullable ExpressLane lane,
+      PreemptionClass preemptionClass,
       Listener listener,
       Map<String, String> environment) {
     this.id = id;
@@ -67,7 +72,8 @@ final class HookLease implements EnforcedLease {
     this.environment = environment;
     this.grant = new GrantPage(pages.grant());
     this.report = pages.report();
-    this.slots = new SlotTable(pages, owner.life(), owner.clock().nanoTime());
+    this.express = new LeaseExpress(lane, grant, preemptionClass);
+    this.slots = new SlotTable(pages, express, owner.life(), owner.clock().nanoTime());
   }
 
   /** Writes what is granted, shut. */
@@ -76,6 +82,7 @@ final class HookLease implements EnforcedLease {
       grant.begin(pid, startTime, contextBytes);
       grant.terms(request, request.computePercent().orElse(100) * 10);
       grant.memoryLimit(request.memory().bytes());
+      express.begin();
       grant.word(0);
       grant.beat(owner.clock().nanoTime());
     }
@@ -139,6 +146,26 @@ final class HookLease implements EnforcedLease {
       watch.contended(contended);
       grant.contended(contended);
     }
+  }
+
+  @Override
+  public boolean yieldsByItself() {
+    synchronized (lock) {
+      return !ended && fresh(slots::yieldByThemselves, false);
+    }
+  }
+
+  @Override
+  public void yielding(boolean obey) {
+    synchronized (lock) {
+      slots.obey(obey);
+    }
+  }
+
+  /** The work is measured by the device's own events, and the device slices its time. */
+  @Override
+  public boolean mayOverlap() {
+    return true;
   }
 
   @Override
@@ -256,6 +283,7 @@ final class HookLease implements EnforcedLease {
     ended = true;
     grant.word(GRANT_REVOKED);
     grant.wake(owner.wake());
+    slots.close();
     return slots.connections();
   }
 
@@ -354,6 +382,7 @@ final class HookLease implements EnforcedLease {
           && !watch.isDraining()
           && !check
           && !slots.isWatched()
+          && !slots.isAnnounced()
           && nowNs - lookedNs < IDLE_LOOK_NS) {
         return;
       }

@@ -48,7 +48,7 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
       if (isWhole(grant, GRANT_SIZE)) {
         checkFile(grant, GRANT_SIZE, GRANT_MAGIC);
         checkFile(report, REPORT_SIZE, REPORT_MAGIC);
-        return new LeasePages(mapGrant(grant), mapReport(report), true);
+        return new LeasePages(mapGrant(grant), mapShared(report, REPORT_SIZE), true);
       }
       return create(grant, report, FileAccess.of(directory));
     } catch (IOException e) {
@@ -81,9 +81,9 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
       access.apply(report, true);
       writeZeros(grant, GRANT_SIZE);
       access.apply(grant, false);
-      LeasePages pages = new LeasePages(mapGrant(grant), mapReport(report), false);
-      begin(pages.report(), REPORT_SIZE, REPORT_MAGIC);
-      begin(pages.grant(), GRANT_SIZE, GRANT_MAGIC);
+      LeasePages pages = new LeasePages(mapGrant(grant), mapShared(report, REPORT_SIZE), false);
+      begin(pages.report(), REPORT_SIZE, SLOT_COUNT, REPORT_MAGIC);
+      begin(pages.grant(), GRANT_SIZE, SLOT_COUNT, GRANT_MAGIC);
       return pages;
     } catch (IOException | RuntimeException e) {
       deleteQuietly(grant, e);
@@ -101,7 +101,7 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
   }
 
   /** Written, not made longer: on a full disk this fails here, and no later store can. */
-  private static void writeZeros(Path file, int size) throws IOException {
+  static void writeZeros(Path file, int size) throws IOException {
     try (FileChannel channel =
         FileChannel.open(
             file,
@@ -114,11 +114,12 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
     }
   }
 
-  private static void begin(SharedPage page, int size, long magic) {
+  /** Writes the header of a page that nobody else sees whole yet. */
+  static void begin(SharedPage page, int size, int slotCount, long magic) {
     page.setInt(ShmLayout.Header.LAYOUT_MAJOR, LAYOUT_MAJOR);
     page.setInt(ShmLayout.Header.LAYOUT_MINOR, LAYOUT_MINOR);
     page.setLong(ShmLayout.Header.SIZE, size);
-    page.setInt(ShmLayout.Header.SLOT_COUNT, SLOT_COUNT);
+    page.setInt(ShmLayout.Header.SLOT_COUNT, slotCount);
     // release: a reader that sees the magic sees all the rest
     page.setLong(ShmLayout.Header.MAGIC, magic);
   }
@@ -130,11 +131,11 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
     }
   }
 
-  private static ReportPage mapReport(Path path) throws IOException {
+  /** Maps a page that tenants write. */
+  static ReportPage mapShared(Path path, int size) throws IOException {
     RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw");
     try {
-      return new ReportPage(
-          file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, REPORT_SIZE), file);
+      return new ReportPage(file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, size), file);
     } catch (IOException | RuntimeException e) {
       file.close();
       throw e;

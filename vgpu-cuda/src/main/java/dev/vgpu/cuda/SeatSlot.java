@@ -31,6 +31,9 @@ final class SeatSlot {
   /** Its socket; null while it has none. */
   @Nullable HookConnection connection;
 
+  /** Its bit in the express lane, or {@link LeaseExpress#NO_BIT}. */
+  int expressBit = LeaseExpress.NO_BIT;
+
   /** Since when it has none. */
   long disconnectedNs;
 
@@ -168,6 +171,20 @@ final class SeatSlot {
   /** The GPU time that it was credited with. */
   long creditedNs() {
     return creditedNs;
+  }
+
+  /** What it says that it does on the express lane. */
+  int express() {
+    return readings.intAt(number, Slot.EXPRESS);
+  }
+
+  /** Whether it has done nothing yet, and so had no need to join the express lane. */
+  boolean isFresh() {
+    return launches() == 0 && !readings.hasWork(number);
+  }
+
+  boolean isStopped() {
+    return stopped;
   }
 
   int waiting() {

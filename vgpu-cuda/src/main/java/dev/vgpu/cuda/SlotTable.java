@@ -1,5 +1,6 @@
 package dev.vgpu.cuda;
 
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_NONE;
 import static dev.vgpu.cuda.ShmLayout.SLOT_ATTACHED;
 import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
 import static dev.vgpu.cuda.ShmLayout.SLOT_FREE;
@@ -26,6 +27,7 @@ final class SlotTable {
   private final MemoryLedger ledger;
   private final ProcessLife life;
   private final SlotReadings readings;
+  private final LeaseExpress express;
   private final List<SeatSlot> attached = new ArrayList<>();
   private final long beganNs;
   private final long baseGpuNs;
@@ -33,7 +35,8 @@ final class SlotTable {
   private long gpuNs;
   private int nextToCheck;
 
-  SlotTable(LeasePages pages, ProcessLife life, long nowNs) {
+  SlotTable(LeasePages pages, LeaseExpress express, ProcessLife life, long nowNs) {
+    this.express = express;
     this.pages = pages;
     this.ledger = new MemoryLedger(pages.grant(), pages.report());
     this.life = life;
@@ -67,6 +70,10 @@ final class SlotTable {
               nowNs);
       gpuNs += slot.adoptGpuTime();
       attached.add(slot);
+    }
+    express.adopt(attached);
+    for (SeatSlot slot : List.copyOf(attached)) {
+      int state = readings.intAt(slot.number, Slot.STATE);
       boolean here = slot.pidNamespace == life.pidNamespace();
       if (state != SLOT_ATTACHED || (here && !slot.visible)) {
         recover(slot, nowNs);
@@ -102,6 +109,8 @@ final class SlotTable {
       report.setLong(at + Slot.PID_NAMESPACE, hello.pidNamespace());
       report.setInt(at + Slot.GENERATION, report.intAt(at + Slot.GENERATION) + 1);
       report.clear(at + Slot.HEARTBEAT_NS, Slot.RESERVED4 - Slot.HEARTBEAT_NS);
+      report.setInt(at + Slot.EXPRESS, EXPRESS_NONE);
+      express.attached(slot);
       report.setInt(at + Slot.STATE, SLOT_ATTACHED);
       attached.add(slot);
       return slot;
@@ -131,6 +140,7 @@ final class SlotTable {
     }
     refresh();
     attached.remove(slot);
+    express.detached(slot);
     gpuNs += slot.newGpuTimeNs(creditNs(nowNs));
     retired =
         new Retired(
@@ -168,6 +178,9 @@ final class SlotTable {
   void observe(long nowNs) {
     for (SeatSlot slot : List.copyOf(attached)) {
       slot.observe(nowNs, life);
+      if (slot.isStopped()) {
+        express.stopped(slot);
+      }
       if (slot.connection == null) {
         observeDisconnected(slot, nowNs);
       }
@@ -321,6 +334,26 @@ final class SlotTable {
       passed += slot.passedThrough();
     }
     return passed;
+  }
+
+  /** Whether all processes do their part on the express lane. */
+  boolean yieldByThemselves() {
+    return express.isWhole(attached);
+  }
+
+  /** Tells the processes whether to obey the express lane. */
+  void obey(boolean obey) {
+    express.obey(obey);
+  }
+
+  /** Whether a process announces that it is busy. */
+  boolean isAnnounced() {
+    return express.isBusy();
+  }
+
+  /** The lease has ended: no process has a part in the express lane any more. */
+  void close() {
+    express.close(attached);
   }
 
   /** The sockets of all processes. */

@@ -69,8 +69,8 @@ class LeasePagesTest {
     write(file, Header.LAYOUT_MAJOR, 9, 4);
     assertThatThrownBy(() -> LeasePages.in(directory))
         .isInstanceOf(ProtocolMismatchException.class)
-        .hasMessageContaining("layout=9.0")
-        .hasMessageContaining("mine=1.0");
+        .hasMessageContaining("layout=9." + ShmLayout.LAYOUT_MINOR)
+        .hasMessageContaining("mine=1." + ShmLayout.LAYOUT_MINOR);
   }
 
   @Test

@@ -10,8 +10,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -57,7 +57,7 @@ final class GpuLocks implements AutoCloseable {
     String file =
         emulated.isEmpty()
             ? name + ".lock"
-            : String.format(Locale.ROOT, "%s-%08x.lock", name, emulated.hashCode());
+            : name + "-" + HexFormat.of().toHexDigits(emulated.hashCode()) + ".lock";
     SeatLock.Outcome outcome;
     try {
       make();

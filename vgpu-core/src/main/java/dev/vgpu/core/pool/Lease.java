@@ -3,6 +3,7 @@ package dev.vgpu.core.pool;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.ReclaimHandler;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.TurnGate;
@@ -48,6 +49,7 @@ final class Lease implements GateOwner, BookedCalls {
   private volatile boolean enforced;
 
   private volatile boolean attached;
+  private volatile @Nullable ReclaimHandler reclaimHandler;
 
   Lease(String id, NodeGpu on, LocalClaim claim) {
     this.id = id;
@@ -96,6 +98,15 @@ final class Lease implements GateOwner, BookedCalls {
 
   void markAttached() {
     attached = true;
+  }
+
+  @Nullable ReclaimHandler reclaimHandler() {
+    return reclaimHandler;
+  }
+
+  /** Says who frees memory when it is asked for. */
+  void reclaimHandler(ReclaimHandler handler) {
+    reclaimHandler = handler;
   }
 
   // ---- its place in the books

@@ -10,6 +10,7 @@ import dev.vgpu.MemoryReservation;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptibleCall;
+import dev.vgpu.ReclaimHandler;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
@@ -153,6 +154,11 @@ final class LeasedVirtualGpu implements VirtualGpu {
     return lease.gate.tryReserve(size.bytes())
         ? Optional.of(new Reservation(this, size))
         : Optional.empty();
+  }
+
+  @Override
+  public void onReclaim(ReclaimHandler handler) {
+    lease.reclaimHandler(requireNonNull(handler, "handler"));
   }
 
   @Override

@@ -2,8 +2,10 @@ package dev.vgpu.core.seat;
 
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
 import java.time.DateTimeException;
 import java.time.Instant;
+import java.util.stream.Collectors;
 
 /** Events as messages. */
 public final class EventValues {
@@ -39,8 +41,26 @@ public final class EventValues {
       message.with("reason", failed.reason());
     } else if (event instanceof GpuEvent.Closed closed) {
       LeaseValues.put(message, "usage.", closed.usage());
+    } else {
+      putReclaim(message, event);
     }
     return message;
+  }
+
+  private static void putReclaim(Message message, GpuEvent event) {
+    if (event instanceof GpuEvent.ReclaimAsked asked) {
+      message.with("bytes", asked.wanted().bytes()).with("reason", asked.reason());
+    } else if (event instanceof GpuEvent.Suspended suspended) {
+      message.with("bytes", suspended.freed().bytes()).with("reason", suspended.reason());
+    } else if (event instanceof GpuEvent.Resumed resumed) {
+      message.with("reason", resumed.reason());
+    } else if (event instanceof GpuEvent.EndedByReclaim ended) {
+      String pids =
+          ended.processes().stream().map(String::valueOf).collect(Collectors.joining(" "));
+      message.with("processes", pids).with("reason", ended.reason());
+    } else if (event instanceof GpuEvent.HeldBack held) {
+      message.with("reason", held.reason());
+    }
   }
 
   /**
@@ -73,8 +93,26 @@ public final class EventValues {
       case "CancelFailed" -> new GpuEvent.CancelFailed(at, gpu, message.text("reason"));
       case "Leaked" -> new GpuEvent.Leaked(at, gpu);
       case "Closed" -> new GpuEvent.Closed(at, gpu, LeaseValues.usage(message, "usage."));
+      default -> reclaim(message, at, gpu);
+    };
+  }
+
+  private static GpuEvent reclaim(Message message, Instant at, String gpu) {
+    return switch (message.text("kind")) {
+      case "ReclaimAsked" ->
+          new GpuEvent.ReclaimAsked(at, gpu, bytes(message), message.text("reason"));
+      case "Suspended" -> new GpuEvent.Suspended(at, gpu, bytes(message), message.text("reason"));
+      case "Resumed" -> new GpuEvent.Resumed(at, gpu, message.text("reason"));
+      case "EndedByReclaim" ->
+          new GpuEvent.EndedByReclaim(
+              at, gpu, LeaseValues.pids(message.text("processes")), message.text("reason"));
+      case "HeldBack" -> new GpuEvent.HeldBack(at, gpu, message.text("reason"));
       default -> throw new MalformedMessageException("no such event: " + message.text("kind"));
     };
+  }
+
+  private static MemorySize bytes(Message message) {
+    return MemorySize.ofBytes(Math.max(0, message.number("bytes")));
   }
 
   private static Instant instant(String text) {

@@ -157,7 +157,7 @@ public final class LeaseValues {
                 usage(message, at + "usage.")));
   }
 
-  private static List<Long> pids(String text) {
+  static List<Long> pids(String text) {
     List<Long> pids = new ArrayList<>();
     for (String pid : text.split(" ", MOST_ITEMS)) {
       if (!pid.isEmpty()) {

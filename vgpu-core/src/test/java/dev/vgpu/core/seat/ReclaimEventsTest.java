@@ -1,0 +1,31 @@
+package dev.vgpu.core.seat;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.MemorySize;
+import java.time.Instant;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class ReclaimEventsTest {
+  @Test
+  void eventsArriveAsTheyWereSent() {
+    Instant at = Instant.ofEpochSecond(1_700_000_000, 123_456_789);
+    MemorySize size = MemorySize.ofMebibytes(3);
+    List<GpuEvent> events =
+        List.of(
+            new GpuEvent.ReclaimAsked(at, "a-1", size, "why"),
+            new GpuEvent.Suspended(at, "a-1", size, "why"),
+            new GpuEvent.Resumed(at, "a-1", "why"),
+            new GpuEvent.EndedByReclaim(at, "a-1", List.of(4L, 5L), "why"),
+            new GpuEvent.EndedByReclaim(at, "a-1", List.of(), "why"),
+            new GpuEvent.HeldBack(at, "a", "why"));
+    for (GpuEvent event : events) {
+      byte[] bytes = EventValues.of(event).encode().array();
+      Message received = Message.decode(Arrays.copyOfRange(bytes, Integer.BYTES, bytes.length));
+      assertThat(EventValues.event(received)).isEqualTo(event);
+    }
+  }
+}

@@ -1,0 +1,180 @@
+/*
+ * The express lane: how an offline process learns within microseconds that a more urgent one is busy, without the seat. An urgent
+ * process sets its bit in its GPU's express page before its work, and clears it a little after; an offline one starts nothing
+ * while one of the bits that its grant names is set. A bit whose process has not been seen alive for a while does not count.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "express.h"
+
+static const uint64_t STALE_NS = 15u * NS_PER_MS;
+static const uint64_t WAIT_NS = 3u * NS_PER_MS;
+static const uint64_t LINGER_US = 150, MOST_LINGER_US = 20000;
+static const uint64_t STEP_NS = 40u * NS_PER_US; /* how finely the monitor looks while a bit outlasts its work */
+
+struct vgpu_express vgpu_express = {.page = &vgpu_express.none};
+
+static uint64_t idle_since_ns; /* when nothing was on the GPU any more; by whoever saw that last */
+
+/* ---- joining ---- */
+
+/* Which bit the seat has given to our slot; EXPRESS_BITS: none. */
+static uint64_t vgpu__bit_index(void) {
+  uint64_t i = 0;
+  while (i < SHM_EXPRESS_BITS && LOAD(vgpu_hook.grant->express_slots[i]) != vgpu_hook.slot_number) i++;
+  return i;
+}
+
+static int vgpu__page_name(char *into, size_t size) {
+  _Static_assert(sizeof vgpu_hook.grant->express_page == 64, "a name and its zero");
+  if (size < sizeof vgpu_hook.grant->express_page) return -1;
+  memcpy(into, vgpu_hook.grant->express_page, sizeof vgpu_hook.grant->express_page);
+  into[sizeof vgpu_hook.grant->express_page - 1] = '\0';
+  return into[0] == '\0' || into[0] == '.' || strchr(into, '/') != NULL ? -1 : 0;
+}
+
+void vgpu__express_join(const char *run_dir) {
+  char name[64], path[PATH_MAX];
+  if (vgpu__page_name(name, sizeof name) != 0) return;
+  int urgent = LOAD(vgpu_hook.grant->preemption_class) != SHM_CLASS_OFFLINE;
+  uint64_t index = vgpu__bit_index();
+  if (urgent && index == SHM_EXPRESS_BITS) return; /* every bit is taken: by messages */
+  int length = snprintf(path, sizeof path, "%s/express/%s", run_dir, name);
+  if (length < 0 || (size_t)length >= sizeof path) return;
+  char *page = vgpu__map_file(path, SHM_EXPRESS_SIZE, SHM_EXPRESS_MAGIC, SHM_EXPRESS_BITS, urgent);
+  if (page == NULL) return;
+  vgpu_express.mapped = page;
+  vgpu_express.index = urgent ? index : 0;
+  vgpu_express.bit = urgent ? (uint64_t)1 << index : 0;
+  STORE_RELEASE(vgpu_express.page, (struct shm_express *)(void *)(page + SHM_EXPRESS_OFFSET));
+  STORE_RELEASE(vgpu_hook.slot->express, (uint32_t)(urgent ? SHM_EXPRESS_ANNOUNCES : SHM_EXPRESS_OBEYS));
+}
+
+/* In the child of a fork: the bit is its parent's. */
+void vgpu__express_forget(void) {
+  if (vgpu_express.mapped != NULL) munmap(vgpu_express.mapped, (size_t)SHM_EXPRESS_SIZE);
+  vgpu_express = (struct vgpu_express){.page = &vgpu_express.none};
+  idle_since_ns = 0;
+}
+
+/* ---- those who obey ---- */
+
+/* A beat from the future is as good as none. */
+static int vgpu__is_stale(uint64_t beat, uint64_t now) { return beat > now ? beat - now > STALE_NS : now - beat > STALE_NS; }
+
+/* The bits that hold us back now. *heed: those that would, if they were set. */
+uint64_t vgpu__express_held(uint64_t *heed) {
+  const struct shm_express *page = vgpu_express.page;
+  uint64_t mask = LOAD(vgpu_hook.grant->express_mask);
+  uint64_t held = __atomic_load_n(&page->busy, __ATOMIC_SEQ_CST) & mask, stale = 0;
+  uint64_t now = held == 0 ? 0 : vgpu__now_ns();
+  for (uint64_t rest = held; rest != 0; rest &= rest - 1) {
+    unsigned index = (unsigned)__builtin_ctzll(rest);
+    if (vgpu__is_stale(LOAD_ACQUIRE(page->beat_ns[index]), now)) stale |= rest & -rest;
+  }
+  /* One that is set and stale is left aside until the next batch; it would only be looked at again and again. */
+  *heed = mask & ~stale;
+  return held & ~stale;
+}
+
+/* Waits while a more urgent process is busy. The gate may shut meanwhile: the caller looks at both again. */
+void vgpu__express_wait(void) {
+  struct shm_slot *slot = vgpu_hook.slot;
+  uint64_t began = vgpu__now_ns(), held, heed;
+  __atomic_fetch_add(&slot->waiting, 1, __ATOMIC_SEQ_CST);
+  vgpu__monitor_wake();
+  while ((held = vgpu__express_held(&heed)) != 0) {
+    uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
+    if (!vgpu__word_open(word) && !LOAD_ACQUIRE(vgpu_hook.autonomous)) break;
+    STORE_RELEASE(slot->heartbeat_ns, vgpu__now_ns());
+    /* The word of 32 bits in which one of them is; little-endian. */
+    int upper = (uint32_t)held == 0;
+    const uint32_t *half = (const uint32_t *)(const void *)&vgpu_express.page->busy + upper;
+    uint32_t bits = (uint32_t)(upper ? held >> 32 : held), seen = LOAD_ACQUIRE(*half);
+    if ((seen & bits) != 0) vgpu__futex_wait(half, seen, WAIT_NS);
+  }
+  __atomic_fetch_sub(&slot->waiting, 1, __ATOMIC_SEQ_CST);
+  ADD(slot->waited_ns, vgpu__now_ns() - began);
+}
+
+/* ---- those who announce ---- */
+
+static int vgpu__passes(void) {
+  uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
+  return vgpu__word_open(word) || (LOAD_ACQUIRE(vgpu_hook.autonomous) && (word & SHM_GRANT_REVOKED) == 0);
+}
+
+/* Whether the seat has left us our bit: not when the lease has ended, or when it took us for dead. Another process may have it. */
+static int vgpu__owns_bit(void) {
+  return vgpu_express.bit != 0 && LOAD(vgpu_hook.grant->express_slots[vgpu_express.index]) == vgpu_hook.slot_number;
+}
+
+static int vgpu__is_set(void) { return (__atomic_load_n(&vgpu_express.page->busy, __ATOMIC_SEQ_CST) & vgpu_express.bit) != 0; }
+
+/* Before work, when it is counted in slot.busy already: so whoever clears the bit at the same time sees that, and sets it again. */
+void vgpu__express_announce(uint64_t now) {
+  struct vgpu_express *express = &vgpu_express;
+  if (!vgpu__owns_bit()) return;
+  STORE_RELEASE(express->page->beat_ns[express->index], now);
+  if (!vgpu__is_set()) __atomic_fetch_or(&express->page->busy, express->bit, __ATOMIC_SEQ_CST);
+}
+
+static void vgpu__withdraw(void) {
+  struct shm_express *page = vgpu_express.page;
+  if ((__atomic_fetch_and(&page->busy, ~vgpu_express.bit, __ATOMIC_SEQ_CST) & vgpu_express.bit) == 0) return;
+  if (__atomic_load_n(&vgpu_hook.slot->busy, __ATOMIC_SEQ_CST) != 0 && vgpu__passes()) {
+    __atomic_fetch_or(&page->busy, vgpu_express.bit, __ATOMIC_SEQ_CST);
+    return;
+  }
+  int kept = errno;
+  const uint32_t *half = (const uint32_t *)(const void *)&page->busy + (vgpu_express.index >= 32);
+  syscall(SYS_futex, half, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+  errno = kept;
+}
+
+/* Nothing of this process is on the GPU any more. */
+void vgpu__express_idle(void) {
+  if (!vgpu__owns_bit()) return;
+  STORE(idle_since_ns, vgpu__now_ns());
+  if (!vgpu__passes()) vgpu__withdraw(); /* nothing can follow soon */
+}
+
+/* By the monitor: keeps the bit as it must be. 0, or how soon to look again. */
+uint64_t vgpu__express_tend(uint64_t now) {
+  struct vgpu_express *express = &vgpu_express;
+  if (!vgpu__owns_bit()) return 0;
+  int busy = __atomic_load_n(&vgpu_hook.slot->busy, __ATOMIC_SEQ_CST) != 0, passes = vgpu__passes();
+  if (busy && passes) { /* set it anew if the seat took it, having thought us stopped */
+    vgpu__express_announce(now);
+    return 0;
+  }
+  if (!vgpu__is_set()) return 0;
+  STORE_RELEASE(express->page->beat_ns[express->index], now);
+  if (busy) return STEP_NS; /* the gate is shut, the rest drains */
+  uint64_t linger_us = LOAD(vgpu_hook.grant->express_linger_us), idle_ns = now - LOAD(idle_since_ns);
+  if (linger_us == 0) linger_us = LINGER_US;
+  if (linger_us > MOST_LINGER_US) linger_us = MOST_LINGER_US;
+  if (passes && (int64_t)idle_ns < (int64_t)(linger_us * NS_PER_US)) {
+    uint64_t left = (int64_t)idle_ns < 0 ? STEP_NS : linger_us * NS_PER_US - idle_ns;
+    return left < STEP_NS ? STEP_NS : left;
+  }
+  vgpu__withdraw();
+  return 0;
+}
+
+/* The process ends. */
+void vgpu__express_leave(void) {
+  if (vgpu__owns_bit() && vgpu__is_set()) {
+    STORE(vgpu_express.page->beat_ns[vgpu_express.index], 0);
+    vgpu__withdraw();
+  }
+}

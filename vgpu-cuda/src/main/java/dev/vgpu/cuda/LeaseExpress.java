@@ -1,0 +1,150 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_ANNOUNCES;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_BITS;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_OBEYS;
+
+import dev.vgpu.PreemptionClass;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A lease's part in its GPU's express lane: which of its processes have which bits, or that it
+ * obeys. Guarded by the lease's lock, but for {@link #obeys} and {@link #mask}, which are guarded
+ * by the lane's.
+ */
+final class LeaseExpress {
+  /** A process that has no bit. */
+  static final int NO_BIT = -1;
+
+  private final @Nullable ExpressLane lane;
+  private final GrantPage grant;
+  private final boolean urgent;
+  private long bits;
+  private volatile boolean obeys;
+
+  /**
+   * Makes it.
+   *
+   * @param lane the GPU's; null: the seat's words alone count
+   * @param grant the lease's
+   * @param preemptionClass the lease's
+   */
+  LeaseExpress(@Nullable ExpressLane lane, GrantPage grant, PreemptionClass preemptionClass) {
+    this.lane = lane;
+    this.grant = grant;
+    this.urgent = preemptionClass != PreemptionClass.OFFLINE;
+    this.obeys = lane != null && !urgent;
+  }
+
+  /** Begins, when the grant has been begun. */
+  void begin() {
+    grant.expressPage(lane == null ? "" : lane.name());
+    if (lane == null || urgent) {
+      mask(0);
+    } else {
+      lane.join(this);
+    }
+  }
+
+  /** Whether the lease obeys the lane now. */
+  boolean obeys() {
+    return obeys;
+  }
+
+  /** Writes which bits hold its processes back. */
+  void mask(long mask) {
+    grant.expressMask(mask);
+  }
+
+  /** Tells an offline lease whether to obey. */
+  void obey(boolean obey) {
+    if (lane != null && !urgent && obeys != obey) {
+      obeys = obey;
+      lane.changed(this);
+    }
+  }
+
+  /** Gives a process its bit, if it is to have one and one is left. */
+  void attached(SeatSlot slot) {
+    if (lane != null && urgent) {
+      take(slot, lane.take());
+    }
+  }
+
+  private void take(SeatSlot slot, int bit) {
+    if (bit != NO_BIT) {
+      slot.expressBit = bit;
+      bits |= 1L << bit;
+      grant.expressSlot(bit, slot.number);
+    }
+  }
+
+  /** Takes over what an earlier seat gave to the processes that are there; gives back the rest. */
+  void adopt(List<SeatSlot> slots) {
+    for (int bit = 0; bit < EXPRESS_BITS; bit++) {
+      int number = grant.expressSlotAt(bit);
+      if (number != 0) {
+        adopt(slots, bit, number);
+      }
+    }
+  }
+
+  private void adopt(List<SeatSlot> slots, int bit, int number) {
+    for (SeatSlot slot : slots) {
+      if (lane != null && urgent && slot.number == number && slot.expressBit == NO_BIT) {
+        take(slot, bit);
+        return;
+      }
+    }
+    grant.expressSlot(bit, 0);
+    if (lane != null) {
+      lane.giveBack(bit);
+    }
+  }
+
+  /** A process is dead, or leaves: its bit is free for others. */
+  void detached(SeatSlot slot) {
+    int bit = slot.expressBit;
+    if (bit != NO_BIT && lane != null) {
+      slot.expressBit = NO_BIT;
+      bits &= ~(1L << bit);
+      grant.expressSlot(bit, 0);
+      lane.giveBack(bit);
+    }
+  }
+
+  /** A process is stopped: its bit holds nobody. It sets it anew when it goes on. */
+  void stopped(SeatSlot slot) {
+    if (slot.expressBit != NO_BIT && lane != null) {
+      lane.clear(slot.expressBit);
+    }
+  }
+
+  /** Whether a process announces that it is busy. */
+  boolean isBusy() {
+    return bits != 0 && lane != null && (lane.busy() & bits) != 0;
+  }
+
+  /** Whether all processes do their part, as far as that matters. */
+  boolean isWhole(List<SeatSlot> slots) {
+    if (lane == null || !lane.works()) {
+      return false;
+    }
+    int part = urgent ? EXPRESS_ANNOUNCES : EXPRESS_OBEYS;
+    for (SeatSlot slot : slots) {
+      if (!slot.isFresh() && slot.express() != part) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** The lease has ended. */
+  void close(List<SeatSlot> slots) {
+    slots.forEach(this::detached);
+    if (lane != null) {
+      lane.leave(this);
+    }
+  }
+}
