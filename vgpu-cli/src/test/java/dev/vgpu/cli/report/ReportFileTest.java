@@ -75,7 +75,7 @@ class ReportFileTest {
   @Test
   void reportNeedsNothingElse() {
     ObjectNode data = new ObjectMapper().createObjectNode().put("text", "</script><!-- & \u2028");
-    String html = HtmlReport.of(data);
+    String html = HtmlReport.of(HtmlReport.Page.DEMO, data);
     assertThat(html.contains("{{")).isFalse();
     assertThat(html.contains("{\"text\":\"\\u003c/script\\u003e\\u003c!-- \\u0026 \u2028\"}"))
         .isTrue();

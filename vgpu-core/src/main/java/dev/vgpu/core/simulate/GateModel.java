@@ -68,22 +68,24 @@ public record GateModel(
 
   /** {@return the same without a lane, and never open beside others} */
   public GateModel strict() {
-    return new GateModel(
-        tellNs,
-        wakeNs,
-        inFlightNs,
-        inFlightAloneNs,
-        leastTurnNs,
-        shortIdleNs,
-        false,
-        laneLingerNs,
-        false,
-        tellsInLumps,
-        cancelTakesNs);
+    return with(false, false, tellsInLumps, cancelTakesNs);
   }
 
   /** {@return the same, but what was used is told when a kernel has ended} */
   public GateModel inLumps() {
+    return with(lane, mayOverlap, true, cancelTakesNs);
+  }
+
+  /**
+   * {@return the same, but work that is asked to end does}
+   *
+   * @param takesNs how long that takes; negative: it does not end
+   */
+  public GateModel cancelling(long takesNs) {
+    return with(lane, mayOverlap, tellsInLumps, takesNs);
+  }
+
+  private GateModel with(boolean itsLane, boolean overlaps, boolean lumps, long takesNs) {
     return new GateModel(
         tellNs,
         wakeNs,
@@ -91,10 +93,10 @@ public record GateModel(
         inFlightAloneNs,
         leastTurnNs,
         shortIdleNs,
-        lane,
+        itsLane,
         laneLingerNs,
-        mayOverlap,
-        true,
-        cancelTakesNs);
+        overlaps,
+        lumps,
+        takesNs);
   }
 }

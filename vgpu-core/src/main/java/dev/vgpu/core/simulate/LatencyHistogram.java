@@ -78,7 +78,7 @@ public final class LatencyHistogram {
       return index;
     }
     int shift = (index - PARTS) / (PARTS / 2) + 1;
-    long part = (index - PARTS) % (PARTS / 2) + PARTS / 2;
+    long part = (index - PARTS) % (PARTS / 2) + (PARTS / 2L);
     return ((part + 1) << shift) - 1;
   }
 }

@@ -22,6 +22,8 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
    *
    * @param name what people call it
    * @param busyNs how long it worked
+   * @param lostNs how long it was idle although somebody might have used it: between turns, and
+   *     while programs that wait for it had nothing launched
    * @param turns how often a gate was opened
    * @param switches how often it went from one tenant's work to another's
    * @param preemptions how often a tenant lost its turn to a more urgent one
@@ -32,6 +34,7 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
   public record OfGpu(
       String name,
       long busyNs,
+      double lostNs,
       long turns,
       long switches,
       long preemptions,
@@ -58,11 +61,13 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
    *
    * @param name what people call it
    * @param presentNs how long it was there
+   * @param usableNs the same without what was lost between turns
    * @param usedNs how long the GPU worked for it
    * @param entitledNs how long it would have, had the GPU been divided ideally, into parts as small
-   *     as one likes, among those with work
-   * @param worstWindow the largest distance of what it held from its part of that in any window of
-   *     one second, in points. Time that was lost between turns is nobody's part
+   *     as one likes, among those with work at each moment. What is lost between turns does not
+   *     count
+   * @param worstWindow the largest distance of what it held from that in any window of one second,
+   *     in points
    * @param worstWindowAtNs where that window begins; -1 if it was not there for as long as a window
    * @param requests how many requests came
    * @param answered how many were answered
@@ -76,6 +81,7 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
   public record OfTenant(
       String name,
       long presentNs,
+      double usableNs,
       long usedNs,
       double entitledNs,
       double worstWindow,
@@ -94,14 +100,14 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
       entitledSeries = List.copyOf(entitledSeries);
     }
 
-    /** {@return the percent of the GPU that it held while it was there} */
+    /** {@return the percent of the GPU's time that it held while it was there} */
     public double heldPercent() {
-      return presentNs == 0 ? 0 : 100.0 * usedNs / presentNs;
+      return usableNs <= 0 ? 0 : 100 * usedNs / usableNs;
     }
 
-    /** {@return the percent of the GPU that it was entitled to while it was there} */
+    /** {@return the percent that it was entitled to while it was there} */
     public double entitledPercent() {
-      return presentNs == 0 ? 0 : 100.0 * entitledNs / presentNs;
+      return usableNs <= 0 ? 0 : 100 * entitledNs / usableNs;
     }
   }
 

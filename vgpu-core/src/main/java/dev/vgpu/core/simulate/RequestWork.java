@@ -78,7 +78,7 @@ final class RequestWork implements Workload {
   /** What happened until now is not counted. */
   void startCounting() {
     latencies.clear();
-    arrived = queued.size() + begun.size();
+    arrived = (long) queued.size() + begun.size();
     answered = 0;
     kernels = 0;
   }

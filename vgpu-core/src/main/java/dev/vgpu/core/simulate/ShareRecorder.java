@@ -21,18 +21,21 @@ final class ShareRecorder implements NodeObserver {
   private final List<TenantRecord> byNumber = new ArrayList<>();
   private final IdealDivision division;
   private final boolean[] works;
-  private final long[] allUsed = new long[STEPS_OF_WINDOW];
-  private final double[] allEntitled = new double[STEPS_OF_WINDOW];
   private final double[] rates;
   private final int stepsOfPoint;
   private final List<MixResult.Span> spans = new ArrayList<>();
   private boolean counting;
   private long countedFromNs;
-  private double nowNs;
+  private long nowNs;
+  private boolean saturated;
+
+  /** Time that has passed on the ideal GPU and is not booked yet. */
+  private double pendingNs;
+
+  private double dryInNs = Double.POSITIVE_INFINITY;
+  private double lostNs;
   private long stepEndNs = STEP_NS;
   private int steps;
-  private long windowUsedNs;
-  private double windowEntitledNs;
   private long busyNs;
   private long switches;
   private long preemptions;
@@ -73,6 +76,10 @@ final class ShareRecorder implements NodeObserver {
     return busyNs;
   }
 
+  double lostNs() {
+    return lostNs;
+  }
+
   long switches() {
     return switches;
   }
@@ -84,6 +91,7 @@ final class ShareRecorder implements NodeObserver {
   /** A tenant comes: it gets the next number on the node. */
   void joins(TenantRecord record, boolean endless, long atNs) {
     advance(atNs);
+    settle();
     record.present = true;
     record.endless = endless;
     redivide();
@@ -94,6 +102,7 @@ final class ShareRecorder implements NodeObserver {
   /** A tenant goes. */
   void leaves(TenantRecord record, long atNs) {
     advance(atNs);
+    settle();
     record.present = false;
     record.endless = false;
     record.backlogNs = 0;
@@ -106,6 +115,7 @@ final class ShareRecorder implements NodeObserver {
     counting = true;
     countedFromNs = atNs;
     busyNs = 0;
+    lostNs = 0;
     switches = 0;
     preemptions = 0;
     steps = 0;
@@ -115,26 +125,24 @@ final class ShareRecorder implements NodeObserver {
   /** The simulation is over. */
   void end(long atNs) {
     advance(atNs);
+    settle();
     closeSpan();
     for (TenantRecord record : records) {
-      record.usedNs += record.stepUsedNs;
-      record.entitledNs += record.stepEntitledNs;
-      record.stepUsedNs = 0;
-      record.stepEntitledNs = 0;
+      record.addStep();
+      record.clearStep();
     }
   }
 
   @Override
   public void ran(VirtualGate gate, long fromNs, long toNs) {
     TenantRecord record = byNumber.get(gate.number());
-    long beginNs = fromNs;
-    while (toNs > stepEndNs) {
-      record.stepUsedNs += stepEndNs - beginNs;
-      beginNs = stepEndNs;
-      advance(stepEndNs);
+    advance(fromNs);
+    while (nowNs < toNs) {
+      long untilNs = Math.min(toNs, stepEndNs);
+      record.stepUsedNs += untilNs - nowNs;
+      busyNs += untilNs - nowNs;
+      passUntil(untilNs, false);
     }
-    record.stepUsedNs += toNs - beginNs;
-    busyNs += toNs - fromNs;
     if (gate.number() != lastNumber) {
       switches++;
     }
@@ -164,11 +172,14 @@ final class ShareRecorder implements NodeObserver {
   @Override
   public void arrived(VirtualGate gate, long workNs, long atNs) {
     advance(atNs);
+    settle();
     TenantRecord record = byNumber.get(gate.number());
     boolean idle = record.backlogNs <= 0;
     record.backlogNs += workNs;
     if (idle) {
       redivide();
+    } else {
+      dryInNs = firstDryNs();
     }
   }
 
@@ -184,96 +195,90 @@ final class ShareRecorder implements NodeObserver {
       works[i] = record.endless || record.backlogNs > 0;
     }
     division.divide(works, rates);
-  }
-
-  /** Books what each is entitled to until a moment. */
-  private void advance(long toNs) {
-    while (true) {
-      double passedNs = Math.min(toNs, stepEndNs) - nowNs;
-      int dry = firstDry(passedNs);
-      if (dry >= 0) {
-        passedNs = records.get(dry).backlogNs / rates[dry];
-      }
-      if (passedNs > 0) {
-        pass(passedNs);
-      }
-      if (dry >= 0) {
-        records.get(dry).backlogNs = 0;
-        redivide();
-      } else if (nowNs < stepEndNs) {
-        return;
-      } else {
-        endStep();
-        if (nowNs >= toNs) {
-          return;
-        }
-      }
+    double sum = 0;
+    for (double rate : rates) {
+      sum += rate;
     }
+    saturated = sum > 1 - 1e-9;
+    dryInNs = firstDryNs();
   }
 
-  /** Whose work an ideal GPU would have done first, within this time; -1: nobody's. */
-  private int firstDry(double withinNs) {
-    int first = -1;
-    double leastNs = withinNs;
+  /** In how long an ideal GPU will have done all work of the first tenant; infinite: never. */
+  private double firstDryNs() {
+    double leastNs = Double.POSITIVE_INFINITY;
     for (int i = 0; i < rates.length; i++) {
       TenantRecord record = records.get(i);
       if (rates[i] > 0 && !record.endless) {
-        double dryNs = record.backlogNs / rates[i];
-        if (dryNs < leastNs || (first < 0 && dryNs <= leastNs && works[i])) {
-          first = i;
-          leastNs = dryNs;
-        }
+        leastNs = Math.min(leastNs, record.backlogNs / rates[i]);
       }
     }
-    return first;
+    return leastNs;
   }
 
-  private void pass(double passedNs) {
-    for (int i = 0; i < rates.length; i++) {
-      TenantRecord record = records.get(i);
-      double servedNs = rates[i] * passedNs;
-      record.stepEntitledNs += servedNs;
-      if (!record.endless) {
-        record.backlogNs = Math.max(0, record.backlogNs - servedNs);
+  /** The GPU was idle until a moment. */
+  private void advance(long toNs) {
+    while (nowNs < toNs) {
+      passUntil(Math.min(toNs, stepEndNs), true);
+    }
+  }
+
+  /**
+   * Lets time pass, at most to the end of a step. Time in which the GPU was idle although somebody
+   * might have used it is lost: it is nobody's part, and does not pass on the ideal GPU.
+   */
+  private void passUntil(long toNs, boolean idle) {
+    double leftNs = toNs - nowNs;
+    nowNs = toNs;
+    while (leftNs > 0) {
+      if (idle && saturated) {
+        lostNs += leftNs;
+        leftNs = 0;
+      } else if (pendingNs + leftNs < dryInNs) {
+        pendingNs += leftNs;
+        leftNs = 0;
+      } else {
+        leftNs -= dryInNs - pendingNs;
+        pendingNs = dryInNs;
+        settle();
+        redivide();
       }
     }
-    nowNs += passedNs;
+    if (nowNs == stepEndNs) {
+      settle();
+      endStep();
+    }
+  }
+
+  /** Books what each is entitled to until now. */
+  private void settle() {
+    if (pendingNs == 0) {
+      return;
+    }
+    for (int i = 0; i < rates.length; i++) {
+      TenantRecord record = records.get(i);
+      double servedNs = rates[i] * pendingNs;
+      record.stepEntitledNs += servedNs;
+      record.stepUsableNs += record.present ? pendingNs : 0;
+      if (!record.endless) {
+        double leftNs = record.backlogNs - servedNs;
+        record.backlogNs = leftNs < 0.5 ? 0 : leftNs;
+      }
+    }
+    dryInNs -= pendingNs;
+    pendingNs = 0;
   }
 
   private void endStep() {
-    nowNs = stepEndNs;
     steps++;
-    long usedNs = 0;
-    double entitledNs = 0;
     for (TenantRecord record : records) {
-      usedNs += record.stepUsedNs;
-      entitledNs += record.stepEntitledNs;
       if (counting) {
         record.endStep(stepEndNs, STEP_NS);
       }
       if (counting && steps % stepsOfPoint == 0) {
         record.endPoint(STEP_NS * stepsOfPoint);
       }
-      record.stepUsedNs = 0;
-      record.stepEntitledNs = 0;
-    }
-    if (counting) {
-      endWindow(usedNs, entitledNs);
+      record.clearStep();
     }
     stepEndNs += STEP_NS;
-  }
-
-  private void endWindow(long usedNs, double entitledNs) {
-    int slot = steps % STEPS_OF_WINDOW;
-    windowUsedNs += usedNs - allUsed[slot];
-    windowEntitledNs += entitledNs - allEntitled[slot];
-    allUsed[slot] = usedNs;
-    allEntitled[slot] = entitledNs;
-    double part = windowEntitledNs <= 0 ? 1 : Math.min(1, windowUsedNs / windowEntitledNs);
-    if (steps >= STEPS_OF_WINDOW) {
-      for (TenantRecord record : records) {
-        record.endWindow(part, stepEndNs, STEP_NS * STEPS_OF_WINDOW);
-      }
-    }
   }
 }

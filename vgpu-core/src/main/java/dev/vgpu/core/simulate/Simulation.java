@@ -113,6 +113,7 @@ public final class Simulation {
       return new MixResult.OfGpu(
           gpu.name(),
           recorder.busyNs(),
+          recorder.lostNs(),
           turns,
           recorder.switches(),
           recorder.preemptions(),
@@ -165,6 +166,7 @@ public final class Simulation {
       return new MixResult.OfTenant(
           record.member.name(),
           presentNs(record.member),
+          record.usableNs,
           record.usedNs,
           record.entitledNs,
           record.worst,

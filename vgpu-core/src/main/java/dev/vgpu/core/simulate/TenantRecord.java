@@ -18,6 +18,10 @@ final class TenantRecord {
   long joinedNs;
   long usedNs;
   double entitledNs;
+
+  /** How long it was there, without what was lost between turns. */
+  double usableNs;
+
   long preemptions;
   double worst;
   long worstAtNs = -1;
@@ -26,6 +30,7 @@ final class TenantRecord {
   long stepUsedNs;
 
   double stepEntitledNs;
+  double stepUsableNs;
 
   /** Of the point of the series that is not over. */
   private long pointUsedNs;
@@ -48,8 +53,7 @@ final class TenantRecord {
 
   /** A step is over. */
   void endStep(long nowNs, long stepNs) {
-    usedNs += stepUsedNs;
-    entitledNs += stepEntitledNs;
+    addStep();
     pointUsedNs += stepUsedNs;
     pointEntitledNs += stepEntitledNs;
     if (present && joinedNs <= nowNs - stepNs) {
@@ -59,25 +63,24 @@ final class TenantRecord {
       used[slot] = stepUsedNs;
       entitled[slot] = stepEntitledNs;
       steps++;
-    }
-    stepUsedNs = 0;
-    stepEntitledNs = 0;
-  }
-
-  /**
-   * Looks at the window that has just ended.
-   *
-   * @param part what part of the time to which anyone was entitled was used by anyone: what was
-   *     lost between the turns is nobody's share
-   */
-  void endWindow(double part, long nowNs, long windowNs) {
-    if (present && steps >= used.length) {
-      double points = 100 * Math.abs(windowUsedNs - part * windowEntitledNs) / windowNs;
-      if (worstAtNs < 0 || points > worst) {
+      double points = 100 * Math.abs(windowUsedNs - windowEntitledNs) / (stepNs * used.length);
+      if (steps >= used.length && (worstAtNs < 0 || points > worst)) {
         worst = points;
-        worstAtNs = nowNs - windowNs;
+        worstAtNs = nowNs - stepNs * used.length;
       }
     }
+  }
+
+  void addStep() {
+    usedNs += stepUsedNs;
+    entitledNs += stepEntitledNs;
+    usableNs += stepUsableNs;
+  }
+
+  void clearStep() {
+    stepUsedNs = 0;
+    stepEntitledNs = 0;
+    stepUsableNs = 0;
   }
 
   void endPoint(long pointNs) {
@@ -90,8 +93,7 @@ final class TenantRecord {
   /** What happened until now is not counted. */
   void startCounting(long nowNs) {
     joinedNs = Math.max(joinedNs, nowNs);
-    stepUsedNs = 0;
-    stepEntitledNs = 0;
+    clearStep();
     preemptions = 0;
   }
 }
