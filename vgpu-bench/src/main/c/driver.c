@@ -68,6 +68,11 @@ void driver_start(struct driver *driver) {
   check(driver->module_function(&driver->spin_kernel, module, "vgpu_spin"), "cuModuleGetFunction");
 }
 
+CUresult spin(const struct driver *driver, uint64_t ns) {
+  void *parameters[] = {&ns};
+  return driver->launch(driver->spin_kernel, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
+}
+
 void say(const char *format, ...) {
   va_list values;
   va_start(values, format);

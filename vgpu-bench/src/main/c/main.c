@@ -10,7 +10,7 @@ static const struct {
     {"init", mode_init},       {"launch", mode_launch}, {"alloc", mode_alloc},
     {"load", mode_load},       {"churn", mode_churn},   {"observe", mode_observe},
     {"noise", mode_noise},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
-    {"fork", mode_fork},
+    {"fork", mode_fork},       {"serve", mode_serve},   {"train", mode_train},
 };
 
 static const char USAGE[] =
@@ -24,7 +24,9 @@ static const char USAGE[] =
     "  noise                        watches the machine's own lateness: 'read'\n"
     "  hostile SECONDS              writes random bytes over its own report page\n"
     "  truncate                     cuts its own report page off\n"
-    "  fork                         forks without exec\n";
+    "  fork                         forks without exec\n"
+    "  serve IN OUT                 requests as they are due: 'go T0 LIMIT'\n"
+    "  train LEAST MOST SEED OUT    kernels of LEAST to MOST ns: 'start', 'finish'\n";
 
 int main(int count, char **arguments) {
   for (size_t i = 0; count > 1 && i < sizeof MODES / sizeof *MODES; i++) {

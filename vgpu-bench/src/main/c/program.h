@@ -19,6 +19,7 @@ typedef int CUdevice;
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
+typedef struct CUevent_st *CUevent;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUstream_st *CUstream;
@@ -35,6 +36,10 @@ typedef struct CUstream_st *CUstream;
   CALL(memory_info, "cuMemGetInfo_v2", (size_t *, size_t *))                                                           \
   CALL(module_load, "cuModuleLoadData", (CUmodule *, const void *))                                                    \
   CALL(module_function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                                 \
+  CALL(event_create, "cuEventCreate", (CUevent *, unsigned))                                                           \
+  CALL(event_record, "cuEventRecord", (CUevent, CUstream))                                                             \
+  CALL(event_synchronize, "cuEventSynchronize", (CUevent))                                                             \
+  CALL(event_elapsed, "cuEventElapsedTime", (float *, CUevent, CUevent))                                               \
   CALL(launch, "cuLaunchKernel",                                                                                       \
        (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
 
@@ -73,6 +78,9 @@ uint64_t random_next(uint64_t *state);
 /* The median of values, which are sorted. */
 uint64_t median(uint64_t *values, size_t count);
 
+/* Launches one kernel of one block that takes so long. */
+CUresult spin(const struct driver *driver, uint64_t ns);
+
 /* The modes; arguments as in the usage of main.c. */
 int mode_init(int count, char **arguments);
 int mode_launch(int count, char **arguments);
@@ -84,5 +92,7 @@ int mode_noise(int count, char **arguments);
 int mode_hostile(int count, char **arguments);
 int mode_truncate(int count, char **arguments);
 int mode_fork(int count, char **arguments);
+int mode_serve(int count, char **arguments);
+int mode_train(int count, char **arguments);
 
 #endif

@@ -13,6 +13,10 @@ public sealed interface GpuEvent
         GpuEvent.Resized,
         GpuEvent.Preempted,
         GpuEvent.CancelFailed,
+        GpuEvent.AllocationDenied,
+        GpuEvent.SuspectReport,
+        GpuEvent.SharingChanged,
+        GpuEvent.MeteringFailed,
         GpuEvent.Leaked,
         GpuEvent.Closed,
         GpuEvent.ReclaimAsked,
@@ -24,7 +28,10 @@ public sealed interface GpuEvent
   /** {@return when it happened} */
   Instant at();
 
-  /** {@return the {@link VirtualGpu#id()} of the virtual GPU that it happened to} */
+  /**
+   * {@return the {@link VirtualGpu#id()} of the virtual GPU that it happened to; empty if it
+   * happened to a whole GPU or pool}
+   */
   String virtualGpu();
 
   /**
@@ -61,15 +68,60 @@ public sealed interface GpuEvent
       implements GpuEvent {}
 
   /**
-   * A virtual GPU lost its turn to a more urgent one.
+   * A virtual GPU lost its turn to a more urgent one. When the same one takes the turn of the same
+   * other again and again, the first time is told at once, and then each second how often.
    *
-   * @param at when
+   * @param at when; the last time
    * @param virtualGpu who lost the turn
    * @param by the virtual GPU that arrived
    * @param cancelledCalls how many running calls were asked to end
+   * @param times how often; at least 1
    */
-  record Preempted(Instant at, String virtualGpu, String by, int cancelledCalls)
+  record Preempted(Instant at, String virtualGpu, String by, int cancelledCalls, long times)
       implements GpuEvent {}
+
+  /**
+   * Allocations of a virtual GPU's processes were refused. Told once a second at most.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu whose processes they were
+   * @param count how many, since this was told last
+   * @param reason what they would have exceeded
+   */
+  record AllocationDenied(Instant at, String virtualGpu, long count, String reason)
+      implements GpuEvent {}
+
+  /**
+   * What a process under a virtual GPU tells of itself cannot be true; the seat goes by what can.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu whose process it is
+   * @param reason what it told, and what was taken instead
+   */
+  record SuspectReport(Instant at, String virtualGpu, String reason) implements GpuEvent {}
+
+  /**
+   * The tenants of a GPU that have work share it in another way from now on. Told once a second at
+   * most. {@code virtualGpu} is empty.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu empty
+   * @param gpu which GPU
+   * @param mode how it is shared now
+   * @param reason why
+   */
+  record SharingChanged(Instant at, String virtualGpu, GpuId gpu, SharingMode mode, String reason)
+      implements GpuEvent {}
+
+  /**
+   * What is used cannot be written down; it is kept in this process until that is possible again.
+   * {@code virtualGpu} is empty.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu empty
+   * @param reason what cannot be written, where, and what to do
+   */
+  record MeteringFailed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
   /**
    * A {@link PreemptibleCall#cancel()} threw, or did not return in time.

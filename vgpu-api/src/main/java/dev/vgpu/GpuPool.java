@@ -2,6 +2,7 @@ package dev.vgpu;
 
 import dev.vgpu.spi.GpuPoolProvider;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.ServiceLoader;
@@ -58,6 +59,24 @@ public interface GpuPool extends AutoCloseable {
 
   /** {@return each provider and backend, available or why not} */
   List<BackendStatus> backends();
+
+  /** {@return how each GPU is shared now, in the order of {@link #gpus()}} */
+  List<GpuState> states();
+
+  /**
+   * {@return what each virtual GPU has used from a moment on, by whichever process and whether or
+   * not it is closed, in the order in which they were acquired} Reads what is kept in the run
+   * directory; where this pool works for this JVM alone, what was used since it was opened.
+   *
+   * @param since the moment; {@link Instant#EPOCH}: all that is kept
+   */
+  List<UsageRecord> usageSince(Instant since);
+
+  /**
+   * {@return what happened last, the oldest first; the last few hundred events since the seat was
+   * taken} To be told what happens from now on, {@link #listen}.
+   */
+  List<GpuEvent> recentEvents();
 
   /**
    * Cuts a virtual GPU. Does not wait.

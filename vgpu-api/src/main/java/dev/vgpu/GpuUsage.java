@@ -1,6 +1,7 @@
 package dev.vgpu;
 
 import java.time.Duration;
+import java.util.OptionalDouble;
 
 /**
  * What a virtual GPU has used so far, read at one moment. Immutable. May gain methods.
@@ -38,4 +39,11 @@ public interface GpuUsage {
 
   /** {@return the allocations of its processes that were refused for the quota} */
   long deniedAllocations();
+
+  /**
+   * {@return how much longer its work takes on the GPU beside others than alone: GPU time per
+   * launch lately, divided by the same while nobody else used the GPU} An estimate: 1 where others
+   * do not slow it, 1.1 where its work takes a tenth longer. Empty until enough was seen of both.
+   */
+  OptionalDouble slowdown();
 }

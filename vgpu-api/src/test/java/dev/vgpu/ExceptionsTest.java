@@ -11,11 +11,17 @@ import java.io.ObjectOutputStream;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalDouble;
 import org.junit.jupiter.api.Test;
 
 class ExceptionsTest {
   private record Usage(Duration gpuTime, long calls, long preemptions, int running, int waiting)
       implements GpuUsage {
+    @Override
+    public OptionalDouble slowdown() {
+      return OptionalDouble.empty();
+    }
+
     @Override
     public MemorySize memoryUsed() {
       return MemorySize.ZERO;

@@ -1,6 +1,10 @@
 package dev.vgpu.bench;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.bench.colocation.Colocation;
+import dev.vgpu.bench.colocation.ColocationOptions;
+import dev.vgpu.bench.colocation.Storm;
+import dev.vgpu.bench.fairness.Fairness;
 import dev.vgpu.bench.harness.Node;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -17,6 +21,10 @@ public final class Bench {
         alloc    what the hook adds to an alloc and free, by live allocations
         share    whether a share of 50 % is held, whatever the grid; two tenants at 75/25
         quota    whether a quota is ever passed by 8 processes of 8 threads
+        colocation [--trace conv|code] [--kernels short|mixed] [--load PERCENT]
+                 requests of Azure's traces beside training loops, with and without vgpu
+        fairness 2 to 16 tenants of all policies: what each held of every second
+        storm    1,000 short requests a second beside training loops; a seat at rest
         stall    how long deaths and stops hold others up; attaching, opening, take-over
         --quick  a tenth of the time, with rougher figures
         --json   one JSON object on standard output
@@ -25,7 +33,8 @@ public final class Bench {
       """;
 
   private static final List<String> NAMES =
-      List.of("turns", "launch", "alloc", "share", "quota", "stall");
+      List.of(
+          "turns", "launch", "alloc", "share", "quota", "stall", "colocation", "fairness", "storm");
 
   private Bench() {}
 
@@ -43,6 +52,7 @@ public final class Bench {
       System.out.print(USAGE);
       return;
     }
+    ColocationOptions colocation = colocationOptions(names, quick);
     for (String name : names) {
       if (!NAMES.contains(name)) {
         System.err.print("bench: what is '" + name + "'?\n" + USAGE);
@@ -51,7 +61,7 @@ public final class Bench {
     }
     Report report = new Report(what -> System.err.println("bench: " + what));
     for (String name : names.isEmpty() ? NAMES : names) {
-      run(name, report, quick);
+      run(name, report, quick, colocation);
     }
     Map<String, Object> all = new LinkedHashMap<>(report.figures());
     all.putAll(Surroundings.figures());
@@ -61,14 +71,50 @@ public final class Bench {
             : report.text());
   }
 
-  private static void run(String name, Report report, boolean quick) throws Exception {
-    if (name.equals("turns")) {
-      TurnsBench turns = new TurnsBench(quick, report::progress);
-      turns.run();
-      report.figures(turns.figures());
-      report.text(turns.text());
-      return;
+  private static ColocationOptions colocationOptions(List<String> arguments, boolean quick) {
+    try {
+      return ColocationOptions.take(arguments, quick);
+    } catch (IllegalArgumentException e) {
+      System.err.print("bench: " + e.getMessage() + "\n" + USAGE);
+      System.exit(2);
+      throw e;
     }
+  }
+
+  private static void run(
+      String name, Report report, boolean quick, ColocationOptions colocationOptions)
+      throws Exception {
+    switch (name) {
+      case "turns" -> {
+        TurnsBench turns = new TurnsBench(quick, report::progress);
+        turns.run();
+        report.figures(turns.figures());
+        report.text(turns.text());
+      }
+      case "colocation" -> {
+        Colocation colocation = new Colocation(colocationOptions, report::progress);
+        colocation.run();
+        report.figures(colocation.figures());
+        report.text(colocation.text());
+      }
+      case "fairness" -> {
+        Fairness fairness = new Fairness(quick, report::progress);
+        fairness.run();
+        report.figures(fairness.figures());
+        report.text(fairness.text());
+      }
+      case "storm" -> {
+        Storm storm = new Storm(quick, report::progress);
+        storm.run();
+        report.figures(storm.figures());
+        report.text(storm.text());
+      }
+      default -> onNode(name, report, quick);
+    }
+  }
+
+  private static void onNode(String name, Report report, boolean quick)
+      throws InterruptedException {
     try (Node node = Node.open(Map.of())) {
       try {
         processBench(name).run(node, report, quick);

@@ -19,6 +19,7 @@ final class Surroundings {
     figures.put("os", System.getProperty("os.name") + " " + System.getProperty("os.version"));
     figures.put("java_version", System.getProperty("java.version"));
     figures.put("load_average", loadAverage());
+    figures.put("scheduling", scheduling());
     figures.put("commit", commit());
     return figures;
   }
@@ -39,6 +40,23 @@ final class Surroundings {
   private static String loadAverage() {
     try {
       return Files.readString(Path.of("/proc/loadavg")).split(" ", 2)[0];
+    } catch (IOException e) {
+      return "unknown";
+    }
+  }
+
+  /** Of our processes: with priority over others', or not. */
+  private static String scheduling() {
+    try {
+      String stat = Files.readString(Path.of("/proc/self/stat"));
+      String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
+      String nice = fields[16];
+      return switch (fields[38]) {
+        case "0" -> nice.equals("0") ? "normal" : "nice " + nice;
+        case "1" -> "first in, first out";
+        case "2" -> "round robin";
+        default -> "policy " + fields[38];
+      };
     } catch (IOException e) {
       return "unknown";
     }

@@ -96,6 +96,7 @@ public final class VgpuCommand implements Runnable {
     return line.addSubcommand(new CommandLine(new RunCommand(context)).setStopAtPositional(true))
         .addSubcommand(new LsCommand(context))
         .addSubcommand(new TopCommand(context))
+        .addSubcommand(new UsageCommand(context))
         .addSubcommand(new ServeCommand(context))
         .addSubcommand(new DevicesCommand(context))
         .addSubcommand(new DoctorCommand(context))

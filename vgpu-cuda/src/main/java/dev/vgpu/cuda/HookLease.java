@@ -81,11 +81,16 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       grant.begin(pid, startTime, contextBytes);
       grant.terms(request, request.computePercent().orElse(100) * 10);
-      grant.memoryLimit(request.memory().bytes());
+      grant.memoryLimit(limit(request));
       express.begin();
       grant.word(0);
       grant.beat(owner.clock().nanoTime());
     }
+  }
+
+  /** One account for all GPUs: what is held on each is not told apart. */
+  private static long limit(VirtualGpuRequest request) {
+    return request.memory().bytes() * request.gpuCount();
   }
 
   @Override
@@ -179,7 +184,7 @@ final class HookLease implements EnforcedLease {
       return guarded(
           () -> {
             long before = grant.memoryLimit();
-            long limit = request.memory().bytes();
+            long limit = limit(request);
             if (slots.memoryUsed() > limit) {
               return false;
             }

@@ -76,20 +76,23 @@ public final class Node implements AutoCloseable {
   /**
    * Opens a pool in a JVM of its own.
    *
+   * @param settings of the pool: {@code strict} for turns that never overlap
    * @return the JVM, with its pool open
    * @throws InterruptedException if this thread is interrupted
    */
-  public PoolProcess openPool() throws InterruptedException {
-    ProcessBuilder builder =
-        new ProcessBuilder(
-            Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-Xshare:auto",
-            "-cp",
-            System.getProperty("java.class.path", ""),
-            PoolMain.class.getName());
-    return PoolProcess.open(this, start("pool", builder, Map.of()));
+  public PoolProcess openPool(String... settings) throws InterruptedException {
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
+                "-Xshare:auto",
+                "-cp",
+                System.getProperty("java.class.path", ""),
+                PoolMain.class.getName()));
+    command.addAll(List.of(settings));
+    return PoolProcess.open(this, start("pool", new ProcessBuilder(command), Map.of()));
   }
 
   /**

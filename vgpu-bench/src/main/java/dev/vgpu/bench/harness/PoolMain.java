@@ -5,6 +5,8 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuSettings;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
@@ -33,13 +35,13 @@ final class PoolMain {
   /**
    * Runs it.
    *
-   * @param args none
+   * @param args {@code strict}: turns never overlap; else the defaults
    * @throws IOException if the input fails
    */
   public static void main(String[] args) throws IOException {
     long beginNs = NanoClock.nanoTime();
     // Before all else that would warm the JVM up: what opening a pool costs is measured here.
-    try (GpuPool pool = GpuPool.open()) {
+    try (GpuPool pool = args.length == 0 ? GpuPool.open() : GpuPool.open(options(args))) {
       double openMs = (NanoClock.nanoTime() - beginNs) / 1e6;
       double beforeMs = mainAfterStartMs(beginNs);
       String gpu = pool.gpus().get(0).id().value();
@@ -50,6 +52,17 @@ final class PoolMain {
         main.answer(line.split(" ", -1));
       }
     }
+  }
+
+  private static GpuPoolOptions options(String[] args) {
+    GpuSettings.Builder settings = GpuSettings.builder();
+    for (String arg : args) {
+      if (!arg.equals("strict")) {
+        throw new IllegalArgumentException("what is " + arg);
+      }
+      settings.sharing(GpuSettings.Sharing.STRICT);
+    }
+    return GpuPoolOptions.builder().gpuSettings(settings.build()).build();
   }
 
   private static double mainAfterStartMs(long beginNs) {

@@ -21,7 +21,9 @@ final class ProgramSource {
           "load.c",
           "churn.c",
           "observe.c",
-          "hostile.c");
+          "hostile.c",
+          "serve.c",
+          "train.c");
   private static final List<String> FLAGS = List.of("-std=c11", "-O2", "-Wall", "-Wextra");
 
   private ProgramSource() {}
@@ -45,7 +47,7 @@ final class ProgramSource {
       List<String> command = new ArrayList<>(List.of(compiler()));
       command.addAll(FLAGS);
       FILES.stream().filter(name -> name.endsWith(".c")).forEach(command::add);
-      command.addAll(List.of("-o", program.toString(), "-ldl", "-lpthread"));
+      command.addAll(List.of("-o", program.toString(), "-ldl", "-lpthread", "-lm"));
       Path log = directory.resolve("cc.log");
       Process process =
           new ProcessBuilder(command)

@@ -4,7 +4,9 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
 import java.nio.file.Path;
@@ -33,6 +35,15 @@ interface Authority {
   void failPending(NodePool pool);
 
   List<GpuLease> leases();
+
+  /** What each virtual GPU used from a moment on. */
+  List<UsageRecord> usageSince(Instant since);
+
+  /** How each GPU is shared. */
+  List<GpuState> states();
+
+  /** What happened last. */
+  List<GpuEvent> recentEvents();
 
   List<BackendStatus> backends();
 

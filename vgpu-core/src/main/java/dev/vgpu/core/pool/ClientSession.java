@@ -16,9 +16,12 @@ import dev.vgpu.core.seat.MalformedMessageException;
 import dev.vgpu.core.seat.Message;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
+import dev.vgpu.core.seat.StateValues;
+import dev.vgpu.core.seat.UsageValues;
 import dev.vgpu.core.turn.RemoteGate;
 import dev.vgpu.core.turn.UsageReading;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
@@ -80,8 +83,8 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   @Override
-  public RemoteLease calls(String id, GpuSlot slot, VirtualGpuRequest request) {
-    RemoteLease lease = server.remoteLease(id, slot, request, process);
+  public RemoteLease calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+    RemoteLease lease = server.remoteLease(id, on, request, process);
     lease.session = this;
     lease.gate.connected(this, 0, false, false, UsageReading.NONE);
     leases.put(id, lease);
@@ -246,6 +249,9 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
               });
       case Protocol.USED,
           Protocol.LEASES,
+          Protocol.METERED,
+          Protocol.STATES,
+          Protocol.EVENTS,
           Protocol.BACKENDS,
           Protocol.CAPABILITIES,
           Protocol.ENVIRONMENT ->
@@ -279,6 +285,9 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   private void read(Message message, Message reply) {
     switch (message.type()) {
       case Protocol.LEASES -> LeaseValues.putLeases(reply, server.table().leases());
+      case Protocol.STATES -> StateValues.put(reply, server.authority().states());
+      case Protocol.EVENTS -> EventValues.put(reply, server.authority().recentEvents());
+      case Protocol.METERED -> UsageValues.put(reply, message, server.authority()::usageSince);
       case Protocol.BACKENDS -> LeaseValues.putBackends(reply, server.authority().backends());
       case Protocol.CAPABILITIES ->
           reply.with(
@@ -302,7 +311,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   private static void granted(Message reply, Booking booking) {
-    reply.with(LEASE, booking.id).with("gpu", booking.slot.gpu.id());
+    reply.with(LEASE, booking.id).with("", RequestValues.of(booking.gpus()));
   }
 
   private void enqueue(long number, Message message) {

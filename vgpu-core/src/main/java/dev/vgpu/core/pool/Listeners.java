@@ -4,12 +4,15 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuListener;
 import dev.vgpu.core.NanoClock;
 import java.time.Instant;
+import java.util.ArrayDeque;
 import java.util.List;
+import java.util.Queue;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -24,22 +27,47 @@ final class Listeners {
   /** How far a listener may fall behind; {@link GpuListener} names the number. */
   private static final int MOST_PENDING = 10_000;
 
+  private static final int MOST_RECENT = 256;
+
   private final NanoClock clock;
   private final Executor executor;
   private final List<Mailbox> mailboxes = new CopyOnWriteArrayList<>();
+  private final ReentrantLock recentLock = new ReentrantLock();
+  private final Queue<GpuEvent> recent = new ArrayDeque<>();
 
   Listeners(NanoClock clock, Executor executor) {
     this.clock = clock;
     this.executor = executor;
   }
 
-  /** Tells an event to all who listen now; makes it only if somebody does. */
+  /** Tells an event to all who listen now; keeps it for those who ask what has happened. */
   void publish(Function<Instant, GpuEvent> event) {
-    if (!mailboxes.isEmpty()) {
-      GpuEvent made = event.apply(clock.now());
-      for (Mailbox mailbox : mailboxes) {
-        mailbox.put(made);
+    GpuEvent made = event.apply(clock.now());
+    keep(made);
+    for (Mailbox mailbox : mailboxes) {
+      mailbox.put(made);
+    }
+  }
+
+  private void keep(GpuEvent event) {
+    recentLock.lock();
+    try {
+      recent.add(event);
+      if (recent.size() > MOST_RECENT) {
+        recent.remove();
       }
+    } finally {
+      recentLock.unlock();
+    }
+  }
+
+  /** What happened last, the oldest first. */
+  List<GpuEvent> recent() {
+    recentLock.lock();
+    try {
+      return List.copyOf(recent);
+    } finally {
+      recentLock.unlock();
     }
   }
 

@@ -4,7 +4,9 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
@@ -118,6 +120,21 @@ final class LocalAuthority implements Authority {
   }
 
   @Override
+  public List<UsageRecord> usageSince(Instant since) {
+    return table.meter().since(since);
+  }
+
+  @Override
+  public List<GpuState> states() {
+    return table.states();
+  }
+
+  @Override
+  public List<GpuEvent> recentEvents() {
+    return node.listeners().recent();
+  }
+
+  @Override
   public List<BackendStatus> backends() {
     List<BackendStatus> statuses = new ArrayList<>(discovery.statuses());
     statuses.add(InProcessBackend.status());
@@ -134,7 +151,7 @@ final class LocalAuthority implements Authority {
   }
 
   Capabilities capabilities(Booking booking) {
-    return enforcements.capabilities(booking.slot.gpu);
+    return enforcements.capabilities(booking.gpu());
   }
 
   @Override
@@ -151,7 +168,7 @@ final class LocalAuthority implements Authority {
     EnforcedLease enforced = table.enforce(booking, new Watch(booking));
     program.ifPresent(enforced::check);
     Map<String, String> variables = new LinkedHashMap<>();
-    variables.putAll(discovery.environment(booking.slot.gpu.id()));
+    variables.putAll(discovery.environment(booking.gpus()));
     variables.putAll(enforced.environment());
     return Map.copyOf(variables);
   }

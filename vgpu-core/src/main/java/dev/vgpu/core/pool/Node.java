@@ -44,6 +44,7 @@ final class Node {
   private final ProcessIdentity self = ProcessIdentity.current();
   private final ExecutorService workers;
   private final Listeners listeners;
+  private final Preemptions preemptions;
   private final SeatThread seatThread;
   private final Consumer<Node> whenLeaseReleased;
   private final AtomicLong leasesMade = new AtomicLong();
@@ -79,6 +80,7 @@ final class Node {
               return thread;
             });
     this.listeners = new Listeners(clock, workers);
+    this.preemptions = new Preemptions(listeners, clock);
     this.seatThread = new SeatThread(clock);
   }
 
@@ -101,6 +103,10 @@ final class Node {
 
   Listeners listeners() {
     return listeners;
+  }
+
+  Preemptions preemptions() {
+    return preemptions;
   }
 
   /** Threads for what must not run on a caller's thread; as many as are needed, none when idle. */
@@ -167,12 +173,10 @@ final class Node {
       GpuSeat seat = gpu(gpu.id()).seat();
       ShareScheduler.Observer observer =
           (victim, by, askedToEnd) ->
-              seat.doAfterwards(
-                  () ->
-                      listeners.publish(
-                          at -> new GpuEvent.Preempted(at, victim.id(), by.id(), askedToEnd)));
+              seat.doAfterwards(() -> preemptions.add(victim.id(), by.id(), askedToEnd));
       SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
-      slots.add(new GpuSlot(gpu, seat, new ShareScheduler(goBy, observer, clock.nanoTime())));
+      ShareScheduler scheduler = new ShareScheduler(goBy, observer, clock.nanoTime());
+      slots.add(new GpuSlot(gpu, seat, scheduler, goBy.shortestTurnNs()));
     }
     turns.clear();
     return slots;

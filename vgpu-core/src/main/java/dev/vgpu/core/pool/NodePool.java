@@ -3,15 +3,19 @@ package dev.vgpu.core.pool;
 import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuListener;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions.LeakTracking;
+import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcementBackend;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -70,6 +74,22 @@ final class NodePool implements GpuPool {
   @Override
   public List<GpuLease> leases() {
     return node.askUninterruptibly(Authority::leases);
+  }
+
+  @Override
+  public List<UsageRecord> usageSince(Instant since) {
+    requireNonNull(since, "since");
+    return node.askUninterruptibly(decides -> decides.usageSince(since));
+  }
+
+  @Override
+  public List<GpuState> states() {
+    return node.askUninterruptibly(Authority::states);
+  }
+
+  @Override
+  public List<GpuEvent> recentEvents() {
+    return node.askUninterruptibly(Authority::recentEvents);
   }
 
   @Override

@@ -102,8 +102,9 @@ final class NodeRegistry {
     Node node = new Node(settings, clock, this::leaseReleased);
     node.manage(gpus, settings);
     Enforcements none = Enforcements.none(because);
-    LeaseTable table = new LeaseTable(node, node.newSlots(), none, null);
+    LeaseTable table = new LeaseTable(node, node.newSlots(), none, null, null);
     node.authority(new LocalAuthority(node, table, none, discovery, status));
+    node.whenShutDown(table.meter()::close);
     return add(new Entry(node, null));
   }
 

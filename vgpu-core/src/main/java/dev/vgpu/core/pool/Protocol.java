@@ -36,6 +36,9 @@ final class Protocol {
   static final String CANCEL = "cancel";
   static final String RESIZE = "resize";
   static final String LEASES = "leases";
+  static final String STATES = "states";
+  static final String EVENTS = "events";
+  static final String METERED = "metered";
   static final String BACKENDS = "backends";
   static final String CAPABILITIES = "capabilities";
   static final String USED = "used";

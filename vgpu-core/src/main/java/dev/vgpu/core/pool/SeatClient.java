@@ -8,10 +8,11 @@ import static dev.vgpu.core.pool.Protocol.USAGE;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.EventValues;
 import dev.vgpu.core.seat.LeaseValues;
@@ -20,11 +21,14 @@ import dev.vgpu.core.seat.LinkLoop;
 import dev.vgpu.core.seat.Message;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
+import dev.vgpu.core.seat.StateValues;
+import dev.vgpu.core.seat.UsageValues;
 import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.UsageReading;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -150,9 +154,10 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
               if (isLost()) { // the next holder of the seat gives it to nobody, and we ask again
                 throw new SeatLostException("the seat's holder is gone");
               }
-              NodeGpu gpu = node.gpu(new GpuId(reply.text("gpu")));
-              Lease made = claim.lease(reply.text(LEASE), gpu);
-              made.remote(node.turns(gpu).new Tenant(made.id, made.gate));
+              List<NodeGpu> gpus = RequestValues.gpus(reply::find).stream().map(node::gpu).toList();
+              Lease made = claim.lease(reply.text(LEASE), gpus);
+              // Its turns are told of the first GPU alone, and are on all of them.
+              made.remote(node.turns(gpus.get(0)).new Tenant(made.id, made.gate));
               return made;
             });
     if (claim.pool().isClosed()) {
@@ -172,7 +177,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   @Override
   public void resize(Lease lease, VirtualGpuRequest asked) {
     VirtualGpuRequest before = lease.request();
-    LeaseTable.checkSameElsewhere(before, asked, lease.id, lease.gpu());
+    LeaseTable.checkSameElsewhere(before, asked, lease.id, lease.gpuIds());
     if (lease.isClosed()) {
       throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
     }
@@ -219,6 +224,33 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   @Override
   public List<GpuLease> leases() {
     return LeaseValues.leases(ask(new Message(Protocol.LEASES)));
+  }
+
+  @Override
+  public List<UsageRecord> usageSince(Instant since) {
+    List<UsageRecord> records = new ArrayList<>();
+    for (; ; ) {
+      Message reply =
+          ask(
+              new Message(Protocol.METERED)
+                  .with(UsageValues.SINCE, since)
+                  .with(UsageValues.FROM, records.size()));
+      List<UsageRecord> some = UsageValues.records(reply);
+      records.addAll(some);
+      if (some.isEmpty() || records.size() >= UsageValues.total(reply)) {
+        return List.copyOf(records);
+      }
+    }
+  }
+
+  @Override
+  public List<GpuState> states() {
+    return StateValues.states(ask(new Message(Protocol.STATES)));
+  }
+
+  @Override
+  public List<GpuEvent> recentEvents() {
+    return EventValues.events(ask(new Message(Protocol.EVENTS)));
   }
 
   @Override
@@ -326,7 +358,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
           Message message =
               new Message(Protocol.CLAIM)
                   .with(LEASE, lease.id)
-                  .with("gpu", lease.gpu().id())
+                  .with("", RequestValues.of(lease.gpuIds()))
                   .with(TURN, standing.turn())
                   .with("runs", standing.runs())
                   .with("waits", standing.waits())

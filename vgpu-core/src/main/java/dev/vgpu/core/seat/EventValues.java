@@ -5,12 +5,19 @@ import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import java.time.DateTimeException;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.stream.Collectors;
 
 /** Events as messages. */
 public final class EventValues {
   /** The type of such messages. */
   public static final String TYPE = "event";
+
+  private static final String COUNT = "event.count";
+  private static final int MOST_EVENTS = 1_000;
 
   private EventValues() {}
 
@@ -36,8 +43,22 @@ public final class EventValues {
           .with("before.", RequestValues.of(resized.before()))
           .with("after.", RequestValues.of(resized.after()));
     } else if (event instanceof GpuEvent.Preempted preempted) {
-      message.with("by", preempted.by()).with("cancelled", preempted.cancelledCalls());
+      message
+          .with("by", preempted.by())
+          .with("cancelled", preempted.cancelledCalls())
+          .with("times", preempted.times());
     } else if (event instanceof GpuEvent.CancelFailed failed) {
+      message.with("reason", failed.reason());
+    } else if (event instanceof GpuEvent.AllocationDenied denied) {
+      message.with("count", denied.count()).with("reason", denied.reason());
+    } else if (event instanceof GpuEvent.SuspectReport suspect) {
+      message.with("reason", suspect.reason());
+    } else if (event instanceof GpuEvent.SharingChanged sharing) {
+      message
+          .with("on", sharing.gpu())
+          .with("mode", StateValues.of(sharing.mode()))
+          .with("reason", sharing.reason());
+    } else if (event instanceof GpuEvent.MeteringFailed failed) {
       message.with("reason", failed.reason());
     } else if (event instanceof GpuEvent.Closed closed) {
       LeaseValues.put(message, "usage.", closed.usage());
@@ -89,8 +110,23 @@ public final class EventValues {
               RequestValues.request(message.under("after.")));
       case "Preempted" ->
           new GpuEvent.Preempted(
-              at, gpu, message.text("by"), Math.toIntExact(message.number("cancelled")));
+              at,
+              gpu,
+              message.text("by"),
+              Math.toIntExact(message.number("cancelled")),
+              message.number("times"));
       case "CancelFailed" -> new GpuEvent.CancelFailed(at, gpu, message.text("reason"));
+      case "AllocationDenied" ->
+          new GpuEvent.AllocationDenied(at, gpu, message.number("count"), message.text("reason"));
+      case "SuspectReport" -> new GpuEvent.SuspectReport(at, gpu, message.text("reason"));
+      case "SharingChanged" ->
+          new GpuEvent.SharingChanged(
+              at,
+              gpu,
+              new GpuId(message.text("on")),
+              StateValues.mode(message.text("mode")),
+              message.text("reason"));
+      case "MeteringFailed" -> new GpuEvent.MeteringFailed(at, gpu, message.text("reason"));
       case "Leaked" -> new GpuEvent.Leaked(at, gpu);
       case "Closed" -> new GpuEvent.Closed(at, gpu, LeaseValues.usage(message, "usage."));
       default -> reclaim(message, at, gpu);
@@ -121,5 +157,47 @@ public final class EventValues {
     } catch (DateTimeException e) {
       throw new MalformedMessageException("not a time: " + text, e);
     }
+  }
+
+  /**
+   * Adds events.
+   *
+   * @param message to this
+   * @param events what happened
+   */
+  public static void put(Message message, List<GpuEvent> events) {
+    message.with(COUNT, events.size());
+    for (int i = 0; i < events.size(); i++) {
+      message.with("event." + i + ".", of(events.get(i)).under(""));
+    }
+  }
+
+  /**
+   * {@return events}
+   *
+   * @param message as {@link #put} made it
+   */
+  public static List<GpuEvent> events(Message message) {
+    List<GpuEvent> events = new ArrayList<>();
+    long count = Math.min(MOST_EVENTS, message.number(COUNT));
+    Map<String, Message> each = new HashMap<>();
+    message
+        .under("event.")
+        .forEach(
+            (name, value) -> {
+              int dot = name.indexOf('.');
+              if (dot > 0) {
+                each.computeIfAbsent(name.substring(0, dot), number -> new Message(TYPE))
+                    .with(name.substring(dot + 1), value);
+              }
+            });
+    for (int i = 0; i < count; i++) {
+      Message of = each.get("" + i);
+      if (of == null) {
+        throw new MalformedMessageException("an event is missing: " + i);
+      }
+      events.add(event(of));
+    }
+    return List.copyOf(events);
   }
 }

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalDouble;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -45,6 +46,7 @@ public final class LeaseValues {
         .with(prefix + "processes", usage.processes())
         .with(prefix + "launches", usage.launches())
         .with(prefix + "denied", usage.deniedAllocations());
+    usage.slowdown().ifPresent(estimate -> message.with(prefix + "slowdown", estimate));
   }
 
   /**
@@ -64,7 +66,17 @@ public final class LeaseValues {
         count(message, prefix + "used"),
         (int) Math.min(Integer.MAX_VALUE, count(message, prefix + "processes")),
         count(message, prefix + "launches"),
-        count(message, prefix + "denied"));
+        count(message, prefix + "denied"),
+        slowdown(message, prefix + "slowdown"));
+  }
+
+  private static OptionalDouble slowdown(Message message, String name) {
+    try {
+      double estimate = Double.parseDouble(message.find(name).orElse("NaN"));
+      return estimate >= 0 ? OptionalDouble.of(estimate) : OptionalDouble.empty();
+    } catch (NumberFormatException e) {
+      throw new MalformedMessageException("not a number: " + name, e);
+    }
   }
 
   private static long count(Message message, String name) {
@@ -113,13 +125,13 @@ public final class LeaseValues {
         (String at, GpuLease lease) -> {
           message
               .with(at + "id", lease.id())
-              .with(at + "gpu", lease.gpu())
               .with(at + "pid", lease.pid())
               .with(at + "entitled", lease.entitledPercent())
               .with(
                   at + "processes",
                   lease.processes().stream().map(String::valueOf).collect(Collectors.joining(" ")))
               .with(at + "request.", RequestValues.of(lease.request()));
+          message.with(at, RequestValues.of(lease.gpus()));
           put(message, at + "usage.", lease.usage());
         });
   }
@@ -149,7 +161,7 @@ public final class LeaseValues {
         at ->
             new LeaseSnapshot(
                 message.text(at + "id"),
-                new GpuId(message.text(at + "gpu")),
+                RequestValues.gpus(name -> message.find(at + name)),
                 RequestValues.request(requests.getOrDefault(at, Map.of())),
                 message.number(at + "pid"),
                 Double.parseDouble(message.text(at + "entitled")),

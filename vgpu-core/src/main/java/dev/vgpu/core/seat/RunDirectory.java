@@ -75,6 +75,11 @@ public record RunDirectory(Path path, Origin origin) {
     return path.resolve("leases");
   }
 
+  /** {@return where what was used is written down} */
+  public Path usage() {
+    return path.resolve("usage");
+  }
+
   /**
    * Makes the directory where it is missing, and checks that it can be used.
    *

@@ -1,27 +1,28 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.GpuUsage;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.schedule.TurnGate;
 import dev.vgpu.spi.EnforcedLease;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A tenant as its GPU's scheduler sees it: a gate for calls and, once programs are put under the
- * virtual GPU, a backend's gate for processes. Both open and shut together; the turn has ended when
- * both have drained. Guarded by the seat.
+ * A tenant as its GPU's scheduler, or a gang's several, see it: a gate for calls and, once programs
+ * are put under the virtual GPU, a backend's gate for processes. Both open and shut together; the
+ * turn has ended when both have drained. Guarded by the seat.
  */
 public final class TenantGate implements TurnGate, GateListener {
   private final GpuSeat seat;
-  private final ShareScheduler scheduler;
   private final TurnGate calls;
-  private final Tenant tenant;
+  private final TurnLine line;
 
   private @Nullable EnforcedLease processes;
   private boolean open;
   private boolean contended;
+  private boolean beside;
   private boolean callsPending;
   private boolean processesPending;
   private boolean callsEnded;
@@ -48,9 +49,34 @@ public final class TenantGate implements TurnGate, GateListener {
       TurnGate calls,
       VirtualGpuRequest request) {
     this.seat = seat;
-    this.scheduler = scheduler;
     this.calls = calls;
-    this.tenant = new Tenant(id, this, request);
+    this.line = new SchedulerLine(seat, scheduler, new Tenant(id, this, request));
+  }
+
+  /**
+   * Makes one for a gang, shut: its turns are on all its GPUs together.
+   *
+   * @param id the virtual GPU's name
+   * @param seats those of its GPUs, in their order; the first guards this
+   * @param schedulers those of its GPUs, in the same order
+   * @param calls the gate for calls
+   * @param request what is granted
+   * @param shortestTurnNs how long a turn lasts at least
+   */
+  public TenantGate(
+      String id,
+      List<GpuSeat> seats,
+      List<ShareScheduler> schedulers,
+      TurnGate calls,
+      VirtualGpuRequest request,
+      long shortestTurnNs) {
+    this.seat = seats.get(0);
+    this.calls = calls;
+    List<GangGate.Place> places = new ArrayList<>();
+    for (int i = 0; i < seats.size(); i++) {
+      places.add(new GangGate.Place(seats.get(i), schedulers.get(i)));
+    }
+    this.line = new GangGate(id, places, this, request, shortestTurnNs);
   }
 
   // ---- the scheduler's side
@@ -60,7 +86,7 @@ public final class TenantGate implements TurnGate, GateListener {
     open = true;
     callsPending = false;
     processesPending = false;
-    if (!callsEnded) {
+    if (!callsEnded && (!beside || callsFinalNs >= 0)) {
       calls.open();
     }
     if (processes != null) {
@@ -113,7 +139,7 @@ public final class TenantGate implements TurnGate, GateListener {
     return processes == null ? 0 : processes.leastTurnNs();
   }
 
-  /** Calls in this JVM have no lane: one that ever made some answers for them. */
+  /** Calls have no lane and overlap with nobody, unless the backend measures what they start. */
   @Override
   public boolean yieldsByItself() {
     return processes != null && !callsUsed() && processes.yieldsByItself();
@@ -131,8 +157,29 @@ public final class TenantGate implements TurnGate, GateListener {
     return processes != null && !callsUsed() && processes.mayOverlap();
   }
 
+  /** Calls stay shut meanwhile; one that comes makes the scheduler give a turn without others. */
+  @Override
+  public boolean besideOthers(boolean others) {
+    if (others == beside) {
+      return true;
+    }
+    if (others && callsUsed()) {
+      return false;
+    }
+    if (open && !callsEnded && callsFinalNs < 0) {
+      if (!others) {
+        calls.open();
+      } else if (!calls.shut()) {
+        calls.open(); // a call has come just now
+        return false;
+      }
+    }
+    beside = others;
+    return true;
+  }
+
   private boolean callsUsed() {
-    return callsPending || (!callsEnded && calls.hasWork());
+    return callsFinalNs < 0 && (callsPending || (!callsEnded && calls.hasWork()));
   }
 
   @Override
@@ -153,7 +200,7 @@ public final class TenantGate implements TurnGate, GateListener {
 
   @Override
   public void wanted() {
-    scheduler.wanted(tenant, seat.clock().nanoTime());
+    line.wanted();
   }
 
   @Override
@@ -180,13 +227,13 @@ public final class TenantGate implements TurnGate, GateListener {
     if (processes != null && !processes.tryResize(request, entitledPermille)) {
       return "its processes hold " + processes.memoryUsed();
     }
-    scheduler.resize(tenant, request, seat.clock().nanoTime());
+    line.resize(request);
     return null;
   }
 
   private void partDrained() {
     if (open || (!callsPending && !processesPending)) {
-      scheduler.drained(tenant, seat.clock().nanoTime());
+      line.drained();
     }
   }
 
@@ -203,7 +250,7 @@ public final class TenantGate implements TurnGate, GateListener {
       if (listens != null) {
         listens.listen(this);
       }
-      scheduler.adopt(tenant, seat.clock().nanoTime());
+      line.adopt();
     } finally {
       seat.stepAndLeave();
     }
@@ -218,7 +265,7 @@ public final class TenantGate implements TurnGate, GateListener {
     seat.take();
     try {
       processes = lease;
-      scheduler.paid(tenant, lease.gpuTimeNs(seat.clock().nanoTime()));
+      line.paid(lease.gpuTimeNs(seat.clock().nanoTime()));
       lease.contended(contended);
       if (open) {
         lease.open();
@@ -261,6 +308,9 @@ public final class TenantGate implements TurnGate, GateListener {
     seat.take();
     try {
       callsFinalNs = calls.gpuTimeNs(seat.clock().nanoTime());
+      if (open && beside && !callsEnded) {
+        calls.open();
+      }
     } finally {
       seat.leave();
     }
@@ -299,7 +349,7 @@ public final class TenantGate implements TurnGate, GateListener {
   private void remove() {
     if (!removed) {
       removed = true;
-      scheduler.remove(tenant, seat.clock().nanoTime());
+      line.remove();
     }
   }
 
@@ -308,7 +358,7 @@ public final class TenantGate implements TurnGate, GateListener {
    *
    * @param ofCalls what the calls used
    */
-  public GpuUsage usage(UsageReading ofCalls) {
+  public UsageReading usage(UsageReading ofCalls) {
     seat.take();
     try {
       return processes == null

@@ -4,6 +4,7 @@ import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.spi.EnforcedLease;
 import java.time.Duration;
+import java.util.OptionalDouble;
 
 /**
  * A {@link GpuUsage} read at one moment.
@@ -18,6 +19,7 @@ import java.time.Duration;
  * @param processes how many there are
  * @param launches kernels and graphs
  * @param deniedAllocations refused for the quota
+ * @param slowdown how much longer work takes beside others than alone
  */
 public record UsageReading(
     long gpuTimeNs,
@@ -29,10 +31,37 @@ public record UsageReading(
     long usedBytes,
     int processes,
     long launches,
-    long deniedAllocations)
+    long deniedAllocations,
+    OptionalDouble slowdown)
     implements GpuUsage {
   /** What has used nothing. */
   public static final UsageReading NONE = ofCalls(0, 0, 0, 0, 0, 0);
+
+  /** Makes one of which it is not known how much others slow it. */
+  public UsageReading(
+      long gpuTimeNs,
+      long calls,
+      long preemptions,
+      int running,
+      int waiting,
+      long memoryBytes,
+      long usedBytes,
+      int processes,
+      long launches,
+      long deniedAllocations) {
+    this(
+        gpuTimeNs,
+        calls,
+        preemptions,
+        running,
+        waiting,
+        memoryBytes,
+        usedBytes,
+        processes,
+        launches,
+        deniedAllocations,
+        OptionalDouble.empty());
+  }
 
   static UsageReading ofCalls(
       long gpuTimeNs, long calls, long preemptions, int running, int waiting, long memoryBytes) {
@@ -53,6 +82,26 @@ public record UsageReading(
         lease.processes().size(),
         lease.launches(),
         lease.deniedAllocations());
+  }
+
+  /**
+   * {@return the same, with an estimate}
+   *
+   * @param estimate how much longer work takes beside others than alone
+   */
+  public UsageReading with(OptionalDouble estimate) {
+    return new UsageReading(
+        gpuTimeNs,
+        calls,
+        preemptions,
+        running,
+        waiting,
+        memoryBytes,
+        usedBytes,
+        processes,
+        launches,
+        deniedAllocations,
+        estimate);
   }
 
   @Override

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
+import dev.vgpu.SharingMode;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.turn.UsageReading;
 import java.nio.ByteBuffer;
@@ -75,7 +76,14 @@ class MessageTest {
   @Test
   void readingsArriveAsTheyWereSent() {
     LeaseSnapshot lease =
-        new LeaseSnapshot("vgpu-1", new GpuId("GPU-1"), REQUEST, 7, 33.5, List.of(8L, 9L), USAGE);
+        new LeaseSnapshot(
+            "vgpu-1",
+            List.of(new GpuId("GPU-1"), new GpuId("GPU-2")),
+            REQUEST,
+            7,
+            33.5,
+            List.of(8L, 9L),
+            USAGE);
     Message message = new Message("test");
     LeaseValues.putLeases(message, List.of(lease, lease));
     assertThat(LeaseValues.leases(sent(message)))
@@ -91,7 +99,11 @@ class MessageTest {
             new GpuEvent.Acquired(at, "a-1", new GpuId("GPU-1"), REQUEST),
             new GpuEvent.Refused(at, "a", REQUEST, "why"),
             new GpuEvent.Resized(at, "a-1", REQUEST, REQUEST),
-            new GpuEvent.Preempted(at, "a-1", "b-2", 3),
+            new GpuEvent.Preempted(at, "a-1", "b-2", 3, 4),
+            new GpuEvent.AllocationDenied(at, "a-1", 5, "why"),
+            new GpuEvent.SuspectReport(at, "a-1", "why"),
+            new GpuEvent.SharingChanged(at, "", new GpuId("GPU-1"), SharingMode.OVERLAP, "why"),
+            new GpuEvent.MeteringFailed(at, "", "why"),
             new GpuEvent.CancelFailed(at, "a-1", "why"),
             new GpuEvent.Leaked(at, "a-1"),
             new GpuEvent.Closed(at, "a-1", USAGE));

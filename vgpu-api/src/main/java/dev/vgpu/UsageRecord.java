@@ -1,0 +1,57 @@
+package dev.vgpu;
+
+import java.time.Duration;
+import java.time.Instant;
+
+/**
+ * What one virtual GPU used of one GPU in a span of time, as it was metered. Immutable. May gain
+ * methods.
+ *
+ * <p>Kept in the run directory, over the end of processes and of the virtual GPU itself. Metered
+ * once a second and when a virtual GPU is closed; where a span begins longer ago than some hours,
+ * the beginning is exact to a minute.
+ *
+ * @see GpuPool#usageSince
+ */
+public interface UsageRecord {
+  /** {@return the virtual GPU's {@link VirtualGpu#id()}} */
+  String virtualGpu();
+
+  /** {@return the {@link VirtualGpuRequest#name()} that it was asked for under} */
+  String name();
+
+  /** {@return the GPU} */
+  GpuId gpu();
+
+  /**
+   * {@return when the span begins: when it was acquired, or what was asked for if that is later}
+   */
+  Instant from();
+
+  /** {@return when it was metered last} */
+  Instant to();
+
+  /** {@return whether it is closed, so that nothing will be added} */
+  boolean isClosed();
+
+  /** {@return the GPU time in the span} */
+  Duration gpuTime();
+
+  /**
+   * {@return the memory that it held, multiplied by the time for which it held it, in
+   * byte-seconds}: what its processes held, or what budgets of its calls took, whichever was more
+   */
+  double byteSeconds();
+
+  /** {@return the calls that began in the span} */
+  long calls();
+
+  /** {@return the kernels and graphs that its processes launched in the span} */
+  long launches();
+
+  /** {@return how often it lost its turn to a more urgent tenant in the span} */
+  long preemptions();
+
+  /** {@return the allocations that were refused for the quota in the span} */
+  long deniedAllocations();
+}

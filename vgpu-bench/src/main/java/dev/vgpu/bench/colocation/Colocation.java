@@ -1,0 +1,149 @@
+package dev.vgpu.bench.colocation;
+
+import static java.util.Objects.requireNonNull;
+
+import dev.vgpu.bench.harness.NanoClock;
+import java.time.LocalDateTime;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.Consumer;
+
+/**
+ * Inference requests, as they came to a service of Azure, beside training loops: alone, without
+ * vgpu, with vgpu, with vgpu in strict turns. All modes replay the same requests; a replay is cut
+ * into parts, and the modes take turns part by part, so that the machine's noise hits them alike.
+ */
+public final class Colocation {
+  private static final long PART_NS = 8_000_000_000L;
+  private static final long QUICK_PART_NS = 2_000_000_000L;
+  private static final long GRACE_NS = 1_500_000_000L;
+  private static final int PARTS = 2;
+
+  /** The most offline programs. */
+  static final int MOST_TRAINERS = 3;
+
+  private static final int[] TRAINERS = {1, MOST_TRAINERS};
+
+  private final ColocationOptions options;
+  private final Consumer<String> progress;
+  private final List<Load> loads = new ArrayList<>();
+
+  /** What came out at one load. */
+  record Load(
+      int percent, Arrivals arrivals, Map<Cell, Outcome> outcomes, Outcome aloneAgain, double s) {
+    Outcome of(Mode mode, int trainers) {
+      return requireNonNull(outcomes.get(new Cell(mode, mode == Mode.ALONE ? 0 : trainers)));
+    }
+  }
+
+  /** A mode and how many offline programs there are. */
+  record Cell(Mode mode, int trainers) {}
+
+  /**
+   * Prepares it.
+   *
+   * @param options what shall run
+   * @param progress is told what runs
+   */
+  public Colocation(ColocationOptions options, Consumer<String> progress) {
+    this.options = options;
+    this.progress = progress;
+  }
+
+  /**
+   * Runs it.
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public void run() throws InterruptedException {
+    List<Request> trace = options.trace().requests();
+    try (Bed ours = Bed.open(MOST_TRAINERS);
+        Bed strict = Bed.open(MOST_TRAINERS, "strict")) {
+      for (int percent : options.loads()) {
+        int parts = options.quick() ? 1 : PARTS;
+        long lengthNs = parts * (options.quick() ? QUICK_PART_NS : PART_NS);
+        Arrivals arrivals = Arrivals.of(trace, percent / 100.0, lengthNs);
+        loads.add(load(percent, arrivals, parts, ours, strict));
+      }
+    }
+  }
+
+  private Load load(int percent, Arrivals arrivals, int parts, Bed ours, Bed strict)
+      throws InterruptedException {
+    long beginNs = NanoClock.nanoTime();
+    Map<Cell, Outcome> outcomes = new LinkedHashMap<>();
+    Outcome aloneAgain = new Outcome();
+    List<Cell> cells = cells();
+    for (int part = 0; part < parts; part++) {
+      Arrivals now = arrivals.part(part, parts);
+      for (int i = 0; i < cells.size(); i++) {
+        Cell cell = cells.get((i + part) % cells.size());
+        progress.accept(
+            String.format(
+                Locale.ROOT,
+                "colocation, load %d %%, part %d of %d: %s, %d offline",
+                percent,
+                part + 1,
+                parts,
+                cell.mode.word(),
+                cell.trainers));
+        new Replay(cell.mode == Mode.STRICT ? strict : ours, cell.mode, GRACE_NS)
+            .run(
+                now,
+                cell.trainers,
+                options.kernels(),
+                outcomes.computeIfAbsent(cell, key -> new Outcome()));
+      }
+      new Replay(ours, Mode.ALONE, GRACE_NS).run(now, 0, options.kernels(), aloneAgain);
+    }
+    double s = (NanoClock.nanoTime() - beginNs) / 1e9;
+    return new Load(percent, arrivals, outcomes, aloneAgain, s);
+  }
+
+  /** {@return all that is measured at one load, alone first} */
+  static List<Cell> cells() {
+    List<Cell> cells = new ArrayList<>(List.of(new Cell(Mode.ALONE, 0)));
+    for (int trainers : TRAINERS) {
+      for (Mode mode : List.of(Mode.UNCONTROLLED, Mode.OURS, Mode.STRICT)) {
+        cells.add(new Cell(mode, trainers));
+      }
+    }
+    return cells;
+  }
+
+  /** {@return the figures for programs} */
+  public Map<String, Object> figures() {
+    return new ColocationFigures(loads, TRAINERS, replayed()).json(options);
+  }
+
+  /** {@return the figures for people} */
+  public String text() {
+    return new ColocationText(loads, TRAINERS).text(options, replayed());
+  }
+
+  /** Which seconds of the trace, by load. */
+  private Map<String, String> replayed() {
+    Map<String, String> replayed = new LinkedHashMap<>();
+    LocalDateTime start = options.trace().start();
+    List<Request> trace = options.trace().requests();
+    for (Load load : loads) {
+      int count = load.arrivals().requests().size();
+      long traceNs = trace.get((count - 1) % trace.size()).dueNs();
+      replayed.put(
+          Integer.toString(load.percent()),
+          String.format(
+              Locale.ROOT,
+              "%d requests, %s to %s, in %.1f s: %.1f times as fast as they came",
+              count,
+              start.format(DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss", Locale.ROOT)),
+              start.plusNanos(traceNs).format(DateTimeFormatter.ofPattern("HH:mm:ss", Locale.ROOT)),
+              load.arrivals().lengthNs() / 1e9,
+              traceNs / (double) load.arrivals().lengthNs()));
+    }
+    return replayed;
+  }
+}

@@ -1,0 +1,7 @@
+/**
+ * Inference requests beside training: latency and throughput, with and without vgpu, in one run.
+ */
+@NullMarked
+package dev.vgpu.bench.colocation;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,262 @@
+package dev.vgpu.bench.fairness;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.colocation.Trainer;
+import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.bench.harness.Node;
+import dev.vgpu.bench.harness.PoolProcess;
+import dev.vgpu.bench.harness.ProcessorTime;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.Consumer;
+
+/**
+ * Tenants of all policies with work all the time, each a process of its own: how far what each held
+ * of the GPU in any second is from what it is entitled to, and how much of the GPU their switching
+ * costs against one tenant alone. What was held comes from the programs' own events, so from the
+ * GPU's clock, not from vgpu's accounts.
+ */
+public final class Fairness {
+  private static final long LEAST_KERNEL_NS = 200_000;
+  private static final long MOST_KERNEL_NS = 2_000_000;
+  private static final long WARM_UP_MS = 1_500;
+  private static final long SECOND_NS = 1_000_000_000;
+
+  /** Windows begin this far apart. */
+  private static final long STEP_NS = 100_000_000;
+
+  private static final MemorySize QUOTA = MemorySize.ofMebibytes(256);
+
+  private final boolean quick;
+  private final Consumer<String> progress;
+  private final List<Result> results = new ArrayList<>();
+
+  /** What one mix came to. */
+  private record Result(
+      Mix mix,
+      double worstPoints,
+      double p99Points,
+      int windows,
+      List<Double> heldPercent,
+      double worstLongRunPoints,
+      double totalPercent,
+      double alonePercent,
+      double seatPercent,
+      double othersPercent) {
+    double lostPercent() {
+      return 100 * (1 - totalPercent / alonePercent);
+    }
+  }
+
+  /**
+   * Prepares it.
+   *
+   * @param quick a tenth of the time
+   * @param progress is told what runs
+   */
+  public Fairness(boolean quick, Consumer<String> progress) {
+    this.quick = quick;
+    this.progress = progress;
+  }
+
+  /**
+   * Runs it.
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public void run() throws InterruptedException {
+    try (Node node = Node.open(Map.of())) {
+      List<Mix> mixes = Mix.all();
+      for (int i = 0; i < mixes.size(); i++) {
+        progress.accept("fairness, " + mixes.get(i).name());
+        try (PoolProcess pool = node.openPool()) {
+          results.add(measure(node, pool, mixes.get(i), "mix" + i));
+        }
+      }
+    }
+  }
+
+  private Result measure(Node node, PoolProcess pool, Mix mix, String name)
+      throws InterruptedException {
+    Map<String, String> single =
+        pool.acquire(name + "single", SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE, QUOTA);
+    double alone = alone(node, single, name);
+    pool.release(name + "single");
+    List<Trainer> trainers = new ArrayList<>();
+    for (int i = 0; i < mix.tenants().size(); i++) {
+      Mix.Tenant tenant = mix.tenants().get(i);
+      Map<String, String> place =
+          pool.acquire(
+              name + "t" + i, tenant.policy(), tenant.percent(), PreemptionClass.NEARLINE, QUOTA);
+      trainers.add(open(node, place, name + "t" + i));
+    }
+    for (Trainer trainer : trainers) {
+      trainer.start();
+    }
+    NanoClock.sleepMillis(WARM_UP_MS);
+    long seat = pool.child().pid();
+    List<Long> pids = trainers.stream().map(Trainer::pid).toList();
+    long[] before = processors(seat, pids);
+    long fromNs = NanoClock.nanoTime();
+    NanoClock.sleepMillis(lengthMs());
+    long toNs = NanoClock.nanoTime();
+    long[] after = processors(seat, pids);
+    // Together: who is left alone while others finish does not matter any more.
+    for (Trainer trainer : trainers) {
+      trainer.finish();
+    }
+    double wallNs = toNs - fromNs;
+    return result(
+        mix,
+        trainers,
+        fromNs,
+        toNs,
+        alone,
+        100 * (after[0] - before[0]) / wallNs,
+        100 * (after[1] - before[1]) / wallNs);
+  }
+
+  private long lengthMs() {
+    return quick ? 3_000 : 12_000;
+  }
+
+  private static Trainer open(Node node, Map<String, String> place, String name)
+      throws InterruptedException {
+    return Trainer.open(node, place, name, LEAST_KERNEL_NS, MOST_KERNEL_NS);
+  }
+
+  /** The seat's time, and that of all but the seat and the programs. */
+  private static long[] processors(long seat, List<Long> programs) {
+    long seatNs = ProcessorTime.ofProcessNs(seat);
+    long programsNs = programs.stream().mapToLong(ProcessorTime::ofProcessNs).sum();
+    return new long[] {seatNs, ProcessorTime.ofMachineNs() - seatNs - programsNs};
+  }
+
+  /** What one tenant gets that nobody competes with, in percent of the time. */
+  private double alone(Node node, Map<String, String> place, String name)
+      throws InterruptedException {
+    Trainer trainer = open(node, place, name + "single");
+    trainer.start();
+    NanoClock.sleepMillis(WARM_UP_MS / 3);
+    long fromNs = NanoClock.nanoTime();
+    NanoClock.sleepMillis(lengthMs() / 4);
+    long toNs = NanoClock.nanoTime();
+    trainer.finish();
+    return 100 * trainer.workNs(fromNs, toNs) / (toNs - fromNs);
+  }
+
+  private static Result result(
+      Mix mix,
+      List<Trainer> trainers,
+      long fromNs,
+      long toNs,
+      double alone,
+      double seatPercent,
+      double othersPercent) {
+    List<Double> off = new ArrayList<>();
+    List<Double> held = new ArrayList<>();
+    double total = 0;
+    double worstLongRun = 0;
+    for (int i = 0; i < trainers.size(); i++) {
+      Trainer trainer = trainers.get(i);
+      double entitled = mix.entitledPercent(i);
+      for (long at = fromNs; at + SECOND_NS <= toNs; at += STEP_NS) {
+        double percent = 100 * trainer.workNs(at, at + SECOND_NS) / SECOND_NS;
+        off.add(Math.abs(percent - entitled));
+      }
+      double percent = 100 * trainer.workNs(fromNs, toNs) / (toNs - fromNs);
+      held.add(rounded(percent));
+      total += percent;
+      worstLongRun = Math.max(worstLongRun, Math.abs(percent - entitled));
+    }
+    double[] sorted = off.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+    return new Result(
+        mix,
+        sorted[sorted.length - 1],
+        sorted[(int) ((sorted.length - 1) * 0.99)],
+        sorted.length,
+        held,
+        worstLongRun,
+        total,
+        alone,
+        seatPercent,
+        othersPercent);
+  }
+
+  /** {@return the figures for programs} */
+  public Map<String, Object> figures() {
+    Map<String, Object> mixes = new LinkedHashMap<>();
+    for (Result result : results) {
+      Map<String, Object> figures = new LinkedHashMap<>();
+      figures.put("worst_1s_points", rounded(result.worstPoints));
+      figures.put("p99_1s_points", rounded(result.p99Points));
+      figures.put("windows", result.windows);
+      figures.put("worst_long_run_points", rounded(result.worstLongRunPoints));
+      figures.put("total_percent", rounded(result.totalPercent));
+      figures.put("alone_percent", rounded(result.alonePercent));
+      figures.put("lost_percent", rounded(result.lostPercent()));
+      figures.put("seat_cpu_percent", rounded(result.seatPercent));
+      figures.put("others_cpu_percent", rounded(result.othersPercent));
+      figures.put("entitled_percent", entitled(result.mix));
+      figures.put("held_percent", result.heldPercent);
+      mixes.put(result.mix.name(), figures);
+    }
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("fairness", mixes);
+    all.put(
+        "fairness_worst_1s_points",
+        rounded(results.stream().mapToDouble(Result::worstPoints).max().orElse(0)));
+    return all;
+  }
+
+  private static double[] entitled(Mix mix) {
+    double[] entitled = new double[mix.tenants().size()];
+    Arrays.setAll(entitled, i -> rounded(mix.entitledPercent(i)));
+    return entitled;
+  }
+
+  private static double rounded(double value) {
+    return Math.round(value * 1000) / 1000.0;
+  }
+
+  /** {@return the figures for people} */
+  public String text() {
+    StringBuilder text = new StringBuilder();
+    text.append(
+        String.format(
+            Locale.ROOT,
+            "%-32s%10s%10s%12s%9s%9s%8s%8s%8s%n",
+            "held - entitled, points",
+            "worst 1 s",
+            "p99 1 s",
+            "long run",
+            "total %",
+            "alone %",
+            "lost %",
+            "seat %",
+            "other %"));
+    for (Result result : results) {
+      text.append(
+          String.format(
+              Locale.ROOT,
+              "  %-30s%10.2f%10.2f%12.3f%9.2f%9.2f%8.2f%8.1f%8.0f%n",
+              result.mix.name(),
+              result.worstPoints,
+              result.p99Points,
+              result.worstLongRunPoints,
+              result.totalPercent,
+              result.alonePercent,
+              result.lostPercent(),
+              result.seatPercent,
+              result.othersPercent));
+    }
+    text.append("  target: worst 1 s <= 1 point (kernels <= 2 ms), long run <= 0.1, lost <= 1 %\n");
+    return text.toString();
+  }
+}

@@ -1,0 +1,70 @@
+package dev.vgpu.bench.harness;
+
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+
+/** How long processors worked, as the kernel counts it. */
+public final class ProcessorTime {
+  private static final long TICK_NS = 10_000_000;
+  private static final int IDLE = 3;
+  private static final int IO_WAIT = 4;
+  private static final int COUNTED = 8;
+
+  private ProcessorTime() {}
+
+  /**
+   * {@return what the threads of a process used so far, in nanoseconds; 0 if it has ended}
+   *
+   * @param pid the process
+   */
+  public static long ofProcessNs(long pid) {
+    return ofThreadsNs(pid, "");
+  }
+
+  /**
+   * {@return the same for those of its threads that have a name, in nanoseconds}
+   *
+   * @param pid the process
+   * @param name the name; empty for all
+   */
+  public static long ofThreadsNs(long pid, String name) {
+    long sumNs = 0;
+    try (DirectoryStream<Path> threads =
+        Files.newDirectoryStream(Path.of("/proc", Long.toString(pid), "task"))) {
+      for (Path thread : threads) {
+        sumNs += ofThreadNs(thread, name);
+      }
+    } catch (IOException e) {
+      // It has just ended.
+    }
+    return sumNs;
+  }
+
+  private static long ofThreadNs(Path thread, String name) {
+    try {
+      if (name.isEmpty() || Files.readString(thread.resolve("comm")).strip().equals(name)) {
+        return Long.parseLong(Files.readString(thread.resolve("schedstat")).split(" ", 2)[0]);
+      }
+    } catch (IOException e) {
+      // It has just ended.
+    }
+    return 0;
+  }
+
+  /** {@return what all processes of the machine used since it started; steps of 10 ms} */
+  public static long ofMachineNs() {
+    try {
+      String line = Files.readAllLines(Path.of("/proc/stat")).get(0);
+      long[] ticks =
+          Arrays.stream(line.strip().split("\\s+"), 1, 1 + COUNTED)
+              .mapToLong(Long::parseLong)
+              .toArray();
+      return (Arrays.stream(ticks).sum() - ticks[IDLE] - ticks[IO_WAIT]) * TICK_NS;
+    } catch (IOException e) {
+      return 0;
+    }
+  }
+}

@@ -1,0 +1,149 @@
+package dev.vgpu.cli;
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.UsageRecord;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneId;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * A line of {@code vgpu usage}: what one tenant, all of one name, or all of one GPU have used.
+ * Immutable.
+ *
+ * @param key whose it is
+ * @param names the names that were asked for
+ * @param gpus the GPUs
+ * @param from when it begins
+ * @param to when it was metered last
+ * @param isClosed whether nothing will be added
+ * @param gpuTime GPU time
+ * @param byteSeconds memory times seconds
+ * @param launches kernels and graphs
+ * @param calls calls that began
+ * @param preemptions turns lost
+ * @param denied allocations refused
+ */
+record UsageLine(
+    String key,
+    Set<String> names,
+    Set<String> gpus,
+    Instant from,
+    Instant to,
+    boolean isClosed,
+    Duration gpuTime,
+    double byteSeconds,
+    long launches,
+    long calls,
+    long preemptions,
+    long denied) {
+  private static final DateTimeFormatter TIME =
+      DateTimeFormatter.ofPattern("HH:mm:ss", Locale.ROOT);
+  private static final DateTimeFormatter DATE =
+      DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm", Locale.ROOT);
+  private static final double THOUSANDTHS = 1_000;
+
+  static List<UsageLine> of(List<UsageRecord> records, UsageCommand.By by) {
+    Map<String, UsageLine> lines = new LinkedHashMap<>();
+    for (UsageRecord record : records) {
+      String key =
+          switch (by) {
+            case TENANT -> record.virtualGpu();
+            case NAME -> record.name();
+            case GPU -> record.gpu().value();
+          };
+      lines.merge(key, of(key, record), UsageLine::plus);
+    }
+    return new ArrayList<>(lines.values());
+  }
+
+  private static UsageLine of(String key, UsageRecord record) {
+    return new UsageLine(
+        key,
+        Set.of(record.name()),
+        Set.of(record.gpu().value()),
+        record.from(),
+        record.to(),
+        record.isClosed(),
+        record.gpuTime(),
+        record.byteSeconds(),
+        record.launches(),
+        record.calls(),
+        record.preemptions(),
+        record.deniedAllocations());
+  }
+
+  private UsageLine plus(UsageLine more) {
+    return new UsageLine(
+        key,
+        both(names, more.names),
+        both(gpus, more.gpus),
+        from.isBefore(more.from) ? from : more.from,
+        to.isAfter(more.to) ? to : more.to,
+        isClosed && more.isClosed,
+        gpuTime.plus(more.gpuTime),
+        byteSeconds + more.byteSeconds,
+        launches + more.launches,
+        calls + more.calls,
+        preemptions + more.preemptions,
+        denied + more.denied);
+  }
+
+  private static Set<String> both(Set<String> one, Set<String> other) {
+    Set<String> both = new LinkedHashSet<>(one);
+    both.addAll(other);
+    return both;
+  }
+
+  /** The memory for people: GiB times hours, or seconds where it is little. */
+  String memoryText() {
+    double gibSeconds = byteSeconds / (1L << 30);
+    double gibHours = gibSeconds / 3600;
+    return gibHours >= 1
+        ? String.format(Locale.ROOT, "%.2f GiB·h", gibHours)
+        : String.format(Locale.ROOT, "%.1f GiB·s", gibSeconds);
+  }
+
+  /** A time for people, to a thousandth of a second where it is short. */
+  static String text(Duration time) {
+    long seconds = time.toSeconds();
+    if (seconds < 60) {
+      return String.format(Locale.ROOT, "%.3f s", time.toNanos() / 1e9);
+    }
+    return seconds < 3600
+        ? String.format(Locale.ROOT, "%d:%02d min", seconds / 60, seconds % 60)
+        : String.format(
+            Locale.ROOT, "%d:%02d:%02d h", seconds / 3600, seconds / 60 % 60, seconds % 60);
+  }
+
+  /** A moment for people: the time only, if it is of the last day. */
+  static String text(Instant at, Instant now) {
+    boolean isRecent = Duration.between(at, now).compareTo(Duration.ofHours(20)) < 0;
+    return (isRecent ? TIME : DATE).withZone(ZoneId.systemDefault()).format(at);
+  }
+
+  ObjectNode json() {
+    ObjectNode json = JsonNodeFactory.instance.objectNode();
+    json.put("key", key).putArray("names");
+    names.forEach(json.withArray("names")::add);
+    json.putArray("gpus");
+    gpus.forEach(json.withArray("gpus")::add);
+    return json.put("from", from.toString())
+        .put("to", to.toString())
+        .put("closed", isClosed)
+        .put("gpu_seconds", gpuTime.toNanos() / 1e9)
+        .put("byte_seconds", Math.round(byteSeconds * THOUSANDTHS) / THOUSANDTHS)
+        .put("launches", launches)
+        .put("calls", calls)
+        .put("preemptions", preemptions)
+        .put("denied_allocations", denied);
+  }
+}

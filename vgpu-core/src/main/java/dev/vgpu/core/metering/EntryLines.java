@@ -1,0 +1,135 @@
+package dev.vgpu.core.metering;
+
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+
+import java.net.URLDecoder;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.zip.CRC32C;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Records as lines: {@code #}, a checksum, a blank, the values, the end of the line. No value holds
+ * a {@code #} or an end of a line, so that a record is found again behind whatever was damaged.
+ */
+final class EntryLines {
+  private static final char MARK = '#';
+  private static final int CHECKSUM_DIGITS = 8;
+  private static final String VERSION = "1";
+  private static final int COUNTERS = 6;
+  private static final int MOST_SHOWN = 60;
+  private static final int FIELDS = 8 + 2 * COUNTERS;
+  private static final HexFormat HEX = HexFormat.of();
+
+  private EntryLines() {}
+
+  /** Is told of what cannot be read. */
+  interface Damage {
+    /**
+     * Some bytes are no record.
+     *
+     * @param line the number of the line, the first is 1
+     * @param text what is there, cut off
+     */
+    void found(int line, String text);
+  }
+
+  static String line(UsageEntry entry) {
+    StringBuilder text = new StringBuilder(200).append(VERSION);
+    for (String word : List.of(entry.id(), entry.name(), entry.gpu())) {
+      text.append(' ').append(URLEncoder.encode(word, StandardCharsets.UTF_8));
+    }
+    text.append(' ').append(entry.startMs()).append(' ').append(entry.atMs());
+    text.append(entry.opening() ? " 1" : " 0").append(entry.closed() ? " 1" : " 0");
+    append(text, entry.total());
+    append(text, entry.raw());
+    return MARK + checksum(text) + ' ' + text + '\n';
+  }
+
+  private static void append(StringBuilder text, Counters counters) {
+    text.append(' ').append(counters.gpuNs()).append(' ').append(counters.byteSeconds());
+    text.append(' ').append(counters.calls()).append(' ').append(counters.launches());
+    text.append(' ').append(counters.preemptions()).append(' ').append(counters.denied());
+  }
+
+  private static String checksum(CharSequence values) {
+    CRC32C checksum = new CRC32C();
+    checksum.update(values.toString().getBytes(ISO_8859_1));
+    return HEX.toHexDigits((int) checksum.getValue());
+  }
+
+  /**
+   * Reads all records of a file's bytes.
+   *
+   * @return how many bytes belong to whole lines: what is behind them was not written to its end
+   */
+  static int read(byte[] bytes, Consumer<UsageEntry> to, Damage damage) {
+    String all = new String(bytes, ISO_8859_1);
+    int begin = 0;
+    int number = 0;
+    for (int end = all.indexOf('\n'); end >= 0; end = all.indexOf('\n', begin)) {
+      number++;
+      readLine(all.substring(begin, end), number, to, damage);
+      begin = end + 1;
+    }
+    return begin;
+  }
+
+  /** A line, or what became of one or several. */
+  private static void readLine(String line, int number, Consumer<UsageEntry> to, Damage damage) {
+    for (int at = line.indexOf(MARK); at >= 0; at = line.indexOf(MARK, at + 1)) {
+      UsageEntry entry = entry(line.substring(at));
+      if (entry != null) {
+        to.accept(entry);
+        if (at == 0) {
+          return;
+        }
+        break; // behind one whose end was damaged
+      }
+    }
+    damage.found(number, line.length() <= MOST_SHOWN ? line : line.substring(0, MOST_SHOWN) + "…");
+  }
+
+  private static @Nullable UsageEntry entry(String text) {
+    int blank = 1 + CHECKSUM_DIGITS;
+    if (text.length() <= blank || text.charAt(blank) != ' ') {
+      return null;
+    }
+    String values = text.substring(blank + 1);
+    if (!checksum(values).equals(text.substring(1, blank))) {
+      return null;
+    }
+    String[] fields = values.split(" ", -1);
+    if (fields.length != FIELDS || !fields[0].equals(VERSION)) {
+      return null; // of a later version: its checksum is right, its values mean something else
+    }
+    try {
+      return new UsageEntry(
+          URLDecoder.decode(fields[1], StandardCharsets.UTF_8),
+          URLDecoder.decode(fields[2], StandardCharsets.UTF_8),
+          URLDecoder.decode(fields[3], StandardCharsets.UTF_8),
+          Long.parseLong(fields[4]),
+          Long.parseLong(fields[5]),
+          fields[6].equals("1"),
+          fields[7].equals("1"),
+          counters(fields, 8),
+          counters(fields, 8 + COUNTERS));
+    } catch (IllegalArgumentException e) {
+      return null;
+    }
+  }
+
+  private static Counters counters(String[] fields, int from) {
+    long[] values = new long[COUNTERS];
+    for (int i = 0; i < COUNTERS; i++) {
+      values[i] = Long.parseLong(fields[from + i]);
+      if (values[i] < 0) {
+        throw new IllegalArgumentException("a count is negative: " + values[i]);
+      }
+    }
+    return new Counters(values[0], values[1], values[2], values[3], values[4], values[5]);
+  }
+}

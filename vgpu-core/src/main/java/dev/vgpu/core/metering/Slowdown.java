@@ -1,0 +1,90 @@
+package dev.vgpu.core.metering;
+
+import java.util.List;
+import java.util.OptionalDouble;
+
+/**
+ * Estimates how much longer one tenant's work takes on the GPU beside others than alone: the GPU
+ * time of a launch (of a call, where nothing is launched) lately, divided by the same in intervals
+ * in which nobody else used the GPU. Both are averages in which the past fades, the one alone more
+ * slowly, because it comes seldom. Written by one thread; the estimate may be read by any.
+ */
+final class Slowdown {
+  /** What is left of the past after one more interval. */
+  private static final double FADES_LATELY = 0.8;
+
+  private static final double FADES_ALONE = 0.98;
+
+  /** So many intervals, and so many launches in them, are the least to go by. */
+  private static final int LEAST_INTERVALS = 3;
+
+  private static final double LEAST_LAUNCHES = 20;
+
+  private static final class Average {
+    private final double fades;
+    private double ns;
+    private double launches;
+    private int intervals;
+
+    Average(double fades) {
+      this.fades = fades;
+    }
+
+    void add(long moreNs, long moreLaunches) {
+      ns = ns * fades + moreNs;
+      launches = launches * fades + moreLaunches;
+      intervals++;
+    }
+
+    boolean isKnown() {
+      return intervals >= LEAST_INTERVALS && launches >= LEAST_LAUNCHES && ns > 0;
+    }
+
+    double perLaunch() {
+      return ns / launches;
+    }
+  }
+
+  private final Average lately = new Average(FADES_LATELY);
+  private final Average alone = new Average(FADES_ALONE);
+  private Counters before = Counters.ZERO;
+  private boolean begun;
+  private volatile double estimate = Double.NaN;
+
+  OptionalDouble estimate() {
+    double known = estimate;
+    return Double.isNaN(known) ? OptionalDouble.empty() : OptionalDouble.of(known);
+  }
+
+  /** Notes what the tenants of one GPU have used until the end of an interval. */
+  static void observe(List<LeaseAccount> onOneGpu) {
+    int users = 0;
+    for (LeaseAccount account : onOneGpu) {
+      users += account.slowdown.usedNs(account.total()) > 0 ? 1 : 0;
+    }
+    for (LeaseAccount account : onOneGpu) {
+      account.slowdown.observe(account.total(), users == 1);
+    }
+  }
+
+  private long usedNs(Counters now) {
+    return begun ? now.gpuNs() - before.gpuNs() : 0;
+  }
+
+  private void observe(Counters now, boolean onlyOneUser) {
+    long usedNs = usedNs(now);
+    long launches = now.launches() - before.launches();
+    long units = now.launches() > 0 ? launches : now.calls() - before.calls();
+    if (usedNs > 0 && units > 0) {
+      lately.add(usedNs, units);
+      if (onlyOneUser) {
+        alone.add(usedNs, units);
+      }
+      if (lately.isKnown() && alone.isKnown()) {
+        estimate = lately.perLaunch() / alone.perLaunch();
+      }
+    }
+    before = now;
+    begun = true;
+  }
+}

@@ -1,0 +1,51 @@
+package dev.vgpu.core.metering;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/**
+ * Leaves out what is not needed of a time that is long past: of each minute, all but the last
+ * record of each virtual GPU. The sums stay what they are; only the moments become fewer.
+ */
+final class Thinning {
+  private static final long MINUTE_MS = 60_000;
+
+  private Thinning() {}
+
+  static List<UsageEntry> of(List<UsageEntry> entries) {
+    Map<UsageEntry.Key, Integer> lasts = new HashMap<>();
+    List<UsageEntry> kept = new ArrayList<>();
+    for (UsageEntry entry : entries) {
+      Integer before = lasts.get(entry.key());
+      if (before != null && isSameMinute(Objects.requireNonNull(kept.get(before)), entry)) {
+        boolean opening = kept.get(before).opening();
+        kept.set(before, opening ? asOpening(entry) : entry);
+      } else {
+        lasts.put(entry.key(), kept.size());
+        kept.add(entry);
+      }
+    }
+    return kept;
+  }
+
+  /** Both say that nothing came before; when it began stands in both. */
+  private static UsageEntry asOpening(UsageEntry entry) {
+    return new UsageEntry(
+        entry.id(),
+        entry.name(),
+        entry.gpu(),
+        entry.startMs(),
+        entry.atMs(),
+        true,
+        entry.closed(),
+        entry.total(),
+        entry.raw());
+  }
+
+  private static boolean isSameMinute(UsageEntry one, UsageEntry other) {
+    return Math.floorDiv(one.atMs(), MINUTE_MS) == Math.floorDiv(other.atMs(), MINUTE_MS);
+  }
+}

@@ -1,0 +1,333 @@
+package dev.vgpu.core.metering;
+
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+
+import java.io.File;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The records on disk: numbered files, of which the last one grows. One that is full is thinned to
+ * a record a minute; the oldest are removed when all together are too large. A file begins with the
+ * last record of everything that lives, so that the files before it are not needed to go on.
+ *
+ * <p>What is read is not trusted: what is no record is named and left out. Written by the seat's
+ * holder alone, of which there is one. Two locks: to write needs the one that is held shortly; to
+ * read, and to change which files there are, the other one, which is taken first. Safe for use by
+ * several threads.
+ */
+final class UsageJournal implements AutoCloseable {
+  /** How large files may become, in bytes. */
+  record Limits(long fileBytes, long allBytes) {
+    static final Limits USUAL = new Limits(4 << 20, 64 << 20);
+  }
+
+  private static final Logger log = LoggerFactory.getLogger(UsageJournal.class);
+  private static final String PREFIX = "usage-";
+  private static final String SUFFIX = ".log";
+  private static final String TEMPORARY = ".new";
+  private static final int NUMBER_DIGITS = 9;
+  private static final int MOST_TIMES_FULL = 16;
+  private static final int MOST_NAMED = 1_000;
+
+  private final Path directory;
+  private final Limits limits;
+
+  /** Guards which files there are; taken before the other. */
+  private final ReentrantLock filesLock = new ReentrantLock();
+
+  private final ReentrantLock writeLock = new ReentrantLock();
+
+  // Guarded by the lock for writing.
+  private @Nullable RandomAccessFile file;
+  private long number;
+  private long wholeBytes;
+  private final Map<UsageEntry.Key, UsageEntry> living = new LinkedHashMap<>();
+
+  /** What was named already, so that it is not named each time that somebody asks. */
+  private final Set<String> named = ConcurrentHashMap.newKeySet();
+
+  UsageJournal(Path directory, Limits limits) {
+    this.directory = directory;
+    this.limits = limits;
+  }
+
+  Path directory() {
+    return directory;
+  }
+
+  /** Opens the last file, or begins the first; cuts off what was not written to its end. */
+  private RandomAccessFile open() throws IOException {
+    RandomAccessFile opened = file;
+    if (opened != null) {
+      return opened;
+    }
+    if (!Files.isDirectory(directory)) {
+      Files.createDirectory(
+          directory,
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+    }
+    NavigableMap<Long, Path> files = files();
+    number = files.isEmpty() ? 1 : files.lastKey();
+    if (!files.isEmpty() && isTooLarge(Files.size(path(number)))) {
+      number++;
+    }
+    opened = new RandomAccessFile(path(number).toFile(), "rw");
+    boolean ready = false;
+    try {
+      byte[] bytes = new byte[Math.toIntExact(opened.length())];
+      opened.readFully(bytes);
+      living.clear();
+      wholeBytes = EntryLines.read(bytes, this::note, damage(path(number)));
+      cutOff(opened);
+      ready = true;
+    } finally {
+      if (!ready) {
+        opened.close();
+      }
+    }
+    file = opened;
+    return opened;
+  }
+
+  private void cutOff(RandomAccessFile opened) throws IOException {
+    if (opened.length() > wholeBytes) {
+      log.warn(
+          "the last record of what was used was not written to its end and is left out: path={}"
+              + " bytes={}",
+          path(number),
+          opened.length() - wholeBytes);
+      opened.setLength(wholeBytes);
+    }
+  }
+
+  private void note(UsageEntry entry) {
+    if (entry.closed()) {
+      living.remove(entry.key());
+    } else {
+      living.put(entry.key(), entry);
+    }
+  }
+
+  /**
+   * Writes records; all or, if that is not possible, none that a later writer would keep.
+   *
+   * @throws IOException if they cannot be written
+   */
+  void append(Collection<UsageEntry> entries) throws IOException {
+    writeLock.lock();
+    try {
+      RandomAccessFile to = open();
+      write(to, entries);
+      entries.forEach(this::note);
+    } finally {
+      writeLock.unlock();
+    }
+  }
+
+  private void write(RandomAccessFile to, Collection<UsageEntry> entries) throws IOException {
+    StringBuilder lines = new StringBuilder();
+    entries.forEach(entry -> lines.append(EntryLines.line(entry)));
+    byte[] bytes = lines.toString().getBytes(ISO_8859_1);
+    to.setLength(wholeBytes); // what an earlier attempt may have left on a full disk
+    to.seek(wholeBytes);
+    to.write(bytes);
+    wholeBytes += bytes.length;
+  }
+
+  /** The last records of virtual GPUs that were not closed, as far as they can be found. */
+  Map<String, List<UsageEntry>> lastOf(Set<String> ids) throws IOException {
+    Map<String, List<UsageEntry>> found = new HashMap<>();
+    Set<String> missing = new HashSet<>(ids);
+    filesLock.lock();
+    try {
+      for (Path path : files().descendingMap().values()) {
+        if (missing.isEmpty()) {
+          break;
+        }
+        Map<UsageEntry.Key, UsageEntry> lasts = new LinkedHashMap<>();
+        read(path, entry -> lasts.put(entry.key(), entry));
+        lasts.values().stream()
+            .filter(entry -> missing.contains(entry.id()) && !entry.closed())
+            .forEach(
+                entry -> found.computeIfAbsent(entry.id(), id -> new ArrayList<>()).add(entry));
+        missing.removeAll(found.keySet());
+      }
+      return found;
+    } finally {
+      filesLock.unlock();
+    }
+  }
+
+  /** Reads all records, the oldest first. */
+  void readAll(Consumer<UsageEntry> to) throws IOException {
+    filesLock.lock();
+    try {
+      for (Path path : files().values()) {
+        read(path, to);
+      }
+    } finally {
+      filesLock.unlock();
+    }
+  }
+
+  private void read(Path path, Consumer<UsageEntry> to) throws IOException {
+    if (isTooLarge(Files.size(path))) {
+      damage(path).found(0, "the whole file: " + Files.size(path) + " bytes");
+      return;
+    }
+    // Not by a channel: an interrupt of the caller's thread would close that.
+    try (FileInputStream in = new FileInputStream(path.toFile())) {
+      int ignored = EntryLines.read(in.readAllBytes(), to, damage(path));
+    }
+  }
+
+  /** Not written by us, for a file is never much larger than where it is full. */
+  private boolean isTooLarge(long bytes) {
+    return bytes > MOST_TIMES_FULL * limits.fileBytes();
+  }
+
+  private EntryLines.Damage damage(Path path) {
+    return (line, text) -> {
+      if (named.size() < MOST_NAMED && named.add(path + ":" + line)) {
+        log.warn(
+            "a damaged record of what was used is left out: path={} line={}: {}", path, line, text);
+      }
+    };
+  }
+
+  /** Begins a new file if the last one is full, and sees to the others. May take a while. */
+  void tidy() throws IOException {
+    filesLock.lock();
+    try {
+      Path full = beginNext();
+      if (full != null) {
+        thin(full);
+        removeOldest();
+      }
+    } finally {
+      filesLock.unlock();
+    }
+  }
+
+  private @Nullable Path beginNext() throws IOException {
+    writeLock.lock();
+    try {
+      RandomAccessFile full = file;
+      if (full != null && !Files.exists(path(number))) {
+        full.close(); // somebody has removed it: the next record is written to a new one
+        file = null;
+        return null;
+      }
+      if (full == null || wholeBytes < limits.fileBytes()) {
+        return null;
+      }
+      RandomAccessFile next = new RandomAccessFile(path(number + 1).toFile(), "rw");
+      boolean begun = false;
+      long before = wholeBytes;
+      try {
+        wholeBytes = 0;
+        write(next, List.copyOf(living.values()));
+        begun = true;
+      } finally {
+        if (!begun) {
+          wholeBytes = before;
+          next.close();
+          Files.deleteIfExists(path(number + 1));
+        }
+      }
+      file = next;
+      number++;
+      full.close();
+      return path(number - 1);
+    } finally {
+      writeLock.unlock();
+    }
+  }
+
+  private void thin(Path full) throws IOException {
+    List<UsageEntry> entries = new ArrayList<>();
+    read(full, entries::add);
+    StringBuilder lines = new StringBuilder();
+    Thinning.of(entries).forEach(entry -> lines.append(EntryLines.line(entry)));
+    File temporary = new File(full + TEMPORARY);
+    try (FileOutputStream out = new FileOutputStream(temporary)) {
+      out.write(lines.toString().getBytes(ISO_8859_1));
+    }
+    Files.move(temporary.toPath(), full, StandardCopyOption.ATOMIC_MOVE);
+  }
+
+  private void removeOldest() throws IOException {
+    NavigableMap<Long, Path> files = files();
+    long bytes = 0;
+    for (Path path : files.values()) {
+      bytes += Files.size(path);
+    }
+    while (bytes > limits.allBytes() && files.size() > 1) {
+      Path oldest = files.pollFirstEntry().getValue();
+      bytes -= Files.size(oldest);
+      Files.delete(oldest);
+    }
+  }
+
+  private Path path(long of) {
+    return directory.resolve(
+        PREFIX + String.format(java.util.Locale.ROOT, "%0" + NUMBER_DIGITS + "d", of) + SUFFIX);
+  }
+
+  private NavigableMap<Long, Path> files() throws IOException {
+    NavigableMap<Long, Path> files = new TreeMap<>();
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(directory, PREFIX + "*" + SUFFIX)) {
+      for (Path path : all) {
+        String name = path.getFileName().toString();
+        String digits = name.substring(PREFIX.length(), name.length() - SUFFIX.length());
+        if (digits.matches("\\d{1,18}") && Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)) {
+          files.put(Long.parseLong(digits), path);
+        }
+      }
+    } catch (NoSuchFileException e) {
+      return files; // nothing was written yet
+    }
+    return files;
+  }
+
+  @Override
+  public void close() {
+    writeLock.lock();
+    try {
+      if (file != null) {
+        file.close();
+        file = null;
+      }
+    } catch (IOException e) {
+      log.debug("the journal of what was used could not be closed", e);
+    } finally {
+      writeLock.unlock();
+    }
+  }
+}

@@ -1,0 +1,96 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.core.NanoClock;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Tells who lost a turn to whom: the first time at once; when the same happens again within a
+ * second, only how often, once a second. A storm of short requests is some events a second, then,
+ * and not thousands. Safe for use by several threads.
+ */
+final class Preemptions {
+  private static final long TOGETHER_NS = 1_000_000_000;
+
+  private record Pair(String victim, String by) {}
+
+  private static final class Tally {
+    long toldNs;
+    int cancelled;
+    long times;
+  }
+
+  private final Listeners listeners;
+  private final NanoClock clock;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Map<Pair, Tally> tallies = new HashMap<>();
+
+  Preemptions(Listeners listeners, NanoClock clock) {
+    this.listeners = listeners;
+    this.clock = clock;
+  }
+
+  /** One has happened. */
+  void add(String victim, String by, int cancelledCalls) {
+    Pair pair = new Pair(victim, by);
+    lock.lock();
+    try {
+      Tally tally = tallies.get(pair);
+      if (tally != null) {
+        tally.times++;
+        tally.cancelled += cancelledCalls;
+        return;
+      }
+      tally = new Tally();
+      tally.toldNs = clock.nanoTime();
+      tallies.put(pair, tally);
+    } finally {
+      lock.unlock();
+    }
+    publish(pair, cancelledCalls, 1);
+  }
+
+  /** Tells what has come together. To be called now and then. */
+  void tell() {
+    List<Runnable> due = new ArrayList<>();
+    long nowNs = clock.nanoTime();
+    lock.lock();
+    try {
+      Iterator<Map.Entry<Pair, Tally>> all = tallies.entrySet().iterator();
+      while (all.hasNext()) {
+        Map.Entry<Pair, Tally> each = all.next();
+        Runnable event = due(each.getKey(), each.getValue(), nowNs);
+        if (event != null) {
+          due.add(event);
+        } else if (nowNs - each.getValue().toldNs >= TOGETHER_NS) {
+          all.remove(); // quiet for a second: the next one is told at once again
+        }
+      }
+    } finally {
+      lock.unlock();
+    }
+    due.forEach(Runnable::run);
+  }
+
+  private @Nullable Runnable due(Pair pair, Tally tally, long nowNs) {
+    if (tally.times == 0 || nowNs - tally.toldNs < TOGETHER_NS) {
+      return null;
+    }
+    int cancelled = tally.cancelled;
+    long times = tally.times;
+    tally.toldNs = nowNs;
+    tally.cancelled = 0;
+    tally.times = 0;
+    return () -> publish(pair, cancelled, times);
+  }
+
+  private void publish(Pair pair, int cancelled, long times) {
+    listeners.publish(at -> new GpuEvent.Preempted(at, pair.victim(), pair.by(), cancelled, times));
+  }
+}

@@ -1,0 +1,107 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuState;
+import dev.vgpu.SharingMode;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/** How GPUs are shared, as messages. */
+public final class StateValues {
+  private static final String COUNT = "state.count";
+  private static final int MOST_GPUS = 10_000;
+  private static final int MOST_HELD_BACK = 1_000;
+
+  private StateValues() {}
+
+  /**
+   * How one GPU is shared.
+   *
+   * @param gpu the GPU
+   * @param mode how
+   * @param reason why
+   * @param holder who has the turn
+   * @param heldBack who is above its share
+   * @param turnLength of a turn
+   * @param switches turns so far
+   */
+  public record State(
+      GpuId gpu,
+      SharingMode mode,
+      String reason,
+      Optional<String> holder,
+      List<String> heldBack,
+      Duration turnLength,
+      long switches)
+      implements GpuState {}
+
+  static String of(SharingMode mode) {
+    return switch (mode) {
+      case IDLE -> "idle";
+      case ALONE -> "alone";
+      case OVERLAP -> "overlap";
+      case STRICT -> "strict";
+    };
+  }
+
+  static SharingMode mode(String text) {
+    return switch (text) {
+      case "idle" -> SharingMode.IDLE;
+      case "alone" -> SharingMode.ALONE;
+      case "overlap" -> SharingMode.OVERLAP;
+      case "strict" -> SharingMode.STRICT;
+      default -> throw new MalformedMessageException("no such way of sharing: " + text);
+    };
+  }
+
+  /**
+   * Adds states.
+   *
+   * @param message to this
+   * @param states one for each GPU
+   */
+  public static void put(Message message, List<? extends GpuState> states) {
+    message.with(COUNT, states.size());
+    for (int i = 0; i < states.size(); i++) {
+      GpuState state = states.get(i);
+      String at = "state." + i + ".";
+      message
+          .with(at + "gpu", state.gpu())
+          .with(at + "mode", of(state.mode()))
+          .with(at + "reason", state.reason())
+          .with(at + "holder", state.holder().orElse(""))
+          .with(at + "turnNs", state.turnLength().toNanos())
+          .with(at + "switches", state.switches());
+      List<String> held = state.heldBack();
+      for (int j = 0; j < Math.min(MOST_HELD_BACK, held.size()); j++) {
+        message.with(at + "held." + j, held.get(j));
+      }
+    }
+  }
+
+  /**
+   * {@return states}
+   *
+   * @param message as {@link #put} made it
+   */
+  public static List<GpuState> states(Message message) {
+    List<GpuState> states = new ArrayList<>();
+    long count = Math.min(MOST_GPUS, message.number(COUNT));
+    for (int i = 0; i < count; i++) {
+      String at = "state." + i + ".";
+      String holder = message.text(at + "holder");
+      states.add(
+          new State(
+              new GpuId(message.text(at + "gpu")),
+              mode(message.text(at + "mode")),
+              message.text(at + "reason"),
+              holder.isEmpty() ? Optional.empty() : Optional.of(holder),
+              List.copyOf(message.under(at + "held.").values()),
+              Duration.ofNanos(message.number(at + "turnNs")),
+              message.number(at + "switches")));
+    }
+    return List.copyOf(states);
+  }
+}
