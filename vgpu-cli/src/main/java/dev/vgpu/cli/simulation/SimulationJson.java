@@ -104,12 +104,12 @@ public final class SimulationJson {
       return;
     }
     node.put("mean", ms(latencies.meanNs()));
-    node.put("p50", ms(latencies.percentileNs(50)));
-    node.put("p90", ms(latencies.percentileNs(90)));
-    node.put("p95", ms(latencies.percentileNs(95)));
-    node.put("p99", ms(latencies.percentileNs(99)));
-    node.put("p99_9", ms(latencies.percentileNs(99.9)));
-    node.put("max", ms(latencies.largestNs()));
+    node.put("p50", ms((double) latencies.percentileNs(50)));
+    node.put("p90", ms((double) latencies.percentileNs(90)));
+    node.put("p95", ms((double) latencies.percentileNs(95)));
+    node.put("p99", ms((double) latencies.percentileNs(99)));
+    node.put("p99_9", ms((double) latencies.percentileNs(99.9)));
+    node.put("max", ms((double) latencies.largestNs()));
   }
 
   private static double ms(double ns) {
@@ -168,7 +168,7 @@ public final class SimulationJson {
         points
             .addArray()
             .add(rounded(1 - percent / 100, 6))
-            .add(ms(latencies.percentileNs(percent)));
+            .add(ms((double) latencies.percentileNs(percent)));
       }
     }
   }

@@ -13,8 +13,7 @@ import java.util.Deque;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 import org.snakeyaml.engine.v2.api.LoadSettings;
-import org.snakeyaml.engine.v2.api.lowlevel.Compose;
-import org.snakeyaml.engine.v2.api.lowlevel.Parse;
+import org.snakeyaml.engine.v2.composer.Composer;
 import org.snakeyaml.engine.v2.events.AliasEvent;
 import org.snakeyaml.engine.v2.events.CollectionEndEvent;
 import org.snakeyaml.engine.v2.events.CollectionStartEvent;
@@ -23,6 +22,9 @@ import org.snakeyaml.engine.v2.exceptions.Mark;
 import org.snakeyaml.engine.v2.exceptions.MarkedYamlEngineException;
 import org.snakeyaml.engine.v2.exceptions.YamlEngineException;
 import org.snakeyaml.engine.v2.nodes.Node;
+import org.snakeyaml.engine.v2.parser.Parser;
+import org.snakeyaml.engine.v2.parser.ParserImpl;
+import org.snakeyaml.engine.v2.scanner.StreamReader;
 
 /**
  * A file in YAML 1.2, of which JSON is a part. Says of everything in it where it stands. Immutable.
@@ -45,7 +47,7 @@ record SourceText(Path path, LoadSettings settings) {
     String text = text();
     try {
       check(text);
-      Optional<Node> root = new Compose(settings).composeString(text);
+      Optional<Node> root = new Composer(settings, parser(text)).getSingleNode();
       if (root.isEmpty()) {
         throw new UserException(path + " is empty; it has to describe " + what);
       }
@@ -58,6 +60,10 @@ record SourceText(Path path, LoadSettings settings) {
     } catch (YamlEngineException e) {
       throw error(Optional.empty(), "not YAML or JSON: " + oneLine(e.getMessage()), e);
     }
+  }
+
+  private Parser parser(String text) {
+    return new ParserImpl(settings, new StreamReader(settings, text));
   }
 
   private String text() throws UserException {
@@ -84,7 +90,8 @@ record SourceText(Path path, LoadSettings settings) {
   private void check(String text) throws UserException {
     Deque<String> open = new ArrayDeque<>();
     int aliases = 0;
-    for (Event event : new Parse(settings).parseString(text)) {
+    for (Parser parser = parser(text); parser.hasNext(); ) {
+      Event event = parser.next();
       if (event instanceof CollectionStartEvent start) {
         open.push(start.getAnchor().map(Object::toString).orElse(""));
         if (open.size() > MOST_LEVELS) {

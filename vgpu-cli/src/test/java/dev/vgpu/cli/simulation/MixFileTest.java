@@ -22,8 +22,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class MixFileTest {
-  private static final String ONE =
-      "{name: a, arrivals: closedLoop, request: {kernelTime: 1ms}}";
+  private static final String ONE = "{name: a, arrivals: closedLoop, request: {kernelTime: 1ms}}";
 
   @TempDir private Path directory;
 
@@ -105,7 +104,9 @@ class MixFileTest {
     assertThat(settings.sharing()).isEqualTo(GpuSettings.Sharing.STRICT);
     assertThat(settings.longestTurn()).isEqualTo(Duration.ofMillis(5));
     assertThat(settings.offlineFloorPercent()).isEqualTo(7);
-    assertThat(mix.tenants()).extracting(Mix.Member::name).containsExactly("chat", "batch-1", "batch-2");
+    assertThat(mix.tenants())
+        .extracting(Mix.Member::name)
+        .containsExactly("chat", "batch-1", "batch-2");
     Mix.Member chat = mix.tenants().get(0);
     assertThat(chat.gpu()).isEqualTo(1);
     assertThat(chat.request().policy()).isEqualTo(SharePolicy.BURST_SHARE);
@@ -281,10 +282,10 @@ class MixFileTest {
         .isEqualTo(
             new Arrivals.Recorded(
                 List.of(
-                    new Arrivals.Request(250_000_000, 23),
-                    new Arrivals.Request(1_250_000_000, 34)),
+                    new Arrivals.Request(250_000_000, 23), new Arrivals.Request(1_250_000_000, 34)),
                 0));
-    Files.writeString(directory.resolve("t.csv"), "TIMESTAMP,ContextTokens,GeneratedTokens\nx,1,1\n");
+    Files.writeString(
+        directory.resolve("t.csv"), "TIMESTAMP,ContextTokens,GeneratedTokens\nx,1,1\n");
     assertThatThrownBy(() -> read(text))
         .hasMessageContaining("mix.yaml, line 1, column 46: ")
         .hasMessageContaining("t.csv, line 2");

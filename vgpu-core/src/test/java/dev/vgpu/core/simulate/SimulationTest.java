@@ -29,14 +29,7 @@ class SimulationTest {
       Arrivals arrivals,
       RequestShape shape) {
     return new Mix.Member(
-        name,
-        0,
-        VirtualNode.request(policy, percent, cls),
-        model,
-        arrivals,
-        shape,
-        0,
-        FOREVER);
+        name, 0, VirtualNode.request(policy, percent, cls), model, arrivals, shape, 0, FOREVER);
   }
 
   private static Mix.Member offline(String name, int percent, GateModel model, long kernelNs) {
@@ -138,7 +131,8 @@ class SimulationTest {
             offline("train", 60, GateModel.processes(), 300 * US));
     MixResult.OfTenant chat = beside.tenants().get(0);
     assertThat(chat.answered()).isCloseTo(alone.tenants().get(0).answered(), offset(2L));
-    // What is in flight when a request comes is bounded; a slice of the device at most is lost more.
+    // What is in flight when a request comes is bounded; a slice of the device at most is lost
+    // more.
     long more =
         chat.latencies().percentileNs(50) - alone.tenants().get(0).latencies().percentileNs(50);
     assertThat(more).isLessThan(4 * MS);
