@@ -38,7 +38,8 @@ record SourceText(Path path, LoadSettings settings) {
   private static final int MOST_ALIASES = 200;
 
   static SourceText at(Path path) {
-    LoadSettings settings = LoadSettings.builder().setLabel(path.toString()).build();
+    LoadSettings settings =
+        LoadSettings.builder().setLabel(path.toString()).setAllowNonScalarKeys(true).build();
     return new SourceText(path, settings);
   }
 

@@ -24,6 +24,45 @@ import org.junit.jupiter.params.provider.MethodSource;
 class MixFileTest {
   private static final String ONE = "{name: a, arrivals: closedLoop, request: {kernelTime: 1ms}}";
 
+  private static final String ALL =
+      """
+      name: all
+      seed: -5
+      duration: 2m
+      warmUp: 1.5s
+      enforcement: jvm
+      costs:
+        hook: {tell: 5us, inFlight: 1ms, lane: false, overlap: false}
+      gpus:
+        - {name: one, sharing: strict, shortestTurn: 1ms, longestTurn: 5ms, idleLinger: 0,
+           offlineFloor: 7, slice: 2ms, memory: 8GiB}
+        - {name: two}
+      tenants:
+        - name: chat
+          gpu: two
+          policy: burst
+          share: 30
+          class: online
+          quota: 1GiB
+          enforcement: hook
+          join: 3s
+          leave: 50s
+          arrivals: {bursts: {every: 1s, size: 5, spacing: 10ms, offset: 2s}}
+          request:
+            kernels: {from: 2, to: 4}
+            sync: 2
+            hostTime: 0
+            kernelTime:
+              mixed:
+                - {weight: 9, time: 100us}
+                - {weight: 1, time: {lognormal: {median: 1ms, sigma: 0.5, most: 20ms}}}
+        - name: batch
+          count: 2
+          after: chat
+          cancelTakes: 3ms
+          arrivals: {poisson: {rate: 5}}
+      """;
+
   @TempDir private Path directory;
 
   private MixFile read(String text) throws Exception {
@@ -56,45 +95,7 @@ class MixFileTest {
 
   @Test
   void everythingIsRead() throws Exception {
-    MixFile file =
-        read(
-            """
-            name: all
-            seed: -5
-            duration: 2m
-            warmUp: 1.5s
-            enforcement: jvm
-            costs:
-              hook: {tell: 5us, inFlight: 1ms, lane: false, overlap: false}
-            gpus:
-              - {name: one, sharing: strict, shortestTurn: 1ms, longestTurn: 5ms, idleLinger: 0,
-                 offlineFloor: 7, slice: 2ms, memory: 8GiB}
-              - {name: two}
-            tenants:
-              - name: chat
-                gpu: two
-                policy: burst
-                share: 30
-                class: online
-                quota: 1GiB
-                enforcement: hook
-                join: 3s
-                leave: 50s
-                arrivals: {bursts: {every: 1s, size: 5, spacing: 10ms, offset: 2s}}
-                request:
-                  kernels: {from: 2, to: 4}
-                  sync: 2
-                  hostTime: 0
-                  kernelTime:
-                    mixed:
-                      - {weight: 9, time: 100us}
-                      - {weight: 1, time: {lognormal: {median: 1ms, sigma: 0.5, most: 20ms}}}
-              - name: batch
-                count: 2
-                after: chat
-                cancelTakes: 3ms
-                arrivals: {poisson: {rate: 5}}
-            """);
+    MixFile file = read(ALL);
     Mix mix = file.mix();
     assertThat(file.title()).isEqualTo("all");
     assertThat(mix.seed()).isEqualTo(-5);
@@ -139,7 +140,7 @@ class MixFileTest {
   @Test
   void jsonIsReadAndItsErrorsAreNamedToo() {
     assertRefused("{\n  \"tenants\": [\n    {\"nam\": 1}]}", 3, 5, "'name' is missing in a tenant");
-    assertRefused("{\"tenants\": [" + jsonTenant() + "}", 1, 78, "not YAML or JSON");
+    assertRefused("{\"tenants\": [" + jsonTenant() + "}", 1, 87, "not YAML or JSON");
   }
 
   @ParameterizedTest
@@ -160,7 +161,7 @@ class MixFileTest {
         "gpus: []\\ntenants: [ONE]|1|7|there are not 1 to 64 GPUs",
         "gpus: [{shortestTurn: -1ms}]\\ntenants: [ONE]|1|23|a time is negative",
         "gpus: [{longestTurn: 1us}]\\ntenants: [ONE]|1|8|shortest turn",
-        "gpus: [{name: g}, {name: g}]\\ntenants: [ONE]|1|25|two GPUs are called 'g'",
+        "gpus: [{name: g}, {name: g}]\\ntenants: [ONE]|1|26|two GPUs are called 'g'",
         "tenants: [ONE, ONE]|1|79|two tenants are called 'a'",
         "tenants: [{name: a, gpu: g9, arrivals: closedLoop}]|1|26|there is no GPU 'g9'; there are",
         "tenants: [{name: a, policy: some, arrivals: closedLoop}]|1|29|'policy' is not one of best",
@@ -181,10 +182,10 @@ class MixFileTest {
         "tenants: [{name: a, name: b}]|1|21|'name' stands here twice",
         "tenants: [{name: a, after: a, arrivals: closedLoop}]|1|28|a loop: 'a' comes after itself",
         "tenants: [{name: a, after: b, arrivals: closedLoop}]|1|28|there is no tenant 'b'",
-        "tenants: [ONE, {name: b, after: a, arrivals: closedLoop}]|1|86|'a' never leaves",
+        "tenants: [ONE, {name: b, after: a, arrivals: closedLoop}]|1|89|'a' never leaves",
         "tenants: &t [*t]|1|14|a loop: *t stands within what it stands for",
         "tenants: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]|1|39|nested more than",
-        "tenants: [ONE|1|77|not YAML or JSON",
+        "tenants: [ONE|1|70|not YAML or JSON",
         "a: b: c|1|5|not YAML or JSON",
         "? [x]\\n: 1|1|3|a key is not a word",
       })
