@@ -103,6 +103,7 @@ final class TenantReader {
             time(section, "wake", usual.wakeNs()),
             time(section, "inFlight", usual.inFlightNs()),
             time(section, "inFlightAlone", usual.inFlightAloneNs()),
+            time(section, "inFlightYielding", usual.inFlightYieldingNs()),
             time(section, "leastTurn", usual.leastTurnNs()),
             time(section, "shortIdle", usual.shortIdleNs()),
             flag(section, "lane", usual.lane()),

@@ -12,6 +12,9 @@ import org.jspecify.annotations.Nullable;
  * under the hook that launch kernels ahead, as its {@link GateModel} says. Not thread-safe.
  */
 public final class VirtualGate implements TurnGate {
+  /** So long before its work ends the next is launched, so that the GPU does not run dry. */
+  private static final long SLACK_NS = 250_000;
+
   private final String id;
   private final GateModel model;
   private final Workload work;
@@ -224,6 +227,11 @@ public final class VirtualGate implements TurnGate {
     }
   }
 
+  /** Whether it stops others by the lane. */
+  boolean isUrgent() {
+    return urgent && model.lane();
+  }
+
   void laneChanged() {
     boolean was = held;
     held = !urgent && model.lane() && obeys && device().isLaneBusy();
@@ -247,19 +255,27 @@ public final class VirtualGate implements TurnGate {
 
   /** What was launched before the gate was shut is on its way, whatever comes. */
   private void launchAhead() {
-    if (!isRunning()) {
+    long boundNs = boundNs();
+    if (!isRunning() || boundNs == 0) {
       return;
     }
-    long boundNs = contended ? model.inFlightNs() : model.inFlightAloneNs();
     long aheadNs = remainingNs;
     for (Long kernel : launched) {
       aheadNs += kernel;
     }
-    while (aheadNs < boundNs && work.hasKernel()) {
+    long roomNs = Math.max(boundNs - kernelNs, SLACK_NS);
+    while (aheadNs <= roomNs && work.hasKernel()) {
       long next = work.takeKernel();
       launched.add(next);
       aheadNs += next;
     }
+  }
+
+  private long boundNs() {
+    if (!urgent && model.lane() && obeys && device().hasUrgent()) {
+      return model.inFlightYieldingNs();
+    }
+    return contended ? model.inFlightNs() : model.inFlightAloneNs();
   }
 
   // ---- what happens by itself
