@@ -6,6 +6,7 @@
 module dev.vgpu.core {
   requires dev.vgpu;
   requires com.google.common;
+  requires jdk.jfr;
   requires jdk.management;
   requires org.slf4j;
   requires static org.jspecify;

@@ -156,7 +156,8 @@ final class HookLease implements EnforcedLease {
   @Override
   public boolean yieldsByItself() {
     synchronized (lock) {
-      return !ended && fresh(slots::yieldByThemselves, false);
+      // By the last look: it changes when a process comes, and the scheduler asks it often.
+      return !ended && slots.yieldByThemselves();
     }
   }
 
@@ -412,6 +413,13 @@ final class HookLease implements EnforcedLease {
   boolean isAttached() {
     synchronized (lock) {
       return slots.count() != 0 && !ended;
+    }
+  }
+
+  /** Whether none of its processes has work, and all would tell their end. */
+  boolean isIdle() {
+    synchronized (lock) {
+      return !watch.worked() && !watch.isDraining() && !slots.isWatched();
     }
   }
 
