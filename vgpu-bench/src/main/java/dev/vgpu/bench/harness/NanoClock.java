@@ -11,7 +11,7 @@ public final class NanoClock {
     return System.nanoTime();
   }
 
-  /** {@return the time of day} */
+  /** {@return the present time of day} */
   public static Instant now() {
     return Instant.now();
   }
