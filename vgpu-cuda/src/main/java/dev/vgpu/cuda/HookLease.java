@@ -42,7 +42,7 @@ final class HookLease implements EnforcedLease {
 
   private final String id;
   private final HookEnforcement owner;
-  private final Listener listener;
+  private final ListenerTeller teller;
   private final Map<String, String> environment;
   private final GrantPage grant;
   private final ReportPage report;
@@ -68,7 +68,7 @@ final class HookLease implements EnforcedLease {
       Map<String, String> environment) {
     this.id = id;
     this.owner = owner;
-    this.listener = listener;
+    this.teller = new ListenerTeller(id, listener);
     this.environment = environment;
     this.grant = new GrantPage(pages.grant());
     this.report = pages.report();
@@ -340,7 +340,7 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       events = evaluate();
     }
-    fire(events);
+    teller.events(events, watch.processes());
   }
 
   /** A process has told that it became busy, or idle, or waits. */
@@ -354,7 +354,7 @@ final class HookLease implements EnforcedLease {
         events |= WorkWatch.WANTED;
       }
     }
-    fire(events);
+    teller.events(events, watch.processes());
   }
 
   /** The socket of a process was closed. */
@@ -368,7 +368,7 @@ final class HookLease implements EnforcedLease {
       run(() -> slots.disconnected(slot, now));
       events = evaluate();
     }
-    fire(events);
+    teller.events(events, watch.processes());
   }
 
   /**
@@ -378,6 +378,7 @@ final class HookLease implements EnforcedLease {
    */
   void tick(long nowNs, boolean check) {
     int events;
+    List<String> suspicions;
     synchronized (lock) {
       if (ended) {
         return;
@@ -401,8 +402,10 @@ final class HookLease implements EnforcedLease {
             }
           });
       events = evaluate();
+      suspicions = slots.takeSuspicions();
     }
-    fire(events);
+    teller.events(events, watch.processes());
+    teller.suspicions(suspicions);
   }
 
   /** Whether it has to be looked after: its processes, and how soon. */
@@ -429,25 +432,6 @@ final class HookLease implements EnforcedLease {
         slots.wentOn(),
         slots.allToldIdleness(),
         owner.clock().nanoTime());
-  }
-
-  private void fire(int events) {
-    if (events == 0) {
-      return;
-    }
-    try {
-      if ((events & WorkWatch.PROCESSES) != 0) {
-        listener.processes(watch.processes());
-      }
-      if ((events & WorkWatch.DRAINED) != 0) {
-        listener.drained();
-      }
-      if ((events & WorkWatch.WANTED) != 0) {
-        listener.wanted();
-      }
-    } catch (RuntimeException e) {
-      log.warn("a listener failed: lease={}", id, e);
-    }
   }
 
   private interface Reading<T> {

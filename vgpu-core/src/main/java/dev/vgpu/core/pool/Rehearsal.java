@@ -1,5 +1,7 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuSettings;
+import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.seat.LeaseDirectory;
@@ -44,6 +46,7 @@ final class Rehearsal {
             TenantGate.class,
             Tenant.class,
             ShareScheduler.class);
+    step();
     try {
       for (Class<?> type : needed) {
         Class<?> ignored = Class.forName(type.getName(), true, Rehearsal.class.getClassLoader());
@@ -52,5 +55,10 @@ final class Rehearsal {
     } catch (ClassNotFoundException | IOException e) {
       log.debug("a take-over will take a moment longer", e);
     }
+  }
+
+  private static void step() {
+    SchedulerSettings settings = SchedulerSettings.from(GpuSettings.defaults());
+    int ignored = new ShareScheduler(settings, (victim, by, asked) -> {}, 0).doWork(0);
   }
 }

@@ -1,5 +1,6 @@
 package dev.vgpu.core.schedule;
 
+import dev.vgpu.PreemptionClass;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -18,18 +19,33 @@ import org.jspecify.annotations.Nullable;
  * guaranteedClock} counts the level's time, {@code surplusClock} the surplus per taker. Where there
  * are takers, the lags of the level always sum to 0: what one got too much the others got too
  * little. Without takers (only fixed shares) there is no such sum, and each lag is a token bucket.
+ *
+ * <p>Tenants with the same guarantee form a {@link LagGroup}, in which the largest lag is both the
+ * first to be eligible and the first that is due. So a decision looks at the first of each group. A
+ * guarantee is a whole percent and those of a level sum to 100 at most, so that there are no more
+ * than about twenty groups however many tenants there are.
  */
 final class ShareLevel {
   /** Rounding of the clocks must not make a tenant wait. */
-  private static final double TOLERANCE_NS = 1;
+  private static final double TOLERANCE_NS = 50;
 
   /** The rate by which debts shrink at least, for tenants that are guaranteed nothing. */
   private static final double LEAST_RATE = 0.01;
 
+  private static final int PERCENTS = 101;
+  private static final int KINDS = 2 * PERCENTS;
+
   private final SchedulerSettings settings;
   private final List<Tenant> runnable = new ArrayList<>();
-  private double guaranteedSum;
+
+  /** By class, whether it takes surplus, and percent; made when first needed. */
+  private final @Nullable LagGroup[] groups =
+      new @Nullable LagGroup[PreemptionClass.values().length * KINDS];
+
+  private final List<LagGroup> busyGroups = new ArrayList<>();
+  private int online;
   private int takers;
+  private double guaranteedSum;
   private double guaranteedClock;
   private double surplusClock;
 
@@ -41,7 +57,21 @@ final class ShareLevel {
     return runnable.size();
   }
 
-  /** Lets the level's time pass: {@code serviceNs} of it was given to a tenant of this level. */
+  /** One of those who have work, from 0 to {@link #size()}, in no order. */
+  Tenant member(int i) {
+    return runnable.get(i);
+  }
+
+  boolean hasFixed() {
+    return takers < runnable.size();
+  }
+
+  /** Whether all who have work are of one class. */
+  boolean isOfOneClass() {
+    return online == 0 || online == runnable.size();
+  }
+
+  /** Lets the level's time pass: {@code serviceNs} of it was given to tenants of this level. */
   void advance(double clockNs, double serviceNs) {
     guaranteedClock += clockNs;
     if (takers > 0) {
@@ -49,20 +79,45 @@ final class ShareLevel {
     }
   }
 
-  /** Books GPU time that a tenant used, and forgives what would lock it out for too long. */
+  /**
+   * Books GPU time that a tenant used. Forgives what would lock it out, or let it lock others out,
+   * for too long.
+   */
   void charge(Tenant tenant, double usedNs) {
-    tenant.lagNs -= usedNs;
-    double floorNs = -rate(tenant) * settings.lockoutNs();
+    double most = rate(tenant) * settings.lockoutNs();
     double lagNs = lag(tenant);
-    if (lagNs < floorNs) {
-      tenant.lagNs += floorNs - lagNs;
-      spread(lagNs - floorNs);
+    double left = Math.max(-most, Math.min(most, lagNs) - usedNs);
+    if (tenant.isRunnable()) {
+      double forgivenNs = left - (lagNs - usedNs);
+      changeBy(tenant, left - lagNs);
+      if (forgivenNs != 0) {
+        spread(-forgivenNs);
+      }
+    } else {
+      tenant.lagNs = left;
+    }
+  }
+
+  /** Takes from a tenant what it is owed beyond a bound, for the others. */
+  void forgo(Tenant tenant, double mostNs) {
+    double excessNs = lag(tenant) - mostNs;
+    if (excessNs > 0 && takers > 0) {
+      changeBy(tenant, -excessNs);
+      spread(excessNs);
+    }
+  }
+
+  /** A tenant has the turn: of equals, the others are before it. */
+  void turnGiven(Tenant tenant, long number) {
+    tenant.lastTurn = number;
+    if (tenant.isRunnable()) {
+      group(tenant).moved(tenant);
     }
   }
 
   /** Adds a tenant that has work from now on. */
   void join(Tenant tenant, long nowNs) {
-    long idleNs = nowNs - tenant.idleSinceNs;
+    double idleNs = nowNs - tenant.idleSinceNs;
     double lagNs = tenant.lagNs;
     if (lagNs > 0 && idleNs > settings.memoryNs()) {
       lagNs = 0;
@@ -72,9 +127,16 @@ final class ShareLevel {
     spread(-lagNs);
     tenant.index = runnable.size();
     runnable.add(tenant);
+    online += tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     guaranteedSum += tenant.guaranteed;
     takers += tenant.takesSurplus() ? 1 : 0;
-    mark(tenant, lagNs);
+    LagGroup group = group(tenant);
+    if (group.isEmpty()) {
+      group.index = busyGroups.size();
+      busyGroups.add(group);
+    }
+    tenant.key = lagNs - accrued(group);
+    group.add(tenant);
   }
 
   /** Removes a tenant that has no work any more. What it is owed goes to those that have. */
@@ -82,15 +144,31 @@ final class ShareLevel {
     double lagNs = lag(tenant);
     tenant.idleRate = rate(tenant);
     tenant.idleSinceNs = nowNs;
+    tenant.lagNs = lagNs;
+    LagGroup group = group(tenant);
+    group.remove(tenant);
+    if (group.isEmpty()) {
+      LagGroup last = busyGroups.remove(busyGroups.size() - 1);
+      if (last != group) {
+        busyGroups.set(group.index, last);
+        last.index = group.index;
+      }
+      group.index = -1;
+    }
     Tenant last = runnable.remove(runnable.size() - 1);
     if (last != tenant) {
       runnable.set(tenant.index, last);
       last.index = tenant.index;
     }
     tenant.index = -1;
-    guaranteedSum = runnable.isEmpty() ? 0 : guaranteedSum - tenant.guaranteed;
+    online -= tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     takers -= tenant.takesSurplus() ? 1 : 0;
-    mark(tenant, lagNs);
+    guaranteedSum -= tenant.guaranteed;
+    if (runnable.isEmpty()) {
+      guaranteedSum = 0;
+      guaranteedClock = 0;
+      surplusClock = 0;
+    }
     spread(lagNs);
   }
 
@@ -99,12 +177,13 @@ final class ShareLevel {
     Tenant best = null;
     double bestDueNs = 0;
     boolean bestEligible = false;
-    for (int i = 0; i < runnable.size(); i++) {
-      Tenant tenant = runnable.get(i);
-      double lagNs = lag(tenant);
-      double rate = exactRate(tenant);
+    for (int i = 0; i < busyGroups.size(); i++) {
+      LagGroup group = busyGroups.get(i);
+      Tenant tenant = group.first();
+      double lagNs = tenant.key + accrued(group);
+      double rate = exactRate(group);
       boolean eligible = rate > 0 ? lagNs >= -TOLERANCE_NS : lagNs > 0;
-      if (!eligible && (bestEligible || !tenant.takesSurplus())) {
+      if (!eligible && (bestEligible || !group.takesSurplus)) {
         continue;
       }
       double dueNs = rate > 0 ? (settings.shortestTurnNs() - lagNs) / rate : Double.MAX_VALUE;
@@ -130,11 +209,13 @@ final class ShareLevel {
   /** In how many nanoseconds of the level's time the first capped tenant may run again. */
   double nextEligibleInNs() {
     double least = Double.MAX_VALUE;
-    for (int i = 0; i < runnable.size(); i++) {
-      Tenant tenant = runnable.get(i);
-      double lagNs = lag(tenant);
-      if (!tenant.takesSurplus() && lagNs < 0) {
-        least = Math.min(least, -lagNs / tenant.guaranteed);
+    for (int i = 0; i < busyGroups.size(); i++) {
+      LagGroup group = busyGroups.get(i);
+      if (!group.takesSurplus && group.guaranteed > 0) {
+        double lagNs = group.first().key + accrued(group);
+        if (lagNs < 0) {
+          least = Math.min(least, -lagNs / group.guaranteed);
+        }
       }
     }
     return least;
@@ -142,37 +223,57 @@ final class ShareLevel {
 
   /** What the tenant is owed; negative: what it owes. */
   double lag(Tenant tenant) {
-    if (!tenant.isRunnable()) {
-      return tenant.lagNs;
-    }
-    double lagNs =
-        tenant.lagNs
-            + tenant.guaranteed * (guaranteedClock - tenant.guaranteedMark)
-            + (tenant.takesSurplus() ? surplusClock - tenant.surplusMark : 0);
-    double most = rate(tenant) * settings.lockoutNs();
-    if (lagNs > most) {
-      mark(tenant, most);
-      return most;
-    }
-    return lagNs;
+    return tenant.isRunnable() ? tenant.key + accrued(group(tenant)) : tenant.lagNs;
   }
 
-  private double rate(Tenant tenant) {
-    return Math.max(LEAST_RATE, exactRate(tenant));
+  /** The part of the level's time that an ideal division gives a runnable tenant now. */
+  double rate(Tenant tenant) {
+    return Math.max(LEAST_RATE, exactRate(group(tenant)));
   }
 
-  /** The part of the level's time that an ideal division gives the tenant now. */
-  private double exactRate(Tenant tenant) {
+  private double exactRate(LagGroup group) {
     double surplus = takers == 0 ? 0 : Math.max(0, 1 - guaranteedSum) / takers;
     // A sum of hundredths that should be 1 may be off by a rounding: that is no surplus.
     double part = surplus < 1e-9 ? 0 : surplus;
-    return tenant.guaranteed + (tenant.takesSurplus() ? part : 0);
+    return group.guaranteed + (group.takesSurplus ? part : 0);
   }
 
-  private void mark(Tenant tenant, double lagNs) {
-    tenant.lagNs = lagNs;
-    tenant.guaranteedMark = guaranteedClock;
-    tenant.surplusMark = surplusClock;
+  /** By how much the lag of each in a group has grown since the clocks stood at 0. */
+  private double accrued(LagGroup group) {
+    return group.guaranteed * guaranteedClock + (group.takesSurplus ? surplusClock : 0);
+  }
+
+  private void changeBy(Tenant tenant, double lagNs) {
+    if (tenant.isRunnable()) {
+      tenant.key += lagNs;
+      group(tenant).moved(tenant);
+    } else {
+      tenant.lagNs += lagNs;
+    }
+  }
+
+  private LagGroup group(Tenant tenant) {
+    LagGroup group = tenant.group;
+    if (group == null) {
+      int percent = (int) Math.round(tenant.guaranteed * (PERCENTS - 1));
+      int kind = (tenant.takesSurplus() ? PERCENTS : 0) + percent;
+      int i = urgency(tenant.preemptionClass) * KINDS + kind;
+      group = groups[i];
+      if (group == null) {
+        group = new LagGroup(tenant.preemptionClass, tenant.takesSurplus(), tenant.guaranteed);
+        groups[i] = group;
+      }
+      tenant.group = group;
+    }
+    return group;
+  }
+
+  private static int urgency(PreemptionClass preemptionClass) {
+    return switch (preemptionClass) {
+      case ONLINE -> 0;
+      case NEARLINE -> 1;
+      case OFFLINE -> 2;
+    };
   }
 
   /** Hands lag to those who take surplus, so that the lags still sum to 0. */

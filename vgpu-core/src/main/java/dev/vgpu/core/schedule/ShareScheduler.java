@@ -7,42 +7,42 @@ import dev.vgpu.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides who has the turn on one GPU. Strict turns: one tenant at a time.
+ * Decides who may use one GPU.
  *
  * <p>A state machine without a clock, a thread or a lock: its owner tells it what happened and
  * calls {@link #doWork} with the time; it opens and shuts the tenants' gates. Confined to its
  * owner, one caller at a time. The same events at the same times give the same decisions.
  *
- * <p>How it decides:
+ * <p>How it decides (why so, and what can be proven of it: the package's page):
  *
  * <ul>
  *   <li>Two {@link ShareLevel}s: online and nearline tenants divide the GPU; offline ones divide
- *       what these leave, that is the time in which none of them has work and may run.
- *   <li>When an online or nearline tenant may run, an offline turn ends at once: its gate is shut
- *       and its running work asked to end. Turns of the upper level end at their deadline only.
+ *       what these leave, that is the time in which none of them has work and may run. Within a
+ *       level, {@link LevelTurns} gives turns, or opens all gates and holds back who got too much.
+ *   <li>When an online or nearline tenant may run, offline gates are shut at once and their running
+ *       work is asked to end; unless both yield by themselves: then both are open. Turns of the
+ *       upper level end at their deadline only.
  *   <li>A floor for offline is a token bucket: when a whole turn is owed, offline gets one turn
  *       that is not preempted.
- *   <li>The turn ends only when the work inside has ended (the gate has <em>drained</em>). What it
+ *   <li>A turn ends only when the work inside has ended (the gate has <em>drained</em>). What it
  *       took longer is charged like all else, and so is paid back.
  *   <li>Only time in which the GPU was used, or in which all who have work were at their cap,
  *       counts against the shares. What switching costs is nobody's time, and no debt grows from
  *       it.
  *   <li>A tenant that is idle between two calls and would get the next turn anyway keeps its turn
  *       for a short linger; one that does not come back in time loses that favour for a while.
+ *   <li>What a gate says that cannot be is not believed: it never used more than the time that has
+ *       passed since it last told anything.
  * </ul>
  */
 public final class ShareScheduler implements TurnStepper {
   /** What {@link #nextWakeNs()} says when only an event can change anything. */
   public static final long NEVER = Long.MAX_VALUE;
 
-  /** After so many lingers in a row in which it came back, a tenant is trusted to come back. */
-  private static final int LINGER_WINS_TRUSTED = 8;
+  /** How much of the floor may be owed to offline at most, in time that has passed. */
+  private static final double FLOOR_MEMORY_NS = 1_000_000_000;
 
-  /** After n lingers in vain, the next 2^n are not tried; n is at most this. */
-  private static final int MOST_LINGER_MISSES = 6;
-
-  /** How often it is asked whether work that should end was given up. */
-  private static final long ABANDONED_CHECK_NS = 5_000_000;
+  private static final long LEAST_WAKE_NS = 20_000;
 
   /** Is told of preemptions. */
   @FunctionalInterface
@@ -58,23 +58,16 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   private final SchedulerSettings settings;
-  private final Observer observer;
   private final ShareLevel upper;
   private final ShareLevel offline;
+  private final TurnLength lengths;
+  private final ActiveGates gates;
+  private final LevelTurns upperTurns;
+  private final LevelTurns offlineTurns;
+  private final SliceScale scale = new SliceScale();
 
-  private @Nullable Tenant holder;
-  private boolean holderOpen;
-  private boolean holderDrained;
-  private boolean holderPreempted;
-  private boolean floorTurn;
-  private boolean contended;
-  private long abandonedCheckNs;
-  private long deadlineNs;
-  private long lingerUntilNs = NEVER;
-  private long lingerMarkNs;
   private double floorCreditNs;
   private long lastNs;
-  private long turns;
   private long nextWakeNs = NEVER;
 
   /**
@@ -86,9 +79,13 @@ public final class ShareScheduler implements TurnStepper {
    */
   public ShareScheduler(SchedulerSettings settings, Observer observer, long nowNs) {
     this.settings = requireNonNull(settings, "settings");
-    this.observer = requireNonNull(observer, "observer");
     this.upper = new ShareLevel(settings);
     this.offline = new ShareLevel(settings);
+    this.lengths = new TurnLength(settings);
+    this.gates =
+        new ActiveGates(settings, requireNonNull(observer, "observer"), lengths, upper, offline);
+    this.upperTurns = new LevelTurns(upper, settings, gates, lengths, false);
+    this.offlineTurns = new LevelTurns(offline, settings, gates, lengths, true);
     this.lastNs = nowNs;
   }
 
@@ -112,8 +109,10 @@ public final class ShareScheduler implements TurnStepper {
    */
   public void drained(Tenant tenant, long nowNs) {
     account(nowNs);
-    if (tenant == holder) {
-      holderDrained = true;
+    if (tenant.draining) {
+      tenant.drained = true;
+    } else if (tenant.open) {
+      tenant.idleTold = true;
     } else if (!tenant.gate.hasWork()) {
       leave(tenant);
     }
@@ -127,9 +126,8 @@ public final class ShareScheduler implements TurnStepper {
    */
   public void remove(Tenant tenant, long nowNs) {
     account(nowNs);
-    if (tenant == holder) {
-      holder = null;
-    }
+    gates.forget(tenant);
+    lengths.forget(tenant);
     leave(tenant);
   }
 
@@ -141,7 +139,7 @@ public final class ShareScheduler implements TurnStepper {
    * @param usedNs the GPU time that its gate tells more from now on
    */
   public void paid(Tenant tenant, long usedNs) {
-    tenant.chargedNs += usedNs;
+    tenant.readNs += usedNs;
   }
 
   /**
@@ -153,17 +151,15 @@ public final class ShareScheduler implements TurnStepper {
    */
   public void adopt(Tenant tenant, long nowNs) {
     account(nowNs);
-    tenant.chargedNs = tenant.gate.gpuTimeNs(lastNs);
+    tenant.readNs = tenant.gate.gpuTimeNs(lastNs);
     boolean runs = !tenant.gate.shut();
     if (runs || tenant.gate.hasWork()) {
       join(tenant);
     }
-    if (tenant == holder || (runs && holder == null)) {
-      holder = tenant;
-      holderOpen = false;
-      holderDrained = !runs;
-      holderPreempted = false;
-      floorTurn = false;
+    if (runs) {
+      gates.adopt(tenant);
+    } else {
+      gates.forget(tenant);
     }
   }
 
@@ -177,6 +173,7 @@ public final class ShareScheduler implements TurnStepper {
   public void resize(Tenant tenant, VirtualGpuRequest request, long nowNs) {
     account(nowNs);
     boolean wasRunnable = tenant.isRunnable();
+    boolean otherClass = tenant.preemptionClass != request.preemptionClass();
     leave(tenant);
     if (tenant.isOffline() != (request.preemptionClass() == PreemptionClass.OFFLINE)) {
       tenant.lagNs = Math.min(0, tenant.lagNs);
@@ -185,11 +182,14 @@ public final class ShareScheduler implements TurnStepper {
     if (wasRunnable) {
       join(tenant);
     }
+    if (otherClass && tenant.open) {
+      boolean ignored = gates.shut(tenant, null); // it is to stand beside others than before
+    }
   }
 
-  /** {@return who has the turn, or whose turn is ending; null if nobody} */
+  /** {@return who has the turn, or whose turn is ending; null if nobody; of several the first} */
   public @Nullable Tenant holder() {
-    return holder;
+    return gates.size() == 0 ? null : gates.get(0);
   }
 
   @Override
@@ -203,279 +203,189 @@ public final class ShareScheduler implements TurnStepper {
    * @param tenant which one
    */
   public double lagNs(Tenant tenant) {
-    return levelOf(tenant).lag(tenant);
+    return gates.levelOf(tenant).lag(tenant);
+  }
+
+  /** {@return how the GPU is shared now, and why so} */
+  public SchedulerState state() {
+    return new StateReport(settings, gates, upperTurns, offlineTurns, lengths).make();
   }
 
   @Override
   public int doWork(long nowNs) {
     account(nowNs);
-    int work = 0;
-    nextWakeNs = NEVER;
-    if (holder != null) {
-      work += holderOpen ? stepOpen(holder, nowNs) : stepDraining(holder, nowNs);
+    gates.begin(nowNs);
+    gates.separate();
+    boolean floorDue = isFloorDue();
+    boolean floorTurn = endFloorTurns(floorDue);
+    upperTurns.step(floorDue || floorTurn);
+    offlineTurns.step(false);
+    if (floorDue && !floorTurn) {
+      beginFloorTurns();
     }
-    if (holder == null) {
-      work += grantNext(nowNs);
-    }
+    wakeForThoseWhoWait(floorTurn);
+    int work = gates.end();
+    nextWakeNs = gates.wakeNs();
     return work;
   }
 
-  /** The holder's gate is shut and its running work has not ended yet. */
-  private int stepDraining(Tenant tenant, long nowNs) {
-    if (!holderDrained && tenant.gate.mayBeAbandoned()) {
-      if (nowNs >= abandonedCheckNs) {
-        holderDrained = tenant.gate.isAbandoned();
-        abandonedCheckNs = nowNs + ABANDONED_CHECK_NS;
-      }
-      wakeAt(abandonedCheckNs);
-    }
-    if (holderDrained) {
-      endTurn(tenant);
-      return 0;
-    }
-    Tenant urgent = upper.pick();
-    if (urgent != null && isPreemptible(tenant) && !holderPreempted) {
-      preempt(tenant, urgent);
-    }
-    return 0;
-  }
+  // ---- the floor
 
-  private int stepOpen(Tenant tenant, long nowNs) {
-    boolean alone = isAlone();
-    boolean hasWork = tenant.gate.hasWork();
-    if (alone && tenant.takesSurplus()) {
-      // Nobody waits and nothing caps it: it may keep its gate open and come and go without a word.
-      return 0;
-    }
-    Tenant best = pick();
-    Tenant urgent = isPreemptible(tenant) ? upper.pick() : null;
-    if (urgent != null) {
-      return shut(tenant, urgent);
-    }
-    if (hasWork) {
-      if (nowNs < deadlineNs) {
-        wakeAt(deadlineNs);
-        wakeWhenPreempted(tenant, nowNs);
-        return 0;
-      }
-      if (best == tenant) {
-        deadlineNs = nowNs + turnNs(tenant);
-        floorTurn = isFloorTurn(tenant);
-        wakeAt(deadlineNs);
-        wakeWhenPreempted(tenant, nowNs);
-        return 0;
-      }
-      return shut(tenant, null);
-    }
-    if (best == tenant && lingers(tenant, nowNs)) {
-      wakeAt(lingerUntilNs);
-      return 0;
-    }
-    if (alone && nowNs < deadlineNs) {
-      wakeAt(deadlineNs);
-      return 0;
-    }
-    return shut(tenant, null);
-  }
-
-  /**
-   * Whether an idle holder that would be picked again may keep its turn for a moment. One that has
-   * come back in time again and again is trusted to the end of its turn, which saves the timer; one
-   * that has not is not waited for the next times.
-   */
-  private boolean lingers(Tenant tenant, long nowNs) {
-    if (isAlone() || settings.lingerNs() == 0) {
+  private boolean isFloorDue() {
+    if (settings.offlineFloor() == 0 || upper.size() == 0 || offline.size() == 0) {
       return false;
     }
-    boolean cameBack = lingerUntilNs != NEVER && tenant.chargedNs > lingerMarkNs;
-    if (lingerUntilNs == NEVER || cameBack) {
-      if (tenant.lingersToSkip > 0) {
-        tenant.lingersToSkip--;
-        return false;
-      }
-      tenant.lingerWins = cameBack ? tenant.lingerWins + 1 : tenant.lingerWins;
-      tenant.lingerMisses = cameBack ? 0 : tenant.lingerMisses;
-      boolean trusted = tenant.lingerWins >= LINGER_WINS_TRUSTED;
-      lingerMarkNs = tenant.chargedNs;
-      lingerUntilNs = nowNs + settings.lingerNs();
-      lingerUntilNs = trusted ? Math.max(lingerUntilNs, deadlineNs) : lingerUntilNs;
-      return true;
-    }
-    if (nowNs < lingerUntilNs) {
-      return true;
-    }
-    tenant.lingerWins = 0;
-    tenant.lingerMisses = Math.min(tenant.lingerMisses + 1, MOST_LINGER_MISSES);
-    tenant.lingersToSkip = 1 << tenant.lingerMisses;
-    lingerUntilNs = NEVER;
-    return false;
+    Tenant next = offline.pick();
+    return next != null && floorCreditNs >= floorTurnNs(next);
   }
 
-  private int shut(Tenant tenant, @Nullable Tenant urgent) {
-    holderOpen = false;
-    abandonedCheckNs = lastNs + ABANDONED_CHECK_NS;
-    if (tenant.gate.mayBeAbandoned()) {
-      wakeAt(abandonedCheckNs);
-    }
-    holderDrained = tenant.gate.shut();
-    lingerUntilNs = NEVER;
-    if (holderDrained) {
-      endTurn(tenant);
-      if (urgent != null && tenant.isRunnable()) {
-        observer.preempted(tenant, urgent, 0);
-      }
-    } else if (urgent != null) {
-      preempt(tenant, urgent);
-    }
-    return 1;
-  }
-
-  private void preempt(Tenant tenant, Tenant urgent) {
-    holderPreempted = true;
-    observer.preempted(tenant, urgent, tenant.gate.preempt());
-  }
-
-  private long turnNs(Tenant tenant) {
+  private long floorTurnNs(Tenant tenant) {
     return Math.max(settings.shortestTurnNs(), tenant.gate.leastTurnNs());
   }
 
-  private boolean isAlone() {
-    return upper.size() + offline.size() == 1;
-  }
-
-  private boolean isPreemptible(Tenant tenant) {
-    return tenant.isOffline() && !floorTurn;
-  }
-
-  private void endTurn(Tenant tenant) {
-    holder = null;
-    if (!tenant.gate.hasWork()) {
-      leave(tenant);
+  /** Ends floor turns that are over; whether one goes on. */
+  private boolean endFloorTurns(boolean floorDue) {
+    boolean goesOn = false;
+    for (int i = gates.size() - 1; i >= 0; i--) {
+      Tenant tenant = gates.get(i);
+      if (!tenant.floorTurn || !tenant.open) {
+        continue;
+      }
+      boolean over = gates.nowNs() >= tenant.deadlineNs || !tenant.gate.hasWork();
+      if (over && floorDue && tenant.gate.hasWork()) {
+        tenant.deadlineNs = gates.nowNs() + floorTurnNs(tenant);
+        over = false;
+      }
+      if (!over) {
+        goesOn = true;
+        gates.wakeAt(tenant.deadlineNs);
+        continue;
+      }
+      gates.endFloorTurn(tenant, upper.pick());
     }
+    return goesOn;
   }
 
-  private int grantNext(long nowNs) {
-    Tenant best = pick();
-    if (best == null) {
-      wakeWhenEligible(upper, nowNs);
-      wakeWhenEligible(offline, nowNs);
-      return 0;
+  /** Once the more urgent gates are shut, offline ones that are open have a floor turn. */
+  private void beginFloorTurns() {
+    if (gates.isOpen(false)) {
+      return;
     }
-    holder = best;
-    holderOpen = true;
-    holderDrained = false;
-    holderPreempted = false;
-    floorTurn = isFloorTurn(best);
-    best.lastTurn = ++turns;
-    deadlineNs = nowNs + turnNs(best);
-    lingerUntilNs = NEVER;
-    best.gate.contended(contended);
-    best.gate.open();
-    boolean bounded = contended || !best.takesSurplus();
-    wakeAt(bounded ? deadlineNs : NEVER);
-    wakeWhenPreempted(best, nowNs);
-    return 1;
-  }
-
-  private @Nullable Tenant pick() {
-    Tenant first = upper.pick();
-    if (first == null || isFloorDue()) {
-      Tenant second = offline.pick();
-      if (second != null) {
-        return second;
+    for (int i = 0; i < gates.size(); i++) {
+      Tenant tenant = gates.get(i);
+      if (tenant.open && !tenant.floorTurn) {
+        gates.beginFloorTurn(tenant);
+        tenant.deadlineNs = gates.nowNs() + floorTurnNs(tenant);
+        gates.wakeAt(tenant.deadlineNs);
       }
     }
-    return first;
   }
 
-  /** Whether an offline tenant that runs now does so at the expense of a more urgent one. */
-  private boolean isFloorTurn(Tenant tenant) {
-    return tenant.isOffline() && isFloorDue() && upper.pick() != null;
-  }
-
-  private boolean isFloorDue() {
-    return settings.offlineFloor() > 0 && floorCreditNs >= settings.shortestTurnNs();
+  private void wakeForThoseWhoWait(boolean floorTurn) {
+    if (!gates.isOpen(false)) {
+      upperTurns.wakeWhenEligible();
+    }
+    if (!gates.isOpen(true)) {
+      offlineTurns.wakeWhenEligible();
+    }
+    if (settings.offlineFloor() > 0 && upper.size() > 0 && offline.size() > 0 && !floorTurn) {
+      Tenant next = offline.pick();
+      double missingNs = next == null ? 0 : floorTurnNs(next) - floorCreditNs;
+      if (missingNs > 0) {
+        long inNs = (long) Math.ceil(missingNs / settings.offlineFloor());
+        gates.wakeAt(gates.nowNs() + Math.max(LEAST_WAKE_NS, inNs));
+      }
+    }
   }
 
   private void join(Tenant tenant) {
-    if (!tenant.isRunnable()) {
-      levelOf(tenant).join(tenant, lastNs);
-      tellContended();
-    }
+    gates.now(lastNs);
+    gates.join(tenant);
   }
 
   private void leave(Tenant tenant) {
-    if (tenant.isRunnable()) {
-      levelOf(tenant).leave(tenant, lastNs);
-      tellContended();
-    }
-  }
-
-  private void tellContended() {
-    contended = upper.size() + offline.size() > 1;
+    gates.now(lastNs);
+    gates.leave(tenant);
     if (upper.size() == 0 || offline.size() == 0) {
       floorCreditNs = 0;
     }
-    if (holder != null && holderOpen) {
-      holder.gate.contended(contended);
-    }
   }
 
-  private void wakeAt(long atNs) {
-    nextWakeNs = Math.min(nextWakeNs, atNs);
-  }
-
-  /** An offline turn ends when a more urgent tenant that was at its cap may run again. */
-  private void wakeWhenPreempted(Tenant tenant, long nowNs) {
-    if (isPreemptible(tenant)) {
-      wakeWhenEligible(upper, nowNs);
-    }
-  }
-
-  private void wakeWhenEligible(ShareLevel level, long nowNs) {
-    double inNs = level.nextEligibleInNs();
-    if (inNs < 1e18) {
-      wakeAt(nowNs + (long) Math.ceil(inNs));
-    }
-  }
-
-  private ShareLevel levelOf(Tenant tenant) {
-    return tenant.isOffline() ? offline : upper;
-  }
+  // ---- accounts
 
   /** Books the time since the last call: who used the GPU, and whose share it counts against. */
   private void account(long nowNs) {
     double passedNs = Math.max(0, nowNs - lastNs);
     lastNs = Math.max(lastNs, nowNs);
-    Tenant tenant = holder;
-    if (tenant == null) {
+    gates.now(lastNs);
+    if (gates.size() == 0) {
       upper.advance(passedNs, 0);
       offline.advance(passedNs, 0);
       return;
     }
-    long gpuTimeNs = Math.max(tenant.chargedNs, tenant.gate.gpuTimeNs(lastNs));
-    double usedNs = gpuTimeNs - tenant.chargedNs;
-    tenant.chargedNs = gpuTimeNs;
+    double upperNs = 0;
+    double offlineNs = 0;
+    boolean floorTurn = false;
+    for (int i = 0; i < gates.size(); i++) {
+      Tenant tenant = gates.get(i);
+      read(tenant, passedNs);
+      if (tenant.isOffline()) {
+        offlineNs += tenant.usedNs;
+        floorTurn |= tenant.floorTurn;
+      } else {
+        upperNs += tenant.usedNs;
+      }
+    }
+    lengths.passed(passedNs, upperNs + offlineNs, lastNs);
+    if (upperTurns.isSharing() || offlineTurns.isSharing()) {
+      double factor = scale.factor(gates.size(), passedNs, upperNs + offlineNs);
+      upperNs *= factor;
+      offlineNs *= factor;
+      for (int i = 0; i < gates.size(); i++) {
+        gates.get(i).usedNs *= factor;
+      }
+    }
+    book(passedNs, upperNs, offlineNs, floorTurn);
+  }
+
+  private void book(double passedNs, double upperNs, double offlineNs, boolean floorTurn) {
     // Processes tell what they used some time later, in lumps: such a lump is not time that passes
     // once more, or a cap would be passed.
-    double clockNs = contended ? usedNs : passedNs;
-    creditFloor(tenant, clockNs, usedNs);
-    levelOf(tenant).charge(tenant, usedNs);
-    if (!tenant.isOffline()) {
-      upper.advance(clockNs, usedNs);
-    } else {
-      offline.advance(clockNs, usedNs);
-      if (!floorTurn) {
-        upper.advance(clockNs, 0);
-      }
+    boolean contended = gates.runnable() > 1;
+    double upperClockNs = upperNs + (floorTurn ? 0 : offlineNs);
+    creditFloor(contended ? upperNs + offlineNs : passedNs, offlineNs, floorTurn);
+    for (int i = 0; i < gates.size(); i++) {
+      Tenant tenant = gates.get(i);
+      tenant.bookedNs += tenant.usedNs;
+      gates.levelOf(tenant).charge(tenant, tenant.usedNs);
+    }
+    upper.advance(contended || floorTurn ? upperClockNs : passedNs, upperNs);
+    offline.advance(contended || offlineNs == 0 ? offlineNs : passedNs, offlineNs);
+    upperTurns.passed(passedNs, upperNs);
+    offlineTurns.passed(passedNs - upperNs, offlineNs);
+  }
+
+  /** Reads what a tenant used since it was last read, as far as that can be. */
+  private void read(Tenant tenant, double passedNs) {
+    tenant.creditNs = Math.min(tenant.creditNs + passedNs, (double) settings.lockoutNs());
+    long readNs = tenant.gate.gpuTimeNs(lastNs);
+    double usedNs = Math.min((double) Math.max(0, readNs - tenant.readNs), tenant.creditNs);
+    tenant.readNs = readNs;
+    tenant.usedNs = usedNs;
+    if (usedNs > 0) {
+      tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
     }
   }
 
-  private void creditFloor(Tenant tenant, double clockNs, double usedNs) {
+  private void creditFloor(double clockNs, double offlineNs, boolean floorTurn) {
     if (settings.offlineFloor() > 0 && upper.size() > 0 && offline.size() > 0) {
-      floorCreditNs += settings.offlineFloor() * clockNs - (tenant.isOffline() ? usedNs : 0);
-      double most = settings.offlineFloor() * settings.lockoutNs();
-      floorCreditNs = Math.max(-most, Math.min(most, floorCreditNs));
+      double creditNs = floorCreditNs + settings.offlineFloor() * clockNs;
+      double leftNs = creditNs - offlineNs;
+      // What offline gets while nobody is in its way is not held against its floor.
+      creditNs = floorTurn ? leftNs : Math.max(Math.min(0, creditNs), leftNs);
+      double most = settings.offlineFloor() * FLOOR_MEMORY_NS;
+      double least = settings.offlineFloor() * settings.lockoutNs();
+      floorCreditNs = Math.max(-least, Math.min(Math.max(most, 1), creditNs));
     }
   }
 }

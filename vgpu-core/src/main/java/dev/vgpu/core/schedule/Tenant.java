@@ -5,9 +5,12 @@ import static java.util.Objects.requireNonNull;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
+import org.jspecify.annotations.Nullable;
 
 /** What a {@link ShareScheduler} knows of one virtual GPU. Confined to the scheduler's owner. */
 public final class Tenant {
+  private static final long NEVER = Long.MAX_VALUE;
+
   final String id;
   final TurnGate gate;
 
@@ -17,26 +20,81 @@ public final class Tenant {
   /** The part of the GPU that it is guaranteed, 0 to 1. */
   double guaranteed;
 
+  // ---- kept by its level
+
   /** Where it stands in its level's list of runnable tenants; -1: it has no work. */
   int index = -1;
 
-  /** The lag at the moment when the level's clocks showed the marks. */
-  double lagNs;
+  /** Those that it is like; null: not looked for since its terms changed. */
+  @Nullable LagGroup group;
 
-  double guaranteedMark;
-  double surplusMark;
+  /** Where it stands in its group's heap. */
+  int heapIndex = -1;
+
+  /** While runnable: its lag, less what all of its group have accrued. */
+  double key;
+
+  /** While not runnable: its lag when it had no more work. */
+  double lagNs;
 
   /** Its rate when it had no more work, by which a debt shrinks while it is idle. */
   double idleRate = 1;
 
   long idleSinceNs;
 
-  /** The GPU time that was charged so far, as its gate counts it. */
-  long chargedNs;
-
   /** The number of its latest turn; the tenant that waits longest has the smallest. */
   long lastTurn;
 
+  // ---- its gate
+
+  /** What its gate was last read to have used. */
+  long readNs;
+
+  /** How much use would be believed now. */
+  double creditNs;
+
+  /** What it used since the last booking. */
+  double usedNs;
+
+  /** What it used in all, as far as believed. */
+  double bookedNs;
+
+  boolean open;
+
+  /** Shut, while its running work ends. */
+  boolean draining;
+
+  /** The running work has ended, as was told. */
+  boolean drained;
+
+  /** Its running work was asked to end. */
+  boolean preempted;
+
+  /** What its gate was last told. */
+  boolean contended;
+
+  boolean withOthers;
+  boolean obeys = true;
+
+  /** Its gate has told idleness that was not looked into yet. */
+  boolean idleTold;
+
+  /** Has work, and its gate is shut so that others get what it had too much. */
+  boolean heldBack;
+
+  /** Its turn is at the expense of more urgent tenants. */
+  boolean floorTurn;
+
+  long deadlineNs;
+  long abandonedCheckNs;
+
+  // ---- its hand-overs and its pauses
+
+  /** What opening its gate costs the GPU; negative: not known. */
+  double handOverNs = -1;
+
+  long lingerUntilNs = NEVER;
+  double lingerMarkNs;
   int lingerWins;
   int lingerMisses;
   int lingersToSkip;
@@ -63,10 +121,16 @@ public final class Tenant {
     policy = request.policy();
     preemptionClass = request.preemptionClass();
     guaranteed = request.computePercent().orElse(0) / 100.0;
+    group = null;
   }
 
   boolean isRunnable() {
     return index >= 0;
+  }
+
+  /** Whether its gate is open, or its work has not ended yet. */
+  boolean isActive() {
+    return open || draining;
   }
 
   /** Whether it takes time that nobody is guaranteed. */

@@ -89,4 +89,15 @@ public interface TurnGate {
   default boolean mayOverlap() {
     return false;
   }
+
+  /**
+   * Tells whether other gates are to be open beside this one. A part of it that must not overlap
+   * stays shut from now on, or may open again.
+   *
+   * @param others whether they are
+   * @return whether that is possible now; if not, nothing has changed
+   */
+  default boolean besideOthers(boolean others) {
+    return true;
+  }
 }

@@ -22,6 +22,7 @@ public final class TenantGate implements TurnGate, GateListener {
   private @Nullable EnforcedLease processes;
   private boolean open;
   private boolean contended;
+  private boolean beside;
   private boolean callsPending;
   private boolean processesPending;
   private boolean callsEnded;
@@ -85,7 +86,7 @@ public final class TenantGate implements TurnGate, GateListener {
     open = true;
     callsPending = false;
     processesPending = false;
-    if (!callsEnded) {
+    if (!callsEnded && (!beside || callsFinalNs >= 0)) {
       calls.open();
     }
     if (processes != null) {
@@ -138,7 +139,7 @@ public final class TenantGate implements TurnGate, GateListener {
     return processes == null ? 0 : processes.leastTurnNs();
   }
 
-  /** Calls in this JVM have no lane: one that ever made some answers for them. */
+  /** Calls have no lane and overlap with nobody, unless the backend measures what they start. */
   @Override
   public boolean yieldsByItself() {
     return processes != null && !callsUsed() && processes.yieldsByItself();
@@ -156,8 +157,29 @@ public final class TenantGate implements TurnGate, GateListener {
     return processes != null && !callsUsed() && processes.mayOverlap();
   }
 
+  /** Calls stay shut meanwhile; one that comes makes the scheduler give a turn without others. */
+  @Override
+  public boolean besideOthers(boolean others) {
+    if (others == beside) {
+      return true;
+    }
+    if (others && callsUsed()) {
+      return false;
+    }
+    if (open && !callsEnded && callsFinalNs < 0) {
+      if (!others) {
+        calls.open();
+      } else if (!calls.shut()) {
+        calls.open(); // a call has come just now
+        return false;
+      }
+    }
+    beside = others;
+    return true;
+  }
+
   private boolean callsUsed() {
-    return callsPending || (!callsEnded && calls.hasWork());
+    return callsFinalNs < 0 && (callsPending || (!callsEnded && calls.hasWork()));
   }
 
   @Override
@@ -286,6 +308,9 @@ public final class TenantGate implements TurnGate, GateListener {
     seat.take();
     try {
       callsFinalNs = calls.gpuTimeNs(seat.clock().nanoTime());
+      if (open && beside && !callsEnded) {
+        calls.open();
+      }
     } finally {
       seat.leave();
     }

@@ -1,0 +1,449 @@
+package dev.vgpu.core.schedule;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The gates that are open, or whose work has not ended yet, and which of them may be so together.
+ * Confined to the scheduler's owner.
+ *
+ * <p>Two gates may be open together only where both bear it: either their work is measured on the
+ * device, and their level is sharing; or one is more urgent and both yield by themselves. And where
+ * work is measured on the device, a gate may be opened while the work behind the former one still
+ * ends: so the GPU does not stand still.
+ */
+final class ActiveGates {
+  /** How often it is asked whether work that should end was given up. */
+  private static final long ABANDONED_CHECK_NS = 5_000_000;
+
+  /** What is believed to have been used at once: the lumps that processes tell it in. */
+  static final double LUMP_NS = 50_000_000;
+
+  private static final double LONG_PAUSE_NS = 100_000_000;
+
+  /** More tenants than these are not looked at to find that all of them bear company. */
+  static final int MOST_TOGETHER = 8;
+
+  private final SchedulerSettings settings;
+  private final ShareScheduler.Observer observer;
+  private final TurnLength lengths;
+  private final ShareLevel upper;
+  private final ShareLevel offline;
+  private final List<Tenant> active = new ArrayList<>();
+
+  private long nowNs;
+  private long wakeNs;
+  private int changes;
+  private @Nullable Tenant upperWaiting;
+  private long upperIdleSinceNs;
+
+  /** How long nobody of the upper level has work at a time, lately. */
+  private double upperPauseNs = LONG_PAUSE_NS;
+
+  ActiveGates(
+      SchedulerSettings settings,
+      ShareScheduler.Observer observer,
+      TurnLength lengths,
+      ShareLevel upper,
+      ShareLevel offline) {
+    this.settings = settings;
+    this.observer = observer;
+    this.lengths = lengths;
+    this.upper = upper;
+    this.offline = offline;
+  }
+
+  int size() {
+    return active.size();
+  }
+
+  Tenant get(int i) {
+    return active.get(i);
+  }
+
+  ShareLevel levelOf(Tenant tenant) {
+    return tenant.isOffline() ? offline : upper;
+  }
+
+  int runnable() {
+    return upper.size() + offline.size();
+  }
+
+  boolean isOpen(boolean ofOffline) {
+    for (int i = 0; i < active.size(); i++) {
+      if (active.get(i).open && active.get(i).isOffline() == ofOffline) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // ---- a step
+
+  /** Begins a step: looks whose work has ended. */
+  void begin(long atNs) {
+    nowNs = atNs;
+    wakeNs = ShareScheduler.NEVER;
+    changes = 0;
+    upperWaiting = null;
+    for (int i = active.size() - 1; i >= 0; i--) {
+      Tenant tenant = active.get(i);
+      if (tenant.draining) {
+        settle(tenant);
+      }
+    }
+  }
+
+  /**
+   * Ends a step: tells each gate that is open who is beside it.
+   *
+   * @return how many gates were opened or shut
+   */
+  int end() {
+    for (int i = 0; i < active.size(); i++) {
+      Tenant tenant = active.get(i);
+      if (tenant.open) {
+        if (tenant.withOthers && active.size() == 1) {
+          tenant.withOthers = !tenant.gate.besideOthers(false);
+        }
+        tellContended(tenant);
+      }
+    }
+    return changes;
+  }
+
+  long nowNs() {
+    return nowNs;
+  }
+
+  long wakeNs() {
+    return wakeNs;
+  }
+
+  void wakeAt(long atNs) {
+    wakeNs = Math.min(wakeNs, atNs);
+  }
+
+  private void settle(Tenant tenant) {
+    if (!tenant.drained && tenant.gate.mayBeAbandoned()) {
+      if (nowNs >= tenant.abandonedCheckNs) {
+        tenant.drained = tenant.gate.isAbandoned();
+        tenant.abandonedCheckNs = nowNs + ABANDONED_CHECK_NS;
+      }
+      wakeAt(tenant.abandonedCheckNs);
+    }
+    if (tenant.drained) {
+      ended(tenant);
+    }
+  }
+
+  private void ended(Tenant tenant) {
+    forget(tenant);
+    if (!tenant.gate.hasWork()) {
+      leave(tenant);
+    }
+  }
+
+  // ---- who has work
+
+  void join(Tenant tenant) {
+    if (!tenant.isRunnable()) {
+      if (!tenant.isOffline() && upper.size() == 0) {
+        double pauseNs = Math.min(LONG_PAUSE_NS, (double) (nowNs - upperIdleSinceNs));
+        upperPauseNs += (pauseNs - upperPauseNs) / 8;
+      }
+      levelOf(tenant).join(tenant, nowNs);
+    }
+  }
+
+  void leave(Tenant tenant) {
+    if (tenant.isRunnable()) {
+      levelOf(tenant).leave(tenant, nowNs);
+      if (!tenant.isOffline() && upper.size() == 0) {
+        upperIdleSinceNs = nowNs;
+      }
+    }
+    tenant.heldBack = false;
+  }
+
+  /**
+   * Whether the more urgent tenants have only just become idle, and mostly come back before a
+   * hand-over there and back is worth it. In a storm of short requests the GPU would do little but
+   * change hands.
+   */
+  boolean isUpperBackSoon(Tenant offlineTenant) {
+    double thereAndBackNs = 2 * TurnLength.handOverNs(offlineTenant);
+    if (upper.size() > 0 || upperPauseNs > 2 * thereAndBackNs) {
+      return false;
+    }
+    long untilNs = upperIdleSinceNs + (long) thereAndBackNs;
+    if (nowNs < untilNs) {
+      wakeAt(untilNs);
+      return true;
+    }
+    return false;
+  }
+
+  void now(long atNs) {
+    nowNs = atNs;
+  }
+
+  // ---- opening
+
+  /**
+   * Opens a gate that is not active, if all that are bear it. Those that must give way to it are
+   * shut.
+   *
+   * @param sharing whether its level is sharing
+   * @return whether it is open
+   */
+  boolean tryOpen(Tenant tenant, boolean sharing) {
+    boolean clear = true;
+    for (int i = active.size() - 1; i >= 0; i--) {
+      clear &= isClear(active.get(i), tenant, sharing);
+    }
+    Tenant before = upperWaiting;
+    if (before != null && tenant.isOffline() && !bothYield(before, tenant)) {
+      clear = false;
+    }
+    if (clear && !active.isEmpty()) {
+      clear = besideOthers(tenant);
+      for (int i = 0; clear && i < active.size(); i++) {
+        clear = !active.get(i).open || besideOthers(active.get(i));
+      }
+    }
+    if (clear) {
+      open(tenant);
+    } else if (!tenant.isOffline() && upperWaiting == null) {
+      upperWaiting = tenant;
+    }
+    return clear;
+  }
+
+  /** Whether an active tenant leaves room for another one, or has just made it. */
+  private boolean isClear(Tenant there, Tenant tenant, boolean sharing) {
+    if (isFit(there, tenant, sharing)) {
+      return true;
+    }
+    boolean preempts = !tenant.isOffline() && there.isOffline() && !there.floorTurn;
+    if (there.draining) {
+      if (preempts && !there.preempted) {
+        preempt(there, tenant);
+      }
+      return false;
+    }
+    if (!there.isRunnable()) {
+      return shut(there, null); // open and idle
+    }
+    return preempts && shut(there, tenant);
+  }
+
+  private boolean isFit(Tenant there, Tenant tenant, boolean sharing) {
+    if (settings.strict()) {
+      return false;
+    }
+    boolean overlap = there.gate.mayOverlap() && tenant.gate.mayOverlap();
+    if (there.isOffline() == tenant.isOffline()) {
+      return overlap && (sharing || there.draining);
+    }
+    if (there.draining && there.isOffline()) {
+      return overlap;
+    }
+    return bothYield(there, tenant);
+  }
+
+  private boolean bothYield(Tenant one, Tenant other) {
+    return !settings.strict()
+        && !one.floorTurn
+        && !other.floorTurn
+        && one.gate.yieldsByItself()
+        && other.gate.yieldsByItself();
+  }
+
+  private static boolean besideOthers(Tenant tenant) {
+    if (!tenant.withOthers) {
+      tenant.withOthers = tenant.gate.besideOthers(true);
+    }
+    return tenant.withOthers;
+  }
+
+  private void open(Tenant tenant) {
+    active.add(tenant);
+    changes++;
+    tenant.open = true;
+    tenant.drained = false;
+    tenant.preempted = false;
+    tenant.idleTold = false;
+    tenant.lingerUntilNs = ShareScheduler.NEVER;
+    tenant.creditNs = LUMP_NS;
+    if (active.size() == 1 && tenant.withOthers) {
+      tenant.withOthers = !tenant.gate.besideOthers(false);
+    }
+    tenant.contended = isContended(tenant);
+    tenant.gate.contended(tenant.contended);
+    tenant.gate.open();
+    wakeAt(lengths.opened(tenant, nowNs));
+  }
+
+  /**
+   * Shuts those offline gates that more urgent ones are open beside, where one of them does not
+   * bear that any more: a call of this JVM has come to it.
+   */
+  void separate() {
+    for (int i = active.size() - 1; i >= 0 && active.size() > 1; i--) {
+      Tenant tenant = active.get(i);
+      if (tenant.open && tenant.isOffline() && !tenant.floorTurn) {
+        Tenant unfit = unfitBeside(tenant);
+        if (unfit != null) {
+          boolean ignored = shut(tenant, unfit);
+        }
+      }
+    }
+  }
+
+  private @Nullable Tenant unfitBeside(Tenant tenant) {
+    for (int i = 0; i < active.size(); i++) {
+      Tenant other = active.get(i);
+      if (!other.isOffline() && other.open && !bothYield(tenant, other)) {
+        return other;
+      }
+    }
+    return null;
+  }
+
+  // ---- shutting
+
+  /**
+   * Shuts an open gate.
+   *
+   * @param urgent who preempts it, or null
+   * @return whether its turn has ended by that
+   */
+  boolean shut(Tenant tenant, @Nullable Tenant urgent) {
+    changes++;
+    tenant.open = false;
+    tenant.draining = true;
+    tenant.lingerUntilNs = ShareScheduler.NEVER;
+    tenant.abandonedCheckNs = nowNs + ABANDONED_CHECK_NS;
+    lengths.shut(tenant);
+    tenant.drained = tenant.gate.shut();
+    obey(tenant);
+    if (tenant.drained) {
+      boolean worked = tenant.isRunnable();
+      ended(tenant);
+      if (urgent != null && worked && tenant.isRunnable()) {
+        observer.preempted(tenant, urgent, 0);
+      }
+      return true;
+    }
+    if (tenant.gate.mayBeAbandoned()) {
+      wakeAt(tenant.abandonedCheckNs);
+    }
+    if (urgent != null) {
+      preempt(tenant, urgent);
+    }
+    return false;
+  }
+
+  private void preempt(Tenant tenant, Tenant urgent) {
+    tenant.preempted = true;
+    observer.preempted(tenant, urgent, tenant.gate.preempt());
+  }
+
+  /**
+   * Ends a floor turn. What runs may end: a call that is longer than a turn would never be done.
+   *
+   * @param urgent who runs next, or null
+   */
+  void endFloorTurn(Tenant tenant, @Nullable Tenant urgent) {
+    obey(tenant);
+    tenant.floorTurn = false;
+    if (urgent != null && !bothYield(tenant, urgent)) {
+      tenant.floorTurn = true; // still, while it drains
+      boolean ignored = shut(tenant, null);
+    }
+  }
+
+  /** Ends what a floor turn is allowed. */
+  void obey(Tenant tenant) {
+    if (!tenant.obeys) {
+      tenant.obeys = true;
+      tenant.gate.yielding(true);
+    }
+  }
+
+  /** From now on the tenant's turn is at the expense of the more urgent ones. */
+  void beginFloorTurn(Tenant tenant) {
+    tenant.floorTurn = true;
+    if (tenant.obeys && tenant.gate.yieldsByItself()) {
+      tenant.obeys = false;
+      tenant.gate.yielding(false);
+    }
+  }
+
+  /** Takes one over that was shut by whoever had it before, and whose work runs still. */
+  void adopt(Tenant tenant) {
+    if (!tenant.isActive()) {
+      active.add(tenant);
+    }
+    tenant.open = false;
+    tenant.draining = true;
+    tenant.drained = false;
+    tenant.preempted = false;
+    tenant.floorTurn = false;
+    tenant.creditNs = LUMP_NS;
+    tenant.abandonedCheckNs = nowNs;
+  }
+
+  /** Its turn is over, whatever its gate does. */
+  void forget(Tenant tenant) {
+    if (tenant.isActive()) {
+      boolean ignored = active.remove(tenant);
+    }
+    tenant.open = false;
+    tenant.draining = false;
+    tenant.drained = false;
+    tenant.floorTurn = false;
+  }
+
+  // ---- what is told
+
+  private void tellContended(Tenant tenant) {
+    boolean contended = isContended(tenant);
+    if (tenant.contended != contended) {
+      tenant.contended = contended;
+      tenant.idleTold = contended; // idleness was not told until now
+      tenant.gate.contended(contended);
+    }
+  }
+
+  /** Whether others wait, so that a tenant has to tell when it is idle. */
+  private boolean isContended(Tenant tenant) {
+    int others = runnable() - (tenant.isRunnable() ? 1 : 0);
+    return others > 0 && !isUndisturbed(tenant);
+  }
+
+  /**
+   * Whether all others who have work are offline and give way by themselves. Then it does not
+   * matter to them whether it is idle.
+   */
+  private boolean isUndisturbed(Tenant tenant) {
+    int ofUpper = upper.size() - (tenant.isRunnable() ? 1 : 0);
+    if (tenant.isOffline()
+        || ofUpper > 0
+        || !tenant.takesSurplus()
+        || settings.strict()
+        || settings.offlineFloor() > 0
+        || offline.size() > MOST_TOGETHER
+        || !tenant.gate.yieldsByItself()) {
+      return false;
+    }
+    for (int i = 0; i < offline.size(); i++) {
+      if (!offline.member(i).gate.yieldsByItself()) {
+        return false;
+      }
+    }
+    return true;
+  }
+}

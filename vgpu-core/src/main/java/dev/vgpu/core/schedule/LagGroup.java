@@ -1,0 +1,111 @@
+package dev.vgpu.core.schedule;
+
+import dev.vgpu.PreemptionClass;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The runnable tenants of a level that are alike: of one class, guaranteed the same, and both or
+ * neither taking surplus. Their lags all change by the same amount as time passes, so that their
+ * order changes only when one of them is charged: a heap keeps it. Confined to the scheduler's
+ * owner.
+ */
+final class LagGroup {
+  final PreemptionClass preemptionClass;
+  final boolean takesSurplus;
+  final double guaranteed;
+
+  /** Where it stands in its level's list of groups that are not empty; -1: it is empty. */
+  int index = -1;
+
+  private @Nullable Tenant[] heap = new @Nullable Tenant[4];
+  private int size;
+
+  LagGroup(PreemptionClass preemptionClass, boolean takesSurplus, double guaranteed) {
+    this.preemptionClass = preemptionClass;
+    this.takesSurplus = takesSurplus;
+    this.guaranteed = guaranteed;
+  }
+
+  boolean isEmpty() {
+    return size == 0;
+  }
+
+  /** The one with the largest lag; of equals the one that had its latest turn first. */
+  Tenant first() {
+    return at(0);
+  }
+
+  void add(Tenant tenant) {
+    if (size == heap.length) {
+      heap = Arrays.copyOf(heap, 2 * size);
+    }
+    put(size, tenant);
+    size++;
+    up(tenant);
+  }
+
+  void remove(Tenant tenant) {
+    int i = tenant.heapIndex;
+    size--;
+    Tenant last = at(size);
+    heap[size] = null;
+    tenant.heapIndex = -1;
+    if (last != tenant) {
+      put(i, last);
+      moved(last);
+    }
+  }
+
+  /** A tenant's key or latest turn has changed. */
+  void moved(Tenant tenant) {
+    up(tenant);
+    down(tenant);
+  }
+
+  private void up(Tenant tenant) {
+    int i = tenant.heapIndex;
+    while (i > 0) {
+      Tenant parent = at((i - 1) / 2);
+      if (!goesBefore(tenant, parent)) {
+        break;
+      }
+      put(i, parent);
+      i = (i - 1) / 2;
+    }
+    put(i, tenant);
+  }
+
+  private void down(Tenant tenant) {
+    int i = tenant.heapIndex;
+    for (int child = 2 * i + 1; child < size; child = 2 * i + 1) {
+      if (child + 1 < size && goesBefore(at(child + 1), at(child))) {
+        child++;
+      }
+      Tenant least = at(child);
+      if (!goesBefore(least, tenant)) {
+        break;
+      }
+      put(i, least);
+      i = child;
+    }
+    put(i, tenant);
+  }
+
+  private void put(int i, Tenant tenant) {
+    heap[i] = tenant;
+    tenant.heapIndex = i;
+  }
+
+  private Tenant at(int i) {
+    Tenant tenant = heap[i];
+    if (tenant == null) {
+      throw new IllegalStateException("nobody there: index=" + i + " size=" + size);
+    }
+    return tenant;
+  }
+
+  private static boolean goesBefore(Tenant tenant, Tenant other) {
+    return tenant.key > other.key || (tenant.key == other.key && tenant.lastTurn < other.lastTurn);
+  }
+}

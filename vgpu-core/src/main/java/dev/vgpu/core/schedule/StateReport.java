@@ -1,0 +1,173 @@
+package dev.vgpu.core.schedule;
+
+import dev.vgpu.core.schedule.SchedulerState.Mode;
+import dev.vgpu.core.schedule.SchedulerState.TenantState;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/** Puts a scheduler's state into words. Used once. */
+final class StateReport {
+  private final SchedulerSettings settings;
+  private final ActiveGates gates;
+  private final LevelTurns upper;
+  private final LevelTurns offline;
+  private final TurnLength lengths;
+
+  StateReport(
+      SchedulerSettings settings,
+      ActiveGates gates,
+      LevelTurns upper,
+      LevelTurns offline,
+      TurnLength lengths) {
+    this.settings = settings;
+    this.gates = gates;
+    this.upper = upper;
+    this.offline = offline;
+    this.lengths = lengths;
+  }
+
+  SchedulerState make() {
+    List<TenantState> tenants = new ArrayList<>();
+    add(upper.level, tenants);
+    add(offline.level, tenants);
+    for (int i = 0; i < gates.size(); i++) {
+      if (!gates.get(i).isRunnable()) {
+        tenants.add(stateOf(gates.get(i), gates.levelOf(gates.get(i))));
+      }
+    }
+    Optional<Tenant> holder = holder();
+    Mode mode = mode();
+    return new SchedulerState(
+        mode,
+        reason(mode),
+        holder.map(Tenant::id),
+        mode == Mode.IDLE || holder.isEmpty() ? 0 : turnNs(holder.get()),
+        lengths.handOvers(),
+        tenants);
+  }
+
+  private void add(ShareLevel level, List<TenantState> tenants) {
+    for (int i = 0; i < level.size(); i++) {
+      tenants.add(stateOf(level.member(i), level));
+    }
+  }
+
+  private TenantState stateOf(Tenant tenant, ShareLevel level) {
+    double lagNs = level.lag(tenant);
+    boolean capped = !tenant.open && !tenant.takesSurplus() && lagNs < 0;
+    return new TenantState(
+        tenant.id,
+        tenant.isRunnable(),
+        tenant.open,
+        tenant.isRunnable() && (tenant.heldBack || capped),
+        lagNs);
+  }
+
+  private Optional<Tenant> holder() {
+    for (int i = 0; i < gates.size(); i++) {
+      if (gates.get(i).isRunnable()) {
+        return Optional.of(gates.get(i));
+      }
+    }
+    return Optional.empty();
+  }
+
+  private long turnNs(Tenant tenant) {
+    return lengths.of(tenant, gates.levelOf(tenant).rate(tenant));
+  }
+
+  private Mode mode() {
+    if (gates.runnable() == 0) {
+      return Mode.IDLE;
+    }
+    if (gates.runnable() == 1) {
+      return Mode.ALONE;
+    }
+    boolean beside = gates.isOpen(false) && gates.isOpen(true);
+    boolean shared =
+        (upper.isSharing() && upper.level.size() > 1)
+            || (upper.level.size() == 0 && offline.isSharing());
+    return beside || shared ? Mode.OVERLAP : Mode.STRICT;
+  }
+
+  private String reason(Mode mode) {
+    return switch (mode) {
+      case IDLE -> "nobody has work";
+      case ALONE -> alone();
+      case OVERLAP -> overlap();
+      case STRICT -> strict();
+    };
+  }
+
+  private String alone() {
+    Tenant only = upper.level.size() > 0 ? upper.level.member(0) : offline.level.member(0);
+    return only.takesSurplus()
+        ? "only " + only.id + " has work"
+        : "only " + only.id + " has work; it is held to its fixed share";
+  }
+
+  private String overlap() {
+    StringBuilder text = new StringBuilder();
+    if (gates.isOpen(false) && gates.isOpen(true)) {
+      text.append("offline work yields by itself to more urgent work");
+    } else {
+      text.append("no fixed share among those who have work");
+    }
+    String held = held(upper.level) + held(offline.level);
+    return held.isEmpty()
+        ? text.toString()
+        : text + "; held back for what they got too much:" + held;
+  }
+
+  private static String held(ShareLevel level) {
+    StringBuilder text = new StringBuilder();
+    for (int i = 0; i < level.size(); i++) {
+      text.append(level.member(i).heldBack ? " " + level.member(i).id : "");
+    }
+    return text.toString();
+  }
+
+  private String strict() {
+    if (settings.strict()) {
+      return "the GPU's settings ask for strict turns";
+    }
+    if (upper.level.size() > 0 && offline.level.size() > 0) {
+      String unable = unable(upper.level) + unable(offline.level);
+      if (!unable.isEmpty()) {
+        return "cannot yield by itself:" + unable;
+      }
+    }
+    ShareLevel level = upper.level.size() > 1 ? upper.level : offline.level;
+    if (level.size() > ActiveGates.MOST_TOGETHER) {
+      return "more than " + ActiveGates.MOST_TOGETHER + " have work: each would wait for all";
+    }
+    if (!level.isOfOneClass()) {
+      return "an online tenant goes before a nearline one";
+    }
+    for (int i = 0; i < level.size(); i++) {
+      if (!level.member(i).takesSurplus()) {
+        return level.member(i).id + " has a fixed share";
+      }
+    }
+    for (int i = 0; i < level.size(); i++) {
+      if (!level.member(i).gate.mayOverlap()) {
+        return "calls are not measured on the GPU: " + level.member(i).id;
+      }
+    }
+    return "it is offline's turn by the floor";
+  }
+
+  private static String unable(ShareLevel level) {
+    int count = 0;
+    String first = "";
+    for (int i = 0; i < level.size(); i++) {
+      Tenant tenant = level.member(i);
+      if (!tenant.gate.yieldsByItself()) {
+        first = count == 0 ? " " + tenant.id : first;
+        count++;
+      }
+    }
+    return count > 1 ? first + " and " + (count - 1) + " more" : first;
+  }
+}

@@ -1,0 +1,119 @@
+package dev.vgpu.core.schedule;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How long turns are: so long that passing them on costs no more than {@link #MOST_COST}, as far as
+ * the settings and the accuracy of shares allow. What a hand-over costs is measured: the time for
+ * which the GPU stands still from the shutting of one gate to the first work behind the next.
+ * Confined to the scheduler's owner.
+ */
+final class TurnLength {
+  /** The part of the GPU's time that hand-overs may cost. */
+  static final double MOST_COST = 0.01;
+
+  /**
+   * By how much one turn may change the lag of any tenant. A window of one second is then within
+   * one point of its ideal, overruns of 2 ms included.
+   */
+  static final double ACCURACY_NS = 7_000_000;
+
+  private static final double FIRST_GUESS_NS = 10_000;
+  private static final double MOST_HAND_OVER_NS = 5_000_000;
+
+  /** One hand-over in so many is looked at closely, as that takes a step more. */
+  private static final int LOOK_EVERY = 8;
+
+  private final SchedulerSettings settings;
+  private @Nullable Tenant from;
+  private @Nullable Tenant to;
+  private @Nullable Tenant last;
+  private double lostNs;
+  private long untilNs;
+  private long handOvers;
+
+  TurnLength(SchedulerSettings settings) {
+    this.settings = settings;
+  }
+
+  /** The length of a turn for a tenant that gets this part of its level's time. */
+  long of(Tenant tenant, double rate) {
+    double shortestNs = settings.shortestTurnNs();
+    double longestNs = settings.longestTurnNs();
+    double worthNs = Math.max(handOverNs(tenant) / MOST_COST, (double) tenant.gate.leastTurnNs());
+    double accurateNs = rate < 1 ? ACCURACY_NS / (1 - rate) : longestNs;
+    double mostNs = Math.max(shortestNs, Math.min(longestNs, accurateNs));
+    return (long) Math.max(shortestNs, Math.min(worthNs, mostNs));
+  }
+
+  /** What it costs to let a tenant go on the GPU, by what was seen. */
+  static double handOverNs(Tenant tenant) {
+    if (tenant.handOverNs < 0) {
+      tenant.handOverNs = Math.max(FIRST_GUESS_NS, tenant.gate.leastTurnNs() * MOST_COST);
+    }
+    return tenant.handOverNs;
+  }
+
+  /** How often a gate was opened after another one's. */
+  long handOvers() {
+    return handOvers;
+  }
+
+  /** A tenant has gone for good. */
+  void forget(Tenant tenant) {
+    from = from == tenant ? null : from;
+    to = to == tenant ? null : to;
+    last = last == tenant ? null : last;
+  }
+
+  /** A gate was shut. */
+  void shut(Tenant tenant) {
+    from = tenant;
+    to = null;
+    lostNs = 0;
+  }
+
+  /**
+   * A gate was opened.
+   *
+   * @return when to look at what was used, to see how long it took; never: {@link Long#MAX_VALUE}
+   */
+  long opened(Tenant tenant, long nowNs) {
+    boolean measured = from != null && from != tenant;
+    from = null;
+    to = null;
+    if (last == tenant) {
+      return Long.MAX_VALUE;
+    }
+    last = tenant;
+    handOvers++;
+    if (!measured) {
+      return Long.MAX_VALUE;
+    }
+    to = tenant;
+    untilNs = nowNs + (long) MOST_HAND_OVER_NS;
+    return handOvers % LOOK_EVERY == LOOK_EVERY - 1
+        ? nowNs + (long) (2 * handOverNs(tenant)) + (long) FIRST_GUESS_NS
+        : Long.MAX_VALUE;
+  }
+
+  /** Time has passed, and some of it was used by whoever. */
+  void passed(double passedNs, double usedNs, long nowNs) {
+    if (from != null) {
+      lostNs += Math.max(0, passedNs - usedNs);
+    }
+    Tenant opened = to;
+    if (opened != null) {
+      lostNs += Math.max(0, passedNs - usedNs);
+      if (opened.usedNs > 0) {
+        // What is told late looks lost: the smaller figures are the truer ones.
+        double before = handOverNs(opened);
+        double weight = lostNs < before ? 0.5 : 0.125;
+        opened.handOverNs = before + weight * (Math.min(lostNs, MOST_HAND_OVER_NS) - before);
+        to = null;
+      } else if (nowNs > untilNs || !opened.isActive()) {
+        to = null;
+      }
+    }
+  }
+}
