@@ -109,14 +109,14 @@ class GangGateProperties {
   }
 
   /** {@link GangNode#runUntil} fails where a GPU is used by two. */
-  @Property(seed = SEED, tries = 100)
+  @Property(seed = SEED, tries = 50)
   void turnsAreOnAllGpusOrNone(@ForAll("mixes") Mix mix) {
     GangNode node = start(mix, true);
     node.runUntil(RUN / 2);
     assertThat(node.decisions).isNotEmpty();
   }
 
-  @Property(seed = SEED, tries = 100)
+  @Property(seed = SEED, tries = 50)
   void everybodyGoesOn(@ForAll("mixes") Mix mix) {
     Mix upper = upperOnly(mix);
     GangNode node = start(upper, true);
@@ -133,7 +133,7 @@ class GangGateProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 60)
+  @Property(seed = SEED, tries = 30)
   void fixedShareIsNeverExceeded(@ForAll("mixes") Mix mix) {
     GangNode node = start(mix, true);
     for (long untilNs = 500 * MS; untilNs <= RUN / 2; untilNs += 500 * MS) {
@@ -148,7 +148,7 @@ class GangGateProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 60)
+  @Property(seed = SEED, tries = 30)
   void offlineNeverRunsWhereAnOnlineOneWaits(@ForAll("mixes") Mix mix) {
     GangNode node = start(mix, true);
     for (long untilNs = 7 * MS; untilNs <= S; untilNs += 7 * MS) {
@@ -171,7 +171,7 @@ class GangGateProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 100)
+  @Property(seed = SEED, tries = 50)
   void closingAllRestoresTheStartState(
       @ForAll("mixes") Mix mix, @ForAll @IntRange(min = 1, max = 1000) int stopMs) {
     GangNode node = start(mix, true);
@@ -185,7 +185,7 @@ class GangGateProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 15)
+  @Property(seed = SEED, tries = 8)
   void theSameEventsGiveTheSameDecisions(@ForAll("mixes") Mix mix) {
     GangNode first = start(mix, true);
     GangNode second = start(mix, true);

@@ -212,6 +212,7 @@ final class GangNode {
   void runUntil(long endNs) {
     for (long nextNs = nextEventNs(); nextNs <= endNs; nextNs = nextEventNs()) {
       nowNs = Math.max(nowNs, nextNs);
+
       for (Worker worker : workers) {
         if (worker.callEndNs <= nowNs) {
           worker.end();
