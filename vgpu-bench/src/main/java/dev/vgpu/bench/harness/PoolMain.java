@@ -7,6 +7,7 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuSettings;
+import dev.vgpu.GpuState;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
@@ -82,6 +83,7 @@ final class PoolMain {
             case "acquire" -> Map.of("environment", acquire(words));
             case "release" -> release(words[1]);
             case "leases" -> Map.of("leases", leases());
+            case "states" -> Map.of("states", states());
             default -> Map.of("error", "what is " + words[0]);
           });
     } catch (VgpuException | IllegalStateException | IllegalArgumentException e) {
@@ -108,6 +110,19 @@ final class PoolMain {
   private Map<String, String> release(String name) {
     Objects.requireNonNull(gpus.remove(name), name).close();
     return Map.of("released", name);
+  }
+
+  private List<Map<String, Object>> states() {
+    List<Map<String, Object>> all = new ArrayList<>();
+    for (GpuState state : pool.states()) {
+      all.add(
+          Map.of(
+              "gpu", state.gpu().value(),
+              "mode", state.mode().toString(),
+              "reason", state.reason(),
+              "switches", state.switches()));
+    }
+    return all;
   }
 
   private List<Map<String, Object>> leases() {

@@ -125,6 +125,29 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
+   * {@return how the node's GPUs are shared now, an array: {@code gpu}, {@code mode}, {@code
+   * reason}, {@code switches}}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public JsonNode states() throws InterruptedException {
+    return ask("states").path("states");
+  }
+
+  /**
+   * {@return the turns that the seat has given on all GPUs so far}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public long switches() throws InterruptedException {
+    long switches = 0;
+    for (JsonNode state : states()) {
+      switches += state.path("switches").asLong();
+    }
+    return switches;
+  }
+
+  /**
    * {@return the bytes that all processes of all leases hold}
    *
    * @throws InterruptedException if this thread is interrupted
