@@ -29,6 +29,7 @@ public final class Bench {
                  requests of Azure's traces beside training loops, with and without vgpu
         fairness 2 to 16 tenants of all policies: what each held of every second
         storm    1,000 short requests a second beside training loops; a seat at rest
+        preempt  how soon offline gates are closed when an idle online tenant begins
         stall    how long deaths and stops hold others up; attaching, opening, take-over
       vgpu bench plot FILE... OUT.svg
                  draws what colocation --json printed
@@ -43,7 +44,16 @@ public final class Bench {
 
   private static final List<String> NAMES =
       List.of(
-          "turns", "launch", "alloc", "share", "quota", "stall", "colocation", "fairness", "storm");
+          "turns",
+          "launch",
+          "alloc",
+          "share",
+          "quota",
+          "preempt",
+          "stall",
+          "colocation",
+          "fairness",
+          "storm");
 
   private Bench() {}
 
@@ -116,6 +126,7 @@ public final class Bench {
         report.figures(turns.figures());
         report.text(turns.text());
       }
+      case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {
         Colocation colocation = new Colocation(colocationOptions, report::progress);
         colocation.run();

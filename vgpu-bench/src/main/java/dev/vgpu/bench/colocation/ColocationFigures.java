@@ -145,7 +145,7 @@ final class ColocationFigures {
             String.format(
                 Locale.ROOT,
                 "the machine was not quiet at load %d %%: others used up to %.0f %% of a core;"
-                    + " latencies are not worth much",
+                    + " unless our programs had priority (scheduling), latencies are not worth much",
                 load.percent(),
                 others));
       }

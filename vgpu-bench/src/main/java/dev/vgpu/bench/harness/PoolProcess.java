@@ -173,6 +173,30 @@ public final class PoolProcess implements AutoCloseable {
     return count;
   }
 
+  /**
+   * Makes garbage in it from now on, so that its collector has to stop it again and again.
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public void litter() throws InterruptedException {
+    ask("litter");
+  }
+
+  /**
+   * Stops making garbage.
+   *
+   * @return what was collected: {@code collections}, {@code collecting_ms}, {@code full}, {@code
+   *     full_p50_ms}, {@code full_max_ms}
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Map<String, Double> tidy() throws InterruptedException {
+    Map<String, Double> figures = new HashMap<>();
+    ask("tidy")
+        .properties()
+        .forEach(entry -> figures.put(entry.getKey(), entry.getValue().asDouble()));
+    return Map.copyOf(figures);
+  }
+
   /** Kills it. */
   @Override
   public void close() {
