@@ -146,21 +146,6 @@ class ReclaimIT {
   }
 
   @Test
-  void nextHolderOfTheSeatLetsThoseGoOnThatTheLastOneHasSuspended() throws Exception {
-    Command first = serve();
-    Command batch = batch();
-    Command online = online();
-    CommandNode.await(() -> batch.err().contains("is suspended"), first);
-    Command second = startServe().prints("standing by");
-    first.signal("KILL");
-    Command ignored = second.prints("holding the seat");
-    end(online);
-    CommandNode.await(() -> batch.err().contains("goes on"), second);
-    end(batch);
-    assertThat(batch.out()).as("%s", second).contains("as it was written");
-  }
-
-  @Test
   void onlineQuotasAreNeverOversubscribed() throws Exception {
     Command serve = serve();
     Command first = online();
