@@ -162,9 +162,13 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
               .started(
                   lease(message).booking(),
                   new ProcessIdentity(message.number("pid"), message.number("start")));
-      case Protocol.ATTACHED -> lease(message).booking().gate.countProcessesOnly();
       case Protocol.RECLAIMABLE -> lease(message).hasReclaimHandler = true;
       case Protocol.RECLAIMED -> lease(message).reclaimed();
+      case Protocol.ATTACHED -> {
+        RemoteLease lease = lease(message);
+        lease.gate.reported(LeaseValues.usage(message, USAGE));
+        lease.booking().gate.countProcessesOnly(message.number("callsNs"));
+      }
       case Protocol.LISTEN -> listen();
       case EventValues.TYPE -> {
         var event = EventValues.event(message);
@@ -368,7 +372,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     lease.gate.connected(
         this, message.number(TURN), runs, message.flag("waits"), LeaseValues.usage(message, USAGE));
     if (message.flag("attached")) {
-      lease.booking().gate.countProcessesOnly();
+      lease.booking().gate.countProcessesOnly(message.number("callsNs"));
     }
     lease.booking().gate.adopt(null);
   }

@@ -57,6 +57,7 @@ final class Lease implements GateOwner, BookedCalls {
   private volatile boolean enforced;
 
   private volatile boolean attached;
+  private volatile long attachedCallsNs;
   private volatile @Nullable ReclaimHandler reclaimHandler;
   private final ReentrantLock reclaiming = new ReentrantLock();
 
@@ -119,7 +120,13 @@ final class Lease implements GateOwner, BookedCalls {
   }
 
   void markAttached() {
+    attachedCallsNs = gate.usage().gpuTimeNs();
     attached = true;
+  }
+
+  /** What its calls had used when it was attached: what they use since then is counted there. */
+  long attachedCallsNs() {
+    return attachedCallsNs;
   }
 
   @Nullable ReclaimHandler reclaimHandler() {
