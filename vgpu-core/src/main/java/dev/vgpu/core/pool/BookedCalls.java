@@ -28,7 +28,9 @@ interface BookedCalls {
   @Nullable String tryResize(VirtualGpuRequest request, TenantGate tenant);
 
   /** Whether the owner can be asked to free memory. */
-  boolean canReclaim();
+  default boolean canReclaim() {
+    return false;
+  }
 
   /**
    * Asks the owner to free memory. Returns at once.
@@ -36,7 +38,9 @@ interface BookedCalls {
    * @param wantedBytes how much is missing
    * @param answered run on any thread when it has freed what it can
    */
-  void reclaim(long wantedBytes, Runnable answered);
+  default void reclaim(long wantedBytes, Runnable answered) {
+    answered.run();
+  }
 
   /** It was booked out. */
   void released();
