@@ -267,12 +267,14 @@ final class LevelTurns {
       return;
     }
     long nowNs = gates.nowNs();
-    boolean stays = !yields && (isUnbounded(tenant) || level.pick() == tenant);
+    Tenant next = level.pick();
+    boolean stays = !yields && (isUnbounded(tenant) || next == tenant);
+    boolean hurried = next != null && next != tenant && next.gate.isAwaited();
     if (tenant.gate.hasWork()) {
       if (isUnbounded(tenant)) {
         return;
       }
-      if (nowNs >= tenant.deadlineNs) {
+      if (nowNs >= tenant.deadlineNs || hurried) {
         if (!stays) {
           boolean ignored = gates.shut(tenant, null);
           holder = null;
