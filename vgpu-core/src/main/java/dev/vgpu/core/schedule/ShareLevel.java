@@ -71,6 +71,11 @@ final class ShareLevel {
     return online == 0 || online == runnable.size();
   }
 
+  /** Whether all who have work are entitled to the same. */
+  boolean isOfOneGroup() {
+    return busyGroups.size() == 1;
+  }
+
   /** Lets the level's time pass: {@code serviceNs} of it was given to tenants of this level. */
   void advance(double clockNs, double serviceNs) {
     guaranteedClock += clockNs;

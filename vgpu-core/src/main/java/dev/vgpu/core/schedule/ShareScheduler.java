@@ -64,8 +64,6 @@ public final class ShareScheduler implements TurnStepper {
   private final ActiveGates gates;
   private final LevelTurns upperTurns;
   private final LevelTurns offlineTurns;
-  private final SliceScale scale = new SliceScale();
-
   private double floorCreditNs;
   private long lastNs;
   private long nextWakeNs = NEVER;
@@ -129,6 +127,12 @@ public final class ShareScheduler implements TurnStepper {
     gates.forget(tenant);
     lengths.forget(tenant);
     leave(tenant);
+    gates.know(tenant, false);
+    if (gates.tenants() == 0) {
+      upperTurns.reset();
+      offlineTurns.reset();
+      nextWakeNs = NEVER;
+    }
   }
 
   /**
@@ -174,11 +178,14 @@ public final class ShareScheduler implements TurnStepper {
     account(nowNs);
     boolean wasRunnable = tenant.isRunnable();
     boolean otherClass = tenant.preemptionClass != request.preemptionClass();
+    boolean wasKnown = tenant.known;
     leave(tenant);
+    gates.know(tenant, false);
     if (tenant.isOffline() != (request.preemptionClass() == PreemptionClass.OFFLINE)) {
       tenant.lagNs = Math.min(0, tenant.lagNs);
     }
     tenant.setTerms(request);
+    gates.know(tenant, wasKnown);
     if (wasRunnable) {
       join(tenant);
     }
@@ -323,6 +330,8 @@ public final class ShareScheduler implements TurnStepper {
       offline.advance(passedNs, 0);
       return;
     }
+    upperTurns.countSlices(passedNs);
+    offlineTurns.countSlices(passedNs);
     double upperNs = 0;
     double offlineNs = 0;
     boolean floorTurn = false;
@@ -337,14 +346,6 @@ public final class ShareScheduler implements TurnStepper {
       }
     }
     lengths.passed(passedNs, upperNs + offlineNs, lastNs);
-    if (upperTurns.isSharing() || offlineTurns.isSharing()) {
-      double factor = scale.factor(gates.size(), passedNs, upperNs + offlineNs);
-      upperNs *= factor;
-      offlineNs *= factor;
-      for (int i = 0; i < gates.size(); i++) {
-        gates.get(i).usedNs *= factor;
-      }
-    }
     book(passedNs, upperNs, offlineNs, floorTurn);
   }
 
@@ -371,10 +372,11 @@ public final class ShareScheduler implements TurnStepper {
     long readNs = tenant.gate.gpuTimeNs(lastNs);
     double usedNs = Math.min((double) Math.max(0, readNs - tenant.readNs), tenant.creditNs);
     tenant.readNs = readNs;
-    tenant.usedNs = usedNs;
     if (usedNs > 0) {
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
+      usedNs *= (tenant.isOffline() ? offlineTurns : upperTurns).sliceOf(tenant, lastNs);
     }
+    tenant.usedNs = usedNs;
   }
 
   private void creditFloor(double clockNs, double offlineNs, boolean floorTurn) {

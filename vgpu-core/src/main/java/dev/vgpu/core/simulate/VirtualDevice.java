@@ -108,7 +108,8 @@ final class VirtualDevice {
     observer.ran(gate, fromNs, toNs);
     if (toNs == doneNs) {
       gate.kernelEnded();
-    } else if (toNs >= sliceEndNs && isSharedBeside(gate)) {
+    }
+    if (toNs >= sliceEndNs && isSharedBeside(gate)) {
       running = nextWithWork();
       sliceEndNs = nowNs + sliceNs;
     }
