@@ -1,6 +1,7 @@
 /*
  * Batches: events around runs of work, and what they tell. Every call of the driver here is at a batch's beginning or end.
  */
+#include "express.h"
 #include "lane.h"
 
 static const uint64_t BATCH_NS = 500u * NS_PER_US;
@@ -62,6 +63,7 @@ int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now) {
   lane->plan = vgpu__plan(lane, now);
   lane->opened_ns = now;
   STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, now);
+  vgpu__express_beat(now);
   lane->start = start;
   STORE(lane->folded, 0);
   lane->cost_ns = (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;

@@ -120,12 +120,18 @@ static int vgpu__owns_bit(void) {
 
 static int vgpu__is_set(void) { return (__atomic_load_n(&vgpu_express.page->busy, __ATOMIC_SEQ_CST) & vgpu_express.bit) != 0; }
 
-/* Before work, when it is counted in slot.busy already: so whoever clears the bit at the same time sees that, and sets it again. */
-void vgpu__express_announce(uint64_t now) {
-  struct vgpu_express *express = &vgpu_express;
-  if (!vgpu__owns_bit()) return;
-  STORE_RELEASE(express->page->beat_ns[express->index], now);
-  if (!vgpu__is_set()) __atomic_fetch_or(&express->page->busy, express->bit, __ATOMIC_SEQ_CST);
+void vgpu__express_beat(uint64_t now) {
+  if (vgpu__owns_bit()) STORE_RELEASE(vgpu_express.page->beat_ns[vgpu_express.index], now);
+}
+
+/*
+ * Before work, when it is counted in slot.busy already: so whoever clears the bit at the same time sees that, and sets it again.
+ * At a shut gate nothing is announced: then this process is held back itself.
+ */
+void vgpu__express_announce(void) {
+  if (!vgpu__owns_bit() || !vgpu__passes()) return;
+  vgpu__express_beat(vgpu__now_ns()); /* first: a bit with an old beat does not count */
+  if (!vgpu__is_set()) __atomic_fetch_or(&vgpu_express.page->busy, vgpu_express.bit, __ATOMIC_SEQ_CST);
 }
 
 static void vgpu__withdraw(void) {
@@ -150,15 +156,15 @@ void vgpu__express_idle(void) {
 
 /* By the monitor: keeps the bit as it must be. 0, or how soon to look again. */
 uint64_t vgpu__express_tend(uint64_t now) {
-  struct vgpu_express *express = &vgpu_express;
   if (!vgpu__owns_bit()) return 0;
   int busy = __atomic_load_n(&vgpu_hook.slot->busy, __ATOMIC_SEQ_CST) != 0, passes = vgpu__passes();
   if (busy && passes) { /* set it anew if the seat took it, having thought us stopped */
-    vgpu__express_announce(now);
+    vgpu__express_beat(now);
+    vgpu__express_announce();
     return 0;
   }
   if (!vgpu__is_set()) return 0;
-  STORE_RELEASE(express->page->beat_ns[express->index], now);
+  vgpu__express_beat(now);
   if (busy) return STEP_NS; /* the gate is shut, the rest drains */
   uint64_t linger_us = LOAD(vgpu_hook.grant->express_linger_us), idle_ns = now - LOAD(idle_since_ns);
   if (linger_us == 0) linger_us = LINGER_US;

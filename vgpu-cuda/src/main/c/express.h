@@ -12,7 +12,8 @@ void vgpu__express_forget(void);
 uint64_t vgpu__express_held(uint64_t *heed);
 void vgpu__express_wait(void);
 
-void vgpu__express_announce(uint64_t now);
+void vgpu__express_announce(void);
+void vgpu__express_beat(uint64_t now);
 void vgpu__express_idle(void);
 uint64_t vgpu__express_tend(uint64_t now);
 

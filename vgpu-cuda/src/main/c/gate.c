@@ -105,6 +105,7 @@ static uint64_t idle_since_ns;
 /* Sequentially consistent, as the seat's shutting is: either it sees us busy, or we see the gate shut. */
 void vgpu__busy_enter(void) {
   if (__atomic_fetch_add(&vgpu_hook.slot->busy, 1, __ATOMIC_SEQ_CST) != 0) return;
+  vgpu__express_announce(); /* before anything that takes time */
   vgpu__monitor_wake();
   if (!vgpu__seat_wants_to_know()) return;
   int short_idle = vgpu__now_ns() - LOAD(idle_since_ns) < SHORT_IDLE_NS;

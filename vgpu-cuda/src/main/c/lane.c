@@ -178,9 +178,7 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
       vgpu__busy_leave(1);
       return STEP_SHUT;
     }
-    uint64_t now = vgpu__now_ns();
-    vgpu__express_announce(now);
-    if (vgpu__batch_open(lane, now) != 0) {
+    if (vgpu__batch_open(lane, vgpu__now_ns()) != 0) {
       lane->unmeasured = UNMEASURED_TRIES;
       vgpu__busy_leave(1);
       return STEP_PASS;

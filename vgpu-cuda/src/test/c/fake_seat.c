@@ -35,7 +35,7 @@ uint64_t seat_now(void) {
 
 static void *make_file(const struct fake_seat *seat, const char *name, size_t size) {
   char path[128];
-  snprintf(path, sizeof path, "%s/leases/test/%s", seat->dir, name);
+  snprintf(path, sizeof path, "%s/%s", seat->dir, name);
   int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   must(fd >= 0 && ftruncate(fd, (off_t)size) == 0, path);
   void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -44,11 +44,11 @@ static void *make_file(const struct fake_seat *seat, const char *name, size_t si
   return pages;
 }
 
-static void fill_header(struct shm_header *header, uint64_t magic, uint64_t size) {
+static void fill_header(struct shm_header *header, uint64_t magic, uint64_t size, uint64_t slot_count) {
   header->layout_major = (uint32_t)SHM_LAYOUT_MAJOR;
   header->layout_minor = (uint32_t)SHM_LAYOUT_MINOR;
   header->size = size;
-  header->slot_count = (uint32_t)SHM_SLOT_COUNT;
+  header->slot_count = (uint32_t)slot_count;
   header->heartbeat_ns = seat_now();
   __atomic_store_n(&header->magic, magic, __ATOMIC_RELEASE);
 }
@@ -62,7 +62,7 @@ void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes) {
   must(mkdir(path, 0700) == 0, path);
   snprintf(path, sizeof path, "%s/leases/test", seat->dir);
   must(mkdir(path, 0700) == 0, path);
-  char *grant = make_file(seat, "grant", SHM_GRANT_SIZE), *report = make_file(seat, "report", SHM_REPORT_SIZE);
+  char *grant = make_file(seat, "leases/test/grant", SHM_GRANT_SIZE), *report = make_file(seat, "leases/test/report", SHM_REPORT_SIZE);
   seat->grant_header = (void *)grant;
   seat->grant = (void *)(grant + SHM_GRANT_OFFSET);
   seat->report_header = (void *)report;
@@ -73,10 +73,46 @@ void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes) {
   seat->grant->entitled_permille = 500;
   seat->grant->inflight_us = 2000;
   seat->grant->context_bytes = context_bytes;
-  fill_header(seat->grant_header, SHM_GRANT_MAGIC, SHM_GRANT_SIZE);
-  fill_header(seat->report_header, SHM_REPORT_MAGIC, SHM_REPORT_SIZE);
+  fill_header(seat->grant_header, SHM_GRANT_MAGIC, SHM_GRANT_SIZE, SHM_SLOT_COUNT);
+  fill_header(seat->report_header, SHM_REPORT_MAGIC, SHM_REPORT_SIZE, SHM_SLOT_COUNT);
   for (int i = 0; i < 128; i++) seat->connection[i] = -1;
   SET(seat->slots[0].state, (uint32_t)SHM_SLOT_ATTACHED);
+}
+
+/* ---- the express lane: slot n of an urgent lease has bit n - 1, of an offline one every bit counts ---- */
+
+void seat_express(struct fake_seat *seat, uint32_t preemption_class) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/express", seat->dir);
+  must(mkdir(path, 0700) == 0, path);
+  char *page = make_file(seat, "express/gpu", SHM_EXPRESS_SIZE);
+  seat->express_header = (void *)page;
+  seat->express = (void *)(page + SHM_EXPRESS_OFFSET);
+  fill_header(seat->express_header, SHM_EXPRESS_MAGIC, SHM_EXPRESS_SIZE, SHM_EXPRESS_BITS);
+  seat->urgent = preemption_class != SHM_CLASS_OFFLINE;
+  seat->grant->preemption_class = preemption_class;
+  seat->grant->express_mask = seat->urgent ? 0 : ~0ull;
+  strcpy((char *)seat->grant->express_page, "gpu");
+}
+
+static void express_give(struct fake_seat *seat, uint32_t number) {
+  if (seat->urgent && number <= SHM_EXPRESS_BITS) {
+    SET(seat->grant->express_slots[number - 1], (uint8_t)number);
+  }
+}
+
+void seat_express_clear(struct fake_seat *seat, uint64_t bits) {
+  __atomic_fetch_and(&seat->express->busy, ~bits, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < 2; i++) {
+    syscall(SYS_futex, (uint32_t *)(void *)&seat->express->busy + i, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+  }
+}
+
+static void express_take_back(struct fake_seat *seat, uint32_t number) {
+  if (seat->urgent && number <= SHM_EXPRESS_BITS) {
+    SET(seat->grant->express_slots[number - 1], 0);
+    seat_express_clear(seat, (uint64_t)1 << (number - 1));
+  }
 }
 
 /* ---- slot 0's own changes, and what the dead held ---- */
@@ -123,6 +159,7 @@ static void recover(struct fake_seat *seat, uint32_t number) {
   if (units > all) units = all;
   if (seat->died != NULL) seat->died(GET(slot->pid));
   SET(slot->state, (uint32_t)SHM_SLOT_RECLAIMING);
+  express_take_back(seat, number);
   SET(seat->slots[0].memory_target, number);
   change_by(seat, -(int64_t)units);
   SET(slot->memory_own, 0);
@@ -158,6 +195,7 @@ static void answer(struct fake_seat *seat, int fd, const struct shm_message *hel
     SET(seat->slots[number].pid, hello->pid);
     SET(seat->slots[number].start_time, hello->start_time);
     SET(seat->slots[number].state, (uint32_t)SHM_SLOT_ATTACHED);
+    express_give(seat, number);
     if (seat->connection[number] >= 0) close(seat->connection[number]);
     seat->connection[number] = fd;
   } else {
@@ -254,6 +292,7 @@ void seat_close(struct fake_seat *seat) {
   seat_stop(seat);
   munmap(seat->grant_header, SHM_GRANT_SIZE);
   munmap(seat->report_header, SHM_REPORT_SIZE);
+  if (seat->express != NULL) munmap(seat->express_header, SHM_EXPRESS_SIZE);
   snprintf(command, sizeof command, "rm -rf %s", seat->dir);
   must(strncmp(seat->dir, "/tmp/vgpu", 9) == 0 && system(command) == 0, "rm");
 }

@@ -13,6 +13,9 @@ struct fake_seat {
   struct shm_grant *grant;
   struct shm_ledger *ledger;
   struct shm_slot *slots;
+  struct shm_header *express_header; /* NULL: no express lane */
+  struct shm_express *express;
+  int urgent; /* its processes announce */
   int listener;
   int connection[128]; /* by slot; -1: none */
   pthread_t thread;
@@ -23,6 +26,8 @@ struct fake_seat {
 };
 
 void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes);
+void seat_express(struct fake_seat *seat, uint32_t preemption_class); /* before seat_start */
+void seat_express_clear(struct fake_seat *seat, uint64_t bits);
 void seat_start(struct fake_seat *seat);
 void seat_stop(struct fake_seat *seat); /* the process that holds it "dies": sockets close, the pages stay */
 void seat_close(struct fake_seat *seat);

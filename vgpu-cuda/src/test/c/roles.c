@@ -248,6 +248,29 @@ static void role_launch(const char *unused) {
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS && cuStreamDestroy_v2(stream) == ABI_SUCCESS, "end");
 }
 
+/* Works and pauses in turn, as a server does, until the test has made the file "stop"; forks now and then when asked to. */
+static void role_serve(const char *forks) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
+  begin();
+  CUfunction function = kernel("20000000");
+  while (access(path, F_OK) != 0) {
+    CHECK(launch(function, NULL) == ABI_SUCCESS, "launch");
+    pid_t pid = *forks == '\0' ? -1 : fork();
+    if (pid == 0) _exit(0); /* with its parent's pages mapped, or not */
+    if (pid > 0) waitpid(pid, NULL, 0);
+    CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
+    usleep(5000);
+  }
+}
+
+/* Works, and ends the moment that its work has ended. */
+static void role_serve_once(const char *unused) {
+  (void)unused;
+  begin();
+  CHECK(launch(kernel("20000000"), NULL) == ABI_SUCCESS && cuCtxSynchronize() == ABI_SUCCESS, "work");
+}
+
 struct bound {
   CUstream *streams;
   int count;
@@ -398,6 +421,8 @@ static const struct {
     {"close-descriptors", role_close_descriptors},
     {"gpu-time", role_gpu_time},
     {"launch", role_launch},
+    {"serve", role_serve},
+    {"serve-once", role_serve_once},
     {"bound", role_bound},
     {"small-kernels", role_small_kernels},
     {"revoked", role_revoked},

@@ -15,6 +15,7 @@ driver="api_array api_capture api_context api_copy api_device api_forms api_func
   api_stream capture driver graph heap
   host_calls kernels memory objects operation ptx timeline"
 nvml="nvml nvml_processes"
+suspend="java_suspend suspend"
 
 # Nothing to do if no source is newer than what was built.
 if [ -f "$work/stamp" ] && [ "$(cat "$work/stamp")" = "$CC $flags" ] && [ -f "$target/libcuda.so.1.sha256" ] &&
@@ -29,14 +30,15 @@ objects() {
   done
 }
 # Two at a time.
-for name in $common $driver $nvml; do
+for name in $common $driver $nvml $suspend; do
   printf '%s\n' "$name"
 done | xargs -P 2 -I NAME $CC $flags -c "$here/NAME.c" -o "$work/NAME.o"
 # nodelete: it may have a thread that runs host functions.
 $CC $flags $link -Wl,-z,nodelete -Wl,-soname,libcuda.so.1 -o "$target/libcuda.so.1" $(objects $common $driver) -lpthread
 $CC $flags $link -Wl,-soname,libnvidia-ml.so.1 -o "$target/libnvidia-ml.so.1" $(objects $common $nvml) -lpthread
+$CC $flags $link -Wl,-soname,libvgpu_suspend.so -o "$target/libvgpu_suspend.so" $(objects $common $suspend) -lpthread
 cd "$target"
-for library in libcuda.so.1 libnvidia-ml.so.1; do
+for library in libcuda.so.1 libnvidia-ml.so.1 libvgpu_suspend.so; do
   sha256sum "$library" | cut -d ' ' -f 1 > "$library.sha256"
 done
 printf '%s' "$CC $flags" > "$work/stamp"

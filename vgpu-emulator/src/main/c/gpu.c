@@ -2,7 +2,12 @@
 
 #include <string.h>
 
-enum { REAP_INTERVAL_NS = 2000000, REAP_COST_NS = 50000, PUBLISH_SLICES = 16 };
+enum { 
+    REAP_INTERVAL_NS = 2000000,
+    REAP_COST_NS = 50000,
+    PUBLISH_SLICES = 16,
+    SUSPENDED_LOOK_NS = 1000000
+};
 
 /* Advances what was read. The clock is read before the demands: whatever was asked for before `now`
  * is in them. */
@@ -10,9 +15,20 @@ static void advance_view(emu_gpu *gpu, emu_view *view) {
     uint64_t now = emu_now_ns();
     emu_schedule *s = &view->schedule;
     for (uint32_t i = 0; i < s->context_count; i++) {
-        view->demand[i] = s->contexts[i].owner == 0 ? 0 : emu_demand(gpu, i);
+        uint32_t owner = s->contexts[i].owner;
+        view->demand[i] = owner == 0 ? 0 : emu_demand(gpu, i);
+        if (owner != 0 && owner <= EMU_MAX_PROCESSES &&
+            emu_bits_get(s->suspended, (int)owner - 1)) {
+            view->demand[i] = s->contexts[i].served_ns; /* its work waits */
+        }
     }
     emu_advance(s, view->demand, gpu->state->settings.slice_ns, now);
+}
+
+uint64_t emu_gpu_now(emu_gpu *gpu, emu_view *view) {
+    uint64_t seen = emu_schedule_read(gpu, &view->schedule);
+    advance_view(gpu, view);
+    return seen;
 }
 
 /* Removes contexts with work whose process is dead; true if there was one. The dead cannot come
@@ -97,22 +113,28 @@ void emu_gpu_remove_context(emu_gpu *gpu, uint32_t context) {
     } while (!emu_schedule_publish(gpu, seen, &view.schedule));
 }
 
-/* Gives back what dead processes held. True if that changed something, or somebody else changed
- * something meanwhile. */
-static bool reap_memory(emu_gpu *gpu) {
+/* Takes what a process held out of the ledger; true if that frees memory of the GPU. */
+static bool drop_from(emu_ledger *ledger, int slot) {
+    bool suspended = emu_bits_get(ledger->suspended, slot);
+    uint64_t bytes = suspended ? 0 : ledger->used_by[slot];
+    ledger->used_bytes -= bytes;
+    ledger->used_by[slot] = 0;
+    emu_bits_set(ledger->suspended, slot, false);
+    return bytes > 0;
+}
+
+bool emu_gpu_reap_memory(emu_gpu *gpu) {
     emu_ledger ledger;
     uint64_t seen = emu_ledger_read(gpu, &ledger);
-    uint64_t freed = 0;
+    bool freed = false;
     for (uint64_t i = 0; i < ledger.process_count; i++) {
         if (ledger.used_by[i] > 0 && emu_process_dead(gpu->state, (int)i)) {
-            freed += ledger.used_by[i];
-            ledger.used_by[i] = 0;
+            freed |= drop_from(&ledger, (int)i);
         }
     }
-    if (freed == 0) {
+    if (!freed) {
         return false;
     }
-    ledger.used_bytes -= freed;
     emu_ledger_publish(gpu, seen, &ledger);
     return true;
 }
@@ -122,9 +144,13 @@ bool emu_gpu_charge(emu_gpu *gpu, uint64_t bytes) {
     emu_ledger ledger;
     for (;;) {
         uint64_t seen = emu_ledger_read(gpu, &ledger);
+        if (emu_bits_get(ledger.suspended, gpu->state->slot)) {
+            emu_sleep_until(emu_now_ns() + SUSPENDED_LOOK_NS);
+            continue;
+        }
         uint64_t capacity = gpu->state->settings.memory_bytes;
         if (ledger.used_bytes > capacity || bytes > capacity - ledger.used_bytes) {
-            if (!reap_memory(gpu)) {
+            if (!emu_gpu_reap_memory(gpu)) {
                 return false;
             }
             continue;
@@ -147,7 +173,7 @@ void emu_gpu_refund(emu_gpu *gpu, uint64_t bytes) {
     do {
         seen = emu_ledger_read(gpu, &ledger);
         bytes = bytes > ledger.used_by[slot] ? ledger.used_by[slot] : bytes;
-        ledger.used_bytes -= bytes;
+        ledger.used_bytes -= emu_bits_get(ledger.suspended, (int)slot) ? 0 : bytes;
         ledger.used_by[slot] -= bytes;
     } while (!emu_ledger_publish(gpu, seen, &ledger));
 }
@@ -161,9 +187,11 @@ uint64_t emu_gpu_used_bytes(emu_gpu *gpu) {
 void emu_gpu_memory(emu_gpu *gpu, emu_ledger *ledger) {
     emu_ledger_read(gpu, ledger);
     for (uint64_t i = 0; i < ledger->process_count; i++) {
-        if (ledger->used_by[i] > 0 && emu_process_dead(gpu->state, (int)i)) {
-            ledger->used_bytes -= ledger->used_by[i];
+        if (emu_bits_get(ledger->suspended, (int)i)) {
             ledger->used_by[i] = 0;
+        } else if (ledger->used_by[i] > 0 && emu_process_dead(gpu->state, (int)i)) {
+            bool freed = drop_from(ledger, (int)i);
+            (void)freed;
         }
     }
 }
@@ -179,17 +207,22 @@ static bool drop_contexts(emu_gpu *gpu, int slot) {
             found = true;
         }
     }
+    if (emu_bits_get(view.schedule.suspended, slot)) {
+        emu_bits_set(view.schedule.suspended, slot, false);
+        found = true;
+    }
     return !found || emu_schedule_publish(gpu, seen, &view.schedule);
 }
 
 static bool drop_memory(emu_gpu *gpu, int slot) {
     emu_ledger ledger;
     uint64_t seen = emu_ledger_read(gpu, &ledger);
-    if ((uint64_t)slot >= ledger.process_count || ledger.used_by[slot] == 0) {
+    if ((uint64_t)slot >= ledger.process_count ||
+        (ledger.used_by[slot] == 0 && !emu_bits_get(ledger.suspended, slot))) {
         return true;
     }
-    ledger.used_bytes -= ledger.used_by[slot];
-    ledger.used_by[slot] = 0;
+    bool freed = drop_from(&ledger, slot);
+    (void)freed;
     return emu_ledger_publish(gpu, seen, &ledger);
 }
 

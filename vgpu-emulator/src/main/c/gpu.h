@@ -18,6 +18,10 @@ typedef enum {
 /* Computes the GPU as it is now. */
 void emu_gpu_look(emu_gpu *gpu, emu_view *view, emu_look_kind kind);
 
+/* Reads the GPU and computes it as it is now; the result names what was read to
+ * emu_schedule_publish. */
+uint64_t emu_gpu_now(emu_gpu *gpu, emu_view *view);
+
 /* The same for somebody who does not take part: changes nothing, and leaves out those who are dead.
  */
 void emu_gpu_watch(emu_gpu *gpu, emu_view *view);
@@ -27,14 +31,20 @@ void emu_gpu_watch(emu_gpu *gpu, emu_view *view);
 uint32_t emu_gpu_add_context(emu_gpu *gpu);
 void emu_gpu_remove_context(emu_gpu *gpu, uint32_t context);
 
-/* Takes memory for this process. False: there is not so much free. */
+/* Takes memory for this process. False: there is not so much free. Waits while this process is
+ * suspended. */
 bool emu_gpu_charge(emu_gpu *gpu, uint64_t bytes);
 void emu_gpu_refund(emu_gpu *gpu, uint64_t bytes);
 
 /* The bytes that all processes that are alive hold. */
 uint64_t emu_gpu_used_bytes(emu_gpu *gpu);
 
-/* The memory of each process that is alive; what the dead held is left out. Changes nothing. */
+/* Gives back what dead processes held. True if that changed something, or somebody else changed
+ * something meanwhile. */
+bool emu_gpu_reap_memory(emu_gpu *gpu);
+
+/* The memory of each process that is alive; what the dead and the suspended hold is left out.
+ * Changes nothing. */
 void emu_gpu_memory(emu_gpu *gpu, emu_ledger *ledger);
 
 /* Takes the contexts and the memory of a process from a GPU. The caller holds the slot's lock. */

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { EMU_MAX_CONTEXTS = 256, EMU_HISTORY = 128 };
+enum { EMU_MAX_CONTEXTS = 256, EMU_HISTORY = 128, EMU_PROCESS_WORDS = 4 };
 
 #define EMU_NEVER UINT64_MAX
 
@@ -42,9 +42,19 @@ typedef struct {
     uint32_t running; /* 1: `turn` had work at now_ns */
     uint32_t context_count;
     uint32_t generations; /* the number of contexts that there have been */
+    uint64_t suspended[EMU_PROCESS_WORDS]; /* a bit for each process whose work waits */
     emu_slice history[EMU_HISTORY];
     emu_gpu_context contexts[EMU_MAX_CONTEXTS];
 } emu_schedule;
+
+static inline bool emu_bits_get(const uint64_t *words, int bit) {
+    return (words[bit / 64] >> (bit % 64) & 1) != 0;
+}
+
+static inline void emu_bits_set(uint64_t *words, int bit, bool value) {
+    uint64_t mask = UINT64_C(1) << (bit % 64);
+    words[bit / 64] = value ? words[bit / 64] | mask : words[bit / 64] & ~mask;
+}
 
 /* Moves s on to now_ns. demand has context_count entries. */
 void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint64_t now_ns);

@@ -87,6 +87,12 @@ bool emu_process_alive(const emu_state *state, int slot) {
     return (status.state != 'Z' && status.state != 'X') || status.threads > 1;
 }
 
+bool emu_process_stopped(const emu_state *state, int slot) {
+    process_status status = {0};
+    return read_status(emu_process_at(state, slot).pid, &status) &&
+           (status.state == 'T' || status.state == 't');
+}
+
 bool emu_process_dead(const emu_state *state, int slot) {
     return slot != state->slot && !emu_slot_locked(state->fd, slot) &&
            !emu_process_alive(state, slot);

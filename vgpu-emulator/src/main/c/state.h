@@ -22,8 +22,13 @@ enum { EMU_MAX_PROCESSES = 256, EMU_NO_PROCESS = -1 };
 typedef struct {
     uint64_t used_bytes;
     uint64_t process_count; /* entries in use, from the first on */
+    uint64_t
+        suspended[EMU_PROCESS_WORDS]; /* a bit for each process whose memory is off the GPU: what it
+                                         holds is not in used_bytes */
     uint64_t used_by[EMU_MAX_PROCESSES];
 } emu_ledger;
+
+_Static_assert(EMU_MAX_PROCESSES == 64 * EMU_PROCESS_WORDS, "a bit for each process");
 
 typedef struct {
     uint64_t pid;
@@ -71,6 +76,9 @@ void emu_state_close(emu_state *state);
 
 /* Whether the process that has a slot is there, judged by its pid and start time alone. */
 bool emu_process_alive(const emu_state *state, int slot);
+
+/* Whether that process is stopped, by a signal or a debugger. */
+bool emu_process_stopped(const emu_state *state, int slot);
 
 /* Whether a process holds the slot's lock. */
 bool emu_slot_locked(int fd, int slot);

@@ -5,4 +5,6 @@ module dev.vgpu.emulator {
 
   provides dev.vgpu.spi.GpuDriver with
       dev.vgpu.emulator.EmulatorDriver;
+  provides dev.vgpu.spi.ProcessSuspender with
+      dev.vgpu.emulator.EmulatorSuspender;
 }

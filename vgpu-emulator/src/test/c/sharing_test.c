@@ -6,9 +6,11 @@
 #include "check.h"
 #include "cuda_api.h"
 #include "gpu.h"
+#include "suspend.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,7 +217,7 @@ static void check_ledger(emu_state *state) {
     emu_ledger_read(&state->gpus[0], &ledger);
     uint64_t sum = 0;
     for (uint64_t i = 0; i < ledger.process_count; i++) {
-        sum += ledger.used_by[i];
+        sum += emu_bits_get(ledger.suspended, (int)i) ? 0 : ledger.used_by[i];
     }
     CHECK_EQUAL(sum, ledger.used_bytes);
     CHECK(ledger.used_bytes <= state->settings.memory_bytes);
@@ -316,6 +318,143 @@ static void memoryOfAForkedParentComesBack(void) {
     close(out);
 }
 
+/* Holds 16 MiB with something in it, and a second of work; then does what it is told, and says when
+ * it has. */
+static void hold(void) {
+    enum { WORDS = 16 << 18 };
+    CUdeviceptr held = 0;
+    CUdeviceptr more = 0;
+    unsigned int *copy = malloc(WORDS * sizeof *copy);
+    open_gpu();
+    CHECK_OK(cuMemAlloc_v2(&held, WORDS * sizeof *copy));
+    CHECK_OK(cuMemsetD32_v2(held, 0xabcd1234, WORDS));
+    say('h');
+    for (char c = 0; read(0, &c, 1) == 1;) {
+        if (c == 'a') {
+            CHECK_OK(cuMemAlloc_v2(&more, MIB));
+        } else if (c == 'f') {
+            CHECK_OK(cuMemFree_v2(more));
+        } else if (c == 'r') {
+            CHECK_OK(run(MS));
+            CHECK_OK(cuCtxSynchronize());
+        } else {
+            CHECK_OK(cuMemcpyDtoH_v2(copy, held, WORDS * sizeof *copy));
+            for (size_t i = 0; copy != NULL && i < WORDS; i++) {
+                CHECK_EQUAL(copy[i], 0xabcd1234);
+            }
+        }
+        say(c);
+    }
+    free(copy);
+}
+
+typedef struct {
+    pid_t pid;
+    int in;
+    int out;
+} holder;
+
+static holder start_holder(void) {
+    holder h;
+    h.pid = start("hold", &h.in, &h.out);
+    hear(h.out);
+    return h;
+}
+
+static void tell(const holder *h, char c) {
+    CHECK_EQUAL(write(h->in, &c, 1), 1);
+}
+
+/* Whether it says something soon. */
+static bool answers(const holder *h, int ms) {
+    struct pollfd poller = {.fd = h->out, .events = POLLIN};
+    return poll(&poller, 1, ms) == 1;
+}
+
+static void end_holder(holder *h) {
+    close(h->in);
+    CHECK_EQUAL(end_of(h->pid, SIGKILL), 0);
+    close(h->out);
+}
+
+/* The memory is others' meanwhile, to the byte; what was in it comes back. */
+static void suspendedProcessesKeepTheirMemoryElsewhere(emu_state *state) {
+    size_t before = free_bytes();
+    holder h = start_holder();
+    uint64_t pid = (uint64_t)h.pid;
+    size_t held = before - free_bytes();
+    CHECK_EQUAL(held, 24 * MIB);
+    CHECK(!emu_is_suspended(state, pid));
+    CHECK_EQUAL(emu_suspend(state, pid, 1000 * MS), EMU_SUSPEND_DONE);
+    CHECK_EQUAL(emu_suspend(state, pid, 0), EMU_SUSPEND_DONE);
+    CHECK(emu_is_suspended(state, pid));
+    CHECK_EQUAL(free_bytes(), before);
+    check_ledger(state);
+    CUdeviceptr all = 0;
+    CHECK_OK(cuMemAlloc_v2(&all, before));
+    CHECK_EQUAL(emu_resume(state, pid, 1000 * MS), EMU_SUSPEND_NO_MEMORY);
+    CHECK(emu_is_suspended(state, pid));
+    CHECK_OK(cuMemsetD32_v2(all, 7, before / 4));
+    CHECK_OK(cuMemFree_v2(all));
+    tell(&h, 'a');
+    CHECK(!answers(&h, 20));
+    CHECK_EQUAL(emu_resume(state, pid, 1000 * MS), EMU_SUSPEND_DONE);
+    CHECK_EQUAL(emu_resume(state, pid, 1000 * MS), EMU_SUSPEND_DONE);
+    hear(h.out);
+    CHECK_EQUAL(before - free_bytes(), held + MIB);
+    tell(&h, 'c');
+    hear(h.out);
+    CHECK_EQUAL(emu_suspend(state, pid, 1000 * MS), EMU_SUSPEND_DONE);
+    tell(&h, 'f'); /* what is freed meanwhile does not come back */
+    hear(h.out);
+    tell(&h, 'r');
+    CHECK(!answers(&h, 20));
+    CHECK_EQUAL(emu_resume(state, pid, 1000 * MS), EMU_SUSPEND_DONE);
+    hear(h.out);
+    CHECK_EQUAL(before - free_bytes(), held);
+    check_ledger(state);
+    end_holder(&h);
+    CHECK_EQUAL(free_bytes(), before);
+}
+
+static void processKilledWhileSuspendedLeavesNothing(emu_state *state) {
+    size_t before = free_bytes();
+    for (int i = 0; i < 5; i++) {
+        holder h = start_holder();
+        CHECK_EQUAL(emu_suspend(state, (uint64_t)h.pid, 1000 * MS), EMU_SUSPEND_DONE);
+        tell(&h, 'r');
+        kill(h.pid, SIGKILL);
+        end_holder(&h);
+        CHECK(!emu_is_suspended(state, (uint64_t)h.pid));
+        CHECK_EQUAL(emu_resume(state, (uint64_t)h.pid, 1000 * MS), EMU_SUSPEND_NO_PROCESS);
+        CHECK_EQUAL(free_bytes(), before);
+        check_ledger(state);
+        holder next = start_holder(); /* in the same slot */
+        tell(&next, 'r');
+        hear(next.out);
+        end_holder(&next);
+    }
+    CHECK_EQUAL(emu_suspend(state, (uint64_t)getpid() + 1000000, MS), EMU_SUSPEND_NO_PROCESS);
+}
+
+/* It is waited for; after that it goes on as if nobody had tried. */
+static void stoppedProcessesResistSuspension(emu_state *state) {
+    size_t before = free_bytes();
+    holder h = start_holder();
+    kill(h.pid, SIGSTOP);
+    while (!emu_process_stopped(state, emu_slot_of(state, (uint64_t)h.pid))) {
+        emu_sleep_until(emu_now_ns() + MS);
+    }
+    CHECK_EQUAL(emu_suspend(state, (uint64_t)h.pid, 20 * MS), EMU_SUSPEND_TIMEOUT);
+    CHECK(!emu_is_suspended(state, (uint64_t)h.pid));
+    CHECK_EQUAL(before - free_bytes(), 24 * MIB);
+    kill(h.pid, SIGCONT);
+    tell(&h, 'r');
+    hear(h.out);
+    end_holder(&h);
+    check_ledger(state);
+}
+
 /* Says what cuInit returned. */
 static void only_init(void) {
     say((char)('0' + (cuInit(0) == CUDA_SUCCESS ? 0 : 1)));
@@ -404,6 +543,8 @@ static int play(const char *role) {
         queue_up();
     } else if (strncmp(role, "churn", 5) == 0) {
         churn((unsigned int)atoi(role + 5));
+    } else if (strcmp(role, "hold") == 0) {
+        hold();
     } else if (strcmp(role, "init") == 0) {
         only_init();
     } else if (strcmp(role, "fork") == 0) {
@@ -437,6 +578,13 @@ int main(int count, char **arguments) {
     eventsDoNotCountTheWaitForOthers();
     forkedChildrenHaveNoDriver();
     memoryOfAForkedParentComesBack();
+    static emu_state other;
+    CHECK_OK(emu_state_open(&other, problem, sizeof problem));
+    CHECK_OK(emu_state_join(&other, problem, sizeof problem));
+    suspendedProcessesKeepTheirMemoryElsewhere(&other);
+    processKilledWhileSuspendedLeavesNothing(&other);
+    stoppedProcessesResistSuspension(&other);
+    emu_state_close(&other);
     killedProcessesLeaveNothing(&state);
     stoppedProcessesHoldNobodyUp();
     return check_failures == 0 ? 0 : 1;

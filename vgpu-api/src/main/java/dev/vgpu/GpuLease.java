@@ -10,8 +10,13 @@ public interface GpuLease {
   /** {@return the name that is unique within the pool, for example {@code embed-3}} */
   String id();
 
-  /** {@return the GPU that it was cut from} */
+  /** {@return the GPU that it was cut from, or the first of them} */
   GpuId gpu();
+
+  /** {@return the GPUs that it was cut from, {@link #gpu()} first; one, but for a gang} */
+  default List<GpuId> gpus() {
+    return List.of(gpu());
+  }
 
   /** {@return what it was granted} */
   VirtualGpuRequest request();

@@ -1,6 +1,7 @@
 package dev.vgpu;
 
 import java.io.IOException;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -22,8 +23,13 @@ public interface VirtualGpu extends AutoCloseable {
   /** {@return the name that is unique within the pool, for example {@code embed-3}} */
   String id();
 
-  /** {@return the GPU that it was cut from} */
+  /** {@return the GPU that it was cut from, or the first of them} */
   PhysicalGpu gpu();
+
+  /** {@return the GPUs that it was cut from, in the order of {@link GpuPool#gpus()}} */
+  default List<PhysicalGpu> gpus() {
+    return List.of(gpu());
+  }
 
   /** {@return what is granted now} */
   VirtualGpuRequest request();
@@ -224,7 +230,7 @@ public interface VirtualGpu extends AutoCloseable {
   GpuUsage usage();
 
   /**
-   * Replaces what is granted: share, policy, class, quota, bound on calls. The GPU, the name and
+   * Replaces what is granted: share, policy, class, quota, bound on calls. The GPUs, the name and
    * the backend stay. When it fails, everything stays as it was.
    *
    * @param request what to hold from now on; make it from {@link #request()}{@code .toBuilder()}

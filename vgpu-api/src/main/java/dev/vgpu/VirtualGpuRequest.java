@@ -12,6 +12,9 @@ public final class VirtualGpuRequest {
   /** The largest value of {@link Builder#maxConcurrentCalls}. */
   public static final int MAX_CONCURRENT_CALLS = 60_000;
 
+  /** The largest value of {@link Builder#gpuCount}. */
+  public static final int MAX_GPU_COUNT = 16;
+
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}");
 
   private final String name;
@@ -21,6 +24,7 @@ public final class VirtualGpuRequest {
   private final PreemptionClass preemptionClass;
   private final int maxConcurrentCalls;
   private final @Nullable GpuId gpu;
+  private final int gpuCount;
   private final Capabilities requires;
   private final FailureMode failureMode;
 
@@ -32,6 +36,7 @@ public final class VirtualGpuRequest {
     this.preemptionClass = builder.preemptionClass;
     this.maxConcurrentCalls = builder.maxConcurrentCalls;
     this.gpu = builder.gpu;
+    this.gpuCount = builder.gpuCount;
     this.requires = builder.requires;
     this.failureMode = builder.failureMode;
   }
@@ -51,6 +56,7 @@ public final class VirtualGpuRequest {
     builder.preemptionClass = preemptionClass;
     builder.maxConcurrentCalls = maxConcurrentCalls;
     builder.gpu = gpu;
+    builder.gpuCount = gpuCount;
     builder.requires = requires;
     builder.failureMode = failureMode;
     return builder;
@@ -61,12 +67,12 @@ public final class VirtualGpuRequest {
     return name;
   }
 
-  /** {@return the share, 1 to 100 percent of one GPU's time; empty for best effort} */
+  /** {@return the share, 1 to 100 percent of each GPU's time; empty for best effort} */
   public OptionalInt computePercent() {
     return computePercent == null ? OptionalInt.empty() : OptionalInt.of(computePercent);
   }
 
-  /** {@return the quota; above 0} */
+  /** {@return the quota on each GPU; above 0} */
   public MemorySize memory() {
     return memory;
   }
@@ -86,9 +92,14 @@ public final class VirtualGpuRequest {
     return maxConcurrentCalls;
   }
 
-  /** {@return the GPU that it must be cut from; empty: any} */
+  /** {@return the GPU that it must be cut from, or one of them; empty: any} */
   public Optional<GpuId> gpu() {
     return Optional.ofNullable(gpu);
+  }
+
+  /** {@return how many GPUs it is cut from, 1 to {@value #MAX_GPU_COUNT}} */
+  public int gpuCount() {
+    return gpuCount;
   }
 
   /** {@return what the backend must be able to enforce} */
@@ -113,7 +124,8 @@ public final class VirtualGpuRequest {
         + memory
         + " class="
         + preemptionClass
-        + (gpu == null ? "" : " gpu=" + gpu);
+        + (gpu == null ? "" : " gpu=" + gpu)
+        + (gpuCount == 1 ? "" : " gpuCount=" + gpuCount);
   }
 
   /** Collects what is asked. A setter checks its own value. Not safe for use by several threads. */
@@ -125,6 +137,7 @@ public final class VirtualGpuRequest {
     private PreemptionClass preemptionClass = PreemptionClass.NEARLINE;
     private int maxConcurrentCalls = MAX_CONCURRENT_CALLS;
     private @Nullable GpuId gpu;
+    private int gpuCount = 1;
     private Capabilities requires = Capabilities.builder().build();
     private FailureMode failureMode = FailureMode.REFUSE;
 
@@ -154,7 +167,7 @@ public final class VirtualGpuRequest {
      * SharePolicy#BURST_SHARE}, and refused with {@link SharePolicy#BEST_EFFORT}, which promises
      * none.
      *
-     * @param computePercent 1 to 100 percent of one GPU's time
+     * @param computePercent 1 to 100 percent of one GPU's time; of each, if there are several
      * @return this builder
      * @throws IllegalArgumentException if out of range
      */
@@ -168,7 +181,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Sets the quota. Always needed.
+     * Sets the quota, on each GPU. Always needed.
      *
      * @param memory above 0
      * @return this builder
@@ -237,13 +250,33 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Names the GPU that it must be cut from. Without, the pool chooses one on which it fits.
+     * Names the GPU that it must be cut from. Without, the pool chooses one on which it fits. With
+     * {@link #gpuCount} above 1 it is one of them, and the pool chooses the others.
      *
      * @param gpu one of {@link GpuPool#gpus()}
      * @return this builder
      */
     public Builder gpu(GpuId gpu) {
       this.gpu = requireNonNull(gpu, "gpu");
+      return this;
+    }
+
+    /**
+     * Asks for several GPUs at once: all of them or none. The share and the quota are granted on
+     * each, the turns are on all of them together, and the GPU time of a turn is charged to each.
+     * What memory its programs hold is counted for all GPUs together: up to the quota times the
+     * number of GPUs.
+     *
+     * @param gpuCount 1, which is the default, to {@value VirtualGpuRequest#MAX_GPU_COUNT}
+     * @return this builder
+     * @throws IllegalArgumentException if out of range
+     */
+    public Builder gpuCount(int gpuCount) {
+      if (gpuCount < 1 || gpuCount > MAX_GPU_COUNT) {
+        throw new IllegalArgumentException(
+            "a number of GPUs is not within 1 to " + MAX_GPU_COUNT + ": gpuCount=" + gpuCount);
+      }
+      this.gpuCount = gpuCount;
       return this;
     }
 

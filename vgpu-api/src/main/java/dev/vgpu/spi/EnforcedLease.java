@@ -30,6 +30,14 @@ public interface EnforcedLease extends AutoCloseable {
      * @param attached how many there are now
      */
     void processes(int attached);
+
+    /**
+     * A process reports what cannot be, or has stopped to report. It is believed as far as it can
+     * be true; this is told once for each process and kind of lie.
+     *
+     * @param reason which process, and what it reports
+     */
+    default void suspect(String reason) {}
   }
 
   /** Lets work start. */

@@ -5,6 +5,7 @@ import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -31,6 +32,22 @@ public interface GpuProvider {
    */
   default Map<String, String> environment(GpuId gpu) {
     return Map.of();
+  }
+
+  /**
+   * {@return the variables that a process needs in order to see these GPUs and no other}
+   *
+   * @param gpus some of {@link #gpus()}, at least one
+   * @throws VgpuException if this provider can show a process one GPU at most
+   */
+  default Map<String, String> environment(List<GpuId> gpus) {
+    Map<String, String> first = environment(gpus.get(0));
+    for (GpuId gpu : gpus) {
+      if (!environment(gpu).equals(first)) {
+        throw new VgpuException("a program can be shown one GPU at most: gpus=" + gpus);
+      }
+    }
+    return first;
   }
 
   /**

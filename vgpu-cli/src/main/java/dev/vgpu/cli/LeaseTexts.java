@@ -2,12 +2,14 @@ package dev.vgpu.cli;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.Locale;
+import java.util.stream.Collectors;
 
 /** What {@code ls} and {@code top} both say of a lease. */
 final class LeaseTexts {
@@ -21,9 +23,14 @@ final class LeaseTexts {
         : usage.memoryReserved();
   }
 
+  /** What it may hold in all: its quota on each of its GPUs. */
+  static MemorySize quota(GpuLease lease) {
+    return MemorySize.ofBytes(lease.request().memory().bytes() * lease.gpus().size());
+  }
+
   static String memory(GpuLease lease) {
     MemorySize held = memoryHeld(lease);
-    String of = Words.size(lease.request().memory());
+    String of = Words.size(quota(lease));
     return (held.bytes() == 0 ? "0" : Words.size(held)) + "/" + of;
   }
 
@@ -34,6 +41,11 @@ final class LeaseTexts {
     return String.format(Locale.ROOT, "%s %.0f%%", word, lease.entitledPercent());
   }
 
+  /** The GPUs that it is cut from. */
+  static String gpus(GpuLease lease) {
+    return lease.gpus().stream().map(GpuId::value).collect(Collectors.joining(" "));
+  }
+
   /** All that is known without a second look. */
   static ObjectNode json(GpuLease lease) {
     VirtualGpuRequest request = lease.request();
@@ -42,6 +54,7 @@ final class LeaseTexts {
     json.put("id", lease.id())
         .put("name", request.name())
         .put("gpu", lease.gpu().value())
+        .put("gpu_count", lease.gpus().size())
         .put("class", Words.of(request.preemptionClass()))
         .put("policy", Words.of(request.policy()));
     request
@@ -49,6 +62,8 @@ final class LeaseTexts {
         .ifPresentOrElse(
             percent -> json.put("share_percent", percent), () -> json.putNull("share_percent"));
     json.put("share_entitled_percent", Math.round(lease.entitledPercent() * 100) / 100.0);
+    json.putArray("gpus");
+    lease.gpus().forEach(gpu -> json.withArray("gpus").add(gpu.value()));
     json.putArray("pids");
     lease.processes().forEach(json.withArray("pids")::add);
     return json.put("memory_used_bytes", usage.memoryUsed().bytes())

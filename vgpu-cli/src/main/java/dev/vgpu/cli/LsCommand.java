@@ -60,7 +60,7 @@ final class LsCommand implements Callable<Integer> {
           LeaseTexts.memory(lease),
           processes(lease),
           owner(lease),
-          lease.gpu().value());
+          LeaseTexts.gpus(lease));
     }
     return table;
   }

@@ -60,15 +60,26 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--gpu",
       paramLabel = "ID",
-      description = "The GPU: its UUID, or its place in 'vgpu devices', from 0. Default: any.")
+      description =
+          "The GPU, or one of them: its UUID, or its place in 'vgpu devices', from 0. Default:"
+              + " any.")
   private @Nullable String gpu;
+
+  @Option(
+      names = "--gpus",
+      paramLabel = "N",
+      description =
+          "How many GPUs, all or none: the quota and the share are granted on each, and its turns"
+              + " are on all together. Default: 1.")
+  private int gpus = 1;
 
   @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
   @Option(
       names = "--memory",
       required = true,
       paramLabel = "SIZE",
-      description = "The memory quota, for example 4GiB.")
+      description =
+          "The memory quota, for example 4GiB; with --gpus N on each, held as N times that in all.")
   private MemorySize memory;
 
   @Option(
@@ -139,6 +150,7 @@ final class RunCommand implements Callable<Integer> {
               .policy(effectivePolicy())
               .preemptionClass(preemptionClass)
               .failureMode(onFailure)
+              .gpuCount(gpus)
               .requires(
                   Capabilities.builder()
                       .memory(Capabilities.Memory.EXACT)

@@ -105,7 +105,7 @@ final class TopFrame {
   }
 
   private List<GpuLease> leasesOf(GpuId gpu) {
-    return after.leases().stream().filter(lease -> lease.gpu().equals(gpu)).toList();
+    return after.leases().stream().filter(lease -> lease.gpus().contains(gpu)).toList();
   }
 
   private String title(PhysicalGpu gpu, List<GpuLease> leases) {

@@ -19,7 +19,7 @@ final class GrantPage {
   private static final int INFLIGHT_US = 2_000;
 
   /** The same where a more urgent process may come at any moment, which waits for it to end. */
-  private static final int INFLIGHT_OBEYING_US = 500;
+  private static final int INFLIGHT_OBEYING_US = 400;
 
   private static final int WORD = GRANT_OFFSET + Grant.WORD;
 

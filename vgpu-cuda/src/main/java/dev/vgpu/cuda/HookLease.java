@@ -42,7 +42,7 @@ final class HookLease implements EnforcedLease {
 
   private final String id;
   private final HookEnforcement owner;
-  private final Listener listener;
+  private final ListenerTeller teller;
   private final Map<String, String> environment;
   private final GrantPage grant;
   private final ReportPage report;
@@ -68,7 +68,7 @@ final class HookLease implements EnforcedLease {
       Map<String, String> environment) {
     this.id = id;
     this.owner = owner;
-    this.listener = listener;
+    this.teller = new ListenerTeller(id, listener);
     this.environment = environment;
     this.grant = new GrantPage(pages.grant());
     this.report = pages.report();
@@ -81,11 +81,16 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       grant.begin(pid, startTime, contextBytes);
       grant.terms(request, request.computePercent().orElse(100) * 10);
-      grant.memoryLimit(request.memory().bytes());
+      grant.memoryLimit(limit(request));
       express.begin();
       grant.word(0);
       grant.beat(owner.clock().nanoTime());
     }
+  }
+
+  /** One account for all GPUs: what is held on each is not told apart. */
+  private static long limit(VirtualGpuRequest request) {
+    return request.memory().bytes() * request.gpuCount();
   }
 
   @Override
@@ -179,7 +184,7 @@ final class HookLease implements EnforcedLease {
       return guarded(
           () -> {
             long before = grant.memoryLimit();
-            long limit = request.memory().bytes();
+            long limit = limit(request);
             if (slots.memoryUsed() > limit) {
               return false;
             }
@@ -335,7 +340,7 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       events = evaluate();
     }
-    fire(events);
+    teller.events(events, watch.processes());
   }
 
   /** A process has told that it became busy, or idle, or waits. */
@@ -349,7 +354,7 @@ final class HookLease implements EnforcedLease {
         events |= WorkWatch.WANTED;
       }
     }
-    fire(events);
+    teller.events(events, watch.processes());
   }
 
   /** The socket of a process was closed. */
@@ -363,7 +368,7 @@ final class HookLease implements EnforcedLease {
       run(() -> slots.disconnected(slot, now));
       events = evaluate();
     }
-    fire(events);
+    teller.events(events, watch.processes());
   }
 
   /**
@@ -373,6 +378,7 @@ final class HookLease implements EnforcedLease {
    */
   void tick(long nowNs, boolean check) {
     int events;
+    List<String> suspicions;
     synchronized (lock) {
       if (ended) {
         return;
@@ -396,8 +402,10 @@ final class HookLease implements EnforcedLease {
             }
           });
       events = evaluate();
+      suspicions = slots.takeSuspicions();
     }
-    fire(events);
+    teller.events(events, watch.processes());
+    teller.suspicions(suspicions);
   }
 
   /** Whether it has to be looked after: its processes, and how soon. */
@@ -424,25 +432,6 @@ final class HookLease implements EnforcedLease {
         slots.wentOn(),
         slots.allToldIdleness(),
         owner.clock().nanoTime());
-  }
-
-  private void fire(int events) {
-    if (events == 0) {
-      return;
-    }
-    try {
-      if ((events & WorkWatch.PROCESSES) != 0) {
-        listener.processes(watch.processes());
-      }
-      if ((events & WorkWatch.DRAINED) != 0) {
-        listener.drained();
-      }
-      if ((events & WorkWatch.WANTED) != 0) {
-        listener.wanted();
-      }
-    } catch (RuntimeException e) {
-      log.warn("a listener failed: lease={}", id, e);
-    }
   }
 
   private interface Reading<T> {

@@ -20,6 +20,15 @@ final class SeatSlot {
   /** More threads than a process can have. */
   private static final int MOST_THREADS = 1 << 16;
 
+  /** More batches of work than a process can have in flight: its streams, each with a full ring. */
+  private static final int MOST_BATCHES = 1 << 17;
+
+  /** Clocks that are tied together differ a little: so much too much is cut off without a word. */
+  private static final long TOLERATED_NS = 20_000_000;
+
+  /** What is wrong with its reports. */
+  final Suspicions suspicions;
+
   final int number;
   final long pid;
   final long startTime;
@@ -64,6 +73,7 @@ final class SeatSlot {
     this.readings = readings;
     this.number = number;
     this.pid = pid;
+    this.suspicions = new Suspicions(pid);
     this.startTime = startTime;
     this.pidNamespace = pidNamespace;
     this.visible = visible;
@@ -82,9 +92,18 @@ final class SeatSlot {
     if (readings.hasWork(number)) {
       toldIdleness = false;
     }
+    check(Slot.BUSY, MOST_BATCHES, "pieces of work in flight");
+    check(Slot.WAITING, MOST_THREADS, "threads waiting");
     long done = readings.longAt(number, Slot.LAUNCHES) + readings.longAt(number, Slot.GPU_NS);
     wentOn |= done != lastDone;
     lastDone = done;
+  }
+
+  private void check(int field, int most, String what) {
+    int count = readings.intAt(number, field);
+    if (count < 0 || count > most) {
+      suspicions.add(Suspicions.Kind.ABSURD_COUNT, "reports " + count + " " + what);
+    }
   }
 
   /** Whether it has done work since this was last asked. */
@@ -139,6 +158,11 @@ final class SeatSlot {
         beatSeenNs = nowNs;
       } else if (nowNs - beatSeenNs > LOST_NS) {
         stopped = true;
+        suspicions.add(
+            Suspicions.Kind.SILENT,
+            "reports work on the GPU and has shown no life for "
+                + LOST_NS / 1_000_000
+                + " ms: it counts as stopped, and holds nobody up");
       }
     }
     observedNs = nowNs;
@@ -158,12 +182,25 @@ final class SeatSlot {
    */
   long newGpuTimeNs(long limitNs) {
     long now = readings.longAt(number, Slot.GPU_NS);
-    long rise = now - readNs;
+    long before = readNs;
+    long rise = now - before;
     readNs = now;
-    if (rise <= 0) {
+    if (rise < 0 || now < 0) {
+      suspicions.add(
+          Suspicions.Kind.BACKWARDS,
+          "reports " + now + " ns of GPU time after " + before + " ns: nothing is credited");
       return 0;
     }
     long credited = Math.min(rise, Math.max(0, limitNs));
+    if (rise - credited > TOLERATED_NS) {
+      suspicions.add(
+          Suspicions.Kind.TOO_MUCH,
+          "reports "
+              + rise
+              + " ns more GPU time, when at most "
+              + credited
+              + " ns have passed: so much is credited");
+    }
     creditedNs += credited;
     return credited;
   }

@@ -29,8 +29,8 @@ final class SlotTable {
   private final SlotReadings readings;
   private final LeaseExpress express;
   private final List<SeatSlot> attached = new ArrayList<>();
-  private final long beganNs;
-  private final long baseGpuNs;
+  private final TimeCredit credit;
+  private final List<String> suspicions = new ArrayList<>();
   private Retired retired;
   private long gpuNs;
   private int nextToCheck;
@@ -41,7 +41,7 @@ final class SlotTable {
     this.ledger = new MemoryLedger(pages.grant(), pages.report());
     this.life = life;
     this.readings = new SlotReadings(pages.report());
-    this.beganNs = nowNs;
+    this.credit = new TimeCredit(nowNs);
     if (pages.adopted()) {
       ledger.takeOver();
     }
@@ -50,7 +50,6 @@ final class SlotTable {
     if (pages.adopted()) {
       adopt(nowNs);
     }
-    this.baseGpuNs = gpuNs;
   }
 
   /** Of an earlier seat: the living keep their slots, what the dead held is taken back. */
@@ -141,7 +140,7 @@ final class SlotTable {
     refresh();
     attached.remove(slot);
     express.detached(slot);
-    gpuNs += slot.newGpuTimeNs(creditNs(nowNs));
+    credit(slot, nowNs);
     retired =
         new Retired(
             retired.gpuNs() + slot.creditedNs(),
@@ -285,14 +284,33 @@ final class SlotTable {
 
   /** The lease's GPU time until now; grows by no more than the time that has passed. */
   long gpuTimeNs(long nowNs) {
+    boolean idle = true;
     for (SeatSlot slot : attached) {
-      gpuNs += slot.newGpuTimeNs(creditNs(nowNs));
+      credit(slot, nowNs);
+      idle &= !slot.hasWork();
     }
+    credit.looked(idle, nowNs);
     return gpuNs;
   }
 
-  private long creditNs(long nowNs) {
-    return nowNs - beganNs - (gpuNs - baseGpuNs);
+  private void credit(SeatSlot slot, long nowNs) {
+    long newNs = slot.newGpuTimeNs(credit.limitNs(nowNs));
+    credit.used(newNs);
+    gpuNs += newNs;
+    slot.suspicions.drainTo(suspicions);
+  }
+
+  /** {@return what is wrong with reports, and was not taken from here yet} */
+  List<String> takeSuspicions() {
+    for (SeatSlot slot : attached) {
+      slot.suspicions.drainTo(suspicions);
+    }
+    if (suspicions.isEmpty()) {
+      return List.of();
+    }
+    List<String> taken = List.copyOf(suspicions);
+    suspicions.clear();
+    return taken;
   }
 
   long memoryUsed() {

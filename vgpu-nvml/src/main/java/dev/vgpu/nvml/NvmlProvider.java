@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -114,6 +115,11 @@ public final class NvmlProvider implements GpuProvider {
 
   @Override
   public Map<String, String> environment(GpuId gpu) {
+    return environment(List.of(gpu));
+  }
+
+  @Override
+  public Map<String, String> environment(List<GpuId> gpus) {
     Map<String, String> variables = new LinkedHashMap<>();
     Optional<NvmlCandidate> candidate = candidate();
     if (candidate.isPresent()) {
@@ -127,7 +133,8 @@ public final class NvmlProvider implements GpuProvider {
         variables.put(DRIVER_VARIABLE, cuda.toString());
       }
     }
-    variables.put("CUDA_VISIBLE_DEVICES", gpu.value());
+    variables.put(
+        "CUDA_VISIBLE_DEVICES", gpus.stream().map(GpuId::value).collect(Collectors.joining(",")));
     return Map.copyOf(variables);
   }
 

@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
+import java.util.List;
 
 /**
  * A request and who made it.
@@ -22,6 +23,6 @@ record Asked(VirtualGpuRequest request, Claimant by) {
     ProcessIdentity process();
 
     /** Makes what stands for the calls of a virtual GPU. Called with the table's lock held. */
-    BookedCalls calls(String id, GpuSlot slot, VirtualGpuRequest request);
+    BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request);
   }
 }

@@ -1,6 +1,8 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.metering.LeaseAccount;
 import dev.vgpu.core.seat.LeaseRecord;
@@ -18,8 +20,13 @@ import org.jspecify.annotations.Nullable;
  * lock, but for the finals and what is volatile.
  */
 final class Booking {
+  private static final int LEAST_PERMILLE = 10;
+
   final String id;
-  final GpuSlot slot;
+
+  /** The GPUs that it is cut from, in their order; more than one: a gang. */
+  final List<GpuSlot> slots;
+
   final ProcessIdentity owner;
   final BookedCalls calls;
   final TenantGate gate;
@@ -41,18 +48,51 @@ final class Booking {
 
   Booking(
       String id,
-      GpuSlot slot,
+      List<GpuSlot> slots,
       VirtualGpuRequest request,
       ProcessIdentity owner,
       BookedCalls calls) {
     this.id = id;
-    this.slot = slot;
+    this.slots = List.copyOf(slots);
     this.request = request;
     this.owner = owner;
     this.calls = calls;
-    this.account = new LeaseAccount(id, request.name(), slot.gpu.id().value());
-    this.gate = new TenantGate(id, slot.seat, slot.scheduler, calls.gate(), request);
+    this.account = new LeaseAccount(id, request.name(), slots.get(0).gpu.id().value());
+    this.gate = gate(id, slots, calls, request);
     calls.booked(this, gate);
+  }
+
+  private static TenantGate gate(
+      String id, List<GpuSlot> slots, BookedCalls calls, VirtualGpuRequest request) {
+    GpuSlot first = slots.get(0);
+    if (slots.size() == 1) {
+      return new TenantGate(id, first.seat, first.scheduler, calls.gate(), request);
+    }
+    return new TenantGate(
+        id,
+        slots.stream().map(slot -> slot.seat).toList(),
+        slots.stream().map(slot -> slot.scheduler).toList(),
+        calls.gate(),
+        request,
+        slots.stream().mapToLong(slot -> slot.shortestTurnNs).max().orElse(0));
+  }
+
+  /** The first of its GPUs. */
+  PhysicalGpu gpu() {
+    return slots.get(0).gpu;
+  }
+
+  List<GpuId> gpus() {
+    return slots.stream().map(slot -> slot.gpu.id()).toList();
+  }
+
+  /** The percent of each GPU's time that is its own: what the one gives that gives least. */
+  private double entitledPercent() {
+    return slots.stream().mapToDouble(slot -> slot.entitledPercent(request)).min().orElse(0);
+  }
+
+  int entitledPermille() {
+    return Math.max(LEAST_PERMILLE, (int) Math.round(10 * entitledPercent()));
   }
 
   VirtualGpuRequest request() {
@@ -96,7 +136,7 @@ final class Booking {
 
   LeaseRecord record() {
     return new LeaseRecord(
-        id, slot.gpu.id(), request, owner, Optional.ofNullable(backend), List.copyOf(programs));
+        id, gpus(), request, owner, Optional.ofNullable(backend), List.copyOf(programs));
   }
 
   /** With the entitlement that it was given last. */
@@ -104,10 +144,10 @@ final class Booking {
     EnforcedLease lease = enforced;
     return new LeaseSnapshot(
         id,
-        slot.gpu.id(),
+        gpus(),
         request,
         owner.pid(),
-        slot.entitledPercent(request),
+        entitledPercent(),
         lease == null ? List.of() : List.copyOf(lease.processes()),
         usage());
   }

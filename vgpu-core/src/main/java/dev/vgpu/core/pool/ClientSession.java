@@ -21,6 +21,7 @@ import dev.vgpu.core.seat.UsageValues;
 import dev.vgpu.core.turn.RemoteGate;
 import dev.vgpu.core.turn.UsageReading;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
@@ -82,8 +83,8 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   @Override
-  public RemoteLease calls(String id, GpuSlot slot, VirtualGpuRequest request) {
-    RemoteLease lease = server.remoteLease(id, slot, request, process);
+  public RemoteLease calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+    RemoteLease lease = server.remoteLease(id, on, request, process);
     lease.session = this;
     lease.gate.connected(this, 0, false, false, UsageReading.NONE);
     leases.put(id, lease);
@@ -310,7 +311,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   private static void granted(Message reply, Booking booking) {
-    reply.with(LEASE, booking.id).with("gpu", booking.slot.gpu.id());
+    reply.with(LEASE, booking.id).with("", RequestValues.of(booking.gpus()));
   }
 
   private void enqueue(long number, Message message) {

@@ -3,6 +3,7 @@ package dev.vgpu.core.pool;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.spi.GpuProvider;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -71,15 +72,18 @@ final class Discovery {
     return gpus;
   }
 
-  /** The variables that a process needs in order to see this GPU and no other. */
-  Map<String, String> environment(GpuId gpu) {
+  /** The variables that a process needs in order to see these GPUs and no other. */
+  Map<String, String> environment(List<GpuId> gpus) {
     Map<GpuId, GpuProvider> known = providerOf;
     if (known == null) {
       List<PhysicalGpu> ignored = gpus();
-      return environment(gpu);
+      return environment(gpus);
     }
-    GpuProvider provider = known.get(gpu);
-    return provider == null ? Map.of() : provider.environment(gpu);
+    GpuProvider provider = known.get(gpus.get(0));
+    if (gpus.stream().anyMatch(gpu -> known.get(gpu) != provider)) {
+      throw new VgpuException("the GPUs are found by different providers: gpus=" + gpus);
+    }
+    return provider == null ? Map.of() : provider.environment(gpus);
   }
 
   /** Says in the log what a pool stands on, once for each pool that is newly opened. */

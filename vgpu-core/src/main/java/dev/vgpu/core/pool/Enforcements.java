@@ -116,9 +116,9 @@ final class Enforcements implements AutoCloseable {
 
   /** Makes a lease ready for processes, or takes it over from an earlier holder of the seat. */
   EnforcedLease prepare(Booking booking, Path directory, EnforcedLease.Listener listener) {
-    EnforcementBackend backend = backendFor(booking.slot.gpu, Optional.ofNullable(booking.backend));
+    EnforcementBackend backend = backendFor(booking.gpu(), Optional.ofNullable(booking.backend));
     EnforcedLease lease =
-        open(backend).prepare(booking.id, directory, booking.slot.gpu, booking.request(), listener);
+        open(backend).prepare(booking.id, directory, booking.gpu(), booking.request(), listener);
     booking.backend = backend.name();
     return lease;
   }

@@ -44,7 +44,7 @@ final class GpuLocks implements AutoCloseable {
   void take(List<PhysicalGpu> gpus, Discovery discovery, Path runDirectory, ProcessIdentity self) {
     for (PhysicalGpu gpu : gpus) {
       if (!gpu.provider().equals(HostGpu.PROVIDER)) {
-        take(gpu, discovery.environment(gpu.id()), runDirectory, self);
+        take(gpu, discovery.environment(List.of(gpu.id())), runDirectory, self);
       }
     }
   }

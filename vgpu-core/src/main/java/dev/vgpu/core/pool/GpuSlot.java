@@ -7,6 +7,7 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.turn.GpuSeat;
 import java.util.LinkedHashSet;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 
@@ -15,12 +16,12 @@ import java.util.stream.Collectors;
  */
 final class GpuSlot {
   private static final int ALL_PERCENT = 100;
-  private static final int LEAST_PERMILLE = 10;
   private static final int MOST_HOLDERS_NAMED = 8;
 
   final PhysicalGpu gpu;
   final GpuSeat seat;
   final ShareScheduler scheduler;
+  final long shortestTurnNs;
   final Set<Booking> bookings = new LinkedHashSet<>();
   private long takenBytes;
   private int takenPercent;
@@ -37,10 +38,11 @@ final class GpuSlot {
   private volatile double bestEffortPercentOffline = ALL_PERCENT;
 
   /** Makes one, whose scheduler decides about the seat from now on. */
-  GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler) {
+  GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler, long shortestTurnNs) {
     this.gpu = gpu;
     this.seat = seat;
     this.scheduler = scheduler;
+    this.shortestTurnNs = shortestTurnNs;
     seat.take();
     seat.follow(scheduler);
     seat.stepAndLeave();
@@ -71,7 +73,7 @@ final class GpuSlot {
         Math.max(0.0, ALL_PERCENT - takenPercentOffline) / Math.max(1, takersOffline);
     enforced.removeIf(booking -> booking.released);
     for (Booking booking : enforced) {
-      booking.gate.entitle(booking.request(), entitledPermille(booking.request()));
+      booking.gate.entitle(booking.request(), booking.entitledPermille());
     }
   }
 
@@ -85,10 +87,6 @@ final class GpuSlot {
         : bestEffortPercent;
   }
 
-  int entitledPermille(VirtualGpuRequest request) {
-    return Math.max(LEAST_PERMILLE, (int) Math.round(10 * entitledPercent(request)));
-  }
-
   MemorySize freeMemory() {
     return MemorySize.ofBytes(Math.max(0, gpu.usableMemory().bytes() - takenBytes));
   }
@@ -100,8 +98,65 @@ final class GpuSlot {
   }
 
   boolean fits(VirtualGpuRequest request) {
-    return request.computePercent().orElse(0) <= freePercent(request.preemptionClass())
-        && request.memory().compareTo(freeMemory()) <= 0;
+    return fits(request, request.computePercent().orElse(0), request.memory().bytes());
+  }
+
+  private boolean fits(VirtualGpuRequest request, int percent, long bytes) {
+    return percent <= freePercent(request.preemptionClass()) && bytes <= freeMemory().bytes();
+  }
+
+  /** Whether it would fit if nobody held anything. */
+  boolean couldFit(VirtualGpuRequest request) {
+    return request.memory().compareTo(gpu.usableMemory()) <= 0;
+  }
+
+  /**
+   * Whether a request takes nothing that another may need, which does not fit now: of all that it
+   * takes, as much as the other asks for is left.
+   */
+  boolean fitsBeside(VirtualGpuRequest request, VirtualGpuRequest other) {
+    int percent = request.computePercent().orElse(0);
+    boolean sameLevel = isOffline(request) == isOffline(other);
+    int others = percent > 0 && sameLevel ? other.computePercent().orElse(0) : 0;
+    return fits(request, percent + others, request.memory().bytes() + other.memory().bytes());
+  }
+
+  private static boolean isOffline(VirtualGpuRequest request) {
+    return request.preemptionClass() == PreemptionClass.OFFLINE;
+  }
+
+  /** What does not fit, in words; empty if it fits. */
+  Optional<String> lack(VirtualGpuRequest request) {
+    int percent = request.computePercent().orElse(0);
+    int free = freePercent(request.preemptionClass());
+    if (percent > free) {
+      return Optional.of(
+          "the guaranteed shares of "
+              + level(request.preemptionClass())
+              + " tenants would add up to "
+              + (ALL_PERCENT - free + percent)
+              + " percent of gpu="
+              + gpu.id()
+              + ", at most "
+              + ALL_PERCENT
+              + " (ask for "
+              + Math.max(0, free)
+              + " or less, or for best effort)");
+    }
+    if (request.memory().compareTo(freeMemory()) > 0) {
+      return Optional.of(
+          "memory="
+              + request.memory()
+              + " is more than the "
+              + freeMemory()
+              + " that are free on gpu="
+              + gpu.id());
+    }
+    return Optional.empty();
+  }
+
+  private static String level(PreemptionClass preemptionClass) {
+    return preemptionClass == PreemptionClass.OFFLINE ? "offline" : "online+nearline";
   }
 
   void take(VirtualGpuRequest request) {
@@ -127,11 +182,10 @@ final class GpuSlot {
 
   /** What is free for a request's class, in words. */
   String free(PreemptionClass preemptionClass) {
-    String whose = preemptionClass == PreemptionClass.OFFLINE ? "offline" : "online+nearline";
     return "gpu="
         + gpu.id()
         + " freePercent("
-        + whose
+        + level(preemptionClass)
         + ")="
         + freePercent(preemptionClass)
         + " freeMemory="

@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.ReclaimHandler;
 import dev.vgpu.VgpuException;
@@ -10,6 +11,7 @@ import dev.vgpu.core.schedule.TurnGate;
 import dev.vgpu.core.seat.LeaseSnapshot;
 import dev.vgpu.core.turn.GateOwner;
 import dev.vgpu.core.turn.GatedCalls;
+import dev.vgpu.core.turn.GpuSeat;
 import dev.vgpu.core.turn.InProcessGate;
 import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.TenantGate;
@@ -28,7 +30,11 @@ final class Lease implements GateOwner, BookedCalls {
   private static final Logger log = LoggerFactory.getLogger(Lease.class);
 
   final String id;
+
+  /** Where its calls meet: the first of its GPUs. */
   final NodeGpu on;
+
+  private final List<NodeGpu> gpus;
   final InProcessGate gate;
   final GatedCalls calls;
   final SubmittedCalls submitted;
@@ -51,20 +57,33 @@ final class Lease implements GateOwner, BookedCalls {
   private volatile boolean attached;
   private volatile @Nullable ReclaimHandler reclaimHandler;
 
-  Lease(String id, NodeGpu on, LocalClaim claim) {
+  Lease(String id, List<NodeGpu> gpus, LocalClaim claim) {
     this.id = id;
-    this.on = on;
+    this.on = gpus.get(0);
+    this.gpus = List.copyOf(gpus);
     this.node = claim.node();
     this.pool = claim.pool();
     this.request = claim.request();
     this.creationSite = claim.creationSite();
-    this.gate = new InProcessGate(id, on.seat(), request, this);
+    this.gate = new InProcessGate(id, seats(gpus), request, this);
     this.calls = new GatedCalls(gate);
     this.submitted = new SubmittedCalls(id, node.workers());
   }
 
   PhysicalGpu gpu() {
     return on.gpu();
+  }
+
+  List<PhysicalGpu> gpus() {
+    return gpus.stream().map(NodeGpu::gpu).toList();
+  }
+
+  List<GpuId> gpuIds() {
+    return gpus.stream().map(each -> each.gpu().id()).toList();
+  }
+
+  private static List<GpuSeat> seats(List<NodeGpu> gpus) {
+    return gpus.stream().map(NodeGpu::seat).toList();
   }
 
   VirtualGpuRequest request() {
@@ -164,8 +183,7 @@ final class Lease implements GateOwner, BookedCalls {
   }
 
   LeaseSnapshot snapshot() {
-    return new LeaseSnapshot(
-        id, gpu().id(), request, node.self().pid(), 0, List.of(), gate.usage());
+    return new LeaseSnapshot(id, gpuIds(), request, node.self().pid(), 0, List.of(), gate.usage());
   }
 
   // ---- the handle's side

@@ -2,28 +2,25 @@ package dev.vgpu.core.pool;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.FailureMode;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.schedule.UrgencyQueue;
 import dev.vgpu.core.seat.LeaseDirectory;
 import dev.vgpu.core.seat.LeaseRecord;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.spi.EnforcedLease;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,7 +37,8 @@ final class LeaseTable {
   private final Enforcements enforcements;
   private final @Nullable LeaseDirectory disk;
   private final ReentrantLock lock = new ReentrantLock();
-  private final UrgencyQueue<PendingRequest> pending = new UrgencyQueue<>();
+  private final Placement placement;
+  private final WaitingLine line;
   private final SeatMeter meter;
 
   /** Makes an empty one; leases are on disk, and what is used in a directory, or null: nowhere. */
@@ -55,10 +53,18 @@ final class LeaseTable {
     this.slots = slots;
     this.enforcements = enforcements;
     this.disk = disk;
+    this.placement = new Placement(slots, enforcements);
+    this.line = new WaitingLine(placement, this::grant);
   }
 
   List<GpuSlot> slots() {
     return slots;
+  }
+
+  /** The slots of these GPUs, in their order; empty if one is not here. */
+  Optional<List<GpuSlot>> slots(List<GpuId> ids) {
+    List<GpuSlot> found = slots.stream().filter(slot -> ids.contains(slot.gpu.id())).toList();
+    return found.size() == ids.size() ? Optional.of(found) : Optional.empty();
   }
 
   SeatMeter meter() {
@@ -84,9 +90,9 @@ final class LeaseTable {
   private List<Booking> bookingsOf(List<GpuSlot> of) {
     lock.lock();
     try {
-      List<Booking> bookings = new ArrayList<>();
+      Set<Booking> bookings = new LinkedHashSet<>(); // a gang is in several slots
       of.forEach(slot -> bookings.addAll(slot.bookings));
-      return bookings;
+      return List.copyOf(bookings);
     } finally {
       lock.unlock();
     }
@@ -107,18 +113,18 @@ final class LeaseTable {
     lock.lock();
     try {
       checkPossible(asked);
-      boolean first = pending.isFirstInLine(request.preemptionClass());
-      Booking booking = first ? tryGrant(asked) : null;
+      Booking booking = line.serveAtOnce(asked);
       if (booking != null) {
-        pending.servedWithoutWaiting(request.preemptionClass());
         return booking;
       }
-      refusal = refusal(request, first ? "" : "; " + pending.size() + " requests wait in front");
+      boolean first = line.isFirst(request);
+      refusal =
+          placement.refusal(request, first ? "" : "; " + line.size() + " requests wait in front");
     } finally {
       lock.unlock();
     }
     publishRefused(request, refusal);
-    throw new GpuCapacityException(refusal, snapshots(bookingsOf(allowed(request))));
+    throw new GpuCapacityException(refusal, snapshots(bookingsOf(placement.allowed(request))));
   }
 
   void publishRefused(VirtualGpuRequest request, String refusal) {
@@ -130,8 +136,7 @@ final class LeaseTable {
     lock.lock();
     try {
       checkPossible(waiting.asked);
-      pending.add(waiting);
-      serve();
+      line.add(waiting);
     } finally {
       lock.unlock();
     }
@@ -141,12 +146,10 @@ final class LeaseTable {
   Optional<String> giveUp(PendingRequest waiting) {
     lock.lock();
     try {
-      if (!pending.remove(waiting)) {
+      if (!line.remove(waiting)) {
         return Optional.empty();
       }
-      String refusal = refusal(waiting.asked.request(), "; waited until the timeout");
-      serve(); // it may have been in front of others that fit
-      return Optional.of(refusal);
+      return Optional.of(placement.refusal(waiting.asked.request(), "; waited until the timeout"));
     } finally {
       lock.unlock();
     }
@@ -156,139 +159,43 @@ final class LeaseTable {
   void failPending(Object owner) {
     lock.lock();
     try {
-      List<PendingRequest> others = new ArrayList<>();
-      for (PendingRequest next = pending.poll(); next != null; next = pending.poll()) {
-        if (next.asked.by().owner() == owner) {
-          next.fail(new IllegalStateException("the pool was closed"));
-        } else {
-          others.add(next);
-        }
-      }
-      others.forEach(pending::add);
-      serve();
+      line.failAll(owner);
     } finally {
       lock.unlock();
     }
   }
 
-  /** Grants to those who wait, as far as it goes: nobody passes the one in front. */
-  private void serve() {
-    for (PendingRequest next = pending.peek(); next != null; next = pending.peek()) {
-      try {
-        Booking booking = tryGrant(next.asked);
-        if (booking == null) {
-          return;
-        }
-        pending.poll();
-        next.grant(booking);
-      } catch (VgpuException e) { // the lease could not be written
-        pending.poll();
-        next.fail(e);
-      }
-    }
-  }
-
-  private @Nullable Booking tryGrant(Asked asked) {
+  private Booking grant(Asked asked, List<GpuSlot> on) {
     VirtualGpuRequest request = asked.request();
-    GpuSlot slot = place(request);
-    if (slot == null) {
-      return null;
-    }
     String id = node.newLeaseId(request.name(), disk);
+    List<GpuId> gpus = on.stream().map(slot -> slot.gpu.id()).toList();
     if (disk != null) {
       disk.write(
-          new LeaseRecord(
-              id, slot.gpu.id(), request, asked.by().process(), Optional.empty(), List.of()));
+          new LeaseRecord(id, gpus, request, asked.by().process(), Optional.empty(), List.of()));
     }
-    Booking booking = book(id, slot, asked);
+    Booking booking = book(id, on, asked);
     meter.opened(booking);
-    node.listeners().publish(at -> new GpuEvent.Acquired(at, id, slot.gpu.id(), request));
+    node.listeners().publish(at -> new GpuEvent.Acquired(at, id, gpus.get(0), request));
     return booking;
   }
 
-  private Booking book(String id, GpuSlot slot, Asked asked) {
+  private static Booking book(String id, List<GpuSlot> on, Asked asked) {
     Booking booking =
         new Booking(
             id,
-            slot,
+            on,
             asked.request(),
             asked.by().process(),
-            asked.by().calls(id, slot, asked.request()));
-    slot.add(booking);
+            asked.by().calls(id, on, asked.request()));
+    on.forEach(slot -> slot.add(booking));
     return booking;
   }
 
-  /** The GPU on which it fits most tightly, so that large requests find room elsewhere. */
-  private @Nullable GpuSlot place(VirtualGpuRequest request) {
-    return allowed(request).stream()
-        .filter(slot -> slot.fits(request))
-        .filter(
-            slot -> request.failureMode() == FailureMode.OPEN || missing(slot, request).isEmpty())
-        .min(
-            Comparator.<GpuSlot>comparingInt(
-                    slot -> request.computePercent().isPresent() ? 0 : slot.bookings.size())
-                .thenComparingInt(slot -> slot.freePercent(request.preemptionClass()))
-                .thenComparing(GpuSlot::freeMemory))
-        .orElse(null);
-  }
-
-  private List<GpuSlot> allowed(VirtualGpuRequest request) {
-    return slots.stream()
-        .filter(slot -> request.gpu().isEmpty() || request.gpu().get().equals(slot.gpu.id()))
-        .toList();
-  }
-
-  private List<String> missing(GpuSlot slot, VirtualGpuRequest request) {
-    List<String> missing = InProcessBackend.CAPABILITIES.missingFor(request.requires());
-    // Backends are looked at only where they are needed: to load them takes time.
-    return missing.isEmpty()
-        ? missing
-        : enforcements.capabilities(slot.gpu).missingFor(request.requires());
-  }
-
   private void checkPossible(Asked asked) {
-    VirtualGpuRequest request = asked.request();
     if (asked.by().isClosed()) {
       throw new IllegalStateException("the pool is closed");
     }
-    List<GpuSlot> allowed = allowed(request);
-    if (allowed.isEmpty()) {
-      List<GpuId> ids = slots.stream().map(slot -> slot.gpu.id()).toList();
-      throw new IllegalArgumentException(
-          "no such GPU in this pool: asked " + request + ", gpus=" + ids);
-    }
-    if (allowed.stream()
-        .noneMatch(slot -> request.memory().compareTo(slot.gpu.usableMemory()) <= 0)) {
-      throw new IllegalArgumentException(
-          "more memory than any GPU can give: asked "
-              + request
-              + "; "
-              + allowed.stream()
-                  .map(slot -> slot.gpu.id() + " usableMemory=" + slot.gpu.usableMemory())
-                  .collect(Collectors.joining(", ")));
-    }
-    checkEnforceable(request, allowed);
-  }
-
-  /** Refuses, or serves with a warning, a request that demands more than can be enforced. */
-  private void checkEnforceable(VirtualGpuRequest request, List<GpuSlot> allowed) {
-    if (allowed.stream().anyMatch(slot -> missing(slot, request).isEmpty())) {
-      return;
-    }
-    String lack =
-        allowed.stream()
-            .map(slot -> slot.gpu.id() + " lacks " + missing(slot, request))
-            .collect(Collectors.joining("; "));
-    if (request.failureMode() == FailureMode.REFUSE) {
-      throw new VgpuException("no backend can enforce what is demanded: " + request + "; " + lack);
-    }
-    log.warn("served without what it demands: {}; {}", request, lack);
-  }
-
-  private String refusal(VirtualGpuRequest request, String more) {
-    StringBuilder text = new StringBuilder("no GPU has room: asked ").append(request).append(more);
-    allowed(request).forEach(slot -> text.append("; ").append(slot.occupation(request)));
-    return text.toString();
+    placement.checkPossible(asked.request());
   }
 
   // ---- changing and giving back
@@ -299,35 +206,44 @@ final class LeaseTable {
     lock.lock();
     try {
       before = booking.request();
-      checkSameElsewhere(before, asked, booking.id, booking.slot.gpu);
+      checkSameElsewhere(before, asked, booking.id, booking.gpus());
       if (booking.calls.isClosed() || booking.released) {
         throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
       }
-      GpuSlot slot = booking.slot;
-      slot.giveBack(before);
+      booking.slots.forEach(slot -> slot.giveBack(before));
       boolean resized = false;
       try {
-        if (!slot.fits(asked)) {
-          throw new GpuCapacityException(
-              "a virtual GPU cannot be resized: id=" + booking.id + ": " + refusal(asked, ""),
-              snapshots(List.copyOf(slot.bookings)));
-        }
+        checkFits(booking, asked);
         String obstacle = booking.calls.tryResize(asked, booking.gate);
         if (obstacle != null) {
           throw cannotResize(booking.id, asked, obstacle, booking.snapshot());
         }
         resized = true;
       } finally {
-        slot.take(resized ? asked : before);
+        VirtualGpuRequest holds = resized ? asked : before;
+        booking.slots.forEach(slot -> slot.take(holds));
       }
       booking.request(asked);
-      slot.divide();
+      booking.slots.forEach(GpuSlot::divide);
       rewrite(booking);
-      serve();
+      line.serve();
     } finally {
       lock.unlock();
     }
     node.listeners().publish(at -> new GpuEvent.Resized(at, booking.id, before, asked));
+  }
+
+  private void checkFits(Booking booking, VirtualGpuRequest asked) {
+    for (GpuSlot slot : booking.slots) {
+      if (!slot.fits(asked)) {
+        throw new GpuCapacityException(
+            "a virtual GPU cannot be resized: id="
+                + booking.id
+                + ": "
+                + placement.refusal(asked, ""),
+            snapshots(List.copyOf(slot.bookings)));
+      }
+    }
   }
 
   static GpuCapacityException cannotResize(
@@ -338,14 +254,15 @@ final class LeaseTable {
   }
 
   static void checkSameElsewhere(
-      VirtualGpuRequest before, VirtualGpuRequest asked, String id, PhysicalGpu gpu) {
-    boolean sameGpu = asked.gpu().isEmpty() || asked.gpu().get().equals(gpu.id());
+      VirtualGpuRequest before, VirtualGpuRequest asked, String id, List<GpuId> gpus) {
+    boolean sameGpu = asked.gpu().isEmpty() || gpus.contains(asked.gpu().get());
     if (!sameGpu
+        || asked.gpuCount() != before.gpuCount()
         || !asked.name().equals(before.name())
         || !asked.requires().equals(before.requires())
         || asked.failureMode() != before.failureMode()) {
       throw new IllegalArgumentException(
-          "a resize keeps the GPU, the name and the demanded capabilities: id="
+          "a resize keeps the GPUs, the name and the demanded capabilities: id="
               + id
               + " holds "
               + before
@@ -389,8 +306,8 @@ final class LeaseTable {
       if (disk != null) {
         disk.remove(booking.id);
       }
-      booking.slot.remove(booking);
-      serve();
+      booking.slots.forEach(slot -> slot.remove(booking));
+      line.serve();
     } finally {
       lock.unlock();
     }
@@ -429,7 +346,7 @@ final class LeaseTable {
           requireNonNull(disk, "where backends work, leases are on disk").of(booking.id);
       EnforcedLease lease = enforcements.prepare(booking, directory, listener);
       booking.enforced(lease);
-      booking.slot.enforced(booking);
+      booking.slots.forEach(slot -> slot.enforced(booking));
       rewrite(booking);
       return lease;
     } finally {
@@ -454,10 +371,10 @@ final class LeaseTable {
   // ---- taking over
 
   /** Books what was granted before, whether or not it fits. */
-  Booking restore(LeaseRecord record, GpuSlot slot, Asked.Claimant by) {
+  Booking restore(LeaseRecord record, List<GpuSlot> on, Asked.Claimant by) {
     lock.lock();
     try {
-      Booking booking = book(record.id(), slot, new Asked(record.request(), by));
+      Booking booking = book(record.id(), on, new Asked(record.request(), by));
       booking.programs.addAll(record.programs());
       booking.backend = record.backend().orElse(null);
       meter.restored(booking);

@@ -4,6 +4,7 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.CallOptions;
 import dev.vgpu.Capabilities;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemoryReservation;
@@ -15,11 +16,13 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
 import java.lang.ref.Cleaner;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** The handle that the caller holds. When it becomes unreachable, its lease is closed. */
@@ -50,6 +53,11 @@ final class LeasedVirtualGpu implements VirtualGpu {
   @Override
   public PhysicalGpu gpu() {
     return lease.gpu();
+  }
+
+  @Override
+  public List<PhysicalGpu> gpus() {
+    return lease.gpus();
   }
 
   @Override
@@ -192,7 +200,11 @@ final class LeasedVirtualGpu implements VirtualGpu {
 
   @Override
   public String toString() {
-    return "VirtualGpu[id=" + lease.id + " gpu=" + lease.gpu().id() + " " + lease.request() + "]";
+    return "VirtualGpu[id=" + lease.id + " gpu=" + ids() + " " + lease.request() + "]";
+  }
+
+  private String ids() {
+    return lease.gpuIds().stream().map(GpuId::value).collect(Collectors.joining(","));
   }
 
   private static final class Reservation implements MemoryReservation {

@@ -151,7 +151,7 @@ final class LocalAuthority implements Authority {
   }
 
   Capabilities capabilities(Booking booking) {
-    return enforcements.capabilities(booking.slot.gpu);
+    return enforcements.capabilities(booking.gpu());
   }
 
   @Override
@@ -168,7 +168,7 @@ final class LocalAuthority implements Authority {
     EnforcedLease enforced = table.enforce(booking, new Watch(booking));
     program.ifPresent(enforced::check);
     Map<String, String> variables = new LinkedHashMap<>();
-    variables.putAll(discovery.environment(booking.slot.gpu.id()));
+    variables.putAll(discovery.environment(booking.gpus()));
     variables.putAll(enforced.environment());
     return Map.copyOf(variables);
   }

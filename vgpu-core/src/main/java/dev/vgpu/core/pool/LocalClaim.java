@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -31,12 +32,12 @@ record LocalClaim(
   }
 
   @Override
-  public Lease calls(String id, GpuSlot slot, VirtualGpuRequest granted) {
-    return lease(id, new NodeGpu(slot.gpu, slot.seat));
+  public Lease calls(String id, List<GpuSlot> on, VirtualGpuRequest granted) {
+    return lease(id, on.stream().map(slot -> new NodeGpu(slot.gpu, slot.seat)).toList());
   }
 
-  Lease lease(String id, NodeGpu gpu) {
-    Lease lease = new Lease(id, gpu, this);
+  Lease lease(String id, List<NodeGpu> gpus) {
+    Lease lease = new Lease(id, gpus, this);
     pool.add(lease);
     node.add(lease);
     return lease;

@@ -175,7 +175,8 @@ final class Node {
           (victim, by, askedToEnd) ->
               seat.doAfterwards(() -> preemptions.add(victim.id(), by.id(), askedToEnd));
       SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
-      slots.add(new GpuSlot(gpu, seat, new ShareScheduler(goBy, observer, clock.nanoTime())));
+      ShareScheduler scheduler = new ShareScheduler(goBy, observer, clock.nanoTime());
+      slots.add(new GpuSlot(gpu, seat, scheduler, goBy.shortestTurnNs()));
     }
     turns.clear();
     return slots;

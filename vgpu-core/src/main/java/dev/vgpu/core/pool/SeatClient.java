@@ -8,7 +8,6 @@ import static dev.vgpu.core.pool.Protocol.USAGE;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
@@ -155,9 +154,10 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
               if (isLost()) { // the next holder of the seat gives it to nobody, and we ask again
                 throw new SeatLostException("the seat's holder is gone");
               }
-              NodeGpu gpu = node.gpu(new GpuId(reply.text("gpu")));
-              Lease made = claim.lease(reply.text(LEASE), gpu);
-              made.remote(node.turns(gpu).new Tenant(made.id, made.gate));
+              List<NodeGpu> gpus = RequestValues.gpus(reply::find).stream().map(node::gpu).toList();
+              Lease made = claim.lease(reply.text(LEASE), gpus);
+              // Its turns are told of the first GPU alone, and are on all of them.
+              made.remote(node.turns(gpus.get(0)).new Tenant(made.id, made.gate));
               return made;
             });
     if (claim.pool().isClosed()) {
@@ -177,7 +177,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   @Override
   public void resize(Lease lease, VirtualGpuRequest asked) {
     VirtualGpuRequest before = lease.request();
-    LeaseTable.checkSameElsewhere(before, asked, lease.id, lease.gpu());
+    LeaseTable.checkSameElsewhere(before, asked, lease.id, lease.gpuIds());
     if (lease.isClosed()) {
       throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
     }
@@ -358,7 +358,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
           Message message =
               new Message(Protocol.CLAIM)
                   .with(LEASE, lease.id)
-                  .with("gpu", lease.gpu().id())
+                  .with("", RequestValues.of(lease.gpuIds()))
                   .with(TURN, standing.turn())
                   .with("runs", standing.runs())
                   .with("waits", standing.waits())

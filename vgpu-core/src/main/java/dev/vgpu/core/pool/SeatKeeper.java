@@ -19,7 +19,6 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
@@ -186,53 +185,45 @@ final class SeatKeeper {
     Set<String> seen = new HashSet<>();
     for (LeaseRecord record : records) {
       seen.add(record.id());
-      GpuSlot slot = slot(authority, record);
+      Optional<List<GpuSlot>> slots = authority.table().slots(record.gpus());
       Lease own = node.lease(record.id());
-      if (slot == null) {
+      if (slots.isEmpty()) {
         log.warn(
-            "a lease is left alone, since its GPU is not here: id={} gpu={}",
+            "a lease is left alone, since its GPU is not here: id={} gpus={}",
             record.id(),
-            record.gpu());
+            record.gpus());
       } else if (own != null) {
-        restoreOwn(own, record.backend(), record.programs(), slot, authority);
+        restoreOwn(own, record.backend(), record.programs(), slots.get(), authority);
       } else {
-        serves.restore(record, slot);
+        serves.restore(record, slots.get());
       }
     }
     for (Lease own : node.leases()) {
       if (!seen.contains(own.id)) {
-        GpuSlot slot =
-            Objects.requireNonNull(slot(authority, record(own, Optional.empty(), List.of())));
-        restoreOwn(own, Optional.empty(), List.of(), slot, authority);
+        List<GpuSlot> slots = authority.table().slots(own.gpuIds()).orElseThrow();
+        restoreOwn(own, Optional.empty(), List.of(), slots, authority);
       }
     }
   }
 
-  private static @Nullable GpuSlot slot(LocalAuthority authority, LeaseRecord record) {
-    return authority.table().slots().stream()
-        .filter(slot -> slot.gpu.id().equals(record.gpu()))
-        .findFirst()
-        .orElse(null);
-  }
-
   private LeaseRecord record(Lease own, Optional<String> backend, List<ProcessIdentity> programs) {
-    return new LeaseRecord(own.id, own.gpu().id(), own.request(), node.self(), backend, programs);
+    return new LeaseRecord(own.id, own.gpuIds(), own.request(), node.self(), backend, programs);
   }
 
   private void restoreOwn(
       Lease own,
       Optional<String> backend,
       List<ProcessIdentity> programs,
-      GpuSlot slot,
+      List<GpuSlot> slots,
       LocalAuthority authority) {
     SeatServer.Owner owner =
         new SeatServer.Owner(node.self()) {
           @Override
-          public BookedCalls calls(String id, GpuSlot on, VirtualGpuRequest request) {
+          public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
             return own;
           }
         };
-    Booking booking = authority.table().restore(record(own, backend, programs), slot, owner);
+    Booking booking = authority.table().restore(record(own, backend, programs), slots, owner);
     authority.takeOver(booking);
     if (own.isAttached()) {
       booking.gate.countProcessesOnly();

@@ -113,22 +113,23 @@ final class SeatServer implements AutoCloseable {
 
   /** On any thread. */
   RemoteLease remoteLease(
-      String id, GpuSlot slot, VirtualGpuRequest request, ProcessIdentity owner) {
-    long turnNs = node.settings().of(slot.gpu.id()).shortestTurn().toNanos();
-    return new RemoteLease(id, slot.seat, turnNs, request, owner);
+      String id, List<GpuSlot> on, VirtualGpuRequest request, ProcessIdentity owner) {
+    GpuSlot first = on.get(0);
+    long turnNs = node.settings().of(first.gpu.id()).shortestTurn().toNanos();
+    return new RemoteLease(id, first.seat, turnNs, request, owner);
   }
 
   /** Books a lease of another process, which may come back for it. Before others can connect. */
-  void restore(LeaseRecord record, GpuSlot slot) {
+  void restore(LeaseRecord record, List<GpuSlot> slots) {
     RemoteLease[] made = new RemoteLease[1];
     Booking booking =
         table()
             .restore(
                 record,
-                slot,
+                slots,
                 new Owner(record.owner()) {
                   @Override
-                  public BookedCalls calls(String id, GpuSlot on, VirtualGpuRequest request) {
+                  public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
                     made[0] = remoteLease(id, on, request, record.owner());
                     return made[0];
                   }
@@ -186,16 +187,15 @@ final class SeatServer implements AutoCloseable {
   /** It is not on disk: what its process says is taken. */
   private RemoteLease restoreClaimed(String id, ProcessIdentity by, Message message) {
     VirtualGpuRequest request = RequestValues.request(message.under(Protocol.REQUEST));
-    GpuId gpu = new GpuId(message.text("gpu"));
-    GpuSlot slot =
-        table().slots().stream()
-            .filter(each -> each.gpu.id().equals(gpu))
-            .findFirst()
-            .orElseThrow(() -> new IllegalStateException("no such GPU: " + gpu));
-    if (!LeaseRecord.isId(id) || !slot.fits(request)) {
+    List<GpuId> gpus = RequestValues.gpus(message::find);
+    List<GpuSlot> slots =
+        table().slots(gpus).orElseThrow(() -> new IllegalStateException("no such GPU: " + gpus));
+    if (!LeaseRecord.isId(id)
+        || slots.size() != request.gpuCount()
+        || !slots.stream().allMatch(slot -> slot.fits(request))) {
       throw new IllegalStateException("the virtual GPU was given to others: id=" + id);
     }
-    restore(new LeaseRecord(id, gpu, request, by, Optional.empty(), List.of()), slot);
+    restore(new LeaseRecord(id, gpus, request, by, Optional.empty(), List.of()), slots);
     return claim(id, by, message);
   }
 

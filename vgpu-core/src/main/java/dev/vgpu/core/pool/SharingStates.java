@@ -17,7 +17,8 @@ final class SharingStates {
   static List<GpuState> of(List<GpuSlot> slots, List<Booking> bookings, PoolSettings settings) {
     List<GpuState> states = new ArrayList<>();
     for (GpuSlot slot : slots) {
-      List<Booking> here = bookings.stream().filter(booking -> booking.slot == slot).toList();
+      List<Booking> here =
+          bookings.stream().filter(booking -> booking.slots.contains(slot)).toList();
       states.add(of(slot, here, settings.of(slot.gpu.id()).shortestTurn()));
     }
     return List.copyOf(states);

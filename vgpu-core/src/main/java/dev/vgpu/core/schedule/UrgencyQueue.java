@@ -1,6 +1,8 @@
 package dev.vgpu.core.schedule;
 
 import dev.vgpu.PreemptionClass;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
@@ -123,6 +125,23 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
       return online.first;
     }
     return nearline.first != null ? nearline.first : offline.first;
+  }
+
+  /** {@return all who wait: who is served next, then the others in order of class, then arrival} */
+  public List<E> inOrder() {
+    List<E> all = new ArrayList<>(size);
+    E next = peek();
+    if (next != null) {
+      all.add(next);
+    }
+    for (Line<E> line : List.of(online, nearline, offline)) {
+      for (E element = line.first; element != null; element = link(element).next) {
+        if (element != next) {
+          all.add(element);
+        }
+      }
+    }
+    return all;
   }
 
   /** {@return who is served next, taken out; null if nobody waits} */

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
  * What is on disk of a lease, for the next holder of the seat.
  *
  * @param id its name
- * @param gpu the GPU that it is cut from
+ * @param gpus the GPUs that it is cut from, at least one
  * @param request what is granted
  * @param owner the process that acquired it
  * @param backend the backend that was prepared for its processes, if one was
@@ -21,7 +21,7 @@ import java.util.regex.Pattern;
  */
 public record LeaseRecord(
     String id,
-    GpuId gpu,
+    List<GpuId> gpus,
     VirtualGpuRequest request,
     ProcessIdentity owner,
     Optional<String> backend,
@@ -44,7 +44,7 @@ public record LeaseRecord(
   Map<String, String> values() {
     Map<String, String> values = new LinkedHashMap<>();
     values.put("id", id);
-    values.put("gpu", gpu.value());
+    values.putAll(RequestValues.of(gpus));
     values.put("owner.pid", "" + owner.pid());
     values.put("owner.start", "" + owner.start());
     backend.ifPresent(name -> values.put("backend", name));
@@ -72,7 +72,7 @@ public record LeaseRecord(
           });
       return new LeaseRecord(
           id,
-          new GpuId(RequestValues.need(values, "gpu")),
+          RequestValues.gpus(name -> Optional.ofNullable(values.get(name))),
           RequestValues.request(request),
           new ProcessIdentity(
               Long.parseLong(RequestValues.need(values, "owner.pid")),

@@ -10,7 +10,7 @@ import java.util.List;
  * A {@link GpuLease} as it was at one moment.
  *
  * @param id the virtual GPU's name
- * @param gpu the GPU that it was cut from
+ * @param gpus the GPUs that it was cut from, at least one
  * @param request what was granted
  * @param pid who holds it
  * @param entitledPercent of the GPU's time
@@ -19,10 +19,15 @@ import java.util.List;
  */
 public record LeaseSnapshot(
     String id,
-    GpuId gpu,
+    List<GpuId> gpus,
     VirtualGpuRequest request,
     long pid,
     double entitledPercent,
     List<Long> processes,
     GpuUsage usage)
-    implements GpuLease {}
+    implements GpuLease {
+  @Override
+  public GpuId gpu() {
+    return gpus.get(0);
+  }
+}

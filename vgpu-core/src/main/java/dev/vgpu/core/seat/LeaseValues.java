@@ -125,13 +125,13 @@ public final class LeaseValues {
         (String at, GpuLease lease) -> {
           message
               .with(at + "id", lease.id())
-              .with(at + "gpu", lease.gpu())
               .with(at + "pid", lease.pid())
               .with(at + "entitled", lease.entitledPercent())
               .with(
                   at + "processes",
                   lease.processes().stream().map(String::valueOf).collect(Collectors.joining(" ")))
               .with(at + "request.", RequestValues.of(lease.request()));
+          message.with(at, RequestValues.of(lease.gpus()));
           put(message, at + "usage.", lease.usage());
         });
   }
@@ -161,7 +161,7 @@ public final class LeaseValues {
         at ->
             new LeaseSnapshot(
                 message.text(at + "id"),
-                new GpuId(message.text(at + "gpu")),
+                RequestValues.gpus(name -> message.find(at + name)),
                 RequestValues.request(requests.getOrDefault(at, Map.of())),
                 message.number(at + "pid"),
                 Double.parseDouble(message.text(at + "entitled")),

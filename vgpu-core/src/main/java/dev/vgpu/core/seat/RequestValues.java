@@ -7,9 +7,13 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /** Requests as named values, in messages and in files. */
@@ -30,9 +34,45 @@ public final class RequestValues {
     values.put("class", request.preemptionClass().name());
     values.put("calls", "" + request.maxConcurrentCalls());
     request.gpu().ifPresent(gpu -> values.put("gpu", gpu.value()));
+    if (request.gpuCount() > 1) {
+      values.put("gpus", "" + request.gpuCount());
+    }
     values.put("failure", request.failureMode().name());
     of(request.requires()).forEach((name, value) -> values.put("requires." + name, value));
     return values;
+  }
+
+  /**
+   * {@return the names of a virtual GPU's GPUs as values: {@code gpu}, {@code gpu.1}, {@code
+   * gpu.2}}
+   *
+   * @param gpus at least one
+   */
+  public static Map<String, String> of(List<GpuId> gpus) {
+    Map<String, String> values = new LinkedHashMap<>();
+    for (int i = 0; i < gpus.size(); i++) {
+      values.put(i == 0 ? "gpu" : "gpu." + i, gpus.get(i).value());
+    }
+    return values;
+  }
+
+  /**
+   * {@return the GPUs that values name}
+   *
+   * @param values finds a value by its name
+   * @throws MalformedMessageException if there is none
+   */
+  public static List<GpuId> gpus(Function<String, Optional<String>> values) {
+    List<GpuId> gpus = new ArrayList<>();
+    Optional<String> next = values.apply("gpu");
+    while (next.isPresent() && gpus.size() < VirtualGpuRequest.MAX_GPU_COUNT) {
+      gpus.add(new GpuId(next.get()));
+      next = values.apply("gpu." + gpus.size());
+    }
+    if (gpus.isEmpty()) {
+      throw new MalformedMessageException("no GPU is named");
+    }
+    return List.copyOf(gpus);
   }
 
   /**
@@ -60,6 +100,7 @@ public final class RequestValues {
       if (gpu != null) {
         builder.gpu(new GpuId(gpu));
       }
+      builder.gpuCount(Integer.parseInt(values.getOrDefault("gpus", "1")));
       return builder.build();
     } catch (IllegalArgumentException e) {
       throw new MalformedMessageException("not a request: " + e.getMessage(), e);

@@ -4,6 +4,8 @@ import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.TurnStepper;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
@@ -32,6 +34,7 @@ public final class GpuSeat {
   private TurnStepper stepper = new Nothing();
   private final SeatThread thread;
   private final Queue<Runnable> afterwards = new ArrayDeque<>();
+  private final List<Alarm> alarms = new ArrayList<>();
   private @Nullable Waiter firstReady;
   private @Nullable Waiter lastReady;
   private volatile long wakeAtNs = ShareScheduler.NEVER;
@@ -54,6 +57,25 @@ public final class GpuSeat {
     this.clock = clock;
     this.thread = thread;
     thread.add(this);
+  }
+
+  /** Something else than the scheduler's step that is due at a time. With the seat held. */
+  interface Alarm {
+    /** When it is due; {@link ShareScheduler#NEVER}: not now. Asked after each step. */
+    long atNs();
+
+    /** It is due. */
+    void ring(long nowNs);
+  }
+
+  /** Adds an alarm. Called with the seat held. */
+  void add(Alarm alarm) {
+    alarms.add(alarm);
+  }
+
+  /** Removes an alarm. Called with the seat held. */
+  void remove(Alarm alarm) {
+    alarms.remove(alarm);
   }
 
   /** Before anybody decides about turns. */
@@ -137,11 +159,21 @@ public final class GpuSeat {
   /** Steps the scheduler, leaves the seat, then wakes whom the step let in. */
   public void stepAndLeave() {
     try {
-      stepper.doWork(clock.nanoTime());
+      long nowNs = clock.nanoTime();
+      for (int i = 0; i < alarms.size(); i++) {
+        if (alarms.get(i).atNs() <= nowNs) {
+          alarms.get(i).ring(nowNs);
+        }
+      }
+      stepper.doWork(nowNs);
     } catch (RuntimeException e) {
       log.error("a step of the scheduler failed; its GPU may be served late", e);
     }
-    wakeAtNs = stepper.nextWakeNs();
+    long nextNs = stepper.nextWakeNs();
+    for (int i = 0; i < alarms.size(); i++) {
+      nextNs = Math.min(nextNs, alarms.get(i).atNs());
+    }
+    wakeAtNs = nextNs;
     long wakeByNs = wakeAtNs;
     leave();
     thread.wakeBy(wakeByNs);

@@ -20,6 +20,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class InProcessGate implements TurnGate {
   private final GpuSeat seat;
+  private final List<GpuSeat> seats;
   private final GateOwner owner;
   private final String id;
   private final GateCount count;
@@ -42,12 +43,13 @@ public final class InProcessGate implements TurnGate {
    * Makes a gate, shut, without work; {@link #listen} says who opens it.
    *
    * @param id the virtual GPU's name
-   * @param seat the GPU's
+   * @param seats of its GPUs; the first guards this
    * @param request what is granted
    * @param owner is told what happens
    */
-  public InProcessGate(String id, GpuSeat seat, VirtualGpuRequest request, GateOwner owner) {
-    this.seat = seat;
+  public InProcessGate(String id, List<GpuSeat> seats, VirtualGpuRequest request, GateOwner owner) {
+    this.seats = List.copyOf(seats);
+    this.seat = seats.get(0);
     this.owner = owner;
     this.count = new GateCount(seat.clock(), request.maxConcurrentCalls());
     this.quotaBytes = request.memory().bytes();
@@ -81,9 +83,9 @@ public final class InProcessGate implements TurnGate {
     listener = decides;
   }
 
-  /** {@return the GPU's} */
-  public GpuSeat seat() {
-    return seat;
+  /** Whether calls of both take turns on one GPU at least. */
+  boolean sharesGpuWith(InProcessGate other) {
+    return seats.stream().anyMatch(other.seats::contains);
   }
 
   String id() {

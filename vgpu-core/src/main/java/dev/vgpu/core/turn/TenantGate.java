@@ -5,18 +5,19 @@ import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.schedule.TurnGate;
 import dev.vgpu.spi.EnforcedLease;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A tenant as its GPU's scheduler sees it: a gate for calls and, once programs are put under the
- * virtual GPU, a backend's gate for processes. Both open and shut together; the turn has ended when
- * both have drained. Guarded by the seat.
+ * A tenant as its GPU's scheduler, or a gang's several, see it: a gate for calls and, once programs
+ * are put under the virtual GPU, a backend's gate for processes. Both open and shut together; the
+ * turn has ended when both have drained. Guarded by the seat.
  */
 public final class TenantGate implements TurnGate, GateListener {
   private final GpuSeat seat;
-  private final ShareScheduler scheduler;
   private final TurnGate calls;
-  private final Tenant tenant;
+  private final TurnLine line;
 
   private @Nullable EnforcedLease processes;
   private boolean open;
@@ -48,9 +49,34 @@ public final class TenantGate implements TurnGate, GateListener {
       TurnGate calls,
       VirtualGpuRequest request) {
     this.seat = seat;
-    this.scheduler = scheduler;
     this.calls = calls;
-    this.tenant = new Tenant(id, this, request);
+    this.line = new SchedulerLine(seat, scheduler, new Tenant(id, this, request));
+  }
+
+  /**
+   * Makes one for a gang, shut: its turns are on all its GPUs together.
+   *
+   * @param id the virtual GPU's name
+   * @param seats those of its GPUs, in their order; the first guards this
+   * @param schedulers those of its GPUs, in the same order
+   * @param calls the gate for calls
+   * @param request what is granted
+   * @param shortestTurnNs how long a turn lasts at least
+   */
+  public TenantGate(
+      String id,
+      List<GpuSeat> seats,
+      List<ShareScheduler> schedulers,
+      TurnGate calls,
+      VirtualGpuRequest request,
+      long shortestTurnNs) {
+    this.seat = seats.get(0);
+    this.calls = calls;
+    List<GangGate.Place> places = new ArrayList<>();
+    for (int i = 0; i < seats.size(); i++) {
+      places.add(new GangGate.Place(seats.get(i), schedulers.get(i)));
+    }
+    this.line = new GangGate(id, places, this, request, shortestTurnNs);
   }
 
   // ---- the scheduler's side
@@ -174,7 +200,7 @@ public final class TenantGate implements TurnGate, GateListener {
 
   @Override
   public void wanted() {
-    scheduler.wanted(tenant, seat.clock().nanoTime());
+    line.wanted();
   }
 
   @Override
@@ -201,13 +227,13 @@ public final class TenantGate implements TurnGate, GateListener {
     if (processes != null && !processes.tryResize(request, entitledPermille)) {
       return "its processes hold " + processes.memoryUsed();
     }
-    scheduler.resize(tenant, request, seat.clock().nanoTime());
+    line.resize(request);
     return null;
   }
 
   private void partDrained() {
     if (open || (!callsPending && !processesPending)) {
-      scheduler.drained(tenant, seat.clock().nanoTime());
+      line.drained();
     }
   }
 
@@ -224,7 +250,7 @@ public final class TenantGate implements TurnGate, GateListener {
       if (listens != null) {
         listens.listen(this);
       }
-      scheduler.adopt(tenant, seat.clock().nanoTime());
+      line.adopt();
     } finally {
       seat.stepAndLeave();
     }
@@ -239,7 +265,7 @@ public final class TenantGate implements TurnGate, GateListener {
     seat.take();
     try {
       processes = lease;
-      scheduler.paid(tenant, lease.gpuTimeNs(seat.clock().nanoTime()));
+      line.paid(lease.gpuTimeNs(seat.clock().nanoTime()));
       lease.contended(contended);
       if (open) {
         lease.open();
@@ -323,7 +349,7 @@ public final class TenantGate implements TurnGate, GateListener {
   private void remove() {
     if (!removed) {
       removed = true;
-      scheduler.remove(tenant, seat.clock().nanoTime());
+      line.remove();
     }
   }
 

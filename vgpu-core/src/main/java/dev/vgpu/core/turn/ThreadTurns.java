@@ -50,7 +50,7 @@ final class ThreadTurns {
           return new Nesting(turn);
         }
         removeAt(i);
-      } else if (gates[i] != null && gates[i].seat() == gate.seat()) {
+      } else if (gates[i] != null && gates[i].sharesGpuWith(gate)) {
         other = gates[i];
       }
     }

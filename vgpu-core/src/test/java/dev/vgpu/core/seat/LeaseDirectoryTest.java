@@ -41,7 +41,7 @@ class LeaseDirectoryTest {
   private static LeaseRecord record(String id) {
     return new LeaseRecord(
         id,
-        new GpuId("GPU-1 ü"),
+        List.of(new GpuId("GPU-1 ü"), new GpuId("GPU-2")),
         REQUEST,
         new ProcessIdentity(4, 5),
         Optional.of("fake"),

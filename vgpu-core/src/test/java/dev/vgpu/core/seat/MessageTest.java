@@ -76,7 +76,14 @@ class MessageTest {
   @Test
   void readingsArriveAsTheyWereSent() {
     LeaseSnapshot lease =
-        new LeaseSnapshot("vgpu-1", new GpuId("GPU-1"), REQUEST, 7, 33.5, List.of(8L, 9L), USAGE);
+        new LeaseSnapshot(
+            "vgpu-1",
+            List.of(new GpuId("GPU-1"), new GpuId("GPU-2")),
+            REQUEST,
+            7,
+            33.5,
+            List.of(8L, 9L),
+            USAGE);
     Message message = new Message("test");
     LeaseValues.putLeases(message, List.of(lease, lease));
     assertThat(LeaseValues.leases(sent(message)))

@@ -1,0 +1,201 @@
+package dev.vgpu.core.turn;
+
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.schedule.Tenant;
+import dev.vgpu.core.schedule.TurnGate;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A gang as the scheduler of one of its GPUs sees it. Its methods are called with that GPU's seat
+ * held; its state is guarded by the gang's lock.
+ */
+final class GangMember implements TurnGate {
+  final int index;
+  private final GangGate gate;
+  private final Gang gang;
+  private final GpuSeat seat;
+  private final ShareScheduler scheduler;
+  private final Tenant tenant;
+
+  /** Its scheduler has given it the turn, and has not got it back. */
+  boolean held;
+
+  /** Its scheduler has ended the turn, and waits for it. */
+  boolean ending;
+
+  /** It does so for a more urgent tenant. */
+  boolean urgent;
+
+  /** Others wait for its GPU. */
+  boolean contended;
+
+  private long idleNs;
+  private long markNs;
+
+  // What its scheduler is to be told.
+  boolean toAsk;
+  boolean toDrain;
+  boolean toRemove;
+  private boolean toAdopt;
+  @Nullable VirtualGpuRequest toResize;
+
+  GangMember(String id, GangGate gate, Gang gang, GangGate.Place place, VirtualGpuRequest request) {
+    this.index = gang.members.size();
+    this.gate = gate;
+    this.gang = gang;
+    this.seat = place.seat();
+    this.scheduler = place.scheduler();
+    this.tenant = new Tenant(id, this, request);
+  }
+
+  // ---- with the gang's lock held
+
+  void settle(long nowNs, boolean isIdle) {
+    idleNs += isIdle && held && contended ? nowNs - markNs : 0;
+    markNs = nowNs;
+  }
+
+  void release() {
+    held = false;
+    ending = false;
+    urgent = false;
+    toDrain = true;
+  }
+
+  void adopt(boolean runs) {
+    held = runs;
+    ending = runs;
+    urgent = false;
+    toDrain = false;
+    toAdopt = true;
+  }
+
+  boolean hasNews() {
+    return toAsk || toDrain || toAdopt || toRemove || toResize != null;
+  }
+
+  // ---- what is told to its scheduler
+
+  private record News(
+      boolean ask,
+      boolean drain,
+      boolean adopt,
+      boolean remove,
+      @Nullable VirtualGpuRequest terms) {}
+
+  private News takeNews() {
+    // What is ending is told when it has ended, and not by what was noted before.
+    News news =
+        new News(toAsk && gang.isNeeded(this), toDrain && !ending, toAdopt, toRemove, toResize);
+    toAsk = false;
+    toDrain = false;
+    toAdopt = false;
+    toRemove = false;
+    toResize = null;
+    return news;
+  }
+
+  /** Tells its scheduler what was noted; no seat is held. */
+  void deliver() {
+    seat.take();
+    try {
+      tell(gang.locked(this::takeNews), seat.clock().nanoTime());
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  private void tell(News news, long nowNs) {
+    if (news.remove()) {
+      scheduler.remove(tenant, nowNs);
+      return;
+    }
+    if (news.terms() != null) {
+      scheduler.resize(tenant, news.terms(), nowNs);
+    }
+    if (news.adopt()) {
+      scheduler.adopt(tenant, nowNs);
+    }
+    if (news.drain()) {
+      scheduler.drained(tenant, nowNs);
+    }
+    if (news.ask()) {
+      scheduler.wanted(tenant, nowNs);
+    }
+  }
+
+  // ---- its scheduler's side
+
+  @Override
+  public void open() {
+    gang.locked(
+        () -> {
+          held = true;
+          ending = false;
+          urgent = false;
+          toDrain = !gang.isNeeded(this);
+          gang.goOn();
+          return this;
+        });
+    gate.tell(seat);
+  }
+
+  @Override
+  public boolean shut() {
+    boolean over =
+        gang.locked(
+            () -> {
+              if (!held || gang.isRemoved()) {
+                return true;
+              }
+              if (gang.phase() == Gang.Phase.GATHERING && !gang.isNeeded(this)) {
+                held = false;
+                return true;
+              }
+              ending = true;
+              gang.isToEnd();
+              return false;
+            });
+    gate.tell(seat);
+    return over;
+  }
+
+  @Override
+  public int preempt() {
+    gang.locked(
+        () -> {
+          urgent |= held;
+          gang.isNews();
+          return this;
+        });
+    gate.tell(seat);
+    return 0; // how many calls are asked to end is known at the first GPU
+  }
+
+  @Override
+  public boolean hasWork() {
+    return gang.locked(() -> gang.isNeeded(this));
+  }
+
+  @Override
+  public long gpuTimeNs(long nowNs) {
+    return gate.usedNs(seat, nowNs) + gang.locked(() -> idleNs);
+  }
+
+  @Override
+  public void contended(boolean isContended) {
+    gang.locked(
+        () -> {
+          contended = isContended;
+          gang.isNews();
+          return this;
+        });
+    gate.tell(seat);
+  }
+
+  @Override
+  public long leastTurnNs() {
+    return gate.leastTurnNs();
+  }
+}

@@ -1,0 +1,388 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_ANNOUNCES;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_BITS;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_OBEYS;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_OFFSET;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_SIZE;
+import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cuda.ShmLayout.Express;
+import dev.vgpu.cuda.ShmLayout.Grant;
+import dev.vgpu.cuda.ShmLayout.Slot;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The seat's part in an express lane. */
+class ExpressLaneTest {
+  private static final String GPU = "GPU-1";
+
+  private final List<AutoCloseable> toClose = new ArrayList<>();
+  private final BlockingQueue<String> suspicions = new LinkedBlockingQueue<>();
+  private Path run;
+  private Enforcement seat;
+
+  private record Gpu(GpuId id, String provider) implements PhysicalGpu {
+    @Override
+    public String model() {
+      return "a GPU";
+    }
+
+    @Override
+    public MemorySize memory() {
+      return MemorySize.ofGibibytes(16);
+    }
+
+    @Override
+    public MemorySize usableMemory() {
+      return memory();
+    }
+  }
+
+  private final class Listener implements EnforcedLease.Listener {
+    @Override
+    public void wanted() {}
+
+    @Override
+    public void drained() {}
+
+    @Override
+    public void processes(int attached) {}
+
+    @Override
+    public void suspect(String reason) {
+      suspicions.add(reason);
+    }
+  }
+
+  @BeforeEach
+  void openSeat() throws IOException {
+    run = Files.createTempDirectory("vgpu");
+    Files.createFile(run.resolve("hook.so"));
+    toClose.add(
+        () -> {
+          try (var files = Files.walk(run)) {
+            for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+              Files.deleteIfExists(file);
+            }
+          }
+        });
+    seat = seat(Map.of());
+  }
+
+  private Enforcement seat(Map<String, String> more) {
+    Map<String, String> environment = new java.util.HashMap<>(more);
+    environment.put("VGPU_HOOK", run.resolve("hook.so").toString());
+    environment.put("VGPU_CONTEXT_MEMORY", "65536");
+    Enforcement opened = new CudaHookBackend(environment).open(run);
+    toClose.add(opened);
+    return opened;
+  }
+
+  @AfterEach
+  void closeAll() throws Exception {
+    for (int i = toClose.size() - 1; i >= 0; i--) {
+      toClose.get(i).close();
+    }
+  }
+
+  private EnforcedLease prepare(Enforcement by, String id, PreemptionClass which)
+      throws IOException {
+    Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
+    VirtualGpuRequest request =
+        VirtualGpuRequest.builder()
+            .memory(MemorySize.ofMebibytes(64))
+            .preemptionClass(which)
+            .build();
+    return by.prepare(id, directory, new Gpu(new GpuId(GPU), "nvml"), request, new Listener());
+  }
+
+  private EnforcedLease prepare(String id, PreemptionClass which) throws IOException {
+    return prepare(seat, id, which);
+  }
+
+  private FakeHook attach(String id, long pid) throws IOException {
+    FakeHook hook = FakeHook.attach(run, id, pid);
+    toClose.add(hook);
+    return hook;
+  }
+
+  private FakeHook attach(String id) throws IOException {
+    return attach(id, ProcessHandle.current().pid());
+  }
+
+  private Process sleeper() throws IOException {
+    Process process = new ProcessBuilder("sleep", "1000").start();
+    toClose.add(process::destroyForcibly);
+    return process;
+  }
+
+  private SharedPage express() throws IOException {
+    try (FileChannel channel =
+        FileChannel.open(
+            run.resolve("express").resolve(GPU),
+            StandardOpenOption.READ,
+            StandardOpenOption.WRITE)) {
+      return new SharedPage(channel.map(FileChannel.MapMode.READ_WRITE, 0, EXPRESS_SIZE));
+    }
+  }
+
+  private static long mask(FakeHook hook) {
+    return hook.grant.longAt(GRANT_OFFSET + Grant.EXPRESS_MASK);
+  }
+
+  private static int inflightUs(FakeHook hook) {
+    return hook.grant.intAt(GRANT_OFFSET + Grant.INFLIGHT_US);
+  }
+
+  /** The bits that the processes of a hook's slot have. */
+  private static long bits(FakeHook hook) {
+    long bits = 0;
+    for (int bit = 0; bit < EXPRESS_BITS; bit++) {
+      if (hook.grant.buffer().get(GRANT_OFFSET + Grant.EXPRESS_SLOTS + bit) == hook.slot) {
+        bits |= 1L << bit;
+      }
+    }
+    return bits;
+  }
+
+  private static void announce(SharedPage express, long bit) {
+    int at = EXPRESS_OFFSET + Express.BUSY;
+    express.setLong(at, express.longAt(at) | bit);
+  }
+
+  private static long busy(SharedPage express) {
+    return express.longAt(EXPRESS_OFFSET + Express.BUSY);
+  }
+
+  private static void await(BooleanSupplier condition) {
+    while (!condition.getAsBoolean()) {
+      LockSupport.parkNanos(1_000_000); // the tests' own time limit ends it
+    }
+  }
+
+  @Test
+  void urgentProcessesGetBitsAndOfflineOnesHeedThem() throws Exception {
+    prepare("on", PreemptionClass.ONLINE);
+    prepare("near", PreemptionClass.NEARLINE);
+    prepare("off", PreemptionClass.OFFLINE);
+    FakeHook offline = attach("off");
+    assertThat(mask(offline)).isZero();
+    int aloneUs = inflightUs(offline);
+
+    FakeHook first = attach("on");
+    FakeHook second = attach("on");
+    FakeHook third = attach("near");
+    assertThat(List.of(bits(first), bits(second), bits(third)))
+        .allMatch(bits -> Long.bitCount(bits) == 1)
+        .doesNotHaveDuplicates();
+    assertThat(mask(offline)).isEqualTo(bits(first) | bits(second) | bits(third));
+    assertThat(List.of(mask(first), mask(third))).containsOnly(0L);
+    assertThat(bits(offline)).isZero();
+    assertThat(inflightUs(offline)).isLessThan(aloneUs);
+  }
+
+  @Test
+  void theBitOfADeadProcessIsCleared() throws Exception {
+    prepare("on", PreemptionClass.ONLINE);
+    prepare("off", PreemptionClass.OFFLINE);
+    FakeHook offline = attach("off");
+    Process process = sleeper();
+    FakeHook hook = attach("on", process.pid());
+    SharedPage express = express();
+    announce(express, bits(hook));
+    process.destroyForcibly().waitFor();
+    hook.close();
+    await(() -> busy(express) == 0 && mask(offline) == 0);
+    assertThat(bits(hook)).isZero();
+  }
+
+  @Test
+  void theBitOfAStoppedProcessIsClearedAndStaysItsOwn() throws Exception {
+    prepare("on", PreemptionClass.ONLINE);
+    prepare("off", PreemptionClass.OFFLINE);
+    FakeHook offline = attach("off");
+    Process process = sleeper();
+    FakeHook hook = attach("on", process.pid());
+    SharedPage express = express();
+    hook.set(Slot.BUSY, 1);
+    announce(express, bits(hook));
+    hook.stopped = true;
+    new ProcessBuilder("sh", "-c", "kill -STOP " + process.pid()).start().waitFor();
+    await(() -> busy(express) == 0);
+    assertThat(mask(offline)).isEqualTo(bits(hook)).isNotZero();
+  }
+
+  @Test
+  void aLeaseIsToldWhetherToObey() throws Exception {
+    prepare("on", PreemptionClass.ONLINE);
+    EnforcedLease lease = prepare("off", PreemptionClass.OFFLINE);
+    FakeHook offline = attach("off");
+    FakeHook hook = attach("on");
+    lease.yielding(false);
+    assertThat(mask(offline)).isZero();
+    FakeHook later = attach("on");
+    assertThat(mask(offline)).isZero();
+    lease.yielding(true);
+    assertThat(mask(offline)).isEqualTo(bits(hook) | bits(later));
+  }
+
+  @Test
+  void yieldsByItselfOnceAllItsProcessesDoTheirPart() throws Exception {
+    EnforcedLease online = prepare("on", PreemptionClass.ONLINE);
+    EnforcedLease offline = prepare("off", PreemptionClass.OFFLINE);
+    FakeHook on = attach("on");
+    FakeHook off = attach("off");
+    assertThat(online.yieldsByItself() && offline.yieldsByItself()).isTrue();
+    on.setLong(Slot.LAUNCHES, 1);
+    off.setLong(Slot.LAUNCHES, 1);
+    assertThat(online.yieldsByItself() || offline.yieldsByItself()).isFalse();
+    on.set(Slot.EXPRESS, EXPRESS_ANNOUNCES);
+    off.set(Slot.EXPRESS, EXPRESS_OBEYS);
+    assertThat(online.yieldsByItself() && offline.yieldsByItself()).isTrue();
+    attach("off").setLong(Slot.LAUNCHES, 1);
+    assertThat(offline.yieldsByItself()).isFalse();
+  }
+
+  @Test
+  void whenAllBitsAreTakenTheNextGoesWithout() throws Exception {
+    EnforcedLease lease = prepare("on", PreemptionClass.ONLINE);
+    long taken = 0;
+    for (int i = 0; i < EXPRESS_BITS; i++) {
+      FakeHook hook = attach("on");
+      hook.set(Slot.EXPRESS, EXPRESS_ANNOUNCES);
+      taken |= bits(hook);
+    }
+    assertThat(taken).isEqualTo(-1L);
+    FakeHook last = attach("on");
+    assertThat(bits(last)).isZero();
+    last.set(Slot.BUSY, 1);
+    assertThat(lease.yieldsByItself()).isFalse();
+  }
+
+  @Test
+  void bitsSurviveTheSeat() throws Exception {
+    prepare("a", PreemptionClass.ONLINE);
+    prepare("b", PreemptionClass.ONLINE);
+    prepare("off", PreemptionClass.OFFLINE);
+    Process process = sleeper();
+    FakeHook dead = attach("a", process.pid());
+    FakeHook living = attach("b");
+    FakeHook offline = attach("off");
+    final long livingBit = bits(living);
+    final long deadBit = bits(dead);
+    SharedPage express = express();
+    announce(express, livingBit | deadBit);
+    seat.close();
+    process.destroyForcibly().waitFor();
+    assertThat(busy(express)).isEqualTo(livingBit | deadBit);
+
+    Enforcement next = seat(Map.of());
+    prepare(next, "a", PreemptionClass.ONLINE);
+    // The lease of the living has not been taken over yet, and its bit must not go to another.
+    FakeHook early = attach("a");
+    assertThat(bits(early)).isNotZero().isNotEqualTo(livingBit);
+    prepare(next, "off", PreemptionClass.OFFLINE);
+    prepare(next, "b", PreemptionClass.ONLINE);
+    assertThat(bits(living)).isEqualTo(livingBit);
+    assertThat(busy(express)).isEqualTo(livingBit);
+    assertThat(mask(offline)).isEqualTo(livingBit | bits(early));
+  }
+
+  @Test
+  void aClosedLeaseGivesItsBitsBack() throws Exception {
+    EnforcedLease lease = prepare("on", PreemptionClass.ONLINE);
+    prepare("off", PreemptionClass.OFFLINE);
+    FakeHook offline = attach("off");
+    FakeHook hook = attach("on");
+    SharedPage express = express();
+    announce(express, bits(hook));
+    lease.close();
+    assertThat(busy(express)).isZero();
+    assertThat(mask(offline)).isZero();
+    assertThat(bits(hook)).isZero();
+  }
+
+  @Test
+  void aLaneThatIsCutShortIsGivenUp() throws Exception {
+    EnforcedLease online = prepare("on", PreemptionClass.ONLINE);
+    prepare("off", PreemptionClass.OFFLINE);
+    FakeHook offline = attach("off");
+    FakeHook hook = attach("on");
+    assertThat(mask(offline)).isEqualTo(bits(hook));
+    try (FileChannel channel =
+        FileChannel.open(run.resolve("express").resolve(GPU), StandardOpenOption.WRITE)) {
+      channel.truncate(0);
+    }
+    await(() -> mask(offline) == 0);
+    assertThat(online.yieldsByItself()).isFalse();
+  }
+
+  @Test
+  void itCanBeSwitchedOff() throws Exception {
+    seat.close();
+    Enforcement plain = seat(Map.of("VGPU_EXPRESS_LANE", "off"));
+    EnforcedLease lease = prepare(plain, "on", PreemptionClass.ONLINE);
+    FakeHook hook = attach("on");
+    assertThat(bits(hook)).isZero();
+    assertThat(lease.yieldsByItself()).isFalse();
+    assertThat(Files.exists(run.resolve("express"))).isFalse();
+  }
+
+  @Test
+  void aFileNameIsMadeOfAnyGpusName() {
+    assertThat(ExpressFiles.name("GPU-01ab-cd")).isEqualTo("GPU-01ab-cd");
+    assertThat(ExpressFiles.name("MIG-GPU-1/2/3")).matches("MIG-GPU-1_2_3-[0-9a-f]+");
+    assertThat(ExpressFiles.name("../x")).doesNotContain("/", ".");
+    assertThat(ExpressFiles.name("x".repeat(200))).hasSizeLessThan(64);
+  }
+
+  @Test
+  void aLiarIsToldOnceAndBelievedAsFarAsItCanBe() throws Exception {
+    EnforcedLease lease = prepare("on", PreemptionClass.ONLINE);
+    FakeHook hook = attach("on");
+    hook.set(Slot.BUSY, -5);
+    assertThat(nextSuspicion()).contains("process " + hook.pid, "-5 pieces of work in flight");
+    hook.set(Slot.BUSY, 1);
+    final long nowNs = NanoClock.SYSTEM.nanoTime();
+    hook.setLong(Slot.GPU_NS, Long.MAX_VALUE / 2);
+    assertThat(lease.gpuTimeNs(nowNs)).isLessThan(60_000_000_000L);
+    assertThat(nextSuspicion()).contains("more GPU time, when at most");
+    hook.setLong(Slot.GPU_NS, 5);
+    long before = lease.gpuTimeNs(nowNs);
+    assertThat(nextSuspicion()).contains("reports 5 ns of GPU time after");
+    hook.setLong(Slot.GPU_NS, 4);
+    assertThat(lease.gpuTimeNs(nowNs)).isEqualTo(before);
+    hook.stopped = true; // its heart, not the process: that one runs
+    assertThat(nextSuspicion()).contains("shown no life");
+    await(() -> !lease.hasWork());
+    assertThat(suspicions).isEmpty();
+  }
+
+  private String nextSuspicion() throws InterruptedException {
+    return String.valueOf(suspicions.poll(20, TimeUnit.SECONDS));
+  }
+}

@@ -1,0 +1,104 @@
+package dev.vgpu.cuda;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.GpuDriver;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.ServiceLoader;
+
+/**
+ * A seat in a JVM of its own, so that it can be stopped and killed: one online and one offline
+ * lease on one emulated GPU, with both gates open from beginning to end.
+ */
+final class SeatMain {
+  private SeatMain() {}
+
+  private record Gpu(GpuId id, String provider) implements PhysicalGpu {
+    @Override
+    public String model() {
+      return "an emulated GPU";
+    }
+
+    @Override
+    public MemorySize memory() {
+      return MemorySize.ofGibibytes(16);
+    }
+
+    @Override
+    public MemorySize usableMemory() {
+      return memory();
+    }
+  }
+
+  private static final class Silent implements EnforcedLease.Listener {
+    @Override
+    public void wanted() {}
+
+    @Override
+    public void drained() {}
+
+    @Override
+    public void processes(int attached) {}
+  }
+
+  /**
+   * Opens both gates, prints {@code CLASS NAME=VALUE} for each variable of each lease and {@code
+   * ready}, and waits for the end of its input.
+   *
+   * @param arguments the run directory
+   * @throws IOException if it cannot
+   */
+  public static void main(String[] arguments) throws IOException {
+    Path run = Path.of(arguments[0]);
+    try (Enforcement seat = new CudaHookBackend(System.getenv()).open(run)) {
+      for (PreemptionClass which :
+          new PreemptionClass[] {PreemptionClass.ONLINE, PreemptionClass.OFFLINE}) {
+        String id = which.name().toLowerCase(Locale.ROOT);
+        EnforcedLease lease = prepare(seat, run, id, which);
+        lease.open();
+        environment(run, lease)
+            .forEach((name, text) -> System.out.println(id + " " + name + "=" + text));
+      }
+      System.out.println("ready");
+      while (System.in.read() >= 0) {
+        // It serves until its input ends.
+      }
+    }
+  }
+
+  private static EnforcedLease prepare(
+      Enforcement seat, Path run, String id, PreemptionClass preemptionClass) throws IOException {
+    Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
+    VirtualGpuRequest request =
+        VirtualGpuRequest.builder()
+            .memory(MemorySize.ofMebibytes(512))
+            .policy(SharePolicy.BEST_EFFORT)
+            .preemptionClass(preemptionClass)
+            .build();
+    return seat.prepare(
+        id, directory, new Gpu(new GpuId("GPU-0"), "emulator"), request, new Silent());
+  }
+
+  private static Map<String, String> environment(Path run, EnforcedLease lease) {
+    GpuDriver driver = ServiceLoader.load(GpuDriver.class).findFirst().orElseThrow();
+    Map<String, String> environment = new HashMap<>(driver.environment());
+    environment.put("VGPU_EMULATOR_DIR", run.resolve("emulator").toString());
+    environment.put("VGPU_CUDA_DRIVER", driver.cudaLibrary().toString());
+    environment.put("VGPU_NVML", driver.nvmlLibrary().toString());
+    lease
+        .environment()
+        .forEach((name, text) -> environment.put(name, text.replace(":${LD_PRELOAD}", "")));
+    return environment;
+  }
+}
