@@ -17,6 +17,7 @@ public final class Bench {
       """
       usage: vgpu bench [name...] [--quick] [--json]
         turns    what turns inside a JVM cost, beside a fair semaphore and a fair lock
+        scheduler  what a decision of the share scheduler costs at 2 to 1,024 tenants
         launch   what the hook adds to a launch, without and with a limit
         alloc    what the hook adds to an alloc and free, by live allocations
         share    whether a share of 50 % is held, whatever the grid; two tenants at 75/25
@@ -28,13 +29,22 @@ public final class Bench {
         stall    how long deaths and stops hold others up; attaching, opening, take-over
         --quick  a tenth of the time, with rougher figures
         --json   one JSON object on standard output
-      Without a name, all run. All but turns start real processes, over a GPU or the emulator;
+      Without a name, all run. All but turns and scheduler start real processes, over a GPU or the emulator;
       they need a C compiler.
       """;
 
   private static final List<String> NAMES =
       List.of(
-          "turns", "launch", "alloc", "share", "quota", "stall", "colocation", "fairness", "storm");
+          "turns",
+          "scheduler",
+          "launch",
+          "alloc",
+          "share",
+          "quota",
+          "stall",
+          "colocation",
+          "fairness",
+          "storm");
 
   private Bench() {}
 
@@ -91,6 +101,7 @@ public final class Bench {
         report.figures(turns.figures());
         report.text(turns.text());
       }
+      case "scheduler" -> SchedulerBench.run(report, quick);
       case "colocation" -> {
         Colocation colocation = new Colocation(colocationOptions, report::progress);
         colocation.run();

@@ -140,6 +140,9 @@ final class ActiveGates {
 
   private void ended(Tenant tenant) {
     double overNs = tenant.bookedNs - tenant.bookedAtShutNs;
+    if (tenant.overrunNs < 0) {
+      tenant.overrunNs = overNs;
+    }
     tenant.overrunNs += (Math.min(overNs, MOST_OVERRUN_NS) - tenant.overrunNs) / 8;
     forget(tenant);
     if (!tenant.gate.hasWork()) {

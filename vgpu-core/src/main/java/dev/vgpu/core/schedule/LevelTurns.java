@@ -22,8 +22,20 @@ final class LevelTurns {
   private static final double LEAST_SHARING_WAKE_NS = 1_000_000;
   private static final double MOST_SHARING_WAKE_NS = 50_000_000;
 
+  /** What processes use after their gate was shut, as a part of a turn that is worth its cost. */
+  private static final double PROCESS_OVERRUN = 0.2;
+
+  /** How far those whose shares differ may be off before one is held back. */
+  private static final double UNEQUAL_NS = 0.6 * TurnLength.ACCURACY_NS;
+
+  /** Who used less than this part of its turn, as it says, is not believed. */
+  private static final double LEAST_TOLD = 0.02;
+
   /** How long holding back is tried before it is seen whether it is of use. */
   private static final double TRIAL_NS = 5_000_000;
+
+  /** Nobody is held back for those who use less than this part of the time then. */
+  private static final double LEAST_USE = 0.25;
 
   private static final long SHORTEST_RESPITE_NS = 50_000_000;
   private static final long LONGEST_RESPITE_NS = 1_600_000_000;
@@ -239,6 +251,7 @@ final class LevelTurns {
       release(several);
     }
     boolean respite = !several || nowNs < respiteUntilNs;
+    double boundNs = level.isOfOneGroup() ? TurnLength.ACCURACY_NS : UNEQUAL_NS;
     boolean held = false;
     double wakeInNs = Double.MAX_VALUE;
     for (int i = 0; i < level.size(); i++) {
@@ -251,11 +264,10 @@ final class LevelTurns {
           holdingWasOfUse();
         }
       } else {
-        tenant.heldBack = !respite && lagNs <= -TurnLength.ACCURACY_NS;
+        tenant.heldBack = !respite && lagNs <= -boundNs;
       }
       held |= tenant.heldBack;
-      double changeInNs =
-          tenant.heldBack ? -lagNs / rate : (TurnLength.ACCURACY_NS + lagNs) / (1 - rate);
+      double changeInNs = tenant.heldBack ? -lagNs / rate : (boundNs + lagNs) / (1 - rate);
       wakeInNs = Math.min(wakeInNs, changeInNs);
     }
     if (held && !holding) {
@@ -277,19 +289,9 @@ final class LevelTurns {
     }
   }
 
-  /**
-   * Whether those who are not held back use no more than the device's slices would give them
-   * anyway.
-   */
+  /** Whether those who are not held back hardly use what they get by that. */
   private boolean isHoldingUseless() {
-    if (!holding || heldTimeNs < TRIAL_NS) {
-      return false;
-    }
-    int open = 0;
-    for (int i = 0; i < level.size(); i++) {
-      open += level.member(i).heldBack ? 0 : 1;
-    }
-    return heldUseNs < heldTimeNs * open / (open + 1);
+    return holding && heldTimeNs >= TRIAL_NS && heldUseNs < heldTimeNs * LEAST_USE;
   }
 
   /** Lets all go on. What the others were owed meanwhile they did not want. */
@@ -335,6 +337,7 @@ final class LevelTurns {
     if (best != null && best.open) {
       holder = best;
       best.deadlineNs = gates.nowNs();
+      beginTurn(best);
     }
   }
 
@@ -360,6 +363,9 @@ final class LevelTurns {
         return;
       }
       if (nowNs >= tenant.deadlineNs) {
+        if (level.size() > 1 && hasBeenSilent(tenant)) {
+          stays = !yields && level.pick() == tenant;
+        }
         if (!stays) {
           boolean ignored = gates.shut(tenant, null);
           holder = null;
@@ -382,10 +388,37 @@ final class LevelTurns {
     holder = null;
   }
 
+  /**
+   * Books a turn in which a tenant said that it worked, and told next to nothing of what it used:
+   * one that cannot be measured, or does not tell, must not have the GPU for nothing. What it tells
+   * later is paid by that.
+   */
+  private boolean hasBeenSilent(Tenant tenant) {
+    double spanNs = gates.nowNs() - tenant.turnBeganNs;
+    double usedNs = tenant.bookedNs - tenant.bookedAtTurnNs;
+    beginTurn(tenant);
+    if (usedNs >= spanNs * LEAST_TOLD) {
+      return false;
+    }
+    tenant.prepaidNs += spanNs - usedNs;
+    level.charge(tenant, spanNs - usedNs);
+    level.advance(spanNs - usedNs, spanNs - usedNs);
+    return true;
+  }
+
+  private void beginTurn(Tenant tenant) {
+    tenant.turnBeganNs = gates.nowNs();
+    tenant.bookedAtTurnNs = tenant.bookedNs;
+  }
+
   /** For how long a gate is open in a turn: what still runs when it is shut counts as well. */
   private long openNs(Tenant tenant) {
     double turnNs = lengths.of(tenant, level.rate(tenant));
-    return (long) Math.max((double) settings.shortestTurnNs(), turnNs - tenant.overrunNs);
+    double overrunNs =
+        tenant.overrunNs < 0
+            ? tenant.gate.leastTurnNs() * PROCESS_OVERRUN
+            : Math.min(tenant.overrunNs, turnNs);
+    return (long) Math.max((double) settings.shortestTurnNs(), turnNs - overrunNs);
   }
 
   /** Whether nobody could get the turn when it ends, but by preempting. */
@@ -404,6 +437,8 @@ final class LevelTurns {
     if (gates.tryOpen(best, false)) {
       markSlice(best, gates.nowNs());
       holder = best;
+      best.prepaidNs = 0;
+      beginTurn(best);
       level.turnGiven(best, ++turns);
       best.deadlineNs = gates.nowNs() + openNs(best);
       if (!(gates.runnable() == 1 && best.takesSurplus()) && !isUnbounded(best)) {

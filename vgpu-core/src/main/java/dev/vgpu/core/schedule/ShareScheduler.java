@@ -246,6 +246,12 @@ public final class ShareScheduler implements TurnStepper {
     return next != null && floorCreditNs >= floorTurnNs(next);
   }
 
+  /** For how long a gate is open in a floor turn: what processes have on its way counts as well. */
+  private long floorOpenNs(Tenant tenant) {
+    long turnNs = floorTurnNs(tenant);
+    return Math.max(settings.shortestTurnNs(), turnNs - tenant.gate.leastTurnNs() / 5);
+  }
+
   private long floorTurnNs(Tenant tenant) {
     return Math.max(settings.shortestTurnNs(), tenant.gate.leastTurnNs());
   }
@@ -260,7 +266,7 @@ public final class ShareScheduler implements TurnStepper {
       }
       boolean over = gates.nowNs() >= tenant.deadlineNs || !tenant.gate.hasWork();
       if (over && floorDue && tenant.gate.hasWork()) {
-        tenant.deadlineNs = gates.nowNs() + floorTurnNs(tenant);
+        tenant.deadlineNs = gates.nowNs() + floorOpenNs(tenant);
         over = false;
       }
       if (!over) {
@@ -282,7 +288,8 @@ public final class ShareScheduler implements TurnStepper {
       Tenant tenant = gates.get(i);
       if (tenant.open && !tenant.floorTurn) {
         gates.beginFloorTurn(tenant);
-        tenant.deadlineNs = gates.nowNs() + floorTurnNs(tenant);
+        offlineTurns.markSlice(tenant, gates.nowNs());
+        tenant.deadlineNs = gates.nowNs() + floorOpenNs(tenant);
         gates.wakeAt(tenant.deadlineNs);
       }
     }
@@ -354,7 +361,11 @@ public final class ShareScheduler implements TurnStepper {
     // once more, or a cap would be passed.
     boolean contended = gates.runnable() > 1;
     double upperClockNs = upperNs + (floorTurn ? 0 : offlineNs);
-    creditFloor(contended ? upperNs + offlineNs : passedNs, offlineNs, floorTurn);
+    // What offline has on its way when it gives way is measured beside the work that it gives way
+    // to: half of that is true.
+    boolean beside = !floorTurn && gates.isOpen(false);
+    double alsoNs = beside ? offlineNs / 2 : offlineNs;
+    creditFloor(contended ? upperNs + alsoNs : passedNs, alsoNs, floorTurn);
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
       tenant.bookedNs += tenant.usedNs;
@@ -376,7 +387,9 @@ public final class ShareScheduler implements TurnStepper {
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
       usedNs *= (tenant.isOffline() ? offlineTurns : upperTurns).sliceOf(tenant, lastNs);
     }
-    tenant.usedNs = usedNs;
+    double paidNs = Math.min(tenant.prepaidNs, usedNs);
+    tenant.prepaidNs -= paidNs;
+    tenant.usedNs = usedNs - paidNs;
   }
 
   private void creditFloor(double clockNs, double offlineNs, boolean floorTurn) {

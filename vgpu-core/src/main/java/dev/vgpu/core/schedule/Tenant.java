@@ -67,10 +67,21 @@ public final class Tenant {
 
   double sliceMark;
 
-  /** What it uses after its gate was shut, lately; and what it had used when it was shut. */
-  double overrunNs;
+  /**
+   * What it uses after its gate was shut, lately; negative: not known. And what it had used when it
+   * was shut.
+   */
+  double overrunNs = -1;
 
   double bookedAtShutNs;
+
+  /** When its turn began or was last renewed, and what it had used by then. */
+  long turnBeganNs;
+
+  double bookedAtTurnNs;
+
+  /** What was booked though it did not tell it. */
+  double prepaidNs;
 
   boolean open;
 
