@@ -4,10 +4,12 @@ module dev.vgpu.cli {
   requires static org.jspecify;
   requires com.fasterxml.jackson.databind;
   requires dev.vgpu;
+  requires dev.vgpu.core;
   requires info.picocli;
   requires java.net.http;
   requires jdk.management;
   requires jdk.unsupported;
+  requires org.snakeyaml.engine;
   requires HdrHistogram;
 
   uses dev.vgpu.spi.GpuDriver;

@@ -1,10 +1,18 @@
-/** The pool, the share scheduler and turns for calls in this JVM. Exports nothing. */
+/**
+ * The pool, the share scheduler and turns for calls in this JVM. Exports nothing but the
+ * simulation, and that to the command alone.
+ */
+@SuppressWarnings("module") // The command's module is not there yet when this one is compiled.
 module dev.vgpu.core {
   requires dev.vgpu;
   requires com.google.common;
+  requires jdk.jfr;
   requires jdk.management;
   requires org.slf4j;
   requires static org.jspecify;
+
+  exports dev.vgpu.core.simulate to
+      dev.vgpu.cli;
 
   uses dev.vgpu.spi.EnforcementBackend;
   uses dev.vgpu.spi.GpuProvider;

@@ -28,6 +28,18 @@ public interface GpuState {
   /** {@return the length of a turn as it is now} */
   Duration turnLength();
 
+  /** {@return the memory that quotas may take and nobody holds now} */
+  MemorySize memoryFree();
+
+  /** {@return below how much free memory reclaim begins; 0: it does not} */
+  MemorySize memoryLowWatermark();
+
+  /** {@return with how much free memory reclaim ends} */
+  MemorySize memoryHighWatermark();
+
+  /** {@return the {@link VirtualGpu#id()}s of those whose processes are suspended for memory} */
+  List<String> suspended();
+
   /** {@return how many turns have begun since the seat was taken} */
   long switches();
 }

@@ -2,10 +2,10 @@ package dev.vgpu;
 
 import java.time.Duration;
 import java.time.Instant;
+import java.util.List;
 
 /**
- * What one virtual GPU used of one GPU in a span of time, as it was metered. Immutable. May gain
- * methods.
+ * What one virtual GPU used in a span of time, as it was metered. Immutable. May gain methods.
  *
  * <p>Kept in the run directory, over the end of processes and of the virtual GPU itself. Metered
  * once a second and when a virtual GPU is closed; where a span begins longer ago than some hours,
@@ -20,8 +20,8 @@ public interface UsageRecord {
   /** {@return the {@link VirtualGpuRequest#name()} that it was asked for under} */
   String name();
 
-  /** {@return the GPU} */
-  GpuId gpu();
+  /** {@return the GPUs that it was cut from; one, unless it asked for more} */
+  List<GpuId> gpus();
 
   /**
    * {@return when the span begins: when it was acquired, or what was asked for if that is later}
@@ -34,7 +34,7 @@ public interface UsageRecord {
   /** {@return whether it is closed, so that nothing will be added} */
   boolean isClosed();
 
-  /** {@return the GPU time in the span} */
+  /** {@return the GPU time in the span; a turn on two GPUs counts twice} */
   Duration gpuTime();
 
   /**

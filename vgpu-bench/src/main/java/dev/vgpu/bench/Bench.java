@@ -3,9 +3,13 @@ package dev.vgpu.bench;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.bench.colocation.Colocation;
 import dev.vgpu.bench.colocation.ColocationOptions;
+import dev.vgpu.bench.colocation.ColocationPlot;
 import dev.vgpu.bench.colocation.Storm;
 import dev.vgpu.bench.fairness.Fairness;
 import dev.vgpu.bench.harness.Node;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -26,10 +30,16 @@ public final class Bench {
                  requests of Azure's traces beside training loops, with and without vgpu
         fairness 2 to 16 tenants of all policies: what each held of every second
         storm    1,000 short requests a second beside training loops; a seat at rest
+        preempt  how soon offline gates are closed when an idle online tenant begins
         stall    how long deaths and stops hold others up; attaching, opening, take-over
+      vgpu bench plot FILE... OUT.svg
+                 draws what colocation --json printed
+        --keep FILE  writes the JSON object there as well
         --quick  a tenth of the time, with rougher figures
         --json   one JSON object on standard output
-      Without a name, all run. All but turns and scheduler start real processes, over a GPU or the emulator;
+      Without a name, all run. On a machine that others use too, figures are worth more with
+      priority over them: chrt -r 5 ./vgpu bench ...
+      All but turns and scheduler start real processes, over a GPU or the emulator;
       they need a C compiler.
       """;
 
@@ -41,6 +51,7 @@ public final class Bench {
           "alloc",
           "share",
           "quota",
+          "preempt",
           "stall",
           "colocation",
           "fairness",
@@ -62,6 +73,11 @@ public final class Bench {
       System.out.print(USAGE);
       return;
     }
+    if (!names.isEmpty() && names.get(0).equals("plot")) {
+      plot(names.subList(1, names.size()));
+      return;
+    }
+    String keep = ColocationOptions.value(names, "--keep", "");
     ColocationOptions colocation = colocationOptions(names, quick);
     for (String name : names) {
       if (!NAMES.contains(name)) {
@@ -75,10 +91,21 @@ public final class Bench {
     }
     Map<String, Object> all = new LinkedHashMap<>(report.figures());
     all.putAll(Surroundings.figures());
-    System.out.print(
-        json
-            ? new ObjectMapper().writerWithDefaultPrettyPrinter().writeValueAsString(all) + "\n"
-            : report.text());
+    String object =
+        new ObjectMapper().writerWithDefaultPrettyPrinter().writeValueAsString(all) + "\n";
+    if (!keep.isEmpty()) {
+      Files.writeString(Path.of(keep), object);
+    }
+    System.out.print(json ? object : report.text());
+  }
+
+  private static void plot(List<String> files) throws IOException {
+    if (files.size() < 2) {
+      System.err.print("bench: plot needs files, and where to draw\n" + USAGE);
+      System.exit(2);
+    }
+    List<Path> results = files.subList(0, files.size() - 1).stream().map(Path::of).toList();
+    Files.writeString(Path.of(files.get(files.size() - 1)), ColocationPlot.svg(results));
   }
 
   private static ColocationOptions colocationOptions(List<String> arguments, boolean quick) {
@@ -102,6 +129,7 @@ public final class Bench {
         report.text(turns.text());
       }
       case "scheduler" -> SchedulerBench.run(report, quick);
+      case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {
         Colocation colocation = new Colocation(colocationOptions, report::progress);
         colocation.run();

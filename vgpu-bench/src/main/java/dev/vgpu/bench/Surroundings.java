@@ -5,6 +5,8 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
@@ -21,6 +23,7 @@ final class Surroundings {
     figures.put("load_average", loadAverage());
     figures.put("scheduling", scheduling());
     figures.put("commit", commit());
+    figures.put("ended", Instant.now().truncatedTo(ChronoUnit.SECONDS).toString());
     return figures;
   }
 

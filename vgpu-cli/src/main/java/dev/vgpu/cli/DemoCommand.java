@@ -181,7 +181,7 @@ final class DemoCommand implements Callable<Integer> {
       figures.set("processes", second);
     }
     describeRun(figures);
-    file.write(HtmlReport.of(DemoReport.of(first, figures)));
+    file.write(HtmlReport.of(HtmlReport.Page.DEMO, DemoReport.of(first, figures)));
     Console console = context.console();
     if (json.isGiven()) {
       figures.put("report", file.path().toString());

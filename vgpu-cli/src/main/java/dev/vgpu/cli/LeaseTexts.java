@@ -9,7 +9,9 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.Locale;
+import java.util.OptionalDouble;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /** What {@code ls} and {@code top} both say of a lease. */
 final class LeaseTexts {
@@ -46,6 +48,12 @@ final class LeaseTexts {
     return lease.gpus().stream().map(GpuId::value).collect(Collectors.joining(" "));
   }
 
+  /** Null where it is not known. */
+  private static @Nullable Double slowdown(GpuUsage usage) {
+    OptionalDouble slowdown = usage.slowdown();
+    return slowdown.isPresent() ? Math.round(slowdown.getAsDouble() * 1e3) / 1e3 : null;
+  }
+
   /** All that is known without a second look. */
   static ObjectNode json(GpuLease lease) {
     VirtualGpuRequest request = lease.request();
@@ -77,6 +85,7 @@ final class LeaseTexts {
         .put("launches", usage.launches())
         .put("preemptions", usage.preemptions())
         .put("denied_allocations", usage.deniedAllocations())
+        .put("slowdown", slowdown(usage))
         .put("owner_pid", lease.pid());
   }
 }

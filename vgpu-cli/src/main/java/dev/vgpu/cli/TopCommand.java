@@ -22,8 +22,11 @@ import picocli.CommandLine.Spec;
     description = "Show each second what the virtual GPUs are entitled to and what they get.",
     footer = {
       "",
-      "share: policy and percent of the GPU's time; held: its GPU time in the interval; wait:",
-      "threads and calls that wait for a turn. With --json, one object in one line each time.",
+      "share: policy and percent of the GPU's time; held: its GPU time in the interval, with * where",
+      "it is held back for what it got too much; wait: threads and calls that wait for a turn;",
+      "lost: turns lost to more urgent tenants; slow: how much longer its work takes beside others",
+      "than alone (1.00: no longer). Below: what happened last, and why. With --json, one object in",
+      "one line each time.",
       "Exit codes: 0 done, also by Ctrl-C; 1 the GPUs cannot be read, 2 wrong usage."
     })
 final class TopCommand implements Callable<Integer> {
@@ -31,6 +34,7 @@ final class TopCommand implements Callable<Integer> {
   private static final String CLEAR_LINE = "\u001b[K";
   private static final String CLEAR_BELOW = "\u001b[J";
   private static final Duration SHORTEST = Duration.ofMillis(50);
+  private static final int SHOWN_EVENTS = 8;
 
   private final CliContext context;
 
@@ -114,6 +118,7 @@ final class TopCommand implements Callable<Integer> {
     }
     out.println(look.wallTime().truncatedTo(ChronoUnit.SECONDS));
     frame.lines().forEach(out::println);
+    frame.newEvents().stream().map(EventTexts::line).forEach(out::println);
   }
 
   /** Over the frame that is there. Headings in bold. */
@@ -128,6 +133,11 @@ final class TopCommand implements Callable<Integer> {
       screen.append(isHeading ? console.outAnsi().string("@|bold " + line + "|@") : line);
       screen.append(CLEAR_LINE).append("\n");
     }
+    List<String> events = frame.lastEvents(SHOWN_EVENTS);
+    if (!events.isEmpty()) {
+      screen.append(CLEAR_LINE).append("\n");
+    }
+    events.forEach(line -> screen.append(line).append(CLEAR_LINE).append("\n"));
     console.out().print(screen.append(CLEAR_BELOW));
     console.out().flush();
   }

@@ -2,24 +2,30 @@ package dev.vgpu.cli;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuState;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.cli.console.TextTable;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;
 
 /** What {@code top} shows of an interval between two looks at the pool. Immutable. */
 final class TopFrame {
   private static final int WIDTH = 80;
   private static final int SHORTEST_NAME = 8;
+  private static final int MOST_LINES = 3;
   private static final double PERCENT = 100;
 
   /**
@@ -29,15 +35,27 @@ final class TopFrame {
    * @param wallTime when, for people
    * @param gpus the GPUs
    * @param leases who holds what
+   * @param states how the GPUs are shared
+   * @param events what happened last
    */
-  record Look(long atNs, Instant wallTime, List<PhysicalGpu> gpus, List<GpuLease> leases) {
+  record Look(
+      long atNs,
+      Instant wallTime,
+      List<PhysicalGpu> gpus,
+      List<GpuLease> leases,
+      List<GpuState> states,
+      List<GpuEvent> events) {
     static Look at(CliContext context, GpuPool pool) {
       List<PhysicalGpu> gpus = pool.gpus();
       List<GpuLease> leases = pool.leases();
-      return new Look(context.clock().nowNs(), context.clock().wallTime(), gpus, leases);
+      List<GpuState> states = pool.states();
+      List<GpuEvent> events = pool.recentEvents();
+      return new Look(
+          context.clock().nowNs(), context.clock().wallTime(), gpus, leases, states, events);
     }
   }
 
+  private final Look before;
   private final Look after;
   private final long lengthNs;
   private final Map<String, Long> heldNs = new HashMap<>();
@@ -49,6 +67,7 @@ final class TopFrame {
    * @param after the later one, which may be the same
    */
   TopFrame(Look before, Look after) {
+    this.before = before;
     this.after = after;
     this.lengthNs = after.atNs() - before.atNs();
     Map<String, Long> gpuTimeNs = new HashMap<>();
@@ -68,6 +87,7 @@ final class TopFrame {
         lines.add("");
       }
       lines.add(title(gpu, leases));
+      state(gpu.id()).ifPresent(state -> lines.addAll(lines(state)));
       if (leases.isEmpty()) {
         lines.add("  no virtual GPU");
       } else {
@@ -75,6 +95,84 @@ final class TopFrame {
       }
     }
     return lines;
+  }
+
+  /** What happened last, the latest first. */
+  List<String> lastEvents(int most) {
+    List<GpuEvent> events = after.events();
+    List<String> lines = new ArrayList<>();
+    for (int i = events.size() - 1; i >= Math.max(0, events.size() - most); i--) {
+      lines.add(cut(EventTexts.line(events.get(i)), WIDTH));
+    }
+    return lines;
+  }
+
+  /** What happened between the two looks. */
+  List<GpuEvent> newEvents() {
+    List<GpuEvent> events = new ArrayList<>(after.events());
+    events.removeAll(new HashSet<>(before.events()));
+    return events;
+  }
+
+  private Optional<GpuState> state(GpuId gpu) {
+    return after.states().stream().filter(state -> state.gpu().equals(gpu)).findFirst();
+  }
+
+  /** How the GPU is shared, and why; what memory is free. */
+  private List<String> lines(GpuState state) {
+    StringBuilder sharing = new StringBuilder("  ").append(Words.of(state.mode()));
+    state.holder().ifPresent(holder -> sharing.append(" ").append(holder));
+    Double switches = switchesPerSecond(state);
+    if (switches != null && switches > 0) {
+      sharing.append(
+          String.format(
+              Locale.ROOT,
+              ", turns of %.1f ms, %.0f a second",
+              state.turnLength().toNanos() / 1e6,
+              switches));
+    }
+    StringBuilder memory = new StringBuilder("  memory ");
+    memory.append(Words.size(state.memoryFree())).append(" free");
+    if (state.memoryLowWatermark().bytes() > 0) {
+      memory
+          .append(", reclaimed below ")
+          .append(Words.size(state.memoryLowWatermark()))
+          .append(" up to ")
+          .append(Words.size(state.memoryHighWatermark()));
+    }
+    if (!state.suspended().isEmpty()) {
+      memory.append("; suspended: ").append(String.join(" ", state.suspended()));
+    }
+    List<String> lines = new ArrayList<>();
+    lines.add(cut(sharing.toString(), WIDTH));
+    lines.addAll(wrapped("  because " + state.reason()));
+    lines.add(cut(memory.toString(), WIDTH));
+    return lines;
+  }
+
+  /** A text in as many lines as it takes, but not more than three. */
+  private static List<String> wrapped(String text) {
+    List<String> lines = new ArrayList<>();
+    String rest = text;
+    while (rest.length() > WIDTH && lines.size() < MOST_LINES - 1) {
+      int blank = rest.lastIndexOf(' ', WIDTH);
+      int end = blank > WIDTH / 2 ? blank : WIDTH;
+      lines.add(rest.substring(0, end));
+      rest = "    " + rest.substring(end).strip();
+    }
+    lines.add(cut(rest, WIDTH));
+    return lines;
+  }
+
+  /** Null where no time has passed. */
+  private @Nullable Double switchesPerSecond(GpuState state) {
+    long earlier =
+        before.states().stream()
+            .filter(other -> other.gpu().equals(state.gpu()))
+            .mapToLong(GpuState::switches)
+            .findFirst()
+            .orElse(state.switches());
+    return lengthNs <= 0 ? null : Math.max(0, state.switches() - earlier) * 1e9 / lengthNs;
   }
 
   /** {@return the same for programs} */
@@ -87,13 +185,37 @@ final class TopFrame {
       ObjectNode row = json.withArray("gpus").addObject();
       row.put("id", gpu.id().value()).put("model", gpu.model());
       put(row, "share_held_percent", heldPercent(leasesOf(gpu.id())));
+      state(gpu.id()).ifPresent(state -> put(row, state));
     }
     for (GpuLease lease : after.leases()) {
       ObjectNode row = LeaseTexts.json(lease);
       put(row, "share_held_percent", heldPercent(List.of(lease)));
+      row.put("held_back", isHeldBack(lease));
       json.withArray("leases").add(row);
     }
+    json.putArray("events");
+    newEvents().forEach(event -> json.withArray("events").add(EventTexts.json(event)));
     return json;
+  }
+
+  private void put(ObjectNode row, GpuState state) {
+    row.put("sharing", Words.of(state.mode()))
+        .put("sharing_reason", state.reason())
+        .put("holder", state.holder().orElse(null))
+        .put("turn_ms", state.turnLength().toNanos() / 1e6)
+        .put("switches", state.switches());
+    put(row, "switches_per_s", switchesPerSecond(state));
+    row.put("memory_free_bytes", state.memoryFree().bytes())
+        .put("memory_low_watermark_bytes", state.memoryLowWatermark().bytes())
+        .put("memory_high_watermark_bytes", state.memoryHighWatermark().bytes())
+        .putArray("suspended");
+    state.suspended().forEach(row.withArray("suspended")::add);
+    row.putArray("held_back");
+    state.heldBack().forEach(row.withArray("held_back")::add);
+  }
+
+  private boolean isHeldBack(GpuLease lease) {
+    return after.states().stream().anyMatch(state -> state.heldBack().contains(lease.id()));
   }
 
   private static void put(ObjectNode row, String name, @Nullable Double percent) {
@@ -136,20 +258,33 @@ final class TopFrame {
 
   private TextTable table(List<GpuLease> leases, int nameWidth) {
     TextTable table =
-        new TextTable("tenant", "class", "share", "held", "memory", "wait", "preempt", "procs");
+        new TextTable(
+            "tenant", "class", "share", "held", "memory", "wait", "lost", "procs", "slow");
     for (GpuLease lease : leases) {
-      Double held = heldPercent(List.of(lease));
       table.row(
           cut(lease.id(), nameWidth),
           Words.of(lease.request().preemptionClass()),
           LeaseTexts.share(lease),
-          held == null ? "-" : String.format(Locale.ROOT, "%.1f%%", held),
+          held(lease),
           LeaseTexts.memory(lease).replace(" ", ""),
           Integer.toString(lease.usage().waiting()),
           Long.toString(lease.usage().preemptions()),
-          Integer.toString(lease.usage().processes()));
+          Integer.toString(lease.usage().processes()),
+          slowdown(lease));
     }
     return table;
+  }
+
+  /** What it got; with a mark, if it must wait though it has work. */
+  private String held(GpuLease lease) {
+    Double held = heldPercent(List.of(lease));
+    return (held == null ? "-" : String.format(Locale.ROOT, "%.1f%%", held))
+        + (isHeldBack(lease) ? "*" : "");
+  }
+
+  private static String slowdown(GpuLease lease) {
+    OptionalDouble slowdown = lease.usage().slowdown();
+    return slowdown.isPresent() ? String.format(Locale.ROOT, "%.2f", slowdown.getAsDouble()) : "-";
   }
 
   /** Null where no time has passed. */

@@ -2,6 +2,7 @@ package dev.vgpu.cli;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuId;
 import dev.vgpu.UsageRecord;
 import java.time.Duration;
 import java.time.Instant;
@@ -54,31 +55,37 @@ record UsageLine(
   static List<UsageLine> of(List<UsageRecord> records, UsageCommand.By by) {
     Map<String, UsageLine> lines = new LinkedHashMap<>();
     for (UsageRecord record : records) {
-      String key =
-          switch (by) {
-            case TENANT -> record.virtualGpu();
-            case NAME -> record.name();
-            case GPU -> record.gpu().value();
-          };
-      lines.merge(key, of(key, record), UsageLine::plus);
+      switch (by) {
+        case TENANT -> add(lines, record.virtualGpu(), record, record.gpus(), 1);
+        case NAME -> add(lines, record.name(), record, record.gpus(), 1);
+        case GPU -> {
+          for (GpuId gpu : record.gpus()) {
+            add(lines, gpu.value(), record, List.of(gpu), record.gpus().size());
+          }
+        }
+      }
     }
     return new ArrayList<>(lines.values());
   }
 
-  private static UsageLine of(String key, UsageRecord record) {
-    return new UsageLine(
-        key,
-        Set.of(record.name()),
-        Set.of(record.gpu().value()),
-        record.from(),
-        record.to(),
-        record.isClosed(),
-        record.gpuTime(),
-        record.byteSeconds(),
-        record.launches(),
-        record.calls(),
-        record.preemptions(),
-        record.deniedAllocations());
+  /** What was used of several GPUs was used of each alike. */
+  private static void add(
+      Map<String, UsageLine> lines, String key, UsageRecord record, List<GpuId> gpus, int parts) {
+    UsageLine line =
+        new UsageLine(
+            key,
+            Set.of(record.name()),
+            new LinkedHashSet<>(gpus.stream().map(GpuId::value).toList()),
+            record.from(),
+            record.to(),
+            record.isClosed(),
+            record.gpuTime().dividedBy(parts),
+            record.byteSeconds() / parts,
+            record.launches(),
+            record.calls(),
+            record.preemptions(),
+            record.deniedAllocations());
+    lines.merge(key, line, UsageLine::plus);
   }
 
   private UsageLine plus(UsageLine more) {

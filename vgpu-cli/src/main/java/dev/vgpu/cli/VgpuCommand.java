@@ -101,6 +101,7 @@ public final class VgpuCommand implements Runnable {
         .addSubcommand(new DevicesCommand(context))
         .addSubcommand(new DoctorCommand(context))
         .addSubcommand(new DemoCommand(context))
+        .addSubcommand(new SimulateCommand(context))
         .addSubcommand(new BenchCommand(context))
         .addSubcommand(new CompletionCommand(context))
         .registerConverter(MemorySize.class, Words::memorySize)

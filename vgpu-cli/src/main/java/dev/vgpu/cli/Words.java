@@ -4,6 +4,7 @@ import dev.vgpu.FailureMode;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.SharingMode;
 import java.time.Duration;
 import java.time.format.DateTimeParseException;
 import java.util.List;
@@ -78,6 +79,10 @@ final class Words {
 
   static String of(PreemptionClass preemptionClass) {
     return preemptionClass.name().toLowerCase(Locale.ROOT);
+  }
+
+  static String of(SharingMode mode) {
+    return mode.name().toLowerCase(Locale.ROOT);
   }
 
   /** A size for people, at most six characters and a unit. */

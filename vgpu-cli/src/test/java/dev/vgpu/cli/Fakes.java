@@ -8,9 +8,11 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.SharingMode;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.time.NanoClock;
@@ -19,6 +21,8 @@ import java.io.PrintStream;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
 
 /** Pools and leases that say what a test tells them to. */
 final class Fakes {
@@ -65,6 +69,7 @@ final class Fakes {
     when(usage.processes()).thenReturn(2);
     when(usage.waiting()).thenReturn(1);
     when(usage.preemptions()).thenReturn(12L);
+    when(usage.slowdown()).thenReturn(OptionalDouble.of(1.25));
     return new Lease(
         request.name() + "-1", new GpuId("GPU-1"), request, ProcessHandle.current().pid(), usage);
   }
@@ -77,6 +82,26 @@ final class Fakes {
     when(gpu.usableMemory()).thenReturn(MemorySize.ofGibibytes(15));
     when(gpu.provider()).thenReturn("test");
     return gpu;
+  }
+
+  /** Tenants that share a GPU, and one of them that is held back. */
+  static GpuState state(long switches) {
+    GpuState state = mock(GpuState.class);
+    when(state.gpu()).thenReturn(new GpuId("GPU-1"));
+    when(state.mode()).thenReturn(SharingMode.OVERLAP);
+    when(state.reason())
+        .thenReturn(
+            "no fixed share among those who have work;"
+                + " held back for what they got too much: batch-1");
+    when(state.holder()).thenReturn(Optional.of("batch-1"));
+    when(state.heldBack()).thenReturn(List.of("batch-1"));
+    when(state.turnLength()).thenReturn(Duration.ofNanos(2_500_000));
+    when(state.switches()).thenReturn(switches);
+    when(state.memoryFree()).thenReturn(MemorySize.ofGibibytes(3));
+    when(state.memoryLowWatermark()).thenReturn(MemorySize.ofGibibytes(1));
+    when(state.memoryHighWatermark()).thenReturn(MemorySize.ofGibibytes(2));
+    when(state.suspended()).thenReturn(List.of());
+    return state;
   }
 
   static GpuPool pool() {

@@ -6,16 +6,21 @@ import static org.mockito.Mockito.when;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuState;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.SharingMode;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.console.Console;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -91,9 +96,9 @@ class LeaseTablesTest {
     assertThat(lines).allMatch(line -> line.length() <= 80);
     assertThat(lines)
         .anyMatch(
-            line ->
-                line.matches("a-model-with[a-z-]*… +nearline +fixed 50% +50.0% +100MiB/1.5GiB .*"))
-        .anyMatch(line -> line.matches("batch-1 +offline +best 25% +25.0% +0/10GiB +1 +12 +2"))
+            line -> line.matches("a-model-[a-z-]*… +nearline +fixed 50% +50.0% +100MiB/1.5GiB .*"))
+        .anyMatch(
+            line -> line.matches("batch-1 +offline +best 25% +25.0% +0/10GiB +1 +12 +2 +1.25"))
         .anyMatch(line -> line.matches("batch-1 +offline +best 25% +40.0% .*"))
         .anyMatch(line -> line.contains("75 % busy"));
     assertThat(out.toString(UTF_8)).doesNotContain("\u001b");
@@ -109,6 +114,83 @@ class LeaseTablesTest {
     assertThat(first.path("interval_s").asDouble()).isEqualTo(1);
     assertThat(first.path("gpus").path(0).path("share_held_percent").asDouble()).isEqualTo(75);
     assertThat(first.path("leases").path(1).path("share_held_percent").asDouble()).isEqualTo(25);
+  }
+
+  @Test
+  void topSaysHowAGpuIsSharedAndWhatHappened() throws Exception {
+    List<GpuState> first = List.of(Fakes.state(100));
+    List<GpuState> second = List.of(Fakes.state(350));
+    when(pool.states()).thenReturn(first).thenReturn(second);
+    Instant at = Instant.ofEpochSecond(1_800_000_000L);
+    GpuEvent old = new GpuEvent.Leaked(at, "old-1");
+    GpuEvent preempted = new GpuEvent.Preempted(at, "batch-1", "a-model-with-a-long-name-1", 0, 7);
+    GpuEvent denied = new GpuEvent.AllocationDenied(at, "batch-1", 3, "its quota of 10GiB");
+    when(pool.recentEvents()).thenReturn(List.of(old)).thenReturn(List.of(old, preempted, denied));
+    threeLooks();
+    assertThat(run("top", "--count", "1")).isZero();
+    assertThat(out.toString(UTF_8).lines())
+        .contains(
+            "  overlap batch-1, turns of 2.5 ms, 250 a second",
+            "  because no fixed share among those who have work; held back for what they got",
+            "    too much: batch-1")
+        .anyMatch(line -> line.equals("  memory 3 GiB free, reclaimed below 1 GiB up to 2 GiB"))
+        .anyMatch(line -> line.matches("batch-1 .* 25.0%[*] .*"))
+        .anyMatch(
+            line -> line.contains("batch-1 preempted by a-model-with-a-long-name-1 (7 times)"))
+        .anyMatch(line -> line.contains("batch-1 3 allocations denied: its quota of 10GiB"))
+        .noneMatch(line -> line.contains("old-1"));
+    out.reset();
+    threeLooks();
+    when(pool.states()).thenReturn(first).thenReturn(second);
+    when(pool.recentEvents()).thenReturn(List.of()).thenReturn(List.of(preempted));
+    assertThat(run("top", "--count", "1", "--json")).isZero();
+    JsonNode json = new ObjectMapper().readTree(out.toByteArray());
+    JsonNode gpu = json.path("gpus").path(0);
+    assertThat(gpu.path("sharing").asText()).isEqualTo("overlap");
+    assertThat(gpu.path("switches_per_s").asDouble()).isEqualTo(250);
+    assertThat(gpu.path("held_back").path(0).asText()).isEqualTo("batch-1");
+    assertThat(json.path("leases").path(1).path("held_back").asBoolean()).isTrue();
+    assertThat(json.path("leases").path(1).path("slowdown").asDouble()).isEqualTo(1.25);
+    assertThat(json.path("events").path(0).path("kind").asText()).isEqualTo("Preempted");
+    assertThat(json.path("events").path(0).path("by").asText()).startsWith("a-model");
+  }
+
+  @Test
+  void everyKindOfEventHasALine() {
+    Instant at = Instant.ofEpochSecond(1_800_000_000L);
+    MemorySize size = MemorySize.ofMebibytes(10);
+    List<GpuEvent> events =
+        List.of(
+            new GpuEvent.Acquired(at, "a-1", new GpuId("GPU-1"), REST),
+            new GpuEvent.Refused(at, "a", REST, "why"),
+            new GpuEvent.Resized(at, "a-1", REST, REST),
+            new GpuEvent.CancelFailed(at, "a-1", "why"),
+            new GpuEvent.SuspectReport(at, "a-1", "why"),
+            new GpuEvent.SharingChanged(at, "", new GpuId("GPU-1"), SharingMode.STRICT, "why"),
+            new GpuEvent.MeteringFailed(at, "", "why"),
+            new GpuEvent.ReclaimAsked(at, "a-1", size, "why"),
+            new GpuEvent.Suspended(at, "a-1", size, "why"),
+            new GpuEvent.Resumed(at, "a-1", "why"),
+            new GpuEvent.EndedByReclaim(at, "a-1", List.of(3L), "why"),
+            new GpuEvent.HeldBack(at, "a", "why"),
+            new GpuEvent.Leaked(at, "a-1"));
+    assertThat(events.stream().map(event -> EventTexts.line(event).substring(10)))
+        .containsExactly(
+            "a-1 acquired, offline",
+            "a refused: why",
+            "a-1 resized",
+            "a-1 cancel failed: why",
+            "a-1 suspect report: why",
+            "sharing is strict: why",
+            "metering failed: why",
+            "a-1 asked for 10 MiB: why",
+            "a-1 suspended, 10 MiB: why",
+            "a-1 resumed: why",
+            "a-1 ended by reclaim: pids [3]: why",
+            "a held back: why",
+            "a-1 leaked");
+    assertThat(events)
+        .allSatisfy(event -> assertThat(EventTexts.json(event).path("kind").asText()).isNotEmpty());
   }
 
   @Test
@@ -129,7 +211,7 @@ class LeaseTablesTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"ls", "top", "run", "serve"})
+  @ValueSource(strings = {"ls", "top", "usage", "run", "serve"})
   void newCommandsHaveHelp(String command) {
     assertThat(run(command, "--help")).isZero();
     assertThat(out.toString(UTF_8)).contains("Usage: vgpu " + command, "Exit codes:");

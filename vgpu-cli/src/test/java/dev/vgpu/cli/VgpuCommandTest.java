@@ -17,7 +17,9 @@ import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.time.NanoClock;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -48,7 +50,7 @@ class VgpuCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"demo", "devices", "doctor", "bench", "completion"})
+  @ValueSource(strings = {"demo", "devices", "doctor", "simulate", "bench", "completion"})
   void everyCommandHasHelp(String command) {
     assertThat(run(command, "--help")).isZero();
     assertThat(out.toString(UTF_8)).contains("Usage: vgpu " + command);
@@ -67,6 +69,48 @@ class VgpuCommandTest {
   void serveRefusesSettingsThatMakeNoSense(String options, String message) {
     assertThat(run(("serve " + options).split(" ", -1))).isEqualTo(2);
     assertThat(err.toString(UTF_8)).contains(message);
+  }
+
+  @Test
+  void simulatesAFileAndWritesItsReport() throws Exception {
+    Path file = directory.resolve("mix.yaml");
+    Files.writeString(
+        file,
+        "tenants: [{name: a, count: 2, arrivals: {poisson: {rate: 100}},"
+            + " request: {kernels: 2, kernelTime: 3ms}}]");
+    Path report = directory.resolve("report.html");
+    String[] command = {"simulate", file.toString(), "--duration=20s", "--seed=5"};
+    assertThat(run(command)).isZero();
+    assertThat(out.toString(UTF_8))
+        .contains("mix.yaml: 20 s, seed 5")
+        .contains("held %", "p99 ms", "a-1", "a-2")
+        .containsPattern("simulated 20 s in .* times faster than real time");
+    String first = figuresOf(command);
+    assertThat(figuresOf(command)).isEqualTo(first);
+    assertThat(run("simulate", file.toString(), "--duration=5s", "--report=" + report)).isZero();
+    assertThat(Files.readString(report)).contains("vgpu simulation report", "a-2");
+  }
+
+  private String figuresOf(String[] command) throws Exception {
+    out.reset();
+    List<String> arguments = new ArrayList<>(List.of(command));
+    arguments.add("--json");
+    assertThat(run(arguments.toArray(String[]::new))).isZero();
+    JsonNode figures = new ObjectMapper().readTree(out.toString(UTF_8));
+    assertThat(figures.path("tenants")).hasSize(2);
+    assertThat(figures.path("times_faster").asDouble()).isPositive();
+    return figures.path("gpus").toString() + figures.path("tenants");
+  }
+
+  @Test
+  void simulationThatMakesNoSenseFails() throws Exception {
+    Path file = directory.resolve("mix.yaml");
+    Files.writeString(file, "tenants:\n  - {name: a, polcy: burst}\n");
+    assertThat(run("simulate", file.toString())).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains("mix.yaml, line 2, column 5: 'arrivals' is missing");
+    assertThat(run("simulate", directory.resolve("no.yaml").toString())).isEqualTo(1);
+    assertThat(run("simulate", file.toString(), "--duration=1ms")).isEqualTo(2);
+    assertThat(run("simulate")).isEqualTo(2);
   }
 
   @Test

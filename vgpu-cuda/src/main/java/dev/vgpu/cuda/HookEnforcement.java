@@ -85,15 +85,19 @@ final class HookEnforcement implements Enforcement {
     Map<String, String> environment = environment(id, request);
     LeasePages pages = LeasePages.in(directory);
     HookLease lease =
-        new HookLease(id, this, pages, lane(gpu), request.preemptionClass(), listener, environment);
+        new HookLease(
+            id, this, pages, lane(gpu, request), request.preemptionClass(), listener, environment);
     lease.begin(request, contextBytes, ProcessHandle.current().pid(), startTime);
     server.add(lease);
     return lease;
   }
 
-  /** A GPU's express lane; null where there is none: the seat's words alone count then. */
-  private synchronized @Nullable ExpressLane lane(PhysicalGpu gpu) {
-    if (!expressLanes) {
+  /**
+   * A GPU's express lane; null where there is none: the seat's words alone count then. So it is for
+   * a lease on several GPUs, whose processes could heed but one of their lanes.
+   */
+  private synchronized @Nullable ExpressLane lane(PhysicalGpu gpu, VirtualGpuRequest request) {
+    if (!expressLanes || request.gpuCount() > 1) {
       return null;
     }
     String name = gpu.id().value();

@@ -156,7 +156,8 @@ final class HookLease implements EnforcedLease {
   @Override
   public boolean yieldsByItself() {
     synchronized (lock) {
-      return !ended && fresh(slots::yieldByThemselves, false);
+      // By the last look: it changes when a process comes, and the scheduler asks it often.
+      return !ended && slots.yieldByThemselves();
     }
   }
 

@@ -112,6 +112,7 @@ final class SlotTable {
       express.attached(slot);
       report.setInt(at + Slot.STATE, SLOT_ATTACHED);
       attached.add(slot);
+      refresh();
       return slot;
     }
     return null;

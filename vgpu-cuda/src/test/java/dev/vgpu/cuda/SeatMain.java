@@ -77,7 +77,7 @@ final class SeatMain {
     }
   }
 
-  private static EnforcedLease prepare(
+  static EnforcedLease prepare(
       Enforcement seat, Path run, String id, PreemptionClass preemptionClass) throws IOException {
     Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
     VirtualGpuRequest request =

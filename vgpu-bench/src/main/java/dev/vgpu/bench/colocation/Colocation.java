@@ -18,7 +18,7 @@ import java.util.function.Consumer;
  * into parts, and the modes take turns part by part, so that the machine's noise hits them alike.
  */
 public final class Colocation {
-  private static final long PART_NS = 8_000_000_000L;
+  private static final long PART_NS = 9_000_000_000L;
   private static final long QUICK_PART_NS = 2_000_000_000L;
   private static final long GRACE_NS = 1_500_000_000L;
   private static final int PARTS = 2;

@@ -62,9 +62,7 @@ final class ColocationFigures {
     first.forEach(
         (key, value) -> {
           DoubleBinaryOperator pick =
-              key.equals("offline_of_ideal") || key.startsWith("requests") || key.equals("window_s")
-                  ? Math::min
-                  : Math::max;
+              key.equals("offline_of_ideal") || key.equals("window_s") ? Math::min : Math::max;
           Object other = second.get(key);
           worse.put(
               key,
@@ -88,15 +86,16 @@ final class ColocationFigures {
     put(figures, "online_added_p50_ms", outcome.addedMs(alone, 50));
     put(figures, "online_added_p99_ms", outcome.addedMs(alone, 99));
     put(figures, "offline_of_ideal", outcome.offlineOfIdeal());
+    put(figures, "idle_gpu_ms_per_request", outcome.lostMs());
     put(figures, "switches_per_s", outcome.switchesPerS());
     put(figures, "seat_cpu_percent", outcome.seatPercent());
     put(figures, "hooks_cpu_percent", outcome.monitorsPercent());
     put(figures, "programs_cpu_percent", outcome.programsPercent());
     put(figures, "others_cpu_percent", outcome.othersPercent());
-    put(figures, "requests", outcome.requests());
-    put(figures, "requests_beyond_p99", outcome.beyond(99));
-    put(figures, "requests_beyond_p999", outcome.beyond(99.9));
-    put(figures, "unfinished", outcome.unfinished());
+    figures.put("requests", outcome.requests());
+    figures.put("requests_beyond_p99", outcome.beyond(99));
+    figures.put("requests_beyond_p999", outcome.beyond(99.9));
+    figures.put("unfinished", outcome.unfinished());
     put(figures, "online_busy", outcome.onlineBusy());
     put(figures, "window_s", outcome.windowS());
     return figures;
@@ -135,7 +134,8 @@ final class ColocationFigures {
     notes.add(
         "modes.MODE.LOAD: for each key the worse of one and of three offline programs; both are"
             + " beside it. offline_of_ideal: offline work done, of the time that online work left."
-            + " alone has no offline program, so 0");
+            + " alone has no offline program, so 0. switches_per_s: turns that"
+            + " the seat gave; how the device itself slices time is not counted");
     notes.add("alone_again: the same as alone, once more; its ratios say what a ratio is worth");
     for (Colocation.Load load : loads) {
       double others =
@@ -145,7 +145,7 @@ final class ColocationFigures {
             String.format(
                 Locale.ROOT,
                 "the machine was not quiet at load %d %%: others used up to %.0f %% of a core;"
-                    + " latencies are not worth much",
+                    + " unless our programs had priority (scheduling), latencies are not worth much",
                 load.percent(),
                 others));
       }

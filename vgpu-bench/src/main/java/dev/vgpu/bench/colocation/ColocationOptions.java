@@ -40,7 +40,16 @@ public record ColocationOptions(
         quick);
   }
 
-  private static String value(List<String> arguments, String name, String otherwise) {
+  /**
+   * Takes one option out of a command line.
+   *
+   * @param arguments a changeable list; the option and its value are removed
+   * @param name with its dashes
+   * @param otherwise what it is if it is not given
+   * @return its value
+   * @throws IllegalArgumentException if it has none
+   */
+  public static String value(List<String> arguments, String name, String otherwise) {
     for (int i = 0; i < arguments.size(); i++) {
       if (arguments.get(i).startsWith(name + "=")) {
         return arguments.remove(i).substring(name.length() + 1);

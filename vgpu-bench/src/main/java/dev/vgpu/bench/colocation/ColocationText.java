@@ -12,7 +12,7 @@ final class ColocationText {
   static final String HEADLINE =
       String.format(
           Locale.ROOT,
-          "%-24s%9s%9s%9s%9s%8s%8s%9s%9s%8s%7s%7s%7s%n",
+          "%-24s%9s%9s%9s%9s%8s%8s%9s%9s%8s%8s%7s%7s%7s%n",
           "",
           "requests",
           "p50 ms",
@@ -22,6 +22,7 @@ final class ColocationText {
           "p99 x",
           "+p99 ms",
           "offline",
+          "idle ms",
           "sw/s",
           "seat%",
           "hooks%",
@@ -62,8 +63,8 @@ final class ColocationText {
     }
     line(
         "x: against alone. +p99: of what each request took longer than the same one alone.%n"
-            + "offline: of the time that online work left. sw: switches of the GPU. seat, hooks,"
-            + " other: %% of one core.%n");
+            + "offline: of the time that online work left. idle: of the GPU, for each request.%n"
+            + "sw: turns that the seat gave. seat, hooks, other: %% of one core.%n");
     return text.toString();
   }
 
@@ -72,7 +73,7 @@ final class ColocationText {
     String row =
         String.format(
             Locale.ROOT,
-            "  %-22s%9d%9.2f%9.2f%9.2f%8.3f%8.3f%9.2f%9.3f%8.0f%7.2f%7.2f%7.0f%n",
+            "  %-22s%9d%9.2f%9.2f%9.2f%8.3f%8.3f%9.2f%9.3f%8.2f%8.0f%7.2f%7.2f%7.0f%n",
             name,
             outcome.requests(),
             outcome.percentileMs(50),
@@ -82,6 +83,7 @@ final class ColocationText {
             outcome.percentileMs(99) / alone.percentileMs(99),
             outcome.addedMs(alone, 99),
             outcome.offlineOfIdeal(),
+            outcome.lostMs(),
             outcome.switchesPerS(),
             outcome.seatPercent(),
             outcome.monitorsPercent(),

@@ -13,7 +13,7 @@ final class Outcome {
   private double onlineNs;
   private double offlineNs;
   private long longestKernelNs;
-  private double switches = Double.NaN;
+  private long switches;
   private double seatNs;
   private double monitorsNs;
   private double programsNs;
@@ -46,8 +46,8 @@ final class Outcome {
     longestKernelNs = Math.max(longestKernelNs, longestNs);
   }
 
-  void switches(double count) {
-    switches = Double.isNaN(switches) ? count : switches + count;
+  void switches(long count) {
+    switches += count;
   }
 
   void processors(Processors before, Processors after) {
@@ -93,6 +93,14 @@ final class Outcome {
     Arrays.sort(added);
     int rank = Math.max(0, (int) Math.ceil(added.length * percent / 100) - 1);
     return added.length == 0 ? Double.NaN : added[rank];
+  }
+
+  /**
+   * {@return how long nobody used the GPU, for each request, in ms: what handing it over and back
+   * costs where there is always offline work}
+   */
+  double lostMs() {
+    return (windowNs - onlineNs - offlineNs) / 1e6 / requests();
   }
 
   double windowS() {

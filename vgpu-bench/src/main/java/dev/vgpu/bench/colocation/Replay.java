@@ -57,10 +57,12 @@ final class Replay {
       NanoClock.sleepMillis(WARM_UP_MS);
       long seat = bed.pool().child().pid();
       long limitNs = arrivals.lengthNs() + graceNs;
+      long switchesBefore = bed.pool().switches();
       Outcome.Processors before = Outcome.Processors.read(seat, pids);
       long t0Ns = NanoClock.nanoTime() + LEAD_NS;
       online.ask("go " + t0Ns + " " + limitNs);
       outcome.processors(before, Outcome.Processors.read(seat, pids));
+      outcome.switches(bed.pool().switches() - switchesBefore);
       for (Trainer trainer : offline) {
         trainer.finish();
       }

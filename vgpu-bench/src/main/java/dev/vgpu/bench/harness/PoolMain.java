@@ -7,6 +7,7 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuSettings;
+import dev.vgpu.GpuState;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
@@ -22,11 +23,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /** What a {@link PoolProcess} runs: opens a pool, does what standard input says, ends with it. */
 final class PoolMain {
   private final GpuPool pool;
   private final Map<String, VirtualGpu> gpus = new HashMap<>();
+  private @Nullable Garbage garbage;
 
   private PoolMain(GpuPool pool) {
     this.pool = pool;
@@ -82,6 +85,9 @@ final class PoolMain {
             case "acquire" -> Map.of("environment", acquire(words));
             case "release" -> release(words[1]);
             case "leases" -> Map.of("leases", leases());
+            case "litter" -> litter();
+            case "tidy" -> tidy();
+            case "states" -> Map.of("states", states());
             default -> Map.of("error", "what is " + words[0]);
           });
     } catch (VgpuException | IllegalStateException | IllegalArgumentException e) {
@@ -108,6 +114,28 @@ final class PoolMain {
   private Map<String, String> release(String name) {
     Objects.requireNonNull(gpus.remove(name), name).close();
     return Map.of("released", name);
+  }
+
+  private Map<String, String> litter() {
+    garbage = Garbage.start();
+    return Map.of("litter", "begun");
+  }
+
+  private Map<String, Object> tidy() {
+    return Objects.requireNonNull(garbage, "no litter").stop();
+  }
+
+  private List<Map<String, Object>> states() {
+    List<Map<String, Object>> all = new ArrayList<>();
+    for (GpuState state : pool.states()) {
+      all.add(
+          Map.of(
+              "gpu", state.gpu().value(),
+              "mode", state.mode().toString(),
+              "reason", state.reason(),
+              "switches", state.switches()));
+    }
+    return all;
   }
 
   private List<Map<String, Object>> leases() {

@@ -125,6 +125,29 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
+   * {@return how the node's GPUs are shared now, an array: {@code gpu}, {@code mode}, {@code
+   * reason}, {@code switches}}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public JsonNode states() throws InterruptedException {
+    return ask("states").path("states");
+  }
+
+  /**
+   * {@return the turns that the seat has given on all GPUs so far}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public long switches() throws InterruptedException {
+    long switches = 0;
+    for (JsonNode state : states()) {
+      switches += state.path("switches").asLong();
+    }
+    return switches;
+  }
+
+  /**
    * {@return the bytes that all processes of all leases hold}
    *
    * @throws InterruptedException if this thread is interrupted
@@ -148,6 +171,30 @@ public final class PoolProcess implements AutoCloseable {
       count += lease.path("processes").asInt();
     }
     return count;
+  }
+
+  /**
+   * Makes garbage in it from now on, so that its collector has to stop it again and again.
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public void litter() throws InterruptedException {
+    ask("litter");
+  }
+
+  /**
+   * Stops making garbage.
+   *
+   * @return what was collected: {@code collections}, {@code collecting_ms}, {@code full}, {@code
+   *     full_p50_ms}, {@code full_max_ms}
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Map<String, Double> tidy() throws InterruptedException {
+    Map<String, Double> figures = new HashMap<>();
+    ask("tidy")
+        .properties()
+        .forEach(entry -> figures.put(entry.getKey(), entry.getValue().asDouble()));
+    return Map.copyOf(figures);
   }
 
   /** Kills it. */

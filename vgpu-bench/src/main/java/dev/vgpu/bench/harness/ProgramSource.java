@@ -23,7 +23,8 @@ final class ProgramSource {
           "observe.c",
           "hostile.c",
           "serve.c",
-          "train.c");
+          "train.c",
+          "preempt.c");
   private static final List<String> FLAGS = List.of("-std=c11", "-O2", "-Wall", "-Wextra");
 
   private ProgramSource() {}

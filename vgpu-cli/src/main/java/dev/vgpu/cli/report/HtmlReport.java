@@ -9,23 +9,39 @@ import java.io.UncheckedIOException;
 import java.util.Properties;
 import org.jspecify.annotations.Nullable;
 
-/** Makes the demo's report: one HTML file with its styles, script, chart library and data in it. */
+/** Makes a report: one HTML file with its styles, scripts, chart library and data in it. */
 public final class HtmlReport {
   private static final String ECHARTS = "META-INF/resources/_static/echarts/";
   private static final String ECHARTS_VERSION = "META-INF/maven/org.mvnpm/echarts/pom.properties";
 
   private HtmlReport() {}
 
+  /** What is reported. */
+  public enum Page {
+    /** What the demo measured. */
+    DEMO("report"),
+    /** What came of a simulation. */
+    SIMULATION("simulation");
+
+    private final String name;
+
+    Page(String name) {
+      this.name = name;
+    }
+  }
+
   /**
    * {@return the report, as HTML}
    *
-   * @param data what {@code report.js} shows
+   * @param page what is reported
+   * @param data what the page's script shows
    */
-  public static String of(ObjectNode data) {
-    return own("report.html")
+  public static String of(Page page, ObjectNode data) {
+    return own(page.name + ".html")
         .replace("{{style}}", own("report.css"))
         .replace("{{data}}", inert(data.toString()))
-        .replace("{{script}}", own("report.js"))
+        .replace("{{common}}", own("common.js"))
+        .replace("{{script}}", own(page.name + ".js"))
         .replace("{{echarts}}", script(charts()));
   }
 

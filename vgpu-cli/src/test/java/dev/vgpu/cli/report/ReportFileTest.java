@@ -12,6 +12,8 @@ import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 class ReportFileTest {
   @TempDir private Path directory;
@@ -72,10 +74,11 @@ class ReportFileTest {
     assertThat(directory.toFile().list()).containsExactly("report.html");
   }
 
-  @Test
-  void reportNeedsNothingElse() {
+  @ParameterizedTest
+  @EnumSource
+  void reportNeedsNothingElse(HtmlReport.Page page) {
     ObjectNode data = new ObjectMapper().createObjectNode().put("text", "</script><!-- & \u2028");
-    String html = HtmlReport.of(data);
+    String html = HtmlReport.of(page, data);
     assertThat(html.contains("{{")).isFalse();
     assertThat(html.contains("{\"text\":\"\\u003c/script\\u003e\\u003c!-- \\u0026 \u2028\"}"))
         .isTrue();
@@ -83,8 +86,8 @@ class ReportFileTest {
       String own = html.substring(0, html.indexOf("Licensed to the Apache"));
       assertThat(own.contains(outside)).as(outside).isFalse();
     }
-    // The data's own, the library's, and the report's.
-    assertThat(html.split("</script>", -1)).hasSize(4);
+    // The data's own, the library's, what pages share, and the report's.
+    assertThat(html.split("</script>", -1)).hasSize(5);
   }
 
   @Test

@@ -37,6 +37,11 @@ record Counters(
         denied + more.denied);
   }
 
+  /** Where one turn is a turn on several GPUs, its time is used on each of them. */
+  Counters timesGpus(int count) {
+    return new Counters(gpuNs * count, byteSeconds, calls, launches, preemptions, denied);
+  }
+
   Counters withByteSeconds(long value) {
     return new Counters(gpuNs, value, calls, launches, preemptions, denied);
   }

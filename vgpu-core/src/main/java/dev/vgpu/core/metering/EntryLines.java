@@ -21,7 +21,8 @@ final class EntryLines {
   private static final String VERSION = "1";
   private static final int COUNTERS = 6;
   private static final int MOST_SHOWN = 60;
-  private static final int FIELDS = 8 + 2 * COUNTERS;
+  private static final int FIRST_COUNTER = 7;
+  private static final int FIELDS = FIRST_COUNTER + 3 * COUNTERS;
   private static final HexFormat HEX = HexFormat.of();
 
   private EntryLines() {}
@@ -39,11 +40,12 @@ final class EntryLines {
 
   static String line(UsageEntry entry) {
     StringBuilder text = new StringBuilder(200).append(VERSION);
-    for (String word : List.of(entry.id(), entry.name(), entry.gpu())) {
+    for (String word : List.of(entry.id(), entry.name(), entry.gpus())) {
       text.append(' ').append(URLEncoder.encode(word, StandardCharsets.UTF_8));
     }
     text.append(' ').append(entry.startMs()).append(' ').append(entry.atMs());
-    text.append(entry.opening() ? " 1" : " 0").append(entry.closed() ? " 1" : " 0");
+    text.append(entry.closed() ? " 1" : " 0");
+    append(text, entry.grown());
     append(text, entry.total());
     append(text, entry.raw());
     return MARK + checksum(text) + ' ' + text + '\n';
@@ -114,9 +116,9 @@ final class EntryLines {
           Long.parseLong(fields[4]),
           Long.parseLong(fields[5]),
           fields[6].equals("1"),
-          fields[7].equals("1"),
-          counters(fields, 8),
-          counters(fields, 8 + COUNTERS));
+          counters(fields, FIRST_COUNTER),
+          counters(fields, FIRST_COUNTER + COUNTERS),
+          counters(fields, FIRST_COUNTER + 2 * COUNTERS));
     } catch (IllegalArgumentException e) {
       return null;
     }

@@ -1,18 +1,22 @@
 package dev.vgpu.core.metering;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuUsage;
+import java.util.List;
 import java.util.OptionalDouble;
+import org.jspecify.annotations.Nullable;
 
 /**
- * What is counted of one virtual GPU on one GPU, in the process that has the seat. Guarded by its
- * {@link Meter}, but for what is volatile.
+ * What is counted of one virtual GPU, in the process that has the seat. Guarded by its {@link
+ * Meter}, but for what is volatile.
  */
 public final class LeaseAccount {
   private static final double NS_PER_SECOND = 1e9;
 
   final String id;
   final String name;
-  final String gpu;
+  final String gpus;
+  private final int gpuCount;
   long startMs;
 
   /** Whether something was written of it, by this process or an earlier one. */
@@ -21,8 +25,8 @@ public final class LeaseAccount {
   boolean begun;
   boolean closed;
 
-  /** What shows how others slow it. */
-  final Slowdown slowdown = new Slowdown();
+  /** What shows how others slow it; null until it is first looked at. */
+  volatile @Nullable Slowdown slowdown;
 
   /** The refused allocations that somebody was told of. */
   long deniedTold;
@@ -42,17 +46,28 @@ public final class LeaseAccount {
    *
    * @param id the virtual GPU's name
    * @param name the name that it was asked for under
-   * @param gpu the GPU's name
+   * @param gpus the GPUs that it is cut from
    */
-  public LeaseAccount(String id, String name, String gpu) {
+  public LeaseAccount(String id, String name, List<GpuId> gpus) {
     this.id = id;
     this.name = name;
-    this.gpu = gpu;
+    StringBuilder names = new StringBuilder(); // no stream: this is on the way of who acquires
+    for (GpuId gpu : gpus) {
+      names.append(names.isEmpty() ? "" : UsageEntry.COMMA).append(gpu.value());
+    }
+    this.gpus = names.toString();
+    this.gpuCount = gpus.size();
+  }
+
+  /** {@return the virtual GPU's name} */
+  public String id() {
+    return id;
   }
 
   /** {@return how much longer its work takes beside others than alone, if that is known} */
   public OptionalDouble slowdown() {
-    return slowdown.estimate();
+    Slowdown known = slowdown;
+    return known == null ? OptionalDouble.empty() : known.estimate();
   }
 
   /** Counts from now on. */
@@ -89,7 +104,7 @@ public final class LeaseAccount {
     Counters now = Counters.of(usage);
     raw = fromNextReading ? now : raw;
     fromNextReading = false;
-    Counters grown = now.since(raw);
+    Counters grown = now.since(raw).timesGpus(gpuCount);
     raw = now;
     long held = Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes());
     // Since the last holder of the seat wrote, what is held now was held, as far as one can know.
@@ -114,7 +129,8 @@ public final class LeaseAccount {
 
   /** What is to be written now. */
   UsageEntry entry() {
-    return new UsageEntry(id, name, gpu, startMs, sampledMs, !written, closed, total, raw);
+    Counters grown = total.since(writtenTotal);
+    return new UsageEntry(id, name, gpus, startMs, sampledMs, closed, grown, total, raw);
   }
 
   void markWritten() {

@@ -55,8 +55,10 @@ public final class Meter implements AutoCloseable {
   /** Guards the journal against two that write at once; taken before the other. */
   private final ReentrantLock writing = new ReentrantLock();
 
-  private boolean fails;
+  // Guarded by the lock for writing, to write.
+  private volatile boolean fails;
   private long againNs;
+  private boolean closed;
 
   /**
    * Makes one.
@@ -84,14 +86,16 @@ public final class Meter implements AutoCloseable {
   }
 
   /**
-   * Counts a virtual GPU from now on.
+   * Counts a virtual GPU.
    *
    * @param account has used nothing
+   * @param atNs since when
+   * @param atMs since when, in milliseconds of the time of day
    */
-  public void opened(LeaseAccount account) {
+  public void opened(LeaseAccount account, long atNs, long atMs) {
     lock.lock();
     try {
-      account.begin(clock.nanoTime(), nowMs());
+      account.begin(atNs, atMs);
       living.add(account);
     } finally {
       lock.unlock();
@@ -131,7 +135,7 @@ public final class Meter implements AutoCloseable {
       for (Reading reading : readings) {
         LeaseAccount account = reading.account();
         if (account.begun && !account.closed) {
-          byGpu.computeIfAbsent(account.gpu, gpu -> new ArrayList<>()).add(account);
+          byGpu.computeIfAbsent(account.gpus, gpus -> new ArrayList<>()).add(account);
           if (account.isNews()) {
             unwritten.add(account.entry());
             account.markWritten();
@@ -221,7 +225,8 @@ public final class Meter implements AutoCloseable {
     }
     writing.lock();
     try {
-      if (!fails || clock.nanoTime() - againNs >= 0) {
+      // Not after the end: another process may write then.
+      if (!closed && (!fails || clock.nanoTime() - againNs >= 0)) {
         resume(journal);
         append(journal);
         journal.tidy();
@@ -298,7 +303,7 @@ public final class Meter implements AutoCloseable {
   private void resume(LeaseAccount account, List<UsageEntry> found) {
     UsageEntry last = null;
     for (UsageEntry entry : found) {
-      if (entry.gpu().equals(account.gpu) && (last == null || entry.atMs() >= last.atMs())) {
+      if (entry.gpus().equals(account.gpus) && (last == null || entry.atMs() >= last.atMs())) {
         last = entry;
       }
     }
@@ -368,10 +373,16 @@ public final class Meter implements AutoCloseable {
   /** Writes what was not written yet, and closes the files. */
   @Override
   public void close() {
-    fails = false; // a last attempt
-    write();
-    if (journal != null) {
-      journal.close();
+    writing.lock();
+    try {
+      againNs = clock.nanoTime(); // a last attempt
+      write();
+      closed = true;
+      if (journal != null) {
+        journal.close();
+      }
+    } finally {
+      writing.unlock();
     }
   }
 }

@@ -60,11 +60,20 @@ final class Slowdown {
   static void observe(List<LeaseAccount> onOneGpu) {
     int users = 0;
     for (LeaseAccount account : onOneGpu) {
-      users += account.slowdown.usedNs(account.total()) > 0 ? 1 : 0;
+      users += of(account).usedNs(account.total()) > 0 ? 1 : 0;
     }
     for (LeaseAccount account : onOneGpu) {
-      account.slowdown.observe(account.total(), users == 1);
+      of(account).observe(account.total(), users == 1);
     }
+  }
+
+  private static Slowdown of(LeaseAccount account) {
+    Slowdown known = account.slowdown;
+    if (known == null) {
+      known = new Slowdown();
+      account.slowdown = known;
+    }
+    return known;
   }
 
   private long usedNs(Counters now) {

@@ -21,28 +21,13 @@ final class Thinning {
     for (UsageEntry entry : entries) {
       Integer before = lasts.get(entry.key());
       if (before != null && isSameMinute(Objects.requireNonNull(kept.get(before)), entry)) {
-        boolean opening = kept.get(before).opening();
-        kept.set(before, opening ? asOpening(entry) : entry);
+        kept.set(before, entry.following(kept.get(before)));
       } else {
         lasts.put(entry.key(), kept.size());
         kept.add(entry);
       }
     }
     return kept;
-  }
-
-  /** Both say that nothing came before; when it began stands in both. */
-  private static UsageEntry asOpening(UsageEntry entry) {
-    return new UsageEntry(
-        entry.id(),
-        entry.name(),
-        entry.gpu(),
-        entry.startMs(),
-        entry.atMs(),
-        true,
-        entry.closed(),
-        entry.total(),
-        entry.raw());
   }
 
   private static boolean isSameMinute(UsageEntry one, UsageEntry other) {

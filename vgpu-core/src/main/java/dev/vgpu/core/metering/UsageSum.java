@@ -1,5 +1,6 @@
 package dev.vgpu.core.metering;
 
+import com.google.common.base.Splitter;
 import dev.vgpu.GpuId;
 import dev.vgpu.UsageRecord;
 import java.time.Duration;
@@ -20,15 +21,32 @@ final class UsageSum {
   private final Map<UsageEntry.Key, Span> spans = new LinkedHashMap<>();
 
   private static final class Span {
-    /** The last one before the span; null: the span has its beginning, or that is not known. */
-    @Nullable UsageEntry before;
+    private final long sinceMs;
+    private Counters used = Counters.ZERO;
 
-    final UsageEntry first;
-    UsageEntry last;
+    /** What was used when the time that is asked for began; null: it has not begun. */
+    private @Nullable Counters base;
 
-    Span(UsageEntry first) {
-      this.first = first;
+    private UsageEntry last;
+
+    Span(long sinceMs, UsageEntry first) {
+      this.sinceMs = sinceMs;
       this.last = first;
+    }
+
+    void add(UsageEntry entry) {
+      boolean isInside = entry.atMs() > sinceMs;
+      if (isInside && base == null) {
+        base = entry.before();
+      } else if (!isInside && base != null) { // the time of day was set back
+        used = used();
+        base = null;
+      }
+      last = entry;
+    }
+
+    Counters used() {
+      return base == null ? used : used.plus(last.total().since(base));
     }
   }
 
@@ -45,18 +63,14 @@ final class UsageSum {
   }
 
   void add(UsageEntry entry) {
-    Span span = spans.computeIfAbsent(entry.key(), key -> new Span(entry));
-    span.last = entry;
-    if (entry.atMs() <= sinceMs) {
-      span.before = entry;
-    }
+    spans.computeIfAbsent(entry.key(), key -> new Span(sinceMs, entry)).add(entry);
   }
 
   /** What was used, of everything that there was in the span. */
   List<UsageRecord> records() {
     List<UsageTotal> totals = new ArrayList<>();
     for (Span span : spans.values()) {
-      if (span.last.atMs() > sinceMs) {
+      if (span.base != null) {
         totals.add(total(span));
       }
     }
@@ -64,19 +78,17 @@ final class UsageSum {
     return List.copyOf(totals);
   }
 
+  private static List<GpuId> gpus(String names) {
+    return Splitter.on(UsageEntry.COMMA).splitToStream(names).map(GpuId::new).toList();
+  }
+
   private UsageTotal total(Span span) {
     UsageEntry last = span.last;
-    Counters base = Counters.ZERO;
-    if (span.before != null) {
-      base = span.before.total();
-    } else if (!span.first.opening() && last.startMs() < sinceMs) {
-      base = span.first.total(); // what is older is not kept any more
-    }
-    Counters used = last.total().since(base);
+    Counters used = span.used();
     return new UsageTotal(
         last.id(),
         last.name(),
-        new GpuId(last.gpu()),
+        gpus(last.gpus()),
         Instant.ofEpochMilli(Math.max(sinceMs, last.startMs())),
         Instant.ofEpochMilli(Math.max(sinceMs, last.atMs())),
         last.closed(),

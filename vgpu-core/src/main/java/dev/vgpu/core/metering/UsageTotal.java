@@ -4,13 +4,14 @@ import dev.vgpu.GpuId;
 import dev.vgpu.UsageRecord;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.List;
 
 /**
  * What one virtual GPU used in a span of time. Immutable.
  *
  * @param virtualGpu its name
  * @param name the name that it was asked for under
- * @param gpu the GPU
+ * @param gpus the GPUs that it is cut from
  * @param from when the span begins
  * @param to when it was metered last
  * @param isClosed whether nothing will be added
@@ -24,7 +25,7 @@ import java.time.Instant;
 public record UsageTotal(
     String virtualGpu,
     String name,
-    GpuId gpu,
+    List<GpuId> gpus,
     Instant from,
     Instant to,
     boolean isClosed,
@@ -34,4 +35,9 @@ public record UsageTotal(
     long launches,
     long preemptions,
     long deniedAllocations)
-    implements UsageRecord {}
+    implements UsageRecord {
+  /** Copies the list. */
+  public UsageTotal {
+    gpus = List.copyOf(gpus);
+  }
+}

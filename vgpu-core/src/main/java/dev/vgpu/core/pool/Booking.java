@@ -57,7 +57,7 @@ final class Booking {
     this.request = request;
     this.owner = owner;
     this.calls = calls;
-    this.account = new LeaseAccount(id, request.name(), slots.get(0).gpu.id().value());
+    this.account = new LeaseAccount(id, request.name(), gpus());
     this.gate = gate(id, slots, calls, request);
     calls.booked(this, gate);
   }

@@ -48,7 +48,7 @@ final class LeaseTable {
       Enforcements enforcements,
       @Nullable LeaseDirectory disk,
       @Nullable Path usage) {
-    this.meter = new SeatMeter(node, this::bookings, usage);
+    this.meter = new SeatMeter(node, this::bookings, this::states, usage);
     this.node = node;
     this.slots = slots;
     this.enforcements = enforcements;

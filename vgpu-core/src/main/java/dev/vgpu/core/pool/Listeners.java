@@ -3,6 +3,7 @@ package dev.vgpu.core.pool;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuListener;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.flight.FlightEvents;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.List;
@@ -44,6 +45,7 @@ final class Listeners {
   void publish(Function<Instant, GpuEvent> event) {
     GpuEvent made = event.apply(clock.now());
     keep(made);
+    FlightEvents.record(made);
     for (Mailbox mailbox : mailboxes) {
       mailbox.put(made);
     }

@@ -219,6 +219,11 @@ final class LocalAuthority implements Authority {
     }
 
     @Override
+    public void suspect(String reason) {
+      publish(at -> new GpuEvent.SuspectReport(at, booking.id, reason));
+    }
+
+    @Override
     public void processes(int attached) {
       if (attached == 0 && booking.ended) {
         // Not on the backend's thread: it is the backend that is asked to close the lease.

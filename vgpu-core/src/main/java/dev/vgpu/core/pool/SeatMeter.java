@@ -1,15 +1,26 @@
 package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.SharingMode;
 import dev.vgpu.UsageRecord;
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.flight.FlightEvents;
+import dev.vgpu.core.metering.LeaseAccount;
 import dev.vgpu.core.metering.Meter;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -26,10 +37,20 @@ final class SeatMeter implements AutoCloseable {
 
   private final Node node;
   private final Supplier<List<Booking>> bookings;
-  private final Meter meter;
+  private final Supplier<List<GpuState>> states;
+
+  /** How GPUs were shared when that was told last; of the thread's. */
+  private final Map<GpuId, SharingMode> told = new ConcurrentHashMap<>();
+
+  private final @Nullable Path directory;
+  private final ReentrantLock lock = new ReentrantLock();
+
+  /** Guarded by the lock to write. */
+  private volatile @Nullable Meter made;
+
   private final AtomicBoolean runs = new AtomicBoolean();
   private volatile @Nullable Thread thread;
-  private volatile boolean news;
+  private final Queue<News> news = new ConcurrentLinkedQueue<>();
   private volatile boolean closed;
 
   /** Written by the thread alone, of which there is one at a time. */
@@ -40,13 +61,41 @@ final class SeatMeter implements AutoCloseable {
    *
    * @param node where events are told
    * @param bookings what there is to be counted
+   * @param states how the GPUs are shared
    * @param directory where it is written; null: nowhere
    */
-  SeatMeter(Node node, Supplier<List<Booking>> bookings, @Nullable Path directory) {
+  SeatMeter(
+      Node node,
+      Supplier<List<Booking>> bookings,
+      Supplier<List<GpuState>> states,
+      @Nullable Path directory) {
     this.node = node;
     this.bookings = bookings;
+    this.states = states;
     this.sampledNs = node.clock().nanoTime();
-    this.meter = new Meter(node.clock(), directory, this::failed);
+    this.directory = directory;
+  }
+
+  /** What has happened, told in its order; with the lock held. Made when first needed. */
+  private Meter meter() {
+    Meter meter = made;
+    if (meter == null) {
+      meter = new Meter(node.clock(), directory, this::failed);
+      made = meter;
+    }
+    for (News each = news.poll(); each != null; each = news.poll()) {
+      each.tell(meter);
+    }
+    return meter;
+  }
+
+  private Meter upToDate() {
+    lock.lock();
+    try {
+      return meter();
+    } finally {
+      lock.unlock();
+    }
   }
 
   private void failed(String reason) {
@@ -54,27 +103,52 @@ final class SeatMeter implements AutoCloseable {
     node.listeners().publish(at -> new GpuEvent.MeteringFailed(at, "", reason));
   }
 
+  /** What happened to a virtual GPU. Kept until the thread comes by: nobody else waits. */
+  private record News(
+      What what, LeaseAccount account, long atNs, long atMs, @Nullable GpuUsage usage) {
+    enum What {
+      OPENED,
+      RESTORED,
+      CLOSED
+    }
+
+    void tell(Meter meter) {
+      if (usage != null) {
+        meter.closed(new Meter.Reading(account, usage));
+      } else if (what == What.RESTORED) {
+        meter.restored(account);
+      } else {
+        meter.opened(account, atNs, atMs);
+      }
+    }
+  }
+
+  private void add(News.What what, Booking booking, @Nullable GpuUsage usage) {
+    NanoClock clock = node.clock();
+    long atMs = clock.now().toEpochMilli();
+    news.add(new News(what, booking.account, clock.nanoTime(), atMs, usage));
+    wake();
+  }
+
   /** A virtual GPU was booked. */
   void opened(Booking booking) {
-    meter.opened(booking.account);
-    wake();
+    add(News.What.OPENED, booking, null);
   }
 
   /** A virtual GPU that another process had in its books is in ours. */
   void restored(Booking booking) {
-    meter.restored(booking.account);
-    wake();
+    add(News.What.RESTORED, booking, null);
   }
 
-  /** A virtual GPU was booked out. Not with the table's lock held. */
+  /** A virtual GPU was booked out. */
   void closed(Booking booking, GpuUsage usage) {
-    meter.closed(new Meter.Reading(booking.account, usage));
-    wake();
+    add(News.What.CLOSED, booking, usage);
   }
 
   /** What was used from a moment on. Reads files. */
   List<UsageRecord> since(Instant since) {
-    return meter.since(since, readings(bookings.get()));
+    List<Meter.Reading> readings = readings(bookings.get());
+    return upToDate().since(since, readings);
   }
 
   private static List<Meter.Reading> readings(List<Booking> of) {
@@ -97,7 +171,6 @@ final class SeatMeter implements AutoCloseable {
   // ---- the thread
 
   private void wake() {
-    news = true;
     if (closed) {
       return;
     }
@@ -113,9 +186,8 @@ final class SeatMeter implements AutoCloseable {
     try {
       boolean goesOn = true;
       while (goesOn && !closed) {
-        news = false; // before looking: what comes meanwhile sets it again
         goesOn = look();
-        if (goesOn && !news && !closed) {
+        if (goesOn && news.isEmpty() && !closed) {
           LockSupport.parkNanos(this, sampledNs + EVERY_NS - node.clock().nanoTime());
         }
       }
@@ -123,8 +195,8 @@ final class SeatMeter implements AutoCloseable {
       thread = null;
       runs.set(false);
     }
-    if (news && !closed) {
-      wake(); // it came while this ended
+    if (!news.isEmpty() && !closed) {
+      wake(); // something came while this ended
     }
   }
 
@@ -132,11 +204,15 @@ final class SeatMeter implements AutoCloseable {
   private boolean look() {
     try {
       List<Booking> all = bookings.get();
+      Meter meter = upToDate();
       long nowNs = node.clock().nanoTime();
       if (nowNs - sampledNs >= EVERY_NS) {
         sampledNs = nowNs;
-        meter.sample(readings(all));
-        all.forEach(this::tellDenied);
+        List<Meter.Reading> readings = readings(all);
+        meter.sample(readings);
+        readings.forEach(each -> FlightEvents.record(each.account().id(), each.usage()));
+        all.forEach(booking -> tellDenied(meter, booking));
+        states.get().forEach(this::tellSharing);
         node.preemptions().tell();
       }
       meter.write();
@@ -147,7 +223,17 @@ final class SeatMeter implements AutoCloseable {
     }
   }
 
-  private void tellDenied(Booking booking) {
+  /** Whether anybody has work comes and goes all the time; how those who have share does not. */
+  private void tellSharing(GpuState state) {
+    boolean isShared = state.mode() == SharingMode.OVERLAP || state.mode() == SharingMode.STRICT;
+    if (isShared && told.put(state.gpu(), state.mode()) != state.mode()) {
+      node.listeners()
+          .publish(
+              at -> new GpuEvent.SharingChanged(at, "", state.gpu(), state.mode(), state.reason()));
+    }
+  }
+
+  private void tellDenied(Meter meter, Booking booking) {
     long denied = meter.newlyDenied(booking.account);
     if (denied > 0) {
       GpuUsage usage = booking.usage();
@@ -166,7 +252,11 @@ final class SeatMeter implements AutoCloseable {
   public void close() {
     closed = true;
     LockSupport.unpark(thread);
-    meter.sample(readings(bookings.get()));
-    meter.close();
+    if (made != null || !news.isEmpty()) {
+      List<Meter.Reading> readings = readings(bookings.get());
+      Meter meter = upToDate();
+      meter.sample(readings);
+      meter.close();
+    }
   }
 }

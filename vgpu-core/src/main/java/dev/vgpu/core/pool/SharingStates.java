@@ -1,52 +1,75 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuSettings;
 import dev.vgpu.GpuState;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.MemorySize;
 import dev.vgpu.SharingMode;
-import dev.vgpu.core.schedule.Tenant;
+import dev.vgpu.core.schedule.SchedulerState;
+import dev.vgpu.core.schedule.SchedulerState.TenantState;
 import dev.vgpu.core.seat.StateValues;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 
-/** How GPUs are shared, as the schedulers of this process tell. */
+/** How GPUs are shared, as the schedulers and the books of this process tell. */
 final class SharingStates {
+  private static final int ALL_PERCENT = 100;
+
   private SharingStates() {}
 
   /** One state for each GPU. */
   static List<GpuState> of(List<GpuSlot> slots, List<Booking> bookings, PoolSettings settings) {
-    List<GpuState> states = new ArrayList<>();
-    for (GpuSlot slot : slots) {
-      List<Booking> here =
-          bookings.stream().filter(booking -> booking.slots.contains(slot)).toList();
-      states.add(of(slot, here, settings.of(slot.gpu.id()).shortestTurn()));
-    }
-    return List.copyOf(states);
+    return slots.stream()
+        .map(
+            slot ->
+                of(
+                    slot,
+                    bookings.stream().filter(booking -> booking.slots.contains(slot)).toList(),
+                    settings.of(slot.gpu.id())))
+        .toList();
   }
 
-  private static GpuState of(GpuSlot slot, List<Booking> bookings, Duration turnLength) {
+  private static GpuState of(GpuSlot slot, List<Booking> bookings, GpuSettings settings) {
+    SchedulerState state;
     slot.seat.take();
     try {
-      Tenant holder = slot.scheduler.holder();
-      long busy = bookings.stream().filter(booking -> booking.gate.hasWork()).count();
-      SharingMode mode =
-          holder == null ? SharingMode.IDLE : busy > 1 ? SharingMode.STRICT : SharingMode.ALONE;
-      String reason =
-          switch (mode) {
-            case IDLE -> "nobody has work, or those who have are at their cap";
-            case ALONE -> "one tenant has work";
-            default -> busy + " tenants have work and take turns";
-          };
-      return new StateValues.State(
-          slot.gpu.id(),
-          mode,
-          reason,
-          Optional.ofNullable(holder).map(Tenant::id),
-          List.of(),
-          turnLength,
-          0);
+      state = slot.scheduler.state();
     } finally {
       slot.seat.leave();
     }
+    long usable = slot.gpu.usableMemory().bytes();
+    long held = bookings.stream().mapToLong(SharingStates::heldBytes).sum();
+    return new StateValues.State(
+        slot.gpu.id(),
+        mode(state.mode()),
+        state.reason(),
+        state.holder(),
+        state.tenants().stream().filter(TenantState::heldBack).map(TenantState::id).toList(),
+        Duration.ofNanos(state.turnNs()),
+        state.switches(),
+        MemorySize.ofBytes(Math.max(0, usable - held)),
+        percent(usable, settings.memoryLowWatermarkPercent()),
+        percent(usable, settings.memoryHighWatermarkPercent()),
+        List.of());
+  }
+
+  /** What a virtual GPU holds on each of its GPUs. */
+  private static long heldBytes(Booking booking) {
+    GpuUsage usage = booking.usage();
+    return Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes())
+        / booking.slots.size();
+  }
+
+  private static MemorySize percent(long of, int percent) {
+    return MemorySize.ofBytes(of / ALL_PERCENT * percent);
+  }
+
+  private static SharingMode mode(SchedulerState.Mode mode) {
+    return switch (mode) {
+      case IDLE -> SharingMode.IDLE;
+      case ALONE -> SharingMode.ALONE;
+      case OVERLAP -> SharingMode.OVERLAP;
+      case STRICT -> SharingMode.STRICT;
+    };
   }
 }

@@ -2,6 +2,7 @@ package dev.vgpu.core.seat;
 
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuState;
+import dev.vgpu.MemorySize;
 import dev.vgpu.SharingMode;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -12,7 +13,7 @@ import java.util.Optional;
 public final class StateValues {
   private static final String COUNT = "state.count";
   private static final int MOST_GPUS = 10_000;
-  private static final int MOST_HELD_BACK = 1_000;
+  private static final int MOST_NAMED = 1_000;
 
   private StateValues() {}
 
@@ -26,6 +27,10 @@ public final class StateValues {
    * @param heldBack who is above its share
    * @param turnLength of a turn
    * @param switches turns so far
+   * @param memoryFree what nobody holds
+   * @param memoryLowWatermark where reclaim begins
+   * @param memoryHighWatermark where it ends
+   * @param suspended whose processes are suspended
    */
   public record State(
       GpuId gpu,
@@ -34,8 +39,20 @@ public final class StateValues {
       Optional<String> holder,
       List<String> heldBack,
       Duration turnLength,
-      long switches)
+      long switches,
+      MemorySize memoryFree,
+      MemorySize memoryLowWatermark,
+      MemorySize memoryHighWatermark,
+      List<String> suspended)
       implements GpuState {}
+
+  private static MemorySize size(Message message, String name) {
+    try {
+      return MemorySize.ofBytes(message.number(name));
+    } catch (IllegalArgumentException e) {
+      throw new MalformedMessageException("not a size: " + name, e);
+    }
+  }
 
   static String of(SharingMode mode) {
     return switch (mode) {
@@ -74,10 +91,18 @@ public final class StateValues {
           .with(at + "holder", state.holder().orElse(""))
           .with(at + "turnNs", state.turnLength().toNanos())
           .with(at + "switches", state.switches());
-      List<String> held = state.heldBack();
-      for (int j = 0; j < Math.min(MOST_HELD_BACK, held.size()); j++) {
-        message.with(at + "held." + j, held.get(j));
-      }
+      message
+          .with(at + "free", state.memoryFree().bytes())
+          .with(at + "low", state.memoryLowWatermark().bytes())
+          .with(at + "high", state.memoryHighWatermark().bytes());
+      putAll(message, at + "held.", state.heldBack());
+      putAll(message, at + "suspended.", state.suspended());
+    }
+  }
+
+  private static void putAll(Message message, String at, List<String> names) {
+    for (int i = 0; i < Math.min(MOST_NAMED, names.size()); i++) {
+      message.with(at + i, names.get(i));
     }
   }
 
@@ -100,7 +125,11 @@ public final class StateValues {
               holder.isEmpty() ? Optional.empty() : Optional.of(holder),
               List.copyOf(message.under(at + "held.").values()),
               Duration.ofNanos(message.number(at + "turnNs")),
-              message.number(at + "switches")));
+              message.number(at + "switches"),
+              size(message, at + "free"),
+              size(message, at + "low"),
+              size(message, at + "high"),
+              List.copyOf(message.under(at + "suspended.").values())));
     }
     return List.copyOf(states);
   }

@@ -1,5 +1,8 @@
 package dev.vgpu.core.seat;
 
+import static java.util.stream.Collectors.joining;
+
+import com.google.common.base.Splitter;
 import dev.vgpu.GpuId;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.core.metering.UsageTotal;
@@ -46,7 +49,7 @@ public final class UsageValues {
     message
         .with(at + "id", record.virtualGpu())
         .with(at + "name", record.name())
-        .with(at + "gpu", record.gpu())
+        .with(at + "gpus", record.gpus().stream().map(GpuId::value).collect(joining(" ")))
         .with(at + "from", record.from())
         .with(at + "to", record.to())
         .with(at + "closed", record.isClosed())
@@ -89,7 +92,7 @@ public final class UsageValues {
     return new UsageTotal(
         message.text(at + "id"),
         message.text(at + "name"),
-        new GpuId(message.text(at + "gpu")),
+        Splitter.on(' ').splitToStream(message.text(at + "gpus")).map(GpuId::new).toList(),
         instant(message.text(at + "from")),
         instant(message.text(at + "to")),
         message.flag(at + "closed"),

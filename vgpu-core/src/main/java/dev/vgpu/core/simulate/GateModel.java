@@ -9,6 +9,7 @@ package dev.vgpu.core.simulate;
  * @param inFlightNs how much work is on its way to the GPU at most, beside the kernel that runs,
  *     while others are there; 0: none
  * @param inFlightAloneNs the same while nobody else is there
+ * @param inFlightYieldingNs the same where a more urgent tenant's work may stop it at any moment
  * @param leastTurnNs the shortest turn that is worth its hand-over; 0: any
  * @param shortIdleNs pauses that are no longer than this are not told; 0: all are
  * @param lane whether its work stops by itself while a more urgent tenant is busy, and announces
@@ -23,6 +24,7 @@ public record GateModel(
     long wakeNs,
     long inFlightNs,
     long inFlightAloneNs,
+    long inFlightYieldingNs,
     long leastTurnNs,
     long shortIdleNs,
     boolean lane,
@@ -38,7 +40,7 @@ public record GateModel(
    * @param cancelTakesNs how long a cancelled call still runs; negative: it cannot be cancelled
    */
   public static GateModel ideal(long cancelTakesNs) {
-    return new GateModel(0, 0, 0, 0, 0, 0, false, 0, false, false, cancelTakesNs);
+    return new GateModel(0, 0, 0, 0, 0, 0, 0, false, 0, false, false, cancelTakesNs);
   }
 
   /**
@@ -47,7 +49,7 @@ public record GateModel(
    * @param cancelTakesNs how long a cancelled call still runs; negative: it cannot be cancelled
    */
   public static GateModel calls(long cancelTakesNs) {
-    return new GateModel(0, 20 * US, 0, 0, 0, 0, false, 0, false, false, cancelTakesNs);
+    return new GateModel(0, 20 * US, 0, 0, 0, 0, 0, false, 0, false, false, cancelTakesNs);
   }
 
   /** {@return processes under the hook: they launch ahead, and tell what matters by messages} */
@@ -57,6 +59,7 @@ public record GateModel(
         60 * US,
         2_000 * US,
         10_000 * US,
+        400 * US,
         10_000 * US,
         100 * US,
         true,
@@ -68,33 +71,36 @@ public record GateModel(
 
   /** {@return the same without a lane, and never open beside others} */
   public GateModel strict() {
-    return new GateModel(
-        tellNs,
-        wakeNs,
-        inFlightNs,
-        inFlightAloneNs,
-        leastTurnNs,
-        shortIdleNs,
-        false,
-        laneLingerNs,
-        false,
-        tellsInLumps,
-        cancelTakesNs);
+    return with(false, false, tellsInLumps, cancelTakesNs);
   }
 
   /** {@return the same, but what was used is told when a kernel has ended} */
   public GateModel inLumps() {
+    return with(lane, mayOverlap, true, cancelTakesNs);
+  }
+
+  /**
+   * {@return the same, but work that is asked to end does}
+   *
+   * @param takesNs how long that takes; negative: it does not end
+   */
+  public GateModel cancelling(long takesNs) {
+    return with(lane, mayOverlap, tellsInLumps, takesNs);
+  }
+
+  private GateModel with(boolean itsLane, boolean overlaps, boolean lumps, long takesNs) {
     return new GateModel(
         tellNs,
         wakeNs,
         inFlightNs,
         inFlightAloneNs,
+        inFlightYieldingNs,
         leastTurnNs,
         shortIdleNs,
-        lane,
+        itsLane,
         laneLingerNs,
-        mayOverlap,
-        true,
-        cancelTakesNs);
+        overlaps,
+        lumps,
+        takesNs);
   }
 }

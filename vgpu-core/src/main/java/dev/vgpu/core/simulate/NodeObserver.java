@@ -15,13 +15,13 @@ public interface NodeObserver {
   default void ran(VirtualGate gate, long fromNs, long toNs) {}
 
   /**
-   * A tenant came to have work, or has none any more.
+   * Work came to a tenant.
    *
    * @param gate the tenant's
-   * @param works whether it has
+   * @param workNs how long the GPU will work for it
    * @param nowNs the present
    */
-  default void works(VirtualGate gate, boolean works, long nowNs) {}
+  default void arrived(VirtualGate gate, long workNs, long nowNs) {}
 
   /**
    * A tenant was preempted.

@@ -17,6 +17,7 @@ final class VirtualDevice {
   private @Nullable VirtualGate running;
   private int turn;
   private long sliceEndNs;
+  private int urgentGates;
   private int urgentBusy;
   private boolean told;
 
@@ -35,10 +36,12 @@ final class VirtualDevice {
 
   void add(VirtualGate gate) {
     gates.add(gate);
+    urgentGates += gate.isUrgent() ? 1 : 0;
   }
 
   void remove(VirtualGate gate) {
     gates.remove(gate);
+    urgentGates -= gate.isUrgent() ? 1 : 0;
     if (running == gate) {
       running = null;
     }
@@ -47,6 +50,11 @@ final class VirtualDevice {
   /** A gate has news for the scheduler: time stops, so that it can be told. */
   void stop() {
     told = true;
+  }
+
+  /** Whether there is a tenant that may be busy on the lane. */
+  boolean hasUrgent() {
+    return urgentGates > 0;
   }
 
   boolean isLaneBusy() {

@@ -12,11 +12,15 @@ import org.jspecify.annotations.Nullable;
  * under the hook that launch kernels ahead, as its {@link GateModel} says. Not thread-safe.
  */
 public final class VirtualGate implements TurnGate {
+  /** So long before its work ends the next is launched, so that the GPU does not run dry. */
+  private static final long SLACK_NS = 250_000;
+
   private final String id;
   private final GateModel model;
   private final Workload work;
   private @Nullable VirtualDevice device;
   private boolean urgent;
+  private int number;
 
   private boolean open;
   private boolean contended;
@@ -74,13 +78,13 @@ public final class VirtualGate implements TurnGate {
     this.work = requireNonNull(work, "work");
   }
 
-  void attach(VirtualDevice to, boolean isUrgent) {
+  void attach(VirtualDevice to, int gateNumber, boolean isUrgent) {
     device = to;
+    number = gateNumber;
     urgent = isUrgent;
     works = work.hasKernel();
     to.add(this);
     if (works) {
-      to.observer().works(this, true, to.nowNs());
       wantedAtNs = to.nowNs() + model.tellNs();
     }
     laneChanged();
@@ -96,9 +100,6 @@ public final class VirtualGate implements TurnGate {
     open = false;
     remainingNs = NEVER;
     launched.clear();
-    if (works) {
-      device().observer().works(this, false, nowNs());
-    }
   }
 
   private VirtualDevice device() {
@@ -121,6 +122,11 @@ public final class VirtualGate implements TurnGate {
   /** {@return the tenant's name} */
   public String id() {
     return id;
+  }
+
+  /** {@return the tenant's number on its node} */
+  public int number() {
+    return number;
   }
 
   /** {@return how often it was opened} */
@@ -221,6 +227,11 @@ public final class VirtualGate implements TurnGate {
     }
   }
 
+  /** Whether it stops others by the lane. */
+  boolean isUrgent() {
+    return urgent && model.lane();
+  }
+
   void laneChanged() {
     boolean was = held;
     held = !urgent && model.lane() && obeys && device().isLaneBusy();
@@ -244,19 +255,27 @@ public final class VirtualGate implements TurnGate {
 
   /** What was launched before the gate was shut is on its way, whatever comes. */
   private void launchAhead() {
-    if (!isRunning()) {
+    long boundNs = boundNs();
+    if (!isRunning() || boundNs == 0) {
       return;
     }
-    long boundNs = contended ? model.inFlightNs() : model.inFlightAloneNs();
     long aheadNs = remainingNs;
     for (Long kernel : launched) {
       aheadNs += kernel;
     }
-    while (aheadNs < boundNs && work.hasKernel()) {
+    long roomNs = Math.max(boundNs - kernelNs, SLACK_NS);
+    while (aheadNs <= roomNs && work.hasKernel()) {
       long next = work.takeKernel();
       launched.add(next);
       aheadNs += next;
     }
+  }
+
+  private long boundNs() {
+    if (!urgent && model.lane() && obeys && device().hasUrgent()) {
+      return model.inFlightYieldingNs();
+    }
+    return contended ? model.inFlightNs() : model.inFlightAloneNs();
   }
 
   // ---- what happens by itself
@@ -275,7 +294,10 @@ public final class VirtualGate implements TurnGate {
       device().urgent(false);
     }
     if (work.nextArrivalNs() <= now) {
-      work.arrive(now);
+      long workNs = work.arrive(now);
+      if (workNs > 0) {
+        device().observer().arrived(this, workNs, now);
+      }
       arrived();
     }
     if (resumeAtNs <= now) {
@@ -316,7 +338,6 @@ public final class VirtualGate implements TurnGate {
     } else if (!works) {
       works = true;
       pausesAreShort = now - pausedSinceNs < model.shortIdleNs();
-      device().observer().works(this, true, now);
       wantedAtNs = now + model.tellNs();
     }
     if (open && !held) {
@@ -327,7 +348,6 @@ public final class VirtualGate implements TurnGate {
   private void idle(long now) {
     works = false;
     pausesAreShort = false;
-    device().observer().works(this, false, now);
     if (!open || contended) {
       drainedAtNs = Math.min(drainedAtNs, now + model.tellNs());
     }

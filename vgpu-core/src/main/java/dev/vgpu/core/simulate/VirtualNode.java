@@ -202,10 +202,11 @@ public final class VirtualNode {
    * @return its number
    */
   public int add(VirtualGate gate, VirtualGpuRequest request) {
+    int number = gates.size();
     gates.add(gate);
     tenants.add(new Tenant(gate.id(), gate, request));
-    gate.attach(device, request.preemptionClass() != PreemptionClass.OFFLINE);
-    return gates.size() - 1;
+    gate.attach(device, number, request.preemptionClass() != PreemptionClass.OFFLINE);
+    return number;
   }
 
   /**

@@ -17,8 +17,11 @@ public interface Workload {
    * Takes in what arrives now.
    *
    * @param nowNs the present, not before {@link #nextArrivalNs}
+   * @return how long the GPU will work for it; 0 where there is always more
    */
-  default void arrive(long nowNs) {}
+  default long arrive(long nowNs) {
+    return 0;
+  }
 
   /** {@return whether there is a kernel that need not wait for one that was taken before} */
   boolean hasKernel();

@@ -14,6 +14,7 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -72,6 +73,12 @@ final class SeatProcess {
           gpus.get(words[1]).close();
           yield "closed";
         }
+        case "used" -> "" + gpus.get(words[1]).usage().gpuTime().toNanos();
+        case "metered" ->
+            pool.usageSince(Instant.EPOCH).stream()
+                .filter(record -> record.virtualGpu().equals(words[1]))
+                .map(record -> record.gpuTime().toNanos() + (record.isClosed() ? " closed" : ""))
+                .collect(Collectors.joining(","));
         case "leases" ->
             pool.leases().stream().map(GpuLease::id).sorted().collect(Collectors.joining(" "));
         default -> "what?";

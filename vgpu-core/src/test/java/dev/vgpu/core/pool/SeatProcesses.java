@@ -75,23 +75,25 @@ final class SeatProcesses implements AutoCloseable {
     }
   }
 
-  /** Starts a process and does not wait for it. */
-  Child begin() throws IOException {
+  /** Starts a process, with options for its JVM, and does not wait for it. */
+  Child begin(String... options) throws IOException {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of(options));
+    command.addAll(
+        List.of(
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-XX:-UsePerfData",
+            "-Xmx128m",
+            "-cp",
+            System.getProperty("java.class.path"),
+            SeatProcess.class.getName(),
+            directory.toString(),
+            gpu));
     Child child =
         new Child(
-            new ProcessBuilder(
-                    Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                    "-XX:TieredStopAtLevel=1",
-                    "-XX:+UseSerialGC",
-                    "-XX:-UsePerfData",
-                    "-Xmx128m",
-                    "-cp",
-                    System.getProperty("java.class.path"),
-                    SeatProcess.class.getName(),
-                    directory.toString(),
-                    gpu)
-                .redirectError(ProcessBuilder.Redirect.INHERIT)
-                .start());
+            new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start());
     children.add(child);
     return child;
   }

@@ -218,7 +218,7 @@ class SharingTest {
   }
 
   private static GateModel wakesAfter(long wakeNs) {
-    return new GateModel(0, wakeNs, 0, 0, 0, 0, false, 0, false, false, -1);
+    return new GateModel(0, wakeNs, 0, 0, 0, 0, 0, false, 0, false, false, -1);
   }
 
   @Test

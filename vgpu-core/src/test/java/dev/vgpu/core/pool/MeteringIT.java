@@ -1,0 +1,109 @@
+package dev.vgpu.core.pool;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.core.pool.SeatProcesses.Child;
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** What real processes use is counted, whoever of them is killed. */
+class MeteringIT {
+  @Test
+  void usageOutlastsSeatsThatAreKilled() throws Exception {
+    try (SeatProcesses node = new SeatProcesses()) {
+      Child first = node.start();
+      String lost = first.ask("acquire lost 20");
+      assertThat(first.ask("work " + lost + " 300")).isEqualTo("working");
+      long written;
+      do { // until it was written twice: the first time it had used nothing
+        written = lines(node.directory.resolve("usage"), lost);
+      } while (written < 2);
+      Child working = node.start();
+      String id = working.ask("acquire kept 30");
+      assertThat(working.ask("work " + id + " 300")).isEqualTo("working");
+      long before = 0;
+      for (int i = 0; i < 4; i++) {
+        Child next = node.start();
+        awaitCalls(working, id, 50);
+        Child holder = node.holder();
+        if (holder != working) {
+          holder.kill();
+        }
+        awaitCalls(working, id, 50);
+        long metered = ns(next.ask("metered " + id));
+        long used = working.number("used " + id);
+        assertThat(metered).isBetween(before, used);
+        before = metered;
+      }
+      long last = working.number("used " + id);
+      assertThat(working.ask("close " + id)).isEqualTo("closed");
+      String closed;
+      do {
+        closed = working.ask("metered " + id);
+      } while (!closed.endsWith(" closed"));
+      assertThat(ns(closed)).isBetween(last, working.number("used " + id));
+      // That of the first holder was counted until a second before it died, at least.
+      assertThat(ns(working.ask("metered " + lost))).isPositive();
+    }
+  }
+
+  private static long lines(Path usage, String id) throws IOException {
+    if (!Files.isDirectory(usage)) {
+      return 0;
+    }
+    long lines = 0;
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(usage)) {
+      for (Path file : files) {
+        lines += Files.readAllLines(file).stream().filter(line -> line.contains(id)).count();
+      }
+    }
+    return lines;
+  }
+
+  private static long ns(String text) {
+    assertThat(text).as("one record").matches("\\d+( closed)?");
+    return Long.parseLong(text.replace(" closed", ""));
+  }
+
+  private static void awaitCalls(Child child, String id, int more) {
+    long before = child.number("calls " + id);
+    while (child.number("calls " + id) < before + more) {
+      Thread.onSpinWait();
+    }
+  }
+
+  /** Neither the recorder nor the journal makes the opening of a pool slower. */
+  @Test
+  void openingAPoolLoadsNeitherTheRecorderNorTheJournal() throws Exception {
+    try (SeatProcesses node = new SeatProcesses()) {
+      Path loaded = node.directory.resolve("loaded.txt");
+      Child child = node.begin("-Xlog:class+load:file=" + loaded);
+      assertThat(child.read()).isEqualTo("ready");
+      assertThat(classes(loaded)).isNotEmpty().noneMatch(MeteringIT::isLate);
+      child.ask("acquire model 20");
+      child.end();
+      assertThat(child.process.waitFor(10, TimeUnit.SECONDS)).isTrue();
+      assertThat(classes(loaded)).anyMatch(MeteringIT::isLate).noneMatch(MeteringIT::isRecording);
+    }
+  }
+
+  private static List<String> classes(Path log) throws Exception {
+    return Files.readAllLines(log).stream().filter(line -> line.contains("source:")).toList();
+  }
+
+  private static boolean isLate(String line) {
+    return line.contains("jdk.jfr.")
+        || line.contains("dev.vgpu.core.flight.")
+        || line.contains("dev.vgpu.core.metering.Meter");
+  }
+
+  /** What only a recording needs. */
+  private static boolean isRecording(String line) {
+    return line.contains("jdk.jfr.internal.");
+  }
+}

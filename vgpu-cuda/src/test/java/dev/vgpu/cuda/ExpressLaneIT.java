@@ -1,0 +1,213 @@
+package dev.vgpu.cuda;
+
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_OFFSET;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_SIZE;
+import static dev.vgpu.cuda.ShmLayout.REPORT_SIZE;
+import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.cuda.ShmLayout.Express;
+import dev.vgpu.cuda.ShmLayout.Slot;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Bursts of an online program beside an offline loop, both gates open: the offline one stops for
+ * each burst by itself, with the seat stopped, dead, or another one. Real processes, on the
+ * emulated GPU.
+ */
+class ExpressLaneIT {
+  private static final Path PROGRAMS = Path.of("target/it-programs").toAbsolutePath();
+  private static final int ROUNDS = 3;
+
+  private final List<AutoCloseable> toClose = new ArrayList<>();
+  private final Map<String, Map<String, String>> environments = new HashMap<>();
+  private Path run;
+  private Process seat;
+
+  @BeforeAll
+  static void buildPrograms() throws IOException, InterruptedException {
+    Path script = Path.of("../samples/cuda-programs/src/main/c/build.sh");
+    Process build =
+        new ProcessBuilder("sh", script.toString(), PROGRAMS.resolve("classes").toString())
+            .inheritIO()
+            .start();
+    assertThat(build.waitFor()).isZero();
+  }
+
+  @BeforeEach
+  void openSeat() throws IOException {
+    run = Files.createTempDirectory("vgpu");
+    toClose.add(
+        () -> {
+          try (var files = Files.walk(run)) {
+            for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+              Files.deleteIfExists(file);
+            }
+          }
+        });
+    seat =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                System.getProperty("java.class.path"),
+                SeatMain.class.getName(),
+                run.toString())
+            .redirectError(ProcessBuilder.Redirect.DISCARD)
+            .start();
+    toClose.add(seat::destroyForcibly);
+    BufferedReader output = new BufferedReader(new InputStreamReader(seat.getInputStream(), UTF_8));
+    String line = output.readLine();
+    while (line != null && !line.equals("ready")) {
+      String[] parts = line.split("[ =]", 3);
+      environments.computeIfAbsent(parts[0], key -> new HashMap<>()).put(parts[1], parts[2]);
+      line = output.readLine();
+    }
+    assertThat(line).isEqualTo("ready");
+  }
+
+  @AfterEach
+  void closeAll() throws Exception {
+    for (int i = toClose.size() - 1; i >= 0; i--) {
+      toClose.get(i).close();
+    }
+  }
+
+  private Process start(String lease, String... command) throws IOException {
+    List<String> words = new ArrayList<>(List.of(command));
+    words.set(0, PROGRAMS.resolve("programs").resolve(command[0]).toString());
+    ProcessBuilder builder =
+        new ProcessBuilder(words)
+            .redirectErrorStream(true)
+            .redirectOutput(run.resolve(lease + ".txt").toFile());
+    builder.environment().putAll(environments.get(lease));
+    Process process = builder.start();
+    toClose.add(process::destroyForcibly);
+    return process;
+  }
+
+  private Process startOffline() throws IOException {
+    return start("offline", "spin", "--us=300", "--sync=0", "--seconds=50");
+  }
+
+  private Process startOnline() throws IOException {
+    return start("online", "burst", "--rate=10", "--kernels=50", "--us=1000", "--seconds=50");
+  }
+
+  private SharedPage map(Path file, int size) throws IOException {
+    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
+      return new SharedPage(channel.map(FileChannel.MapMode.READ_ONLY, 0, size));
+    }
+  }
+
+  private static long launches(SharedPage report) {
+    long sum = 0;
+    for (int slot = 1; slot < SLOT_COUNT; slot++) {
+      sum += report.longAt(MemoryLedger.slotAt(slot) + Slot.LAUNCHES);
+    }
+    return sum;
+  }
+
+  private static void await(BooleanSupplier condition) {
+    while (!condition.getAsBoolean()) {
+      LockSupport.parkNanos(200_000); // the tests' own time limit ends it
+    }
+  }
+
+  /**
+   * Waits for bursts in which nothing of the offline program was started between two looks, the
+   * burst going on at both. Without an express lane there is none: its gate is open all the time,
+   * and the GPU's slices would have served it. On a machine that stops us for long, a burst may not
+   * count; the next one does.
+   */
+  private void awaitStandstills() throws IOException {
+    SharedPage report = map(run.resolve("leases/offline/report"), REPORT_SIZE);
+    SharedPage express = map(run.resolve("express/GPU-0"), EXPRESS_SIZE);
+    int at = EXPRESS_OFFSET + Express.BUSY;
+    for (int round = 0; round < ROUNDS; ) {
+      await(() -> express.longAt(at) == 0);
+      long before = launches(report);
+      await(() -> launches(report) > before || express.longAt(at) != 0);
+      await(() -> express.longAt(at) != 0);
+      LockSupport.parkNanos(10_000_000);
+      final long first = launches(report);
+      final boolean wasBusy = express.longAt(at) != 0;
+      LockSupport.parkNanos(20_000_000);
+      if (wasBusy && express.longAt(at) != 0 && launches(report) == first) {
+        round++;
+      }
+    }
+  }
+
+  private void signal(String name) throws Exception {
+    String command = "kill -" + name + " " + seat.pid();
+    assertThat(new ProcessBuilder("sh", "-c", command).start().waitFor()).isZero();
+  }
+
+  @Test
+  void offlineStopsForBurstsWhileTheSeatStandsStill() throws Exception {
+    Process offline = startOffline();
+    Process online = startOnline();
+    awaitStandstills();
+    signal("STOP");
+    awaitStandstills();
+    signal("CONT");
+    assertThat(offline.isAlive() && online.isAlive()).isTrue();
+  }
+
+  @Test
+  void offlineStopsForBurstsWithoutASeatAndUnderTheNextOne() throws Exception {
+    final Process offline = startOffline();
+    final Process online = startOnline();
+    awaitStandstills();
+    seat.destroyForcibly().waitFor();
+    awaitStandstills();
+    Enforcement next = new CudaHookBackend(Map.of()).open(run);
+    toClose.add(next);
+    EnforcedLease taken = SeatMain.prepare(next, run, "online", PreemptionClass.ONLINE);
+    EnforcedLease other = SeatMain.prepare(next, run, "offline", PreemptionClass.OFFLINE);
+    taken.open();
+    other.open();
+    await(() -> taken.yieldsByItself() && other.yieldsByItself());
+    awaitStandstills();
+    assertThat(taken.processes()).containsExactly(online.pid());
+    assertThat(other.processes()).containsExactly(offline.pid());
+  }
+
+  @Test
+  void aKilledBurstHoldsNobody() throws Exception {
+    startOffline();
+    Process online = startOnline();
+    awaitStandstills();
+    SharedPage report = map(run.resolve("leases/offline/report"), REPORT_SIZE);
+    SharedPage express = map(run.resolve("express/GPU-0"), EXPRESS_SIZE);
+    await(() -> express.longAt(EXPRESS_OFFSET + Express.BUSY) != 0);
+    signal("STOP"); // nobody clears its bit
+    online.destroyForcibly().waitFor();
+    long before = launches(report);
+    await(() -> launches(report) > before + 20);
+    signal("CONT");
+    await(() -> express.longAt(EXPRESS_OFFSET + Express.BUSY) == 0);
+  }
+}
