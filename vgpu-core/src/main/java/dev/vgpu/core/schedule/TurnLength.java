@@ -50,7 +50,7 @@ final class TurnLength {
   /** What it costs to let a tenant go on the GPU, by what was seen. */
   static double handOverNs(Tenant tenant) {
     if (tenant.handOverNs < 0) {
-      tenant.handOverNs = Math.max(FIRST_GUESS_NS, tenant.gate.leastTurnNs() * 0.01);
+      tenant.handOverNs = Math.max(FIRST_GUESS_NS, tenant.gate.leastTurnNs() * MOST_COST);
     }
     return tenant.handOverNs;
   }
