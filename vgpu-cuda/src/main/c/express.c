@@ -25,6 +25,14 @@ struct vgpu_express vgpu_express = {.page = &vgpu_express.none};
 
 static uint64_t idle_since_ns; /* when nothing was on the GPU any more; by whoever saw that last */
 
+/*
+ * A process that waits for the GPU after each of a chain of kernels comes back within microseconds: to give the GPU away between
+ * two of them costs more than it brings. One whose requests are single pieces of work does not come back so soon: what its bit
+ * outlasts them is lost. So the bit lingers for those only who have come back in time before. Races on the count do no harm.
+ */
+enum { RETURNS_TRUSTED = 4, MOST_RETURNS = 16 };
+static uint32_t returns;
+
 /* ---- joining ---- */
 
 /* Which bit the seat has given to our slot; EXPRESS_BITS: none. */
@@ -64,6 +72,7 @@ void vgpu__express_forget(void) {
   if (vgpu_express.mapped != NULL) munmap(vgpu_express.mapped, (size_t)SHM_EXPRESS_SIZE);
   vgpu_express = (struct vgpu_express){.page = &vgpu_express.none};
   idle_since_ns = 0;
+  returns = 0;
 }
 
 /* ---- those who obey ---- */
@@ -124,13 +133,27 @@ void vgpu__express_beat(uint64_t now) {
   if (vgpu__owns_bit()) STORE_RELEASE(vgpu_express.page->beat_ns[vgpu_express.index], now);
 }
 
+static uint64_t vgpu__linger_ns(void) {
+  uint64_t us = LOAD(vgpu_hook.grant->express_linger_us);
+  if (us == 0) us = LINGER_US;
+  return (us < MOST_LINGER_US ? us : MOST_LINGER_US) * NS_PER_US;
+}
+
+static void vgpu__count_return(uint64_t now) {
+  uint32_t seen = LOAD(returns);
+  if (now - LOAD(idle_since_ns) >= vgpu__linger_ns()) STORE(returns, seen / 2);
+  else if (seen < MOST_RETURNS) STORE(returns, seen + 1);
+}
+
 /*
  * Before work, when it is counted in slot.busy already: so whoever clears the bit at the same time sees that, and sets it again.
  * At a shut gate nothing is announced: then this process is held back itself.
  */
 void vgpu__express_announce(void) {
   if (!vgpu__owns_bit() || !vgpu__passes()) return;
-  vgpu__express_beat(vgpu__now_ns()); /* first: a bit with an old beat does not count */
+  uint64_t now = vgpu__now_ns();
+  vgpu__express_beat(now); /* first: a bit with an old beat does not count */
+  vgpu__count_return(now);
   if (!vgpu__is_set()) __atomic_fetch_or(&vgpu_express.page->busy, vgpu_express.bit, __ATOMIC_SEQ_CST);
 }
 
@@ -151,7 +174,8 @@ static void vgpu__withdraw(void) {
 void vgpu__express_idle(void) {
   if (!vgpu__owns_bit()) return;
   STORE(idle_since_ns, vgpu__now_ns());
-  if (!vgpu__passes()) vgpu__withdraw(); /* nothing can follow soon */
+  /* Nothing can follow soon, or nothing is likely to. */
+  if (!vgpu__passes() || LOAD(returns) < RETURNS_TRUSTED) vgpu__withdraw();
 }
 
 /* By the monitor: keeps the bit as it must be. 0, or how soon to look again. */
@@ -160,17 +184,15 @@ uint64_t vgpu__express_tend(uint64_t now) {
   int busy = __atomic_load_n(&vgpu_hook.slot->busy, __ATOMIC_SEQ_CST) != 0, passes = vgpu__passes();
   if (busy && passes) { /* set it anew if the seat took it, having thought us stopped */
     vgpu__express_beat(now);
-    vgpu__express_announce();
+    if (!vgpu__is_set()) __atomic_fetch_or(&vgpu_express.page->busy, vgpu_express.bit, __ATOMIC_SEQ_CST);
     return 0;
   }
   if (!vgpu__is_set()) return 0;
   vgpu__express_beat(now);
   if (busy) return STEP_NS; /* the gate is shut, the rest drains */
-  uint64_t linger_us = LOAD(vgpu_hook.grant->express_linger_us), idle_ns = now - LOAD(idle_since_ns);
-  if (linger_us == 0) linger_us = LINGER_US;
-  if (linger_us > MOST_LINGER_US) linger_us = MOST_LINGER_US;
-  if (passes && (int64_t)idle_ns < (int64_t)(linger_us * NS_PER_US)) {
-    uint64_t left = (int64_t)idle_ns < 0 ? STEP_NS : linger_us * NS_PER_US - idle_ns;
+  uint64_t linger_ns = vgpu__linger_ns(), idle_ns = now - LOAD(idle_since_ns);
+  if (passes && (int64_t)idle_ns < (int64_t)linger_ns) {
+    uint64_t left = (int64_t)idle_ns < 0 ? STEP_NS : linger_ns - idle_ns;
     return left < STEP_NS ? STEP_NS : left;
   }
   vgpu__withdraw();

@@ -416,6 +416,13 @@ final class HookLease implements EnforcedLease {
     }
   }
 
+  /** Whether none of its processes has work, and all would tell their end. */
+  boolean isIdle() {
+    synchronized (lock) {
+      return !watch.worked() && !watch.isDraining() && !slots.isWatched();
+    }
+  }
+
   boolean isDraining() {
     synchronized (lock) {
       return watch.isDraining();

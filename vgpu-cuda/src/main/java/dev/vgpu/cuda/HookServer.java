@@ -35,6 +35,12 @@ final class HookServer implements AutoCloseable {
   /** How often the seat shows that it is alive while processes are attached. */
   private static final long BEAT_MS = 2;
 
+  /**
+   * The same while none of them has work: still sooner than a hook that comes to work would miss
+   * it.
+   */
+  private static final long IDLE_BEAT_MS = 10;
+
   /** How often a tenant is looked at whose work has to end. */
   private static final long DRAIN_MS = 1;
 
@@ -179,7 +185,7 @@ final class HookServer implements AutoCloseable {
     for (HookLease lease : leases.values()) {
       if (lease.isAttached()) {
         attached.add(lease);
-        timeout = BEAT_MS;
+        timeout = timeout == BEAT_MS || !lease.isIdle() ? BEAT_MS : IDLE_BEAT_MS;
       }
     }
     for (HookLease lease : attached) {

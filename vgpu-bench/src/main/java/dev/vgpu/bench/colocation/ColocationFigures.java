@@ -13,7 +13,9 @@ import java.util.function.DoubleBinaryOperator;
  */
 final class ColocationFigures {
   private static final double NOISY_PERCENT = 10;
-  private static final double SLACK = 1.02;
+
+  /** How many times as long as alone online requests may take at the 99th percentile. */
+  static final double SLACK = 1.02;
 
   private final List<Colocation.Load> loads;
   private final int[] trainers;
