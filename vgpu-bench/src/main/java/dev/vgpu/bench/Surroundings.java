@@ -2,10 +2,10 @@ package dev.vgpu.bench;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.vgpu.bench.harness.NanoClock;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -23,7 +23,7 @@ final class Surroundings {
     figures.put("load_average", loadAverage());
     figures.put("scheduling", scheduling());
     figures.put("commit", commit());
-    figures.put("ended", Instant.now().truncatedTo(ChronoUnit.SECONDS).toString());
+    figures.put("ended", NanoClock.now().truncatedTo(ChronoUnit.SECONDS).toString());
     return figures;
   }
 

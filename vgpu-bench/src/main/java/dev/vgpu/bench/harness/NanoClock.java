@@ -1,5 +1,7 @@
 package dev.vgpu.bench.harness;
 
+import java.time.Instant;
+
 /** The only place of this module that reads the clock and sleeps. */
 public final class NanoClock {
   private NanoClock() {}
@@ -7,6 +9,11 @@ public final class NanoClock {
   /** {@return nanoseconds since some moment} */
   public static long nanoTime() {
     return System.nanoTime();
+  }
+
+  /** {@return the present time of day} */
+  public static Instant now() {
+    return Instant.now();
   }
 
   /**

@@ -88,6 +88,7 @@ public final class SimulationJson {
       node.put("worst_1s_at_s", rounded(tenant.worstWindowAtNs() / 1e9, 3));
     }
     node.put("gpu_s", rounded(gpuSeconds, 6));
+    node.put("measured_gpu_s", rounded(tenant.measuredNs() / 1e9, 6));
     node.put("requests", tenant.requests());
     node.put("answered", tenant.answered());
     node.put("kernels", tenant.kernels());

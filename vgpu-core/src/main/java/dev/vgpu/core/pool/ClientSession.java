@@ -157,7 +157,11 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
               .started(
                   lease(message).booking(),
                   new ProcessIdentity(message.number("pid"), message.number("start")));
-      case Protocol.ATTACHED -> lease(message).booking().gate.countProcessesOnly();
+      case Protocol.ATTACHED -> {
+        RemoteLease lease = lease(message);
+        lease.gate.reported(LeaseValues.usage(message, USAGE));
+        lease.booking().gate.countProcessesOnly(message.number("callsNs"));
+      }
       case Protocol.LISTEN -> listen();
       case EventValues.TYPE -> {
         var event = EventValues.event(message);
@@ -361,7 +365,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     lease.gate.connected(
         this, message.number(TURN), runs, message.flag("waits"), LeaseValues.usage(message, USAGE));
     if (message.flag("attached")) {
-      lease.booking().gate.countProcessesOnly();
+      lease.booking().gate.countProcessesOnly(message.number("callsNs"));
     }
     lease.booking().gate.adopt(null);
   }

@@ -55,6 +55,7 @@ final class Lease implements GateOwner, BookedCalls {
   private volatile boolean enforced;
 
   private volatile boolean attached;
+  private volatile long attachedCallsNs;
   private volatile @Nullable ReclaimHandler reclaimHandler;
 
   Lease(String id, List<NodeGpu> gpus, LocalClaim claim) {
@@ -116,7 +117,13 @@ final class Lease implements GateOwner, BookedCalls {
   }
 
   void markAttached() {
+    attachedCallsNs = gate.usage().gpuTimeNs();
     attached = true;
+  }
+
+  /** What its calls had used when it was attached: what they use since then is counted there. */
+  long attachedCallsNs() {
+    return attachedCallsNs;
   }
 
   @Nullable ReclaimHandler reclaimHandler() {

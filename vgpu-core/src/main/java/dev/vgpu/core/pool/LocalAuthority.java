@@ -192,7 +192,7 @@ final class LocalAuthority implements Authority {
 
   @Override
   public void attached(Lease lease) {
-    booking(lease).gate.countProcessesOnly();
+    booking(lease).gate.countProcessesOnly(lease.attachedCallsNs());
   }
 
   @Override

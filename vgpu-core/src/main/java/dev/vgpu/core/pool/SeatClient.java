@@ -293,7 +293,12 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public void attached(Lease lease) {
-    calls.tell(new Message(Protocol.ATTACHED).with(LEASE, lease.id));
+    Message message =
+        new Message(Protocol.ATTACHED)
+            .with(LEASE, lease.id)
+            .with("callsNs", lease.attachedCallsNs());
+    LeaseValues.put(message, USAGE, lease.gate.usage());
+    calls.tell(message);
   }
 
   @Override
@@ -363,6 +368,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
                   .with("runs", standing.runs())
                   .with("waits", standing.waits())
                   .with("attached", lease.isAttached())
+                  .with("callsNs", lease.attachedCallsNs())
                   .with(REQUEST, RequestValues.of(lease.request()));
           LeaseValues.put(message, USAGE, standing.usage());
           call[0] = calls.begin(message, this);

@@ -226,7 +226,7 @@ final class SeatKeeper {
     Booking booking = authority.table().restore(record(own, backend, programs), slots, owner);
     authority.takeOver(booking);
     if (own.isAttached()) {
-      booking.gate.countProcessesOnly();
+      booking.gate.countProcessesOnly(own.attachedCallsNs());
     }
     booking.gate.adopt(own.gate);
   }

@@ -55,8 +55,8 @@ public record GateModel(
   /** {@return processes under the hook: they launch ahead, and tell what matters by messages} */
   public static GateModel processes() {
     return new GateModel(
-        60 * US,
-        60 * US,
+        100 * US,
+        100 * US,
         2_000 * US,
         10_000 * US,
         400 * US,

@@ -63,6 +63,8 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
    * @param presentNs how long it was there
    * @param usableNs the same without what was lost between turns
    * @param usedNs how long the GPU worked for it
+   * @param measuredNs how long it worked by the measure that its enforcement takes, which may count
+   *     another's slices too
    * @param entitledNs how long it would have, had the GPU been divided ideally, into parts as small
    *     as one likes, among those with work at each moment. What is lost between turns does not
    *     count
@@ -83,6 +85,7 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
       long presentNs,
       double usableNs,
       long usedNs,
+      long measuredNs,
       double entitledNs,
       double worstWindow,
       long worstWindowAtNs,

@@ -66,6 +66,7 @@ public final class Simulation {
       final VirtualGate gate;
       final RequestWork work;
       int openedBefore;
+      long measuredBeforeNs;
 
       Joined(TenantRecord record) {
         Mix.Member member = record.member;
@@ -149,6 +150,7 @@ public final class Simulation {
       stepsBefore = node.steps();
       for (Joined tenant : joined) {
         tenant.openedBefore = tenant.gate.opened();
+        tenant.measuredBeforeNs = tenant.gate.gpuTimeNs(node.nowNs());
         tenant.work.startCounting();
       }
     }
@@ -168,6 +170,7 @@ public final class Simulation {
           presentNs(record.member),
           record.usableNs,
           record.usedNs,
+          tenant == null ? 0 : tenant.gate.gpuTimeNs(node.nowNs()) - tenant.measuredBeforeNs,
           record.entitledNs,
           record.worst,
           record.worstAtNs,

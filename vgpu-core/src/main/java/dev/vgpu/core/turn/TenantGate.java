@@ -303,11 +303,15 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** Measures the calls no more: what they start is measured with the processes. */
-  public void countProcessesOnly() {
+  /**
+   * Measures the calls no more: what they start is measured with the processes.
+   *
+   * @param callsNs what they had used when that began; more than they have used by now: now
+   */
+  public void countProcessesOnly(long callsNs) {
     seat.take();
     try {
-      callsFinalNs = calls.gpuTimeNs(seat.clock().nanoTime());
+      callsFinalNs = Math.max(0, Math.min(callsNs, calls.gpuTimeNs(seat.clock().nanoTime())));
       if (open && beside && !callsEnded) {
         calls.open();
       }

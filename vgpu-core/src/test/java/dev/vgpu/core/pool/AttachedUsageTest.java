@@ -1,0 +1,69 @@
+package dev.vgpu.core.pool;
+
+import static dev.vgpu.PreemptionClass.NEARLINE;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.UsageRecord;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.core.NanoClock;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What a JVM that is attached itself has used, over a take-over. */
+class AttachedUsageTest {
+  private final FakeBackend backend = new FakeBackend();
+  private final List<Pools.TestGpu> gpus = Pools.gpus(1);
+
+  @TempDir private Path directory;
+
+  private GpuPool open() {
+    return new NodeRegistry(Map.of(), () -> List.of(backend))
+        .openPool(
+            GpuPoolOptions.builder().runDirectory(directory).gpus(gpus).build(),
+            new Discovery(List.of()),
+            NanoClock.SYSTEM);
+  }
+
+  private static void work() {
+    long untilNs = NanoClock.SYSTEM.nanoTime() + 2_000_000;
+    while (NanoClock.SYSTEM.nanoTime() < untilNs) {
+      Thread.onSpinWait();
+    }
+  }
+
+  /** What its calls use is measured with its process: nobody counts it a second time. */
+  @Test
+  void callsOfAnAttachedJvmAreNotCountedTwiceWhenTheSeatIsTakenOver() throws Exception {
+    GpuPool holder = open();
+    try (GpuPool client = open();
+        VirtualGpu gpu = client.acquire(Pools.share(NEARLINE, 50))) {
+      gpu.run(AttachedUsageTest::work);
+      gpu.attachThisJvm();
+      for (int i = 0; i < 5; i++) {
+        gpu.run(AttachedUsageTest::work);
+      }
+      backend.leases.get(gpu.id()).gpuTimeNs = 10_000_000; // as the hook measured it
+      Duration before = gpu.usage().gpuTime();
+      assertThat(metered(client)).isEqualTo(before);
+      holder.close();
+      assertThat(client.leases()).hasSize(1);
+      assertThat(gpu.usage().gpuTime()).isEqualTo(before);
+      Pools.await(() -> metered(client).equals(before));
+    } finally {
+      holder.close();
+    }
+  }
+
+  private static Duration metered(GpuPool pool) {
+    return pool.usageSince(Instant.EPOCH).stream()
+        .map(UsageRecord::gpuTime)
+        .reduce(Duration.ZERO, Duration::plus);
+  }
+}
