@@ -21,6 +21,7 @@ public final class Bench {
       """
       usage: vgpu bench [name...] [--quick] [--json]
         turns    what turns inside a JVM cost, beside a fair semaphore and a fair lock
+        scheduler  what a decision of the share scheduler costs at 2 to 1,024 tenants
         launch   what the hook adds to a launch, without and with a limit
         alloc    what the hook adds to an alloc and free, by live allocations
         share    whether a share of 50 % is held, whatever the grid; two tenants at 75/25
@@ -38,13 +39,14 @@ public final class Bench {
         --json   one JSON object on standard output
       Without a name, all run. On a machine that others use too, figures are worth more with
       priority over them: chrt -r 5 ./vgpu bench ...
-      All but turns start real processes, over a GPU or the emulator;
+      All but turns and scheduler start real processes, over a GPU or the emulator;
       they need a C compiler.
       """;
 
   private static final List<String> NAMES =
       List.of(
           "turns",
+          "scheduler",
           "launch",
           "alloc",
           "share",
@@ -126,6 +128,7 @@ public final class Bench {
         report.figures(turns.figures());
         report.text(turns.text());
       }
+      case "scheduler" -> SchedulerBench.run(report, quick);
       case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {
         Colocation colocation = new Colocation(colocationOptions, report::progress);

@@ -9,9 +9,10 @@ import org.jspecify.annotations.Nullable;
  * Confined to the scheduler's owner.
  *
  * <p>Two gates may be open together only where both bear it: either their work is measured on the
- * device, and their level is sharing; or one is more urgent and both yield by themselves. And where
- * work is measured on the device, a gate may be opened while the work behind the former one still
- * ends: so the GPU does not stand still.
+ * device, and their level is sharing; or one is more urgent and both yield by themselves. And a
+ * more urgent one need not wait until offline work that was asked to end has done so, where both
+ * are measured on the device. Within a level that takes turns it has to wait: what two of them use
+ * at once can be measured to within a tenth of a millisecond only, which summed up over the turns.
  */
 final class ActiveGates {
   /** How often it is asked whether work that should end was given up. */
@@ -20,7 +21,8 @@ final class ActiveGates {
   /** What is believed to have been used at once: the lumps that processes tell it in. */
   static final double LUMP_NS = 50_000_000;
 
-  private static final double LONG_PAUSE_NS = 100_000_000;
+  /** One giant kernel does not make all later turns short. */
+  private static final double MOST_OVERRUN_NS = 10_000_000;
 
   /** More tenants than these are not looked at to find that all of them bear company. */
   static final int MOST_TOGETHER = 8;
@@ -36,10 +38,8 @@ final class ActiveGates {
   private long wakeNs;
   private int changes;
   private @Nullable Tenant upperWaiting;
-  private long upperIdleSinceNs;
-
-  /** How long nobody of the upper level has work at a time, lately. */
-  private double upperPauseNs = LONG_PAUSE_NS;
+  private int tenants;
+  private int urgentTenants;
 
   ActiveGates(
       SchedulerSettings settings,
@@ -139,6 +139,11 @@ final class ActiveGates {
   }
 
   private void ended(Tenant tenant) {
+    double overNs = tenant.bookedNs - tenant.bookedAtShutNs;
+    if (tenant.overrunNs < 0) {
+      tenant.overrunNs = overNs;
+    }
+    tenant.overrunNs += (Math.min(overNs, MOST_OVERRUN_NS) - tenant.overrunNs) / 8;
     forget(tenant);
     if (!tenant.gate.hasWork()) {
       leave(tenant);
@@ -148,11 +153,8 @@ final class ActiveGates {
   // ---- who has work
 
   void join(Tenant tenant) {
+    know(tenant, true);
     if (!tenant.isRunnable()) {
-      if (!tenant.isOffline() && upper.size() == 0) {
-        double pauseNs = Math.min(LONG_PAUSE_NS, (double) (nowNs - upperIdleSinceNs));
-        upperPauseNs += (pauseNs - upperPauseNs) / 8;
-      }
       levelOf(tenant).join(tenant, nowNs);
     }
   }
@@ -160,29 +162,29 @@ final class ActiveGates {
   void leave(Tenant tenant) {
     if (tenant.isRunnable()) {
       levelOf(tenant).leave(tenant, nowNs);
-      if (!tenant.isOffline() && upper.size() == 0) {
-        upperIdleSinceNs = nowNs;
-      }
     }
     tenant.heldBack = false;
   }
 
-  /**
-   * Whether the more urgent tenants have only just become idle, and mostly come back before a
-   * hand-over there and back is worth it. In a storm of short requests the GPU would do little but
-   * change hands.
-   */
-  boolean isUpperBackSoon(Tenant offlineTenant) {
-    double thereAndBackNs = 2 * TurnLength.handOverNs(offlineTenant);
-    if (upper.size() > 0 || upperPauseNs > 2 * thereAndBackNs) {
-      return false;
+  /** A tenant has come, or has gone for good. Once all have gone, nothing of them is left. */
+  void know(Tenant tenant, boolean known) {
+    if (tenant.known == known) {
+      return;
     }
-    long untilNs = upperIdleSinceNs + (long) thereAndBackNs;
-    if (nowNs < untilNs) {
-      wakeAt(untilNs);
-      return true;
+    tenant.known = known;
+    tenants += known ? 1 : -1;
+    urgentTenants += tenant.isOffline() ? 0 : known ? 1 : -1;
+    if (tenants == 0) {
+      lengths.reset();
     }
-    return false;
+  }
+
+  int urgentTenants() {
+    return urgentTenants;
+  }
+
+  int tenants() {
+    return tenants;
   }
 
   void now(long atNs) {
@@ -245,7 +247,7 @@ final class ActiveGates {
     }
     boolean overlap = there.gate.mayOverlap() && tenant.gate.mayOverlap();
     if (there.isOffline() == tenant.isOffline()) {
-      return overlap && (sharing || there.draining);
+      return overlap && sharing;
     }
     if (there.draining && there.isOffline()) {
       return overlap;
@@ -327,6 +329,7 @@ final class ActiveGates {
     tenant.lingerUntilNs = ShareScheduler.NEVER;
     tenant.abandonedCheckNs = nowNs + ABANDONED_CHECK_NS;
     lengths.shut(tenant);
+    tenant.bookedAtShutNs = tenant.bookedNs;
     tenant.drained = tenant.gate.shut();
     obey(tenant);
     if (tenant.drained) {
@@ -421,7 +424,13 @@ final class ActiveGates {
   /** Whether others wait, so that a tenant has to tell when it is idle. */
   private boolean isContended(Tenant tenant) {
     int others = runnable() - (tenant.isRunnable() ? 1 : 0);
-    return others > 0 && !isUndisturbed(tenant);
+    if (others > 0) {
+      return !isUndisturbed(tenant);
+    }
+    // Offline processes put no more than a little on the GPU at a time where more urgent tenants
+    // may
+    // come. (Calls put nothing there ahead.)
+    return tenant.isOffline() && urgentTenants > 0 && tenant.gate.leastTurnNs() > 0;
   }
 
   /**

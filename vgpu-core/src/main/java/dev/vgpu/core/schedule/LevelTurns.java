@@ -11,7 +11,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Sharing.</b> All gates are open and the device gives those with work equal slices. Whoever
  * got {@link TurnLength#ACCURACY_NS} more than it should is held back until it has paid that back;
- * but not for the sake of tenants that do not use what they get by that.
+ * but not for the sake of tenants that do not use what they get by that. Where shares differ and
+ * holding back was of use, the level takes turns for some seconds: what is used together is known
+ * to within some tenths of a millisecond only each time, and that would sum up.
  */
 final class LevelTurns {
   /** A level's clock may stand still: its next event is not looked for more often than so. */
@@ -20,11 +22,26 @@ final class LevelTurns {
   private static final double LEAST_SHARING_WAKE_NS = 1_000_000;
   private static final double MOST_SHARING_WAKE_NS = 50_000_000;
 
+  /** What processes use after their gate was shut, as a part of a turn that is worth its cost. */
+  private static final double PROCESS_OVERRUN = 0.2;
+
+  /** How far those whose shares differ may be off before one is held back. */
+  private static final double UNEQUAL_NS = 0.6 * TurnLength.ACCURACY_NS;
+
+  /** Who used less than this part of its turn, as it says, is not believed. */
+  private static final double LEAST_TOLD = 0.02;
+
   /** How long holding back is tried before it is seen whether it is of use. */
   private static final double TRIAL_NS = 5_000_000;
 
+  /** Nobody is held back for those who use less than this part of the time then. */
+  private static final double LEAST_USE = 0.25;
+
   private static final long SHORTEST_RESPITE_NS = 50_000_000;
   private static final long LONGEST_RESPITE_NS = 1_600_000_000;
+
+  private static final long SHORTEST_TURNS_NS = 1_000_000_000;
+  private static final long LONGEST_TURNS_NS = 8_000_000_000L;
 
   final ShareLevel level;
   private final SchedulerSettings settings;
@@ -35,6 +52,10 @@ final class LevelTurns {
 
   private @Nullable Tenant holder;
   private boolean sharing;
+
+  /** The time that each of those with open gates has had to itself, if slices are equal. */
+  private double sliceClock;
+
   private long turns;
 
   /** While somebody is held back: the time that the level had meanwhile, and what it used. */
@@ -44,6 +65,11 @@ final class LevelTurns {
   private double heldUseNs;
   private long respiteNs = SHORTEST_RESPITE_NS;
   private long respiteUntilNs = Long.MIN_VALUE;
+
+  /** Until when those whose shares differ take turns, because holding back was of use. */
+  private long turnsUntilNs = Long.MIN_VALUE;
+
+  private long turnsForNs = SHORTEST_TURNS_NS;
 
   LevelTurns(
       ShareLevel level,
@@ -57,6 +83,52 @@ final class LevelTurns {
     this.lengths = lengths;
     this.linger = new Linger(settings.lingerNs());
     this.ofOffline = ofOffline;
+  }
+
+  /** Time has passed, in which the device gave slices to those with work behind their gates. */
+  void countSlices(double passedNs) {
+    int own = 0;
+    int all = 0;
+    boolean draining = false;
+    for (int i = 0; i < gates.size(); i++) {
+      Tenant tenant = gates.get(i);
+      draining |= tenant.draining;
+      if (tenant.draining || tenant.isRunnable()) {
+        all++;
+        own += tenant.isOffline() == ofOffline ? 1 : 0;
+      }
+    }
+    // Of two levels, one gives way to the other; but not what is on its way to the GPU already.
+    sliceClock += passedNs / Math.max(1, draining ? all : own);
+  }
+
+  /**
+   * What part of the time that a tenant says it used was its own, since it last said so. A kernel's
+   * measured time runs on while others of its level have their slices.
+   */
+  double sliceOf(Tenant tenant, long nowNs) {
+    double spanNs = nowNs - tenant.toldNs;
+    double part = spanNs > 0 ? Math.min(1, (sliceClock - tenant.sliceMark) / spanNs) : 1;
+    markSlice(tenant, nowNs);
+    return part;
+  }
+
+  void markSlice(Tenant tenant, long nowNs) {
+    tenant.toldNs = nowNs;
+    tenant.sliceMark = sliceClock;
+  }
+
+  /** All tenants have gone. */
+  void reset() {
+    holder = null;
+    sharing = false;
+    turns = 0;
+    sliceClock = 0;
+    holding = false;
+    respiteNs = SHORTEST_RESPITE_NS;
+    respiteUntilNs = Long.MIN_VALUE;
+    turnsUntilNs = Long.MIN_VALUE;
+    turnsForNs = SHORTEST_TURNS_NS;
   }
 
   boolean isSharing() {
@@ -120,7 +192,9 @@ final class LevelTurns {
     if (settings.strict()
         || level.size() == 0
         || level.size() > ActiveGates.MOST_TOGETHER
+        || (level.size() > 1 && mustStayShort())
         || level.hasFixed()
+        || isTakingTurns()
         || !level.isOfOneClass()) {
       return false;
     }
@@ -130,6 +204,19 @@ final class LevelTurns {
       }
     }
     return true;
+  }
+
+  /**
+   * Whether more urgent tenants may come: what several offline ones have on the GPU would delay
+   * them more than what one has.
+   */
+  boolean mustStayShort() {
+    return ofOffline && gates.urgentTenants() > 0;
+  }
+
+  /** Whether those who have work could share, but took more than their shares when they did. */
+  boolean isTakingTurns() {
+    return level.size() > 1 && gates.nowNs() < turnsUntilNs && !level.isOfOneGroup();
   }
 
   // ---- sharing
@@ -149,8 +236,9 @@ final class LevelTurns {
     for (int i = 0; i < level.size(); i++) {
       Tenant tenant = level.member(i);
       if (!tenant.heldBack && !tenant.isActive() && gates.tryOpen(tenant, true)) {
+        markSlice(tenant, gates.nowNs());
         level.turnGiven(tenant, ++turns);
-        tenant.deadlineNs = gates.nowNs() + lengths.of(tenant, level.rate(tenant));
+        tenant.deadlineNs = gates.nowNs() + openNs(tenant);
       }
     }
   }
@@ -163,6 +251,7 @@ final class LevelTurns {
       release(several);
     }
     boolean respite = !several || nowNs < respiteUntilNs;
+    double boundNs = level.isOfOneGroup() ? TurnLength.ACCURACY_NS : UNEQUAL_NS;
     boolean held = false;
     double wakeInNs = Double.MAX_VALUE;
     for (int i = 0; i < level.size(); i++) {
@@ -171,13 +260,14 @@ final class LevelTurns {
       double rate = level.rate(tenant);
       if (tenant.heldBack) {
         tenant.heldBack = lagNs < 0;
-        respiteNs = tenant.heldBack ? respiteNs : SHORTEST_RESPITE_NS; // it was of use
+        if (!tenant.heldBack) {
+          holdingWasOfUse();
+        }
       } else {
-        tenant.heldBack = !respite && lagNs <= -TurnLength.ACCURACY_NS;
+        tenant.heldBack = !respite && lagNs <= -boundNs;
       }
       held |= tenant.heldBack;
-      double changeInNs =
-          tenant.heldBack ? -lagNs / rate : (TurnLength.ACCURACY_NS + lagNs) / (1 - rate);
+      double changeInNs = tenant.heldBack ? -lagNs / rate : (boundNs + lagNs) / (1 - rate);
       wakeInNs = Math.min(wakeInNs, changeInNs);
     }
     if (held && !holding) {
@@ -191,24 +281,23 @@ final class LevelTurns {
     }
   }
 
-  /**
-   * Whether those who are not held back use no more than the device's slices would give them
-   * anyway.
-   */
+  private void holdingWasOfUse() {
+    respiteNs = SHORTEST_RESPITE_NS;
+    if (!level.isOfOneGroup()) {
+      turnsUntilNs = gates.nowNs() + turnsForNs;
+      turnsForNs = Math.min(2 * turnsForNs, LONGEST_TURNS_NS);
+    }
+  }
+
+  /** Whether those who are not held back hardly use what they get by that. */
   private boolean isHoldingUseless() {
-    if (!holding || heldTimeNs < TRIAL_NS) {
-      return false;
-    }
-    int open = 0;
-    for (int i = 0; i < level.size(); i++) {
-      open += level.member(i).heldBack ? 0 : 1;
-    }
-    return heldUseNs < heldTimeNs * open / (open + 1);
+    return holding && heldTimeNs >= TRIAL_NS && heldUseNs < heldTimeNs * LEAST_USE;
   }
 
   /** Lets all go on. What the others were owed meanwhile they did not want. */
   private void release(boolean useless) {
     if (useless) {
+      turnsForNs = SHORTEST_TURNS_NS;
       respiteUntilNs = gates.nowNs() + respiteNs;
       respiteNs = Math.min(2 * respiteNs, LONGEST_RESPITE_NS);
       for (int i = 0; i < level.size(); i++) {
@@ -248,6 +337,7 @@ final class LevelTurns {
     if (best != null && best.open) {
       holder = best;
       best.deadlineNs = gates.nowNs();
+      beginTurn(best);
     }
   }
 
@@ -273,12 +363,15 @@ final class LevelTurns {
         return;
       }
       if (nowNs >= tenant.deadlineNs) {
+        if (level.size() > 1 && hasBeenSilent(tenant)) {
+          stays = !yields && level.pick() == tenant;
+        }
         if (!stays) {
           boolean ignored = gates.shut(tenant, null);
           holder = null;
           return;
         }
-        tenant.deadlineNs = nowNs + lengths.of(tenant, level.rate(tenant));
+        tenant.deadlineNs = nowNs + openNs(tenant);
       }
       gates.wakeAt(tenant.deadlineNs);
       return;
@@ -295,6 +388,39 @@ final class LevelTurns {
     holder = null;
   }
 
+  /**
+   * Books a turn in which a tenant said that it worked, and told next to nothing of what it used:
+   * one that cannot be measured, or does not tell, must not have the GPU for nothing. What it tells
+   * later is paid by that.
+   */
+  private boolean hasBeenSilent(Tenant tenant) {
+    double spanNs = gates.nowNs() - tenant.turnBeganNs;
+    double usedNs = tenant.bookedNs - tenant.bookedAtTurnNs;
+    beginTurn(tenant);
+    if (usedNs >= spanNs * LEAST_TOLD) {
+      return false;
+    }
+    tenant.prepaidNs += spanNs - usedNs;
+    level.charge(tenant, spanNs - usedNs);
+    level.advance(spanNs - usedNs, spanNs - usedNs);
+    return true;
+  }
+
+  private void beginTurn(Tenant tenant) {
+    tenant.turnBeganNs = gates.nowNs();
+    tenant.bookedAtTurnNs = tenant.bookedNs;
+  }
+
+  /** For how long a gate is open in a turn: what still runs when it is shut counts as well. */
+  private long openNs(Tenant tenant) {
+    double turnNs = lengths.of(tenant, level.rate(tenant));
+    double overrunNs =
+        tenant.overrunNs < 0
+            ? tenant.gate.leastTurnNs() * PROCESS_OVERRUN
+            : Math.min(tenant.overrunNs, turnNs);
+    return (long) Math.max((double) settings.shortestTurnNs(), turnNs - overrunNs);
+  }
+
   /** Whether nobody could get the turn when it ends, but by preempting. */
   private boolean isUnbounded(Tenant tenant) {
     return level.size() == 1
@@ -305,13 +431,16 @@ final class LevelTurns {
 
   private void grant() {
     Tenant best = level.pick();
-    if (best == null || best.isActive() || (ofOffline && gates.isUpperBackSoon(best))) {
+    if (best == null || best.isActive()) {
       return;
     }
     if (gates.tryOpen(best, false)) {
+      markSlice(best, gates.nowNs());
       holder = best;
+      best.prepaidNs = 0;
+      beginTurn(best);
       level.turnGiven(best, ++turns);
-      best.deadlineNs = gates.nowNs() + lengths.of(best, level.rate(best));
+      best.deadlineNs = gates.nowNs() + openNs(best);
       if (!(gates.runnable() == 1 && best.takesSurplus()) && !isUnbounded(best)) {
         gates.wakeAt(best.deadlineNs);
       }

@@ -71,8 +71,16 @@ final class ShareLevel {
     return online == 0 || online == runnable.size();
   }
 
+  /** Whether all who have work are entitled to the same. */
+  boolean isOfOneGroup() {
+    return busyGroups.size() == 1;
+  }
+
   /** Lets the level's time pass: {@code serviceNs} of it was given to tenants of this level. */
   void advance(double clockNs, double serviceNs) {
+    if (runnable.isEmpty()) {
+      return;
+    }
     guaranteedClock += clockNs;
     if (takers > 0) {
       surplusClock += (serviceNs - guaranteedSum * clockNs) / takers;
@@ -229,6 +237,11 @@ final class ShareLevel {
   /** The part of the level's time that an ideal division gives a runnable tenant now. */
   double rate(Tenant tenant) {
     return Math.max(LEAST_RATE, exactRate(group(tenant)));
+  }
+
+  /** The same without a least; 0 for who is guaranteed nothing while there is no surplus. */
+  double idealRate(Tenant tenant) {
+    return exactRate(group(tenant));
   }
 
   private double exactRate(LagGroup group) {

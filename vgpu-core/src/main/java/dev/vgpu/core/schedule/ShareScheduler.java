@@ -64,8 +64,6 @@ public final class ShareScheduler implements TurnStepper {
   private final ActiveGates gates;
   private final LevelTurns upperTurns;
   private final LevelTurns offlineTurns;
-  private final SliceScale scale = new SliceScale();
-
   private double floorCreditNs;
   private long lastNs;
   private long nextWakeNs = NEVER;
@@ -129,6 +127,12 @@ public final class ShareScheduler implements TurnStepper {
     gates.forget(tenant);
     lengths.forget(tenant);
     leave(tenant);
+    gates.know(tenant, false);
+    if (gates.tenants() == 0) {
+      upperTurns.reset();
+      offlineTurns.reset();
+      nextWakeNs = NEVER;
+    }
   }
 
   /**
@@ -174,11 +178,14 @@ public final class ShareScheduler implements TurnStepper {
     account(nowNs);
     boolean wasRunnable = tenant.isRunnable();
     boolean otherClass = tenant.preemptionClass != request.preemptionClass();
+    boolean wasKnown = tenant.known;
     leave(tenant);
+    gates.know(tenant, false);
     if (tenant.isOffline() != (request.preemptionClass() == PreemptionClass.OFFLINE)) {
       tenant.lagNs = Math.min(0, tenant.lagNs);
     }
     tenant.setTerms(request);
+    gates.know(tenant, wasKnown);
     if (wasRunnable) {
       join(tenant);
     }
@@ -239,6 +246,12 @@ public final class ShareScheduler implements TurnStepper {
     return next != null && floorCreditNs >= floorTurnNs(next);
   }
 
+  /** For how long a gate is open in a floor turn: what processes have on its way counts as well. */
+  private long floorOpenNs(Tenant tenant) {
+    long turnNs = floorTurnNs(tenant);
+    return Math.max(settings.shortestTurnNs(), turnNs - tenant.gate.leastTurnNs() / 5);
+  }
+
   private long floorTurnNs(Tenant tenant) {
     return Math.max(settings.shortestTurnNs(), tenant.gate.leastTurnNs());
   }
@@ -253,7 +266,7 @@ public final class ShareScheduler implements TurnStepper {
       }
       boolean over = gates.nowNs() >= tenant.deadlineNs || !tenant.gate.hasWork();
       if (over && floorDue && tenant.gate.hasWork()) {
-        tenant.deadlineNs = gates.nowNs() + floorTurnNs(tenant);
+        tenant.deadlineNs = gates.nowNs() + floorOpenNs(tenant);
         over = false;
       }
       if (!over) {
@@ -275,7 +288,8 @@ public final class ShareScheduler implements TurnStepper {
       Tenant tenant = gates.get(i);
       if (tenant.open && !tenant.floorTurn) {
         gates.beginFloorTurn(tenant);
-        tenant.deadlineNs = gates.nowNs() + floorTurnNs(tenant);
+        offlineTurns.markSlice(tenant, gates.nowNs());
+        tenant.deadlineNs = gates.nowNs() + floorOpenNs(tenant);
         gates.wakeAt(tenant.deadlineNs);
       }
     }
@@ -323,6 +337,8 @@ public final class ShareScheduler implements TurnStepper {
       offline.advance(passedNs, 0);
       return;
     }
+    upperTurns.countSlices(passedNs);
+    offlineTurns.countSlices(passedNs);
     double upperNs = 0;
     double offlineNs = 0;
     boolean floorTurn = false;
@@ -337,14 +353,6 @@ public final class ShareScheduler implements TurnStepper {
       }
     }
     lengths.passed(passedNs, upperNs + offlineNs, lastNs);
-    if (upperTurns.isSharing() || offlineTurns.isSharing()) {
-      double factor = scale.factor(gates.size(), passedNs, upperNs + offlineNs);
-      upperNs *= factor;
-      offlineNs *= factor;
-      for (int i = 0; i < gates.size(); i++) {
-        gates.get(i).usedNs *= factor;
-      }
-    }
     book(passedNs, upperNs, offlineNs, floorTurn);
   }
 
@@ -353,7 +361,11 @@ public final class ShareScheduler implements TurnStepper {
     // once more, or a cap would be passed.
     boolean contended = gates.runnable() > 1;
     double upperClockNs = upperNs + (floorTurn ? 0 : offlineNs);
-    creditFloor(contended ? upperNs + offlineNs : passedNs, offlineNs, floorTurn);
+    // What offline has on its way when it gives way is measured beside the work that it gives way
+    // to: half of that is true.
+    boolean beside = !floorTurn && gates.isOpen(false);
+    double alsoNs = beside ? offlineNs / 2 : offlineNs;
+    creditFloor(contended ? upperNs + alsoNs : passedNs, alsoNs, floorTurn);
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
       tenant.bookedNs += tenant.usedNs;
@@ -371,10 +383,13 @@ public final class ShareScheduler implements TurnStepper {
     long readNs = tenant.gate.gpuTimeNs(lastNs);
     double usedNs = Math.min((double) Math.max(0, readNs - tenant.readNs), tenant.creditNs);
     tenant.readNs = readNs;
-    tenant.usedNs = usedNs;
     if (usedNs > 0) {
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
+      usedNs *= (tenant.isOffline() ? offlineTurns : upperTurns).sliceOf(tenant, lastNs);
     }
+    double paidNs = Math.min(tenant.prepaidNs, usedNs);
+    tenant.prepaidNs -= paidNs;
+    tenant.usedNs = usedNs - paidNs;
   }
 
   private void creditFloor(double clockNs, double offlineNs, boolean floorTurn) {

@@ -133,6 +133,9 @@ final class StateReport {
       return "the GPU's settings ask for strict turns";
     }
     if (upper.level.size() > 0 && offline.level.size() > 0) {
+      if (upper.level.pick() == null) {
+        return upper.level.member(0).id + " is at its fixed share; offline gets what it leaves";
+      }
       String unable = unable(upper.level) + unable(offline.level);
       if (!unable.isEmpty()) {
         return "cannot yield by itself:" + unable;
@@ -149,6 +152,13 @@ final class StateReport {
       if (!level.member(i).takesSurplus()) {
         return level.member(i).id + " has a fixed share";
       }
+    }
+    LevelTurns turns = upper.level.size() > 1 ? upper : offline;
+    if (turns.mustStayShort()) {
+      return "more urgent work may come: one offline tenant at a time has work on the GPU";
+    }
+    if (turns.isTakingTurns()) {
+      return "together some got more than their shares";
     }
     for (int i = 0; i < level.size(); i++) {
       if (!level.member(i).gate.mayOverlap()) {

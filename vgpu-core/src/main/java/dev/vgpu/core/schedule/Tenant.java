@@ -47,6 +47,9 @@ public final class Tenant {
 
   // ---- its gate
 
+  /** The scheduler has seen it, and it has not gone. */
+  boolean known;
+
   /** What its gate was last read to have used. */
   long readNs;
 
@@ -58,6 +61,27 @@ public final class Tenant {
 
   /** What it used in all, as far as believed. */
   double bookedNs;
+
+  /** When it last told that it used more, and what its level's slice clock said then. */
+  long toldNs;
+
+  double sliceMark;
+
+  /**
+   * What it uses after its gate was shut, lately; negative: not known. And what it had used when it
+   * was shut.
+   */
+  double overrunNs = -1;
+
+  double bookedAtShutNs;
+
+  /** When its turn began or was last renewed, and what it had used by then. */
+  long turnBeganNs;
+
+  double bookedAtTurnNs;
+
+  /** What was booked though it did not tell it. */
+  double prepaidNs;
 
   boolean open;
 

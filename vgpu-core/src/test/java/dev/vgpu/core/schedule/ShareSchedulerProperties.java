@@ -90,7 +90,7 @@ class ShareSchedulerProperties {
     return node;
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(seed = SEED, tries = 100)
   void fixedShareIsNeverExceeded(
       @ForAll("mixes") Mix mix, @ForAll @IntRange(max = 30) int floorPercent) {
     VirtualNode node = start(mix, floorPercent, true);
@@ -106,7 +106,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(seed = SEED, tries = 100)
   void guaranteedShareIsGiven(@ForAll("mixes") Mix mix) {
     VirtualNode node = start(mix, 0, true);
     boolean upperBusy = mix.specs().stream().anyMatch(s -> s.cls() != PreemptionClass.OFFLINE);
@@ -123,7 +123,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(seed = SEED, tries = 100)
   void busyBestEffortTenantsOfALevelGetEqualParts(@ForAll("mixes") Mix mix) {
     VirtualNode node = start(mix, 0, false);
     node.runUntil(RUN);
@@ -142,7 +142,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(seed = SEED, tries = 100)
   void theGpuIsNotIdleWhileSomebodyMayUseIt(@ForAll("mixes") Mix mix) {
     VirtualNode node = start(mix, 0, false);
     node.runUntil(RUN);
@@ -162,7 +162,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(seed = SEED, tries = 100)
   void offlineNeverStarvesWithAFloor(
       @ForAll("mixes") Mix mix, @ForAll @IntRange(min = 1, max = 50) int floorPercent) {
     VirtualNode node = start(mix, floorPercent, false);
@@ -181,7 +181,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(seed = SEED, tries = 100)
   void offlineRunsOnlyWhereNoOtherTenantMayRun(@ForAll("mixes") Mix mix) {
     VirtualNode node = start(mix, 0, true);
     for (long untilNs = 5 * MS; untilNs <= 2 * S; untilNs += 5 * MS) {
@@ -215,7 +215,7 @@ class ShareSchedulerProperties {
     assertThat(second.decisions()).isEqualTo(first.decisions());
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(seed = SEED, tries = 100)
   void removingAllTenantsLeavesNothingBehind(
       @ForAll("mixes") Mix mix, @ForAll @IntRange(min = 1, max = 1000) int stopMs) {
     VirtualNode node = start(mix, 0, true);

@@ -1,0 +1,66 @@
+package dev.vgpu.core.schedule;
+
+import static dev.vgpu.core.simulate.VirtualNode.S;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.core.schedule.Mixes.Busy;
+import dev.vgpu.core.simulate.GateModel;
+import dev.vgpu.core.simulate.VirtualGate;
+import dev.vgpu.core.simulate.VirtualNode;
+import java.util.ArrayList;
+import java.util.List;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.Tag;
+import net.jqwik.api.constraints.IntRange;
+
+/** Closing every tenant restores the start state. */
+@Tag("property")
+class ForgottenTenantsProperties {
+  /** Fixed, so that every build tries the same; take it out to try others. */
+  private static final String SEED = "2026112043";
+
+  @Provide
+  Arbitrary<List<Busy>> mixes() {
+    return Mixes.ofOneLevel();
+  }
+
+  private static List<Integer> add(VirtualNode node, List<Busy> mix, GateModel model) {
+    List<Integer> numbers = new ArrayList<>();
+    for (Busy busy : mix) {
+      numbers.add(
+          node.add(
+              new VirtualGate("t" + numbers.size(), model, VirtualNode.backlog(busy.kernelNs())),
+              busy.policy(),
+              busy.percent(),
+              busy.cls()));
+    }
+    return numbers;
+  }
+
+  @Property(seed = SEED, tries = 40)
+  void afterAllHaveGoneDecisionsAreAsOnTheFirstDay(
+      @ForAll("mixes") List<Busy> before,
+      @ForAll("mixes") List<Busy> mix,
+      @ForAll @IntRange(max = 20) int floorPercent) {
+    GateModel model = GateModel.calls(-1); // of processes, the device would remember something
+    VirtualNode used = new VirtualNode(floorPercent);
+    List<Integer> numbers = add(used, before, model);
+    used.runUntil(S);
+    numbers.forEach(used::remove);
+    assertThat(used.scheduler().nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
+    assertThat(used.scheduler().state().mode()).isEqualTo(SchedulerState.Mode.IDLE);
+    used.runUntil(2 * S);
+    used.decisions().clear();
+    add(used, mix, model);
+    used.runUntil(3 * S);
+
+    VirtualNode fresh = new VirtualNode(floorPercent);
+    fresh.runUntil(2 * S);
+    add(fresh, mix, model);
+    fresh.runUntil(3 * S);
+    assertThat(used.decisions()).isEqualTo(fresh.decisions());
+  }
+}

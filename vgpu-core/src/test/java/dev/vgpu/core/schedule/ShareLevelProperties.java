@@ -1,0 +1,164 @@
+package dev.vgpu.core.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.data.Offset.offset;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.core.simulate.VirtualNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Tag;
+import net.jqwik.api.constraints.IntRange;
+import org.jspecify.annotations.Nullable;
+
+/** The heaps find whom a look at all tenants would find, and lags sum to 0. */
+@Tag("property")
+class ShareLevelProperties {
+  /** Fixed, so that every build tries the same; take it out to try others. */
+  private static final String SEED = "2026112044";
+
+  private static final SchedulerSettings SETTINGS = VirtualNode.settings(0);
+
+  private final List<Tenant> all = new ArrayList<>();
+  private final ShareLevel level = new ShareLevel(SETTINGS);
+
+  private static final class NoGate implements TurnGate {
+    @Override
+    public void open() {}
+
+    @Override
+    public boolean shut() {
+      return true;
+    }
+
+    @Override
+    public int preempt() {
+      return 0;
+    }
+
+    @Override
+    public boolean hasWork() {
+      return true;
+    }
+
+    @Override
+    public long gpuTimeNs(long nowNs) {
+      return 0;
+    }
+
+    @Override
+    public void contended(boolean contended) {}
+  }
+
+  @Property(seed = SEED, tries = 100)
+  void picksWhomALookAtAllWouldFind(@ForAll @IntRange(min = 1, max = 1_000_000) int seed) {
+    Random random = new Random(seed);
+    make(random);
+    long nowNs = 0;
+    for (int step = 0; step < 400; step++) {
+      nowNs += 1 + random.nextInt(3_000_000);
+      Tenant some = all.get(random.nextInt(all.size()));
+      switch (random.nextInt(4)) {
+        case 0 -> {
+          if (some.isRunnable()) {
+            level.leave(some, nowNs);
+          }
+        }
+        case 1 -> {
+          if (!some.isRunnable()) {
+            level.join(some, nowNs);
+          }
+        }
+        default -> {
+          Tenant next = level.pick();
+          if (next != null) {
+            double sum = lagSum();
+            level.turnGiven(next, step);
+            double usedNs = 1 + random.nextInt(5_000_000);
+            level.charge(next, usedNs);
+            level.advance(usedNs, usedNs);
+            assertThat(lagSum()).isCloseTo(sum, offset(1_000.0));
+          }
+        }
+      }
+      assertThat(areAsGood(level.pick(), naivePick())).isTrue();
+    }
+  }
+
+  private void make(Random random) {
+    all.clear();
+    while (level.size() > 0) {
+      level.leave(level.member(0), 0);
+    }
+    int left = 100;
+    int count = 1 + random.nextInt(40);
+    for (int i = 0; i < count; i++) {
+      int percent = Math.min(left, random.nextInt(12));
+      left -= percent;
+      SharePolicy policy = random.nextBoolean() ? SharePolicy.FIXED_SHARE : SharePolicy.BURST_SHARE;
+      policy = percent == 0 ? SharePolicy.BEST_EFFORT : policy;
+      PreemptionClass cls =
+          random.nextBoolean() ? PreemptionClass.ONLINE : PreemptionClass.NEARLINE;
+      all.add(new Tenant("t" + i, new NoGate(), VirtualNode.request(policy, percent, cls)));
+    }
+  }
+
+  /** Where there are takers only, what one got too much the others got too little. */
+  private double lagSum() {
+    double sum = 0;
+    for (int i = 0; i < level.size(); i++) {
+      sum += level.lag(level.member(i));
+    }
+    return level.hasFixed() ? 0 : sum;
+  }
+
+  private @Nullable Tenant naivePick() {
+    Tenant best = null;
+    for (int i = 0; i < level.size(); i++) {
+      Tenant tenant = level.member(i);
+      if (best == null ? mayRun(tenant) : goesBefore(tenant, best)) {
+        best = tenant;
+      }
+    }
+    return best;
+  }
+
+  /** The same, or equal but for rounding. */
+  private boolean areAsGood(@Nullable Tenant picked, @Nullable Tenant found) {
+    if (picked == null || found == null) {
+      return (picked == null) == (found == null);
+    }
+    return isEligible(picked) == isEligible(found)
+        && (!isEligible(picked) || picked.preemptionClass == found.preemptionClass)
+        && Math.abs(dueNs(picked) - dueNs(found)) < 1;
+  }
+
+  private boolean isEligible(Tenant tenant) {
+    double rate = level.idealRate(tenant);
+    return rate > 0 ? level.lag(tenant) >= -50 : level.lag(tenant) > 0;
+  }
+
+  private boolean mayRun(Tenant tenant) {
+    return isEligible(tenant) || tenant.takesSurplus();
+  }
+
+  private double dueNs(Tenant tenant) {
+    double rate = level.idealRate(tenant);
+    return rate > 0 ? (SETTINGS.shortestTurnNs() - level.lag(tenant)) / rate : Double.MAX_VALUE;
+  }
+
+  private boolean goesBefore(Tenant tenant, Tenant other) {
+    if (!mayRun(tenant) || isEligible(tenant) != isEligible(other)) {
+      return isEligible(tenant);
+    }
+    if (isEligible(tenant) && tenant.preemptionClass != other.preemptionClass) {
+      return tenant.preemptionClass.isMoreUrgentThan(other.preemptionClass);
+    }
+    return dueNs(tenant) < dueNs(other)
+        || (dueNs(tenant) == dueNs(other) && tenant.lastTurn < other.lastTurn);
+  }
+}
