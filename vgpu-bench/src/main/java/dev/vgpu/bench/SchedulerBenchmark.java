@@ -32,9 +32,12 @@ public class SchedulerBenchmark {
   @Param({"2", "16", "128", "1024"})
   public int tenants;
 
-  private ShareScheduler scheduler;
-  private Tenant visitor;
-  private IdleGate visitorGate;
+  private final ShareScheduler scheduler =
+      new ShareScheduler(
+          SchedulerSettings.from(GpuSettings.defaults()), (victim, by, asked) -> {}, 0);
+  private final IdleGate visitorGate = new IdleGate();
+  private final Tenant visitor =
+      new Tenant("visitor", visitorGate, request(SharePolicy.BEST_EFFORT, 0));
   private long nowNs;
 
   /** Always has work, and uses the GPU all the time that it is open. */
@@ -109,10 +112,6 @@ public class SchedulerBenchmark {
   /** Makes the tenants: fixed and burst shares of all sizes that fit, the rest best effort. */
   @Setup
   public void start() {
-    nowNs = 0;
-    scheduler =
-        new ShareScheduler(
-            SchedulerSettings.from(GpuSettings.defaults()), (victim, by, asked) -> {}, 0);
     int left = 95;
     for (int i = 0; i < tenants; i++) {
       int percent = 1 + i / 2;
@@ -126,8 +125,6 @@ public class SchedulerBenchmark {
               request(guaranteed ? policy : SharePolicy.BEST_EFFORT, percent));
       scheduler.wanted(tenant, 0);
     }
-    visitorGate = new IdleGate();
-    visitor = new Tenant("visitor", visitorGate, request(SharePolicy.BEST_EFFORT, 0));
     int ignored = scheduler.doWork(0);
   }
 

@@ -357,13 +357,15 @@ final class LevelTurns {
       return;
     }
     long nowNs = gates.nowNs();
-    boolean stays = !yields && (isUnbounded(tenant) || level.pick() == tenant);
+    Tenant next = level.pick();
+    boolean stays = !yields && (isUnbounded(tenant) || next == tenant);
+    boolean hurried = next != null && next != tenant && next.gate.isAwaited();
     if (tenant.gate.hasWork()) {
       if (isUnbounded(tenant)) {
         return;
       }
-      if (nowNs >= tenant.deadlineNs) {
-        if (level.size() > 1 && hasBeenSilent(tenant)) {
+      if (nowNs >= tenant.deadlineNs || hurried) {
+        if (!hurried && level.size() > 1 && hasBeenSilent(tenant)) {
           stays = !yields && level.pick() == tenant;
         }
         if (!stays) {

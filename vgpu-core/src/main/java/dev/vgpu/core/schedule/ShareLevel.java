@@ -43,6 +43,10 @@ final class ShareLevel {
       new @Nullable LagGroup[PreemptionClass.values().length * KINDS];
 
   private final List<LagGroup> busyGroups = new ArrayList<>();
+
+  /** Those of several GPUs, in the order in which they came. */
+  private final List<Tenant> gangs = new ArrayList<>();
+
   private int online;
   private int takers;
   private double guaranteedSum;
@@ -127,7 +131,10 @@ final class ShareLevel {
   void join(Tenant tenant, long nowNs) {
     double idleNs = nowNs - tenant.idleSinceNs;
     double lagNs = tenant.lagNs;
-    if (lagNs > 0 && idleNs > settings.memoryNs()) {
+    if (tenant.away) {
+      tenant.away = false;
+      lagNs += tenant.idleRate * Math.min(idleNs, (double) settings.memoryNs());
+    } else if (lagNs > 0 && idleNs > settings.memoryNs()) {
       lagNs = 0;
     } else if (lagNs < 0) {
       lagNs = Math.min(0, lagNs + tenant.idleRate * idleNs);
@@ -135,6 +142,9 @@ final class ShareLevel {
     spread(-lagNs);
     tenant.index = runnable.size();
     runnable.add(tenant);
+    if (tenant.gate.spansGpus()) {
+      gangs.add(tenant);
+    }
     online += tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     guaranteedSum += tenant.guaranteed;
     takers += tenant.takesSurplus() ? 1 : 0;
@@ -155,6 +165,7 @@ final class ShareLevel {
     tenant.lagNs = lagNs;
     LagGroup group = group(tenant);
     group.remove(tenant);
+    boolean ignored = !gangs.isEmpty() && gangs.remove(tenant);
     if (group.isEmpty()) {
       LagGroup last = busyGroups.remove(busyGroups.size() - 1);
       if (last != group) {
@@ -203,7 +214,18 @@ final class ShareLevel {
         bestEligible = eligible;
       }
     }
+    for (int i = 0; i < gangs.size(); i++) {
+      if (isHurried(gangs.get(i), best)) {
+        return gangs.get(i);
+      }
+    }
     return best;
+  }
+
+  /** Whether other GPUs are kept idle for a tenant, which is entitled to a turn here. */
+  private boolean isHurried(Tenant gang, @Nullable Tenant best) {
+    boolean passed = best != null && best.preemptionClass.isMoreUrgentThan(gang.preemptionClass);
+    return !passed && lag(gang) >= -TOLERANCE_NS && gang.gate.isAwaited();
   }
 
   private static boolean goesBefore(

@@ -136,6 +136,20 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   /**
+   * A tenant of several GPUs has work, and waits for the others before it wants this one again. Its
+   * turn here is over; what it is owed grows on, for as long as {@link
+   * SchedulerSettings#memoryNs()}.
+   *
+   * @param tenant which one; nothing of it runs
+   * @param nowNs the present
+   */
+  public void awaitOthers(Tenant tenant, long nowNs) {
+    boolean wasRunnable = tenant.isRunnable();
+    remove(tenant, nowNs);
+    tenant.away |= wasRunnable;
+  }
+
+  /**
    * A part is added to a tenant's gate that has used the GPU before, under another scheduler: that
    * is paid.
    *

@@ -42,6 +42,9 @@ public final class Tenant {
 
   long idleSinceNs;
 
+  /** It is not idle, but waits for other GPUs. */
+  boolean away;
+
   /** The number of its latest turn; the tenant that waits longest has the smallest. */
   long lastTurn;
 

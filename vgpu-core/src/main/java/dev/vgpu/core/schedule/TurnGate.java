@@ -90,6 +90,19 @@ public interface TurnGate {
     return false;
   }
 
+  /** {@return whether its turns are on several GPUs together} It never changes. */
+  default boolean spansGpus() {
+    return false;
+  }
+
+  /**
+   * {@return whether other GPUs are kept for it until it has the turn here} Then a tenant of its
+   * level does not keep its turn to the end, once this one is entitled to the next.
+   */
+  default boolean isAwaited() {
+    return false;
+  }
+
   /**
    * Tells whether other gates are to be open beside this one. A part of it that must not overlap
    * stays shut from now on, or may open again.

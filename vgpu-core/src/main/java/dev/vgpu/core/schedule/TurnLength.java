@@ -44,7 +44,7 @@ final class TurnLength {
     double worthNs = Math.max(handOverNs(tenant) / MOST_COST, (double) tenant.gate.leastTurnNs());
     double accurateNs = rate < 1 ? ACCURACY_NS / (1 - rate) : longestNs;
     double mostNs = Math.max(shortestNs, Math.min(longestNs, accurateNs));
-    return (long) Math.max(shortestNs, Math.min(worthNs, mostNs));
+    return Math.round(Math.max(shortestNs, Math.min(worthNs, mostNs)));
   }
 
   /** What it costs to let a tenant go on the GPU, by what was seen. */

@@ -103,18 +103,47 @@ final class Gang {
     return null;
   }
 
-  /** Whether a member's turn is to be won, or kept. */
-  boolean isNeeded(GangMember member) {
-    if (!wants) {
-      return false;
-    }
-    GangMember first = firstUnheld();
-    return phase != Phase.GATHERING || first == null || member.index <= first.index;
+  /** Whether some scheduler has not come to it yet. */
+  private boolean isProbing() {
+    return phase == Phase.GATHERING && isAny(member -> !member.ready);
   }
 
-  /** Goes on to the next member, or to the gate. */
+  /** Whether a member's turn is to be won, or kept. */
+  boolean isNeeded(GangMember member) {
+    if (!wants || phase != Phase.GATHERING) {
+      return wants;
+    }
+    if (isProbing()) {
+      return !member.ready;
+    }
+    GangMember first = firstUnheld();
+    return first == null || member.index <= first.index;
+  }
+
+  /**
+   * Whether a member's turn is all that is waited for, the gang being entitled to it on all GPUs.
+   */
+  boolean isAwaited(GangMember member) {
+    return wants && phase == Phase.GATHERING && firstUnheld() == member && !isProbing();
+  }
+
+  /** A scheduler has come to a member: its turn is kept, if it is the next to be won. */
+  void isGiven(GangMember member) {
+    member.held = true;
+    member.ready = true;
+    if (!isNeeded(member)) {
+      member.withdraw();
+    }
+    goOn();
+  }
+
+  /** Goes on to the next members, or to the gate. */
   void goOn() {
     if (phase != Phase.GATHERING || !wants) {
+      return;
+    }
+    if (isProbing()) {
+      members.forEach(member -> member.toAsk |= !member.ready);
       return;
     }
     GangMember next = firstUnheld();
@@ -154,11 +183,12 @@ final class Gang {
   void gathersAgain(boolean works, boolean giveAllBack) {
     phase = Phase.GATHERING;
     wants(works);
+    members.forEach(member -> member.ready = wants && member.held);
     giveBack(giveAllBack);
     goOn();
   }
 
-  /** Gives turns back that were to end, and says of those that there is no use of. */
+  /** Gives turns back that were to end, and those that there is no use of. */
   void giveBack(boolean all) {
     for (GangMember member : members) {
       if (member.ending && (all || member.urgent)) {
@@ -169,7 +199,9 @@ final class Gang {
       giveUpAtNs = NEVER;
     }
     for (GangMember member : members) {
-      member.toDrain |= !isNeeded(member);
+      if (!isNeeded(member) && !member.ending) {
+        member.withdraw();
+      }
     }
   }
 

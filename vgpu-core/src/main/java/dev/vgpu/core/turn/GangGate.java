@@ -14,8 +14,10 @@ import java.util.List;
  * about:
  *
  * <ul>
- *   <li>Turns are won one after the other, in the order of the GPUs: a member has work, as its
- *       scheduler sees it, when all before it are held. So no two gangs wait for each other.
+ *   <li>First each member waits until its scheduler has come to it, and gives that turn back at
+ *       once: so nothing is kept idle while the gang is not entitled to a turn on all its GPUs.
+ *   <li>Then turns are won one after the other, in the order of the GPUs. So no two gangs wait for
+ *       each other. Tenants of the same level do not keep the next one to the end of their turn.
  *   <li>When the last is won, the gate opens. It is shut when any of the schedulers ends its turn,
  *       not before a slice has passed, but at once for a more urgent tenant or when it is idle.
  *   <li>A turn that a scheduler ends while the others are still awaited is kept for some time, the

@@ -21,6 +21,9 @@ final class GangMember implements TurnGate {
   /** Its scheduler has given it the turn, and has not got it back. */
   boolean held;
 
+  /** Its scheduler has come to it since the gang's last turn, so that it is entitled to one. */
+  boolean ready;
+
   /** Its scheduler has ended the turn, and waits for it. */
   boolean ending;
 
@@ -36,6 +39,7 @@ final class GangMember implements TurnGate {
   // What its scheduler is to be told.
   boolean toAsk;
   boolean toDrain;
+  private boolean toWithdraw;
   boolean toRemove;
   private boolean toAdopt;
   @Nullable VirtualGpuRequest toResize;
@@ -58,21 +62,31 @@ final class GangMember implements TurnGate {
 
   void release() {
     held = false;
+    ready = false;
     ending = false;
     urgent = false;
     toDrain = true;
   }
 
+  /** Has no work there for now, and keeps no turn. */
+  void withdraw() {
+    held = false;
+    toAsk = false;
+    toWithdraw = true;
+  }
+
   void adopt(boolean runs) {
     held = runs;
+    ready = runs;
     ending = runs;
     urgent = false;
     toDrain = false;
+    toWithdraw = false;
     toAdopt = true;
   }
 
   boolean hasNews() {
-    return toAsk || toDrain || toAdopt || toRemove || toResize != null;
+    return toAsk || toDrain || toWithdraw || toAdopt || toRemove || toResize != null;
   }
 
   // ---- what is told to its scheduler
@@ -80,6 +94,8 @@ final class GangMember implements TurnGate {
   private record News(
       boolean ask,
       boolean drain,
+      boolean withdraw,
+      boolean works,
       boolean adopt,
       boolean remove,
       @Nullable VirtualGpuRequest terms) {}
@@ -87,9 +103,17 @@ final class GangMember implements TurnGate {
   private News takeNews() {
     // What is ending is told when it has ended, and not by what was noted before.
     News news =
-        new News(toAsk && gang.isNeeded(this), toDrain && !ending, toAdopt, toRemove, toResize);
+        new News(
+            toAsk && gang.isNeeded(this),
+            toDrain && !ending,
+            toWithdraw && !held && !ending,
+            gang.wants(),
+            toAdopt,
+            toRemove,
+            toResize);
     toAsk = false;
     toDrain = false;
+    toWithdraw = false;
     toAdopt = false;
     toRemove = false;
     toResize = null;
@@ -120,6 +144,11 @@ final class GangMember implements TurnGate {
     if (news.drain()) {
       scheduler.drained(tenant, nowNs);
     }
+    if (news.withdraw() && !news.works()) {
+      scheduler.remove(tenant, nowNs);
+    } else if (news.withdraw()) {
+      scheduler.awaitOthers(tenant, nowNs);
+    }
     if (news.ask()) {
       scheduler.wanted(tenant, nowNs);
     }
@@ -131,11 +160,9 @@ final class GangMember implements TurnGate {
   public void open() {
     gang.locked(
         () -> {
-          held = true;
           ending = false;
           urgent = false;
-          toDrain = !gang.isNeeded(this);
-          gang.goOn();
+          gang.isGiven(this);
           return this;
         });
     gate.tell(seat);
@@ -192,6 +219,16 @@ final class GangMember implements TurnGate {
           return this;
         });
     gate.tell(seat);
+  }
+
+  @Override
+  public boolean spansGpus() {
+    return true;
+  }
+
+  @Override
+  public boolean isAwaited() {
+    return gang.locked(() -> gang.isAwaited(this));
   }
 
   @Override

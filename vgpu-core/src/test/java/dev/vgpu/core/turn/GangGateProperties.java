@@ -1,0 +1,196 @@
+package dev.vgpu.core.turn;
+
+import static dev.vgpu.core.turn.GangNode.MS;
+import static dev.vgpu.core.turn.GangNode.S;
+import static dev.vgpu.core.turn.GangNode.TURN;
+import static dev.vgpu.core.turn.GangNode.US;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.turn.GangNode.Worker;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.Tag;
+import net.jqwik.api.constraints.IntRange;
+
+/**
+ * Tenants of several GPUs beside tenants of one (DESIGN.md, 2): turns on all GPUs together or on
+ * none, which {@link GangNode} looks at after every step; nobody waits for ever.
+ */
+@Tag("property")
+class GangGateProperties {
+  /** Fixed, so that every build tries the same; take it out to try others. */
+  private static final String SEED = "2026112004";
+
+  private static final long RUN = 4 * S;
+
+  /** One tenant on one GPU or more; it always has calls of one length, or brings them in bursts. */
+  record Spec(
+      Set<Integer> gpus,
+      SharePolicy policy,
+      int percent,
+      PreemptionClass cls,
+      long callNs,
+      boolean bursty) {}
+
+  /** Tenants whose guaranteed shares fit on each GPU, as admission sees to. */
+  record Mix(int gpus, List<Spec> specs) {}
+
+  @Provide
+  Arbitrary<Mix> mixes() {
+    return Arbitraries.integers()
+        .between(2, 4)
+        .flatMap(
+            gpus -> {
+              Arbitrary<Spec> spec =
+                  Combinators.combine(
+                          Arbitraries.integers().between(0, gpus - 1).set().ofMinSize(1),
+                          Arbitraries.of(SharePolicy.values()),
+                          Arbitraries.integers().between(5, 50),
+                          Arbitraries.of(PreemptionClass.values()),
+                          Arbitraries.longs().between(200 * US, 8 * MS),
+                          Arbitraries.of(true, false))
+                      .as(
+                          (on, policy, percent, cls, callNs, bursty) ->
+                              new Spec(new TreeSet<>(on), policy, percent, cls, callNs, bursty));
+              return spec.list().ofMinSize(2).ofMaxSize(7).map(specs -> admitted(gpus, specs));
+            });
+  }
+
+  private static Mix admitted(int gpus, List<Spec> specs) {
+    List<Spec> admitted = new ArrayList<>();
+    int[][] left = new int[2][gpus];
+    Arrays.fill(left[0], 100);
+    Arrays.fill(left[1], 100);
+    for (Spec spec : specs) {
+      int[] of = left[spec.cls() == PreemptionClass.OFFLINE ? 1 : 0];
+      int percent = spec.policy() == SharePolicy.BEST_EFFORT ? 0 : spec.percent();
+      if (spec.gpus().stream().allMatch(gpu -> percent <= of[gpu])) {
+        spec.gpus().forEach(gpu -> of[gpu] -= percent);
+        admitted.add(
+            new Spec(
+                spec.gpus(), spec.policy(), percent, spec.cls(), spec.callNs(), spec.bursty()));
+      }
+    }
+    return new Mix(gpus, admitted);
+  }
+
+  private static GangNode start(Mix mix, boolean withBursts) {
+    GangNode node = new GangNode(mix.gpus());
+    for (Spec spec : mix.specs()) {
+      var request = GangNode.request(spec.policy(), spec.percent(), spec.cls());
+      List<Integer> gpus = List.copyOf(new TreeSet<>(spec.gpus())).stream().sorted().toList();
+      if (withBursts && spec.bursty()) {
+        Worker worker = node.sporadic(gpus, spec.callNs(), request);
+        for (long atNs = spec.callNs(); atNs < RUN; atNs += 37 * spec.callNs()) {
+          node.at(atNs, () -> worker.arrive(11));
+        }
+      } else {
+        Worker ignored = node.backlogged(gpus, spec.callNs(), request);
+      }
+    }
+    return node;
+  }
+
+  private static Mix upperOnly(Mix mix) {
+    return new Mix(
+        mix.gpus(), mix.specs().stream().filter(s -> s.cls() != PreemptionClass.OFFLINE).toList());
+  }
+
+  /** {@link GangNode#runUntil} fails where a GPU is used by two. */
+  @Property(seed = SEED, tries = 50)
+  void turnsAreOnAllGpusOrNone(@ForAll("mixes") Mix mix) {
+    GangNode node = start(mix, true);
+    node.runUntil(RUN / 2);
+    assertThat(node.decisions).isNotEmpty();
+  }
+
+  @Property(seed = SEED, tries = 50)
+  void everybodyGoesOn(@ForAll("mixes") Mix mix) {
+    Mix upper = upperOnly(mix);
+    GangNode node = start(upper, true);
+    int[] before = new int[upper.specs().size()];
+    for (long untilNs = 2 * S; untilNs <= RUN; untilNs += 2 * S) {
+      node.runUntil(untilNs);
+      for (int i = 0; i < upper.specs().size(); i++) {
+        Worker worker = node.workers.get(i);
+        assertThat(worker.finished)
+            .as("%s of %s until %d", worker.id, upper, untilNs / MS)
+            .isGreaterThan(before[i]);
+        before[i] = worker.finished;
+      }
+    }
+  }
+
+  @Property(seed = SEED, tries = 30)
+  void fixedShareIsNeverExceeded(@ForAll("mixes") Mix mix) {
+    GangNode node = start(mix, true);
+    for (long untilNs = 500 * MS; untilNs <= RUN / 2; untilNs += 500 * MS) {
+      node.runUntil(untilNs);
+      for (int i = 0; i < mix.specs().size(); i++) {
+        Spec spec = mix.specs().get(i);
+        if (spec.policy() == SharePolicy.FIXED_SHARE) {
+          double mostNs = spec.percent() / 100.0 * untilNs + 2 * TURN + spec.callNs();
+          assertThat((double) node.workers.get(i).usedNs()).isLessThanOrEqualTo(mostNs + 1);
+        }
+      }
+    }
+  }
+
+  @Property(seed = SEED, tries = 30)
+  void offlineNeverRunsWhereAnOnlineOneWaits(@ForAll("mixes") Mix mix) {
+    GangNode node = start(mix, true);
+    for (long untilNs = 7 * MS; untilNs <= S; untilNs += 7 * MS) {
+      node.runUntil(untilNs);
+      for (int i = 0; i < mix.specs().size(); i++) {
+        Spec spec = mix.specs().get(i);
+        boolean single = spec.gpus().size() == 1;
+        boolean mayRun = single && spec.policy() != SharePolicy.FIXED_SHARE;
+        if (mayRun && spec.cls() != PreemptionClass.OFFLINE && node.workers.get(i).hasWork()) {
+          for (int k = 0; k < mix.specs().size(); k++) {
+            Spec other = mix.specs().get(k);
+            if (other.cls() == PreemptionClass.OFFLINE && other.gpus().containsAll(spec.gpus())) {
+              assertThat(node.workers.get(k).isOpen())
+                  .as("%d beside %d of %s", k, i, mix)
+                  .isFalse();
+            }
+          }
+        }
+      }
+    }
+  }
+
+  @Property(seed = SEED, tries = 50)
+  void closingAllRestoresTheStartState(
+      @ForAll("mixes") Mix mix, @ForAll @IntRange(min = 1, max = 1000) int stopMs) {
+    GangNode node = start(mix, true);
+    node.runUntil(stopMs * MS);
+    for (Worker worker : node.workers) {
+      worker.close();
+    }
+    for (int gpu = 0; gpu < mix.gpus(); gpu++) {
+      assertThat(node.schedulers.get(gpu).holder()).isNull();
+      assertThat(node.seats.get(gpu).wakeAtNs()).isEqualTo(ShareScheduler.NEVER);
+    }
+  }
+
+  @Property(seed = SEED, tries = 8)
+  void theSameEventsGiveTheSameDecisions(@ForAll("mixes") Mix mix) {
+    GangNode first = start(mix, true);
+    GangNode second = start(mix, true);
+    first.runUntil(2 * S);
+    second.runUntil(2 * S);
+    assertThat(second.decisions).isEqualTo(first.decisions);
+  }
+}
