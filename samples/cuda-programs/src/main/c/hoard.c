@@ -20,6 +20,7 @@ static uint64_t limit = 1ull << 50;
 static uint64_t ordinal;
 static double hold_seconds;
 static bool keep;
+static bool check;
 static bool as_json;
 
 static const struct option_row options[] = {
@@ -28,6 +29,7 @@ static const struct option_row options[] = {
     {"least", OPTION_SIZE, &least, NULL, 0, 1e15, "when refused, ask for half, down to this; 0: stop at once"},
     {"limit", OPTION_SIZE, &limit, NULL, 1, 2e15, "stop after that much, though not refused"},
     {"hold", OPTION_DECIMAL, &hold_seconds, NULL, 0, 1e9, "then hold it for so many seconds"},
+    {"check", OPTION_FLAG, &check, NULL, 0, 0, "write all of it first, and see after holding whether it is the same"},
     {"keep", OPTION_FLAG, &keep, NULL, 0, 0, "end without freeing"},
     {"bind", OPTION_CHOICE, &binding, "link," BINDING_CHOICES, 0, 0, "how the driver is reached"},
     {"device", OPTION_COUNT, &ordinal, NULL, 0, 1023, "which GPU"},
@@ -153,6 +155,38 @@ static CUresult fill(void) {
   return refusal;
 }
 
+/* Words that differ from place to place and from piece to piece. */
+#define CHECKED_WORDS (1u << 18)
+static uint32_t pattern[CHECKED_WORDS];
+static uint32_t seen[CHECKED_WORDS];
+
+static void make_pattern(size_t piece) {
+  for (uint32_t i = 0; i < CHECKED_WORDS; i++) {
+    pattern[i] = (uint32_t)(piece + 1) * 2654435761u + i;
+  }
+}
+
+/* Writes all memory, or compares all of it with what was written. */
+static int each_byte(bool compare) {
+  for (size_t p = 0; p < piece_count; p++) {
+    make_pattern(p);
+    for (size_t at = 0; at < pieces[p].bytes; at += sizeof(pattern)) {
+      size_t bytes = pieces[p].bytes - at < sizeof(pattern) ? pieces[p].bytes - at : sizeof(pattern);
+      if (!compare) {
+        if (CALL(&device, cuMemcpyHtoD, pieces[p].pointer + at, pattern, bytes) != 0) {
+          return 1;
+        }
+      } else if (CALL(&device, cuMemcpyDtoH, seen, pieces[p].pointer + at, bytes) != 0) {
+        return 1;
+      } else if (memcmp(seen, pattern, bytes) != 0) {
+        program_error("memory is not what was written: piece=%zu offset=%zu", p, at);
+        return 1;
+      }
+    }
+  }
+  return 0;
+}
+
 static void print(CUresult refusal, const size_t before[2], const size_t after[2]) {
   const char *reason = refusal == CUDA_SUCCESS ? "none" : driver_error_name(&device.driver, refusal);
   static const char *const modes[] = {"malloc", "async", "vmm", "managed"};
@@ -186,8 +220,16 @@ static int hoard(void) {
   if (CALL(&device, cuMemGetInfo, &after[0], &after[1]) != 0) {
     return 1;
   }
+  if (check && rc == 0) {
+    rc = each_byte(false);
+  }
   print(refusal, before, after);
   sleep_until(now_ns() + (uint64_t)(hold_seconds * 1e9));
+  if (check && rc == 0) {
+    rc = each_byte(true);
+    printf("%s\n", rc == 0 ? "all memory is as it was written" : "memory has changed");
+    fflush(stdout);
+  }
   while (!keep && piece_count > 0) {
     rc |= release(&pieces[--piece_count]) != 0;
   }

@@ -33,7 +33,8 @@ final class LeaseTexts {
   static String memory(GpuLease lease) {
     MemorySize held = memoryHeld(lease);
     String of = Words.size(quota(lease));
-    return (held.bytes() == 0 ? "0" : Words.size(held)) + "/" + of;
+    String suspended = lease.isSuspended() ? " suspended" : "";
+    return (held.bytes() == 0 ? "0" : Words.size(held)) + "/" + of + suspended;
   }
 
   /** Its policy, and the percent of the GPU's time that it is entitled to. */
@@ -74,7 +75,8 @@ final class LeaseTexts {
     lease.gpus().forEach(gpu -> json.withArray("gpus").add(gpu.value()));
     json.putArray("pids");
     lease.processes().forEach(json.withArray("pids")::add);
-    return json.put("memory_used_bytes", usage.memoryUsed().bytes())
+    return json.put("suspended", lease.isSuspended())
+        .put("memory_used_bytes", usage.memoryUsed().bytes())
         .put("memory_reserved_bytes", usage.memoryReserved().bytes())
         .put("memory_quota_bytes", request.memory().bytes())
         .put("gpu_time_ns", usage.gpuTime().toNanos())

@@ -134,10 +134,12 @@ final class RunCommand implements Callable<Integer> {
     VirtualGpuRequest.Builder request = request(program);
     try (GpuPool pool = open();
         VirtualGpu virtualGpu = acquire(pool, request)) {
+      ReclaimNotices notices = new ReclaimNotices(virtualGpu.id(), context.console());
+      GpuPool.Listening ignored = pool.listen(notices);
       SignalForwarder signals = SignalForwarder.install();
       Process process = start(virtualGpu);
       signals.forwardTo(process);
-      return process.waitFor();
+      return notices.lastWords(process.waitFor());
     }
   }
 

@@ -19,6 +19,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** What {@code top} shows of an interval between two looks at the pool. Immutable. */
@@ -109,9 +110,14 @@ final class TopFrame {
 
   /** What happened between the two looks. */
   List<GpuEvent> newEvents() {
-    List<GpuEvent> events = new ArrayList<>(after.events());
-    events.removeAll(new HashSet<>(before.events()));
-    return events;
+    Set<String> known = new HashSet<>();
+    before.events().forEach(event -> known.add(key(event)));
+    return after.events().stream().filter(event -> !known.contains(key(event))).toList();
+  }
+
+  /** An event that came over a connection twice is not equal to itself. */
+  private static String key(GpuEvent event) {
+    return event.at() + " " + EventTexts.kind(event) + " " + event.virtualGpu();
   }
 
   private Optional<GpuState> state(GpuId gpu) {

@@ -230,6 +230,13 @@ final class HookLease implements EnforcedLease {
   }
 
   @Override
+  public List<Long> visibleProcesses() {
+    synchronized (lock) {
+      return slots.visiblePids(id);
+    }
+  }
+
+  @Override
   public int waiting() {
     synchronized (lock) {
       return fresh(slots::waiting, 0);

@@ -37,6 +37,9 @@ final class SeatSlot {
   /** Whether the seat can see it in {@code /proc}. */
   final boolean visible;
 
+  /** It was seen to have the lease's own page. */
+  boolean genuine;
+
   /** Its socket; null while it has none. */
   @Nullable HookConnection connection;
 

@@ -265,6 +265,23 @@ final class SlotTable {
     return attached.stream().map(slot -> slot.pid).toList();
   }
 
+  /**
+   * Those in this namespace that are what they say: a process names its own pid, and must not name
+   * another's to have that suspended or ended.
+   */
+  List<Long> visiblePids(String lease) {
+    return attached.stream()
+        .filter(slot -> slot.visible && isGenuine(slot, "/" + lease + "/" + LeasePages.REPORT))
+        .map(slot -> slot.pid)
+        .toList();
+  }
+
+  private boolean isGenuine(SeatSlot slot, String report) {
+    boolean there = life.state(slot.pid, slot.startTime) != ProcessLife.State.DEAD;
+    slot.genuine = there && (slot.genuine || life.maps(slot.pid, report));
+    return slot.genuine;
+  }
+
   boolean isBusy() {
     for (SeatSlot slot : attached) {
       if (slot.isBusy()) {

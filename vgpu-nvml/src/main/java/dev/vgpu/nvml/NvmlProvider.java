@@ -3,6 +3,7 @@ package dev.vgpu.nvml;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.nvml.binding.Nvml;
@@ -43,6 +44,8 @@ public final class NvmlProvider implements GpuProvider {
   private final Map<String, String> environment;
   private final List<Path> places;
   private final Iterable<GpuDriver> drivers;
+  private final Object readingLock = new Object();
+  private @Nullable NvmlSession readings;
 
   /** Makes the provider; {@code ServiceLoader} does. */
   public NvmlProvider() {
@@ -136,6 +139,31 @@ public final class NvmlProvider implements GpuProvider {
     variables.put(
         "CUDA_VISIBLE_DEVICES", gpus.stream().map(GpuId::value).collect(Collectors.joining(",")));
     return Map.copyOf(variables);
+  }
+
+  /** Keeps NVML open from the first reading on: to open it takes long with a real driver. */
+  @Override
+  public Optional<MemorySize> freeMemory(GpuId gpu) {
+    synchronized (readingLock) {
+      if (readings == null) {
+        Optional<NvmlCandidate> candidate = candidate();
+        if (candidate.isEmpty()) {
+          return Optional.empty();
+        }
+        readings = NvmlSession.open(candidate.get());
+      }
+      boolean read = false;
+      try {
+        Optional<MemorySize> free = Optional.of(readings.freeMemory(gpu));
+        read = true;
+        return free;
+      } finally {
+        if (!read) {
+          readings.close(); // the driver may have been reloaded: begin anew the next time
+          readings = null;
+        }
+      }
+    }
   }
 
   /** The processes that have a context on a GPU, by the driver's own account. */

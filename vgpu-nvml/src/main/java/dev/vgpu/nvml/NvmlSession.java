@@ -143,6 +143,13 @@ final class NvmlSession implements AutoCloseable {
     return new long[] {total, total - info.getLong(Nvml.MEMORY_USED)};
   }
 
+  /** The memory of a GPU that nobody uses now. */
+  MemorySize freeMemory(GpuId gpu) {
+    ByteBuffer uuid = NativeCalls.memory(gpu.value());
+    check(nvml.nvmlDeviceGetHandleByUUID(uuid, number), "nvmlDeviceGetHandleByUUID");
+    return MemorySize.ofBytes(Math.max(0, memory(number.getLong(0))[1]));
+  }
+
   /** The processes that have a context on a GPU. */
   List<GpuProcess> processes(GpuId gpu) {
     ByteBuffer uuid = NativeCalls.memory(gpu.value());

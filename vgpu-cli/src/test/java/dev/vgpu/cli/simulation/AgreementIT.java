@@ -90,7 +90,7 @@ class AgreementIT {
     Map<String, Share> real = real(mix, programs, simulated);
     String table = table(simulated, real);
     System.err.print(table);
-    assertThat(agree(simulated, real)).as(table).isTrue();
+    assertThat(agree(simulated, real)).as("%s", table).isTrue();
   }
 
   private static String table(Map<String, Share> simulated, Map<String, Share> real) {

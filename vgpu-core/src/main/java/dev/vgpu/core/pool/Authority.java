@@ -60,6 +60,9 @@ interface Authority {
   /** This very process was put under a lease: what its calls start is measured there. */
   void attached(Lease lease);
 
+  /** Its owner can be asked to free memory from now on. */
+  void reclaimable(Lease lease);
+
   /** Tells all who listen. */
   void publish(Function<Instant, GpuEvent> event);
 

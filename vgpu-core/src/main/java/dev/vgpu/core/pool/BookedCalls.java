@@ -27,6 +27,21 @@ interface BookedCalls {
   /** Replaces what is granted, or says why not. Called with the table's lock held. */
   @Nullable String tryResize(VirtualGpuRequest request, TenantGate tenant);
 
+  /** Whether the owner can be asked to free memory. */
+  default boolean canReclaim() {
+    return false;
+  }
+
+  /**
+   * Asks the owner to free memory. Returns at once.
+   *
+   * @param wantedBytes how much is missing
+   * @param answered run on any thread when it has freed what it can
+   */
+  default void reclaim(long wantedBytes, Runnable answered) {
+    answered.run();
+  }
+
   /** It was booked out. */
   void released();
 }

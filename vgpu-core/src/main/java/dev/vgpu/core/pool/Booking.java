@@ -40,6 +40,9 @@ final class Booking {
   /** The owner has closed it or is dead, and its last call has left. */
   volatile boolean ended;
 
+  /** Its processes are suspended, or are being so. */
+  volatile boolean suspended;
+
   boolean released;
   private volatile @Nullable GpuUsage finalUsage;
   @Nullable String backend;
@@ -149,6 +152,7 @@ final class Booking {
         owner.pid(),
         entitledPercent(),
         lease == null ? List.of() : List.copyOf(lease.processes()),
-        usage());
+        usage(),
+        suspended);
   }
 }

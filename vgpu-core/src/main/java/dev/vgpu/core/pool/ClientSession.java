@@ -124,6 +124,11 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     tell(new Message(Protocol.CONTENDED).with(LEASE, lease).with(Protocol.CONTENDED, contended));
   }
 
+  /** Asks the process to free memory. On any thread. */
+  void reclaim(String lease, long wantedBytes) {
+    tell(new Message(Protocol.RECLAIM).with(LEASE, lease).with("bytes", wantedBytes));
+  }
+
   // ---- what comes
 
   @Override
@@ -157,6 +162,8 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
               .started(
                   lease(message).booking(),
                   new ProcessIdentity(message.number("pid"), message.number("start")));
+      case Protocol.RECLAIMABLE -> lease(message).hasReclaimHandler = true;
+      case Protocol.RECLAIMED -> lease(message).reclaimed();
       case Protocol.ATTACHED -> {
         RemoteLease lease = lease(message);
         lease.gate.reported(LeaseValues.usage(message, USAGE));

@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.spi.GpuProvider;
@@ -9,6 +10,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
@@ -84,6 +86,13 @@ final class Discovery {
       throw new VgpuException("the GPUs are found by different providers: gpus=" + gpus);
     }
     return provider == null ? Map.of() : provider.environment(gpus);
+  }
+
+  /** The memory of a GPU that nobody uses now; empty if its driver does not say. */
+  Optional<MemorySize> freeMemory(GpuId gpu) {
+    Map<GpuId, GpuProvider> known = providerOf;
+    GpuProvider provider = known == null ? null : known.get(gpu);
+    return provider == null ? Optional.empty() : provider.freeMemory(gpu);
   }
 
   /** Says in the log what a pool stands on, once for each pool that is newly opened. */

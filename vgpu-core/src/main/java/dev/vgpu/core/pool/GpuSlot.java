@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuSettings;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
@@ -23,7 +24,9 @@ final class GpuSlot {
   final ShareScheduler scheduler;
   final long shortestTurnNs;
   final Set<Booking> bookings = new LinkedHashSet<>();
+  private final long mostBytes;
   private long takenBytes;
+  private long takenBytesOnline;
   private int takenPercent;
   private int takenPercentOffline;
   private int takers;
@@ -38,11 +41,14 @@ final class GpuSlot {
   private volatile double bestEffortPercentOffline = ALL_PERCENT;
 
   /** Makes one, whose scheduler decides about the seat from now on. */
-  GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler, long shortestTurnNs) {
+  GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler, GpuSettings settings) {
     this.gpu = gpu;
     this.seat = seat;
     this.scheduler = scheduler;
-    this.shortestTurnNs = shortestTurnNs;
+    this.shortestTurnNs = settings.shortestTurn().toNanos();
+    this.mostBytes =
+        gpu.usableMemory().bytes() / ALL_PERCENT * settings.memoryOversubscriptionPercent()
+            + gpu.usableMemory().bytes() % ALL_PERCENT;
     seat.take();
     seat.follow(scheduler);
     seat.stepAndLeave();
@@ -88,7 +94,17 @@ final class GpuSlot {
   }
 
   MemorySize freeMemory() {
-    return MemorySize.ofBytes(Math.max(0, gpu.usableMemory().bytes() - takenBytes));
+    return MemorySize.ofBytes(Math.max(0, mostBytes - takenBytes));
+  }
+
+  /** Quotas of online tenants never take more together than the GPU has, whatever others may. */
+  private MemorySize freeMemory(PreemptionClass preemptionClass) {
+    MemorySize free = freeMemory();
+    if (preemptionClass != PreemptionClass.ONLINE) {
+      return free;
+    }
+    long online = Math.max(0, gpu.usableMemory().bytes() - takenBytesOnline);
+    return MemorySize.ofBytes(Math.min(free.bytes(), online));
   }
 
   /** The percent that may still be guaranteed to tenants of a class. */
@@ -102,7 +118,8 @@ final class GpuSlot {
   }
 
   private boolean fits(VirtualGpuRequest request, int percent, long bytes) {
-    return percent <= freePercent(request.preemptionClass()) && bytes <= freeMemory().bytes();
+    return percent <= freePercent(request.preemptionClass())
+        && bytes <= freeMemory(request.preemptionClass()).bytes();
   }
 
   /** Whether it would fit if nobody held anything. */
@@ -143,12 +160,13 @@ final class GpuSlot {
               + Math.max(0, free)
               + " or less, or for best effort)");
     }
-    if (request.memory().compareTo(freeMemory()) > 0) {
+    MemorySize freeMemory = freeMemory(request.preemptionClass());
+    if (request.memory().compareTo(freeMemory) > 0) {
       return Optional.of(
           "memory="
               + request.memory()
               + " is more than the "
-              + freeMemory()
+              + freeMemory
               + " that are free on gpu="
               + gpu.id());
     }
@@ -169,6 +187,9 @@ final class GpuSlot {
 
   private void book(VirtualGpuRequest request, int sign) {
     takenBytes += sign * request.memory().bytes();
+    if (request.preemptionClass() == PreemptionClass.ONLINE) {
+      takenBytesOnline += sign * request.memory().bytes();
+    }
     int percent = sign * request.computePercent().orElse(0);
     int takes = request.computePercent().isEmpty() ? sign : 0;
     if (request.preemptionClass() == PreemptionClass.OFFLINE) {
@@ -189,7 +210,7 @@ final class GpuSlot {
         + ")="
         + freePercent(preemptionClass)
         + " freeMemory="
-        + freeMemory()
+        + freeMemory(preemptionClass)
         + " usableMemory="
         + gpu.usableMemory();
   }

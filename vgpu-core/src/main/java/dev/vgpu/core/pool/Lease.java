@@ -3,6 +3,7 @@ package dev.vgpu.core.pool;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.ReclaimHandler;
 import dev.vgpu.VgpuException;
@@ -18,6 +19,7 @@ import dev.vgpu.core.turn.TenantGate;
 import dev.vgpu.core.turn.UsageReading;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -57,6 +59,7 @@ final class Lease implements GateOwner, BookedCalls {
   private volatile boolean attached;
   private volatile long attachedCallsNs;
   private volatile @Nullable ReclaimHandler reclaimHandler;
+  private final ReentrantLock reclaiming = new ReentrantLock();
 
   Lease(String id, List<NodeGpu> gpus, LocalClaim claim) {
     this.id = id;
@@ -182,6 +185,31 @@ final class Lease implements GateOwner, BookedCalls {
       request = asked;
     }
     return obstacle;
+  }
+
+  @Override
+  public boolean canReclaim() {
+    return reclaimHandler != null && !isClosed();
+  }
+
+  @Override
+  public void reclaim(long wantedBytes, Runnable answered) {
+    ReclaimHandler handler = reclaimHandler;
+    node.workers()
+        .execute(
+            () -> {
+              reclaiming.lock();
+              try {
+                if (handler != null && !isClosed()) {
+                  handler.reclaim(MemorySize.ofBytes(wantedBytes));
+                }
+              } catch (RuntimeException | Error e) {
+                log.warn("a reclaim handler threw: id={}", id, e);
+              } finally {
+                reclaiming.unlock();
+                answered.run();
+              }
+            });
   }
 
   @Override

@@ -39,6 +39,7 @@ final class LeaseTable {
   private final ReentrantLock lock = new ReentrantLock();
   private final Placement placement;
   private final WaitingLine line;
+  private final HeldBack held = new HeldBack();
   private final SeatMeter meter;
 
   /** Makes an empty one; leases are on disk, and what is used in a directory, or null: nowhere. */
@@ -113,13 +114,14 @@ final class LeaseTable {
     lock.lock();
     try {
       checkPossible(asked);
-      Booking booking = line.serveAtOnce(asked);
+      Optional<String> heldBack = held.because(request);
+      Booking booking = heldBack.isEmpty() ? line.serveAtOnce(asked) : null;
       if (booking != null) {
         return booking;
       }
       boolean first = line.isFirst(request);
-      refusal =
-          placement.refusal(request, first ? "" : "; " + line.size() + " requests wait in front");
+      String more = first ? "" : "; " + line.size() + " requests wait in front";
+      refusal = heldBack.orElseGet(() -> placement.refusal(request, more));
     } finally {
       lock.unlock();
     }
@@ -136,7 +138,11 @@ final class LeaseTable {
     lock.lock();
     try {
       checkPossible(waiting.asked);
-      line.add(waiting);
+      if (held.because(waiting.asked.request()).isPresent()) {
+        held.park(waiting);
+      } else {
+        line.add(waiting);
+      }
     } finally {
       lock.unlock();
     }
@@ -146,6 +152,9 @@ final class LeaseTable {
   Optional<String> giveUp(PendingRequest waiting) {
     lock.lock();
     try {
+      if (held.giveUp(waiting)) {
+        return held.because(waiting.asked.request());
+      }
       if (!line.remove(waiting)) {
         return Optional.empty();
       }
@@ -159,7 +168,47 @@ final class LeaseTable {
   void failPending(Object owner) {
     lock.lock();
     try {
+      held.failAll(owner);
       line.failAll(owner);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  // ---- holding back
+
+  /** Lets no tenant of this name start; online ones excepted. */
+  void holdBack(String name, String reason) {
+    lock.lock();
+    try {
+      held.hold(name, reason);
+      line.withdraw(request -> held.because(request).isPresent()).forEach(held::park);
+    } finally {
+      lock.unlock();
+    }
+    node.listeners().publish(at -> new GpuEvent.HeldBack(at, name, reason));
+  }
+
+  /** Tenants of this name may start again; those who waited do, if they fit. */
+  void letBack(String name) {
+    lock.lock();
+    try {
+      held.letBack(name).forEach(line::add);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Throws if no program may start under a virtual GPU now. */
+  void checkNotHeldBack(Booking booking) {
+    lock.lock();
+    try {
+      Optional<String> reason = held.because(booking.request());
+      if (reason.isPresent()) {
+        throw new GpuCapacityException(
+            "no program can start under a virtual GPU now: id=" + booking.id + ": " + reason.get(),
+            List.of(booking.snapshot()));
+      }
     } finally {
       lock.unlock();
     }

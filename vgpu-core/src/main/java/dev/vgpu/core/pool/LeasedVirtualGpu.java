@@ -167,6 +167,14 @@ final class LeasedVirtualGpu implements VirtualGpu {
   @Override
   public void onReclaim(ReclaimHandler handler) {
     lease.reclaimHandler(requireNonNull(handler, "handler"));
+    Lease ignored =
+        lease
+            .node()
+            .askUninterruptibly(
+                decides -> {
+                  decides.reclaimable(lease);
+                  return lease;
+                });
   }
 
   @Override

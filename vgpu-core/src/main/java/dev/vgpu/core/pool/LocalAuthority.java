@@ -165,6 +165,7 @@ final class LocalAuthority implements Authority {
   }
 
   Map<String, String> environment(Booking booking, Optional<Path> program) {
+    table.checkNotHeldBack(booking);
     EnforcedLease enforced = table.enforce(booking, new Watch(booking));
     program.ifPresent(enforced::check);
     Map<String, String> variables = new LinkedHashMap<>();
@@ -189,6 +190,9 @@ final class LocalAuthority implements Authority {
   public void started(Lease lease, ProcessIdentity program) {
     table.started(booking(lease), program);
   }
+
+  @Override
+  public void reclaimable(Lease lease) {}
 
   @Override
   public void attached(Lease lease) {

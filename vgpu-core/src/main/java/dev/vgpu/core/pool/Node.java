@@ -176,7 +176,7 @@ final class Node {
               seat.doAfterwards(() -> preemptions.add(victim.id(), by.id(), askedToEnd));
       SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
       ShareScheduler scheduler = new ShareScheduler(goBy, observer, clock.nanoTime());
-      slots.add(new GpuSlot(gpu, seat, scheduler, goBy.shortestTurnNs()));
+      slots.add(new GpuSlot(gpu, seat, scheduler, settings.of(gpu.id())));
     }
     turns.clear();
     return slots;

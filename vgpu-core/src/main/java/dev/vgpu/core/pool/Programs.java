@@ -1,6 +1,7 @@
 package dev.vgpu.core.pool;
 
 import dev.vgpu.FailureMode;
+import dev.vgpu.GpuCapacityException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.spi.EnforcementBackend;
@@ -43,6 +44,8 @@ final class Programs {
       Optional<Path> path = path(program);
       variables = lease.node().askUninterruptibly(decides -> decides.environment(lease, path));
       lease.markEnforced();
+    } catch (GpuCapacityException e) {
+      throw e; // held back: to run it beside the others would be worse than not at all
     } catch (VgpuException e) {
       if (lease.request().failureMode() == FailureMode.REFUSE) {
         throw e;

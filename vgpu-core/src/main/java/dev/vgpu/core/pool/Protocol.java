@@ -53,6 +53,8 @@ final class Protocol {
   static final String IDLE = "idle";
   static final String DRAINED = "drained";
   static final String REPORT = "report";
+  static final String RECLAIMABLE = "reclaimable";
+  static final String RECLAIMED = "reclaimed";
 
   // What the seat tells.
   static final String REPLY = "reply";
@@ -60,6 +62,7 @@ final class Protocol {
   static final String SHUT = "shut";
   static final String PREEMPT = "preempt";
   static final String CONTENDED = "contended";
+  static final String RECLAIM = "reclaim";
 
   private Protocol() {}
 

@@ -27,6 +27,11 @@ final class RemoteLease implements BookedCalls {
   /** What connects its process; null: nothing yet. */
   volatile @Nullable ClientSession session;
 
+  /** Whether its process has said that it can be asked to free memory. */
+  volatile boolean hasReclaimHandler;
+
+  private volatile Runnable reclaimAnswered = () -> {};
+
   /** Until when its process may come back to claim it; 0: it is connected. */
   volatile long awaitedUntilNs;
 
@@ -99,6 +104,27 @@ final class RemoteLease implements BookedCalls {
       gate.belongTo(tenant, isLimited(request));
     }
     return obstacle;
+  }
+
+  @Override
+  public boolean canReclaim() {
+    return hasReclaimHandler && session != null;
+  }
+
+  @Override
+  public void reclaim(long wantedBytes, Runnable answered) {
+    ClientSession to = session;
+    if (to == null) {
+      answered.run();
+    } else {
+      reclaimAnswered = answered;
+      to.reclaim(id, wantedBytes);
+    }
+  }
+
+  /** Its process has freed what it can. */
+  void reclaimed() {
+    reclaimAnswered.run();
   }
 
   @Override

@@ -171,10 +171,22 @@ final class SeatCalls implements Link.Handler {
         GpuEvent event = EventValues.event(message);
         node.listeners().publish(at -> event);
       }
+      case Protocol.RECLAIM -> reclaim(message);
       case Protocol.OPEN, Protocol.SHUT, Protocol.PREEMPT, Protocol.CONTENDED -> order(message);
       default -> {
         // A later minor may tell more; what is not known is not needed.
       }
+    }
+  }
+
+  private void reclaim(Message message) {
+    String id = message.text(LEASE);
+    Lease lease = node.lease(id);
+    Message answer = new Message(Protocol.RECLAIMED).with(LEASE, id);
+    if (lease == null) {
+      tell(answer);
+    } else {
+      lease.reclaim(Math.max(0, message.number("bytes")), () -> tell(answer));
     }
   }
 

@@ -292,6 +292,11 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   }
 
   @Override
+  public void reclaimable(Lease lease) {
+    calls.tell(new Message(Protocol.RECLAIMABLE).with(LEASE, lease.id));
+  }
+
+  @Override
   public void attached(Lease lease) {
     Message message =
         new Message(Protocol.ATTACHED)
@@ -372,6 +377,9 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
                   .with(REQUEST, RequestValues.of(lease.request()));
           LeaseValues.put(message, USAGE, standing.usage());
           call[0] = calls.begin(message, this);
+          if (lease.canReclaim()) {
+            reclaimable(lease);
+          }
         });
     return call[0];
   }

@@ -60,6 +60,7 @@ final class SeatKeeper {
   private @Nullable SeatLock seatLock;
   private @Nullable SeatServer server;
   private @Nullable LeaseDirectory disk;
+  private @Nullable MemoryReclaim reclaim;
   private @Nullable SeatMeter meter;
   private volatile @Nullable SeatClient client;
 
@@ -164,7 +165,12 @@ final class SeatKeeper {
     LocalAuthority authority = new LocalAuthority(node, table, enforcements, discovery, null);
     SeatServer serves = new SeatServer(node, authority, loop);
     restore(leases.readAll(), authority, serves);
+    MemoryReclaim reclaims =
+        new MemoryReclaim(node, table, discovery, new Suspensions(clock, Suspensions::installed));
+    reclaims.takeOver();
     serves.listen(directory.socket());
+    reclaims.start();
+    reclaim = reclaims;
     disk = leases;
     server = serves;
     meter = table.meter();
@@ -378,6 +384,9 @@ final class SeatKeeper {
           SeatClient to = client;
           if (to != null) {
             to.close();
+          }
+          if (reclaim != null) {
+            reclaim.close();
           }
           enforcements.close();
           if (server != null) {

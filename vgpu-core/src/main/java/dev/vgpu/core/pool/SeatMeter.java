@@ -8,7 +8,6 @@ import dev.vgpu.SharingMode;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.flight.FlightEvents;
-import dev.vgpu.core.metering.LeaseAccount;
 import dev.vgpu.core.metering.Meter;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -85,6 +84,9 @@ final class SeatMeter implements AutoCloseable {
     }
     for (News each = news.poll(); each != null; each = news.poll()) {
       each.tell(meter);
+      if (each.usage() != null) {
+        tellDenied(meter, each.booking(), each.usage()); // it may have lived for a moment only
+      }
     }
     return meter;
   }
@@ -104,8 +106,7 @@ final class SeatMeter implements AutoCloseable {
   }
 
   /** What happened to a virtual GPU. Kept until the thread comes by: nobody else waits. */
-  private record News(
-      What what, LeaseAccount account, long atNs, long atMs, @Nullable GpuUsage usage) {
+  private record News(What what, Booking booking, long atNs, long atMs, @Nullable GpuUsage usage) {
     enum What {
       OPENED,
       RESTORED,
@@ -114,11 +115,11 @@ final class SeatMeter implements AutoCloseable {
 
     void tell(Meter meter) {
       if (usage != null) {
-        meter.closed(new Meter.Reading(account, usage));
+        meter.closed(new Meter.Reading(booking.account, usage));
       } else if (what == What.RESTORED) {
-        meter.restored(account);
+        meter.restored(booking.account);
       } else {
-        meter.opened(account, atNs, atMs);
+        meter.opened(booking.account, atNs, atMs);
       }
     }
   }
@@ -126,7 +127,7 @@ final class SeatMeter implements AutoCloseable {
   private void add(News.What what, Booking booking, @Nullable GpuUsage usage) {
     NanoClock clock = node.clock();
     long atMs = clock.now().toEpochMilli();
-    news.add(new News(what, booking.account, clock.nanoTime(), atMs, usage));
+    news.add(new News(what, booking, clock.nanoTime(), atMs, usage));
     wake();
   }
 
@@ -211,7 +212,7 @@ final class SeatMeter implements AutoCloseable {
         List<Meter.Reading> readings = readings(all);
         meter.sample(readings);
         readings.forEach(each -> FlightEvents.record(each.account().id(), each.usage()));
-        all.forEach(booking -> tellDenied(meter, booking));
+        all.forEach(booking -> tellDenied(meter, booking, booking.usage()));
         states.get().forEach(this::tellSharing);
         node.preemptions().tell();
       }
@@ -233,10 +234,9 @@ final class SeatMeter implements AutoCloseable {
     }
   }
 
-  private void tellDenied(Meter meter, Booking booking) {
+  private void tellDenied(Meter meter, Booking booking, GpuUsage usage) {
     long denied = meter.newlyDenied(booking.account);
     if (denied > 0) {
-      GpuUsage usage = booking.usage();
       String reason =
           "more than its quota of "
               + booking.request().memory()

@@ -4,6 +4,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.UrgencyQueue;
 import java.util.List;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -70,6 +71,15 @@ final class WaitingLine {
     }
     serve(); // it may have been in front of others that fit
     return true;
+  }
+
+  /** Takes those out who may not be served now, in their order. */
+  List<PendingRequest> withdraw(Predicate<VirtualGpuRequest> which) {
+    List<PendingRequest> found =
+        line.inOrder().stream().filter(waiting -> which.test(waiting.asked.request())).toList();
+    found.forEach(line::remove);
+    serve();
+    return found;
   }
 
   /** Sends away all who wait on behalf of an owner that closes. */

@@ -16,6 +16,7 @@ import java.util.List;
  * @param entitledPercent of the GPU's time
  * @param processes under it
  * @param usage until then
+ * @param suspended whether its processes are
  */
 public record LeaseSnapshot(
     String id,
@@ -24,8 +25,36 @@ public record LeaseSnapshot(
     long pid,
     double entitledPercent,
     List<Long> processes,
-    GpuUsage usage)
+    GpuUsage usage,
+    boolean suspended)
     implements GpuLease {
+  /**
+   * Makes one that is not suspended.
+   *
+   * @param id the virtual GPU's name
+   * @param gpus the GPUs that it was cut from, at least one
+   * @param request what was granted
+   * @param pid who holds it
+   * @param entitledPercent of the GPU's time
+   * @param processes under it
+   * @param usage until then
+   */
+  public LeaseSnapshot(
+      String id,
+      List<GpuId> gpus,
+      VirtualGpuRequest request,
+      long pid,
+      double entitledPercent,
+      List<Long> processes,
+      GpuUsage usage) {
+    this(id, gpus, request, pid, entitledPercent, processes, usage, false);
+  }
+
+  @Override
+  public boolean isSuspended() {
+    return suspended;
+  }
+
   @Override
   public GpuId gpu() {
     return gpus.get(0);

@@ -126,6 +126,7 @@ public final class LeaseValues {
           message
               .with(at + "id", lease.id())
               .with(at + "pid", lease.pid())
+              .with(at + "suspended", lease.isSuspended())
               .with(at + "entitled", lease.entitledPercent())
               .with(
                   at + "processes",
@@ -166,7 +167,8 @@ public final class LeaseValues {
                 message.number(at + "pid"),
                 Double.parseDouble(message.text(at + "entitled")),
                 pids(message.text(at + "processes")),
-                usage(message, at + "usage.")));
+                usage(message, at + "usage."),
+                message.flag(at + "suspended")));
   }
 
   static List<Long> pids(String text) {

@@ -27,6 +27,7 @@ public final class TenantGate implements TurnGate, GateListener {
   private boolean processesPending;
   private boolean callsEnded;
   private boolean removed;
+  private boolean suspended;
   private int entitledPermille;
   private int turnsLost;
 
@@ -86,6 +87,12 @@ public final class TenantGate implements TurnGate, GateListener {
     open = true;
     callsPending = false;
     processesPending = false;
+    if (!suspended) {
+      openParts();
+    }
+  }
+
+  private void openParts() {
     if (!callsEnded && (!beside || callsFinalNs >= 0)) {
       calls.open();
     }
@@ -114,7 +121,8 @@ public final class TenantGate implements TurnGate, GateListener {
 
   @Override
   public boolean hasWork() {
-    return (!callsEnded && calls.hasWork()) || (processes != null && processes.hasWork());
+    return !suspended
+        && ((!callsEnded && calls.hasWork()) || (processes != null && processes.hasWork()));
   }
 
   @Override
@@ -166,7 +174,7 @@ public final class TenantGate implements TurnGate, GateListener {
     if (others && callsUsed()) {
       return false;
     }
-    if (open && !callsEnded && callsFinalNs < 0) {
+    if (open && !suspended && !callsEnded && callsFinalNs < 0) {
       if (!others) {
         calls.open();
       } else if (!calls.shut()) {
@@ -200,7 +208,9 @@ public final class TenantGate implements TurnGate, GateListener {
 
   @Override
   public void wanted() {
-    line.wanted();
+    if (!suspended) {
+      line.wanted();
+    }
   }
 
   @Override
@@ -267,7 +277,7 @@ public final class TenantGate implements TurnGate, GateListener {
       processes = lease;
       line.paid(lease.gpuTimeNs(seat.clock().nanoTime()));
       lease.contended(contended);
-      if (open) {
+      if (open && !suspended) {
         lease.open();
       }
       if (lease.hasWork()) {
@@ -312,7 +322,7 @@ public final class TenantGate implements TurnGate, GateListener {
     seat.take();
     try {
       callsFinalNs = Math.max(0, Math.min(callsNs, calls.gpuTimeNs(seat.clock().nanoTime())));
-      if (open && beside && !callsEnded) {
+      if (open && !suspended && beside && !callsEnded) {
         calls.open();
       }
     } finally {
@@ -354,6 +364,49 @@ public final class TenantGate implements TurnGate, GateListener {
     if (!removed) {
       removed = true;
       line.remove();
+    }
+  }
+
+  /** Lets nothing start any more, and stands in no line, until {@link #resume}. */
+  public void suspend() {
+    seat.take();
+    try {
+      if (!suspended && !removed) {
+        suspended = true;
+        callsPending = !callsEnded && !calls.shut();
+        processesPending = processes != null && !processes.shut();
+        partDrained();
+      }
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  /** {@return whether nothing of it is on the GPU any more, after {@link #suspend}} */
+  public boolean isQuiet() {
+    seat.take();
+    try {
+      return !callsPending && !processesPending;
+    } finally {
+      seat.leave();
+    }
+  }
+
+  /** Stands in line again for what waits. */
+  public void resume() {
+    seat.take();
+    try {
+      if (suspended) {
+        suspended = false;
+        if (open) {
+          openParts();
+        }
+        if (!removed && hasWork()) {
+          wanted();
+        }
+      }
+    } finally {
+      seat.stepAndLeave();
     }
   }
 

@@ -3,6 +3,7 @@ package dev.vgpu.core.pool;
 import static dev.vgpu.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.UsageRecord;
@@ -59,6 +60,25 @@ class AttachedUsageTest {
     } finally {
       holder.close();
     }
+  }
+
+  /** The fake backend's processes were refused three allocations, however short they lived. */
+  @Test
+  void refusedAllocationsAreToldAlsoOfAVirtualGpuThatIsClosedAtOnce() throws Exception {
+    try (GpuPool pool = open()) {
+      VirtualGpu gpu = pool.acquire(Pools.share(NEARLINE, 50));
+      Map<String, String> ignored = gpu.environment();
+      gpu.close();
+      Pools.await(
+          () -> pool.recentEvents().stream().anyMatch(AttachedUsageTest::saysThreeWereDenied));
+      assertThat(pool.leases()).isEmpty();
+    }
+  }
+
+  private static boolean saysThreeWereDenied(GpuEvent event) {
+    return event instanceof GpuEvent.AllocationDenied denied
+        && denied.count() == 3
+        && denied.reason().startsWith("more than its quota of 100MiB");
   }
 
   private static Duration metered(GpuPool pool) {

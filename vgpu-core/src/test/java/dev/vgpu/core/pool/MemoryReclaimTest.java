@@ -1,0 +1,151 @@
+package dev.vgpu.core.pool;
+
+import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.PreemptionClass.OFFLINE;
+import static dev.vgpu.PreemptionClass.ONLINE;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuSettings;
+import dev.vgpu.MemoryReservation;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.NanoClock;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * A holder of the seat and a client of it, on one GPU of 1,000 MiB with 50 % more quota than that.
+ */
+@Timeout(30)
+class MemoryReclaimTest {
+  private static final GpuSettings SETTINGS =
+      GpuSettings.builder()
+          .memoryOversubscriptionPercent(150)
+          .memoryWatermarks(10, 20)
+          .memoryForecast(Duration.ZERO)
+          .reclaimAskTimeout(Duration.ofSeconds(20))
+          .build();
+
+  private final FakeBackend backend = new FakeBackend();
+  private final List<Pools.TestGpu> gpus = Pools.gpus(1);
+  private final List<GpuEvent> events = new CopyOnWriteArrayList<>();
+  private Path directory;
+  private GpuPool holder;
+  private GpuPool client;
+
+  @BeforeEach
+  void openBoth() throws IOException {
+    directory = Files.createTempDirectory("vg");
+    holder = open();
+    client = open();
+    GpuPool.Listening ignored = client.listen(events::add);
+  }
+
+  @AfterEach
+  void closeBoth() throws IOException {
+    client.close();
+    holder.close();
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
+    }
+  }
+
+  private GpuPool open() {
+    return new NodeRegistry(Map.of(), () -> List.of(backend))
+        .openPool(
+            GpuPoolOptions.builder()
+                .runDirectory(directory)
+                .gpus(gpus)
+                .gpuSettings(SETTINGS)
+                .build(),
+            new Discovery(List.of()),
+            NanoClock.SYSTEM);
+  }
+
+  private static VirtualGpuRequest request(PreemptionClass preemptionClass, long mebibytes) {
+    return Pools.request(preemptionClass)
+        .name(preemptionClass == ONLINE ? "online" : "other")
+        .memory(MemorySize.ofMebibytes(mebibytes))
+        .build();
+  }
+
+  @Test
+  void quotasMayTakeMoreThanTheGpuHasButThoseOfOnlineTenantsNot() {
+    VirtualGpu online = holder.acquire(request(ONLINE, 900));
+    VirtualGpu offline = client.acquire(request(OFFLINE, 600));
+    assertThat(List.of(online, offline)).noneMatch(VirtualGpu::isClosed);
+    assertThatThrownBy(() -> client.acquire(request(OFFLINE, 1)))
+        .isInstanceOf(GpuCapacityException.class);
+    offline.close();
+    assertThatThrownBy(() -> holder.acquire(request(ONLINE, 101)))
+        .isInstanceOf(GpuCapacityException.class)
+        .hasMessageContaining("more than the 100MiB that are free");
+    assertThatThrownBy(() -> holder.acquire(request(NEARLINE, 1_001)))
+        .isInstanceOf(IllegalArgumentException.class);
+  }
+
+  @Test
+  void ownerInAnotherProcessIsAskedAndYields() throws Exception {
+    VirtualGpu online = holder.acquire(request(ONLINE, 900));
+    online.onReclaim(
+        wanted -> {
+          throw new AssertionError("an online tenant was asked");
+        });
+    VirtualGpu offline = client.acquire(request(OFFLINE, 600));
+    AtomicInteger asked = new AtomicInteger();
+    MemoryReservation cache = offline.tryReserve(MemorySize.ofMebibytes(500)).orElseThrow();
+    offline.onReclaim(
+        wanted -> {
+          asked.incrementAndGet();
+          cache.close();
+        });
+    MemoryReservation weights = online.tryReserve(MemorySize.ofMebibytes(450)).orElseThrow();
+    Pools.await(() -> asked.get() > 0);
+    Pools.await(() -> events.stream().anyMatch(event -> event instanceof GpuEvent.ReclaimAsked));
+    assertThat(events)
+        .filteredOn(GpuEvent.ReclaimAsked.class::isInstance)
+        .singleElement()
+        .isInstanceOfSatisfying(
+            GpuEvent.ReclaimAsked.class,
+            event -> {
+              assertThat(event.virtualGpu()).isEqualTo(offline.id());
+              assertThat(event.wanted()).isEqualTo(MemorySize.ofMebibytes(150));
+              assertThat(event.reason()).contains("50MiB is below the low watermark 100MiB");
+            });
+    weights.close();
+    assertThat(asked).hasValue(1);
+  }
+
+  @Test
+  void handlerThatThrowsHasAnswered() throws Exception {
+    VirtualGpu offline = holder.acquire(request(OFFLINE, 1_000));
+    AtomicInteger asked = new AtomicInteger();
+    offline.onReclaim(
+        wanted -> {
+          asked.incrementAndGet();
+          throw new IllegalStateException("this is thrown by the test");
+        });
+    MemoryReservation all = offline.tryReserve(MemorySize.ofMebibytes(950)).orElseThrow();
+    Pools.await(() -> asked.get() > 0);
+    all.close();
+    assertThat(offline.isClosed()).isFalse();
+  }
+}
