@@ -43,9 +43,9 @@ class ShareAccuracyProperties {
 
   /** Two milliseconds of work are on their way to the GPU when a process loses its turn. */
   @Property(seed = SEED, tries = 30)
-  void everySecondOfProcessesIsWithinOnePointAndAHalf(@ForAll("mixes") List<Busy> mix) {
+  void everySecondOfProcessesIsWithinTwoPoints(@ForAll("mixes") List<Busy> mix) {
     VirtualNode node = Mixes.start(mix, GateModel.processes(), VirtualNode.settings(0));
-    assertThat(Mixes.worstSecond(node, mix, 4)).isLessThanOrEqualTo(1.5);
+    assertThat(Mixes.worstSecond(node, mix, 4)).isLessThanOrEqualTo(2.0);
   }
 
   @Property(seed = SEED, tries = 12)

@@ -172,6 +172,7 @@ class TakenOverTenantsTest {
     scheduler.wanted(second, 0);
     scheduler.doWork(0);
     assertThat(scheduler.holder()).isSameAs(first);
-    assertThat(scheduler.nextWakeNs()).isEqualTo(7 * MS);
+    // It is shut a little before, for what is on its way to the GPU then.
+    assertThat(scheduler.nextWakeNs()).isBetween(5 * MS, 7 * MS);
   }
 }
