@@ -94,7 +94,8 @@ public interface GpuPool extends AutoCloseable {
 
   /**
    * Cuts a virtual GPU, waiting until it fits. Waiting requests are served in order of class, then
-   * arrival; a request that was overtaken {@code 64} times is overtaken no more.
+   * arrival; a request that was overtaken {@code 64} times is overtaken no more. One that takes
+   * nothing that the first in line may need is served before it.
    *
    * @param request what is asked
    * @param timeout how long to wait at most; 0: not at all

@@ -4,19 +4,26 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** {@code vgpu run --gpus} with real programs over two emulated GPUs. */
 class GangIT {
+  @TempDir private Path temporary;
   private CommandNode node;
+  private Path stop;
 
   @BeforeEach
   void open() throws IOException {
     node = CommandNode.open();
+    stop = temporary.resolve("stop");
   }
 
   @AfterEach
@@ -24,33 +31,46 @@ class GangIT {
     node.close();
   }
 
-  private static String spin(int device) {
-    return CommandNode.program("spin") + " --us=500 --seconds=2 --device=" + device + " & ";
+  private String untilStopped(int... devices) {
+    StringBuilder script = new StringBuilder("until [ -e " + stop + " ]; do ");
+    for (int device : devices) {
+      script.append(CommandNode.program("spin"));
+      script.append(" --us=500 --seconds=0.3 --device=").append(device).append(" & ");
+    }
+    return script.append("wait; done; echo ended").toString();
   }
 
   @Test
   void gangTakesItsTurnsOnBothGpusBesideSingles() throws Exception {
     CommandNode.Command gang =
-        node.run(
-            "--gpus 2 --memory 1GiB --name gang",
-            "sh",
-            "-c",
-            "echo begins; " + spin(0) + spin(1) + "wait; echo ended");
-    gang.prints("begins");
-    CommandNode.Command first =
-        node.run("--gpu 0 --memory 1GiB --name one", "sh", "-c", spin(0) + "wait; echo ended");
-    CommandNode.Command second =
-        node.run("--gpu 1 --memory 1GiB --name two", "sh", "-c", spin(0) + "wait; echo ended");
-    CommandNode.await(() -> leases().size() == 3, gang);
-    JsonNode lease = lease("gang");
-    Set<String> gpus = new HashSet<>();
-    lease.path("gpus").forEach(gpu -> gpus.add(gpu.asText()));
-    assertThat(gpus).as("%s", lease).hasSize(2);
-    assertThat(lease.path("gpu_count").asInt()).isEqualTo(2);
+        node.run("--gpus 2 --memory 1GiB --name gang", "sh", "-c", untilStopped(0, 1));
+    CommandNode.Command one =
+        node.run("--gpu 0 --memory 1GiB --name one", "sh", "-c", untilStopped(0));
+    CommandNode.Command two =
+        node.run("--gpu 1 --memory 1GiB --name two", "sh", "-c", untilStopped(0));
+    AtomicReference<JsonNode> seen = new AtomicReference<>();
+    CommandNode.await(() -> allHaveWorked(seen), gang);
+    for (JsonNode lease : seen.get()) {
+      Set<String> gpus = new HashSet<>();
+      lease.path("gpus").forEach(gpu -> gpus.add(gpu.asText()));
+      int expected = lease.path("name").asText().equals("gang") ? 2 : 1;
+      assertThat(gpus).as("%s", lease).hasSize(expected);
+    }
+    Files.createFile(stop);
     gang.succeeds().prints("ended");
-    first.succeeds().prints("ended");
-    second.succeeds().prints("ended");
+    one.succeeds().prints("ended");
+    two.succeeds().prints("ended");
     CommandNode.await(() -> leases().isEmpty(), gang);
+  }
+
+  private boolean allHaveWorked(AtomicReference<JsonNode> seen) {
+    JsonNode leases = leases();
+    seen.set(leases);
+    boolean all = leases.size() == 3;
+    for (JsonNode lease : leases) {
+      all &= lease.path("gpu_time_ns").asLong() > 0;
+    }
+    return all;
   }
 
   private JsonNode leases() {
@@ -62,15 +82,6 @@ class GangIT {
       Thread.currentThread().interrupt();
       throw new IllegalStateException(e);
     }
-  }
-
-  private JsonNode lease(String name) {
-    for (JsonNode lease : leases()) {
-      if (lease.path("name").asText().equals(name)) {
-        return lease;
-      }
-    }
-    throw new AssertionError("no lease " + name);
   }
 
   @Test

@@ -41,6 +41,9 @@ final class HookServer implements AutoCloseable {
    */
   private static final long IDLE_BEAT_MS = 10;
 
+  /** While none has work, every so many beats one process is looked for that seems to be well. */
+  private static final int IDLE_BEATS_A_CHECK = 4;
+
   /** How often a tenant is looked at whose work has to end. */
   private static final long DRAIN_MS = 1;
 
@@ -72,6 +75,11 @@ final class HookServer implements AutoCloseable {
   private final List<HookLease> attached = new ArrayList<>();
   private int nextToCheck;
   private int strangers;
+  private int beats;
+
+  /** Whether none of the attached processes had work when the last sleep began. */
+  private boolean resting;
+
   private long acceptAgainNs;
   private long tickedNs;
   private volatile boolean closed;
@@ -188,6 +196,7 @@ final class HookServer implements AutoCloseable {
         timeout = timeout == BEAT_MS || !lease.isIdle() ? BEAT_MS : IDLE_BEAT_MS;
       }
     }
+    resting = timeout == IDLE_BEAT_MS;
     for (HookLease lease : attached) {
       if (lease.isDraining()) {
         timeout = DRAIN_MS;
@@ -201,9 +210,11 @@ final class HookServer implements AutoCloseable {
       return;
     }
     tickedNs = nowNs;
-    nextToCheck = (nextToCheck + 1) % attached.size();
+    beats++;
+    boolean checks = !resting || beats % IDLE_BEATS_A_CHECK == 0;
+    nextToCheck = (nextToCheck + (checks ? 1 : 0)) % attached.size();
     for (int i = 0; i < attached.size(); i++) {
-      attached.get(i).tick(nowNs, i == nextToCheck);
+      attached.get(i).tick(nowNs, checks && i == nextToCheck);
     }
   }
 

@@ -50,11 +50,14 @@ final class SharingStates {
         MemorySize.ofBytes(Math.max(0, usable - held)),
         percent(usable, settings.memoryLowWatermarkPercent()),
         percent(usable, settings.memoryHighWatermarkPercent()),
-        List.of());
+        bookings.stream().filter(booking -> booking.suspended).map(booking -> booking.id).toList());
   }
 
   /** What a virtual GPU holds on each of its GPUs. */
   private static long heldBytes(Booking booking) {
+    if (booking.suspended) {
+      return 0; // it is in the host's memory
+    }
     GpuUsage usage = booking.usage();
     return Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes())
         / booking.slots.size();
