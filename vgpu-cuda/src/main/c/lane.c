@@ -202,7 +202,7 @@ static abi_result vgpu__pass_gate(void) {
 static void vgpu__wait_for_room(uint64_t room_ns, int elsewhere) {
   uint64_t pause = room_ns;
   if (pause < 30u * NS_PER_US) pause = 30u * NS_PER_US;
-  if (pause > 300u * NS_PER_US) pause = 300u * NS_PER_US;
+  if (pause > 50u * NS_PER_US) pause = 50u * NS_PER_US; /* lengths are estimates: the GPU must not run dry if they end sooner */
   vgpu__sleep_ns(pause);
   if (elsewhere) vgpu__harvest_all(NULL);
 }

@@ -21,6 +21,9 @@ final class ActiveGates {
   /** What is believed to have been used at once: the lumps that processes tell it in. */
   static final double LUMP_NS = 50_000_000;
 
+  /** What is left of a turn when its gate is shut, so short that nobody need wait for it. */
+  private static final double SHORT_OVERRUN_NS = 3_000_000;
+
   /** One giant kernel does not make all later turns short. */
   private static final double MOST_OVERRUN_NS = 10_000_000;
 
@@ -247,12 +250,37 @@ final class ActiveGates {
     }
     boolean overlap = there.gate.mayOverlap() && tenant.gate.mayOverlap();
     if (there.isOffline() == tenant.isOffline()) {
-      return overlap && sharing;
+      return overlap && (sharing || endsSoon(there));
     }
     if (there.draining && there.isOffline()) {
       return overlap;
     }
     return bothYield(there, tenant);
+  }
+
+  /**
+   * Whether nothing but the last of an offline turn's work is on the GPU, and as a rule not for
+   * long. The next one's work may come behind it: so the GPU does not stand still while that is on
+   * its way. Only where little of it is on its way at a time; how much of the time of two was whose
+   * is not known well enough for a cap.
+   */
+  private boolean endsSoon(Tenant there) {
+    return there.draining
+        && there.isOffline()
+        && urgentTenants > 0
+        && !offline.hasFixed()
+        && !isOtherOfflineActive(there)
+        && there.overrunNs >= 0
+        && there.overrunNs <= SHORT_OVERRUN_NS;
+  }
+
+  private boolean isOtherOfflineActive(Tenant there) {
+    for (int i = 0; i < active.size(); i++) {
+      if (active.get(i) != there && active.get(i).isOffline()) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private boolean bothYield(Tenant one, Tenant other) {
