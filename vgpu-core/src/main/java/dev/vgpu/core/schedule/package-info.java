@@ -1,4 +1,87 @@
-/** Who gets the GPU next: pure state machines, stepped with the time as an argument. */
+/**
+ * Who gets the GPU next: pure state machines, stepped with the time as an argument.
+ *
+ * <h2>The algorithm, and why this one</h2>
+ *
+ * <p>Each tenant that has work has a <em>lag</em>: the GPU time that an ideal division would have
+ * given it by now, less what it got. A turn goes to a tenant whose lag is not negative
+ * (<em>eligible</em>), and of those to the one whose turn is due first. That is EEVDF (Stoica,
+ * Abdel-Wahab, 1995), with the rates of our policies: what is guaranteed, plus for {@code
+ * BURST_SHARE} and {@code BEST_EFFORT} an equal part of the surplus; only what the GPU really
+ * worked is charged. Why not another one:
+ *
+ * <ul>
+ *   <li><b>Deficit round robin</b> is cheaper, but a tenant waits a whole round, which grows with
+ *       the number of tenants; and it has no notion of who is due first.
+ *   <li><b>Constant-bandwidth servers</b> give caps and guarantees, but no division of the rest. A
+ *       fixed share alone <em>is</em> one here: without takers of surplus a lag is a token bucket.
+ *   <li><b>Stride or start-time fair queueing</b> let a tenant run ahead by as many turns as there
+ *       are others. Eligibility is what bounds that here, and what makes a cap a cap.
+ * </ul>
+ *
+ * <h2>Bounds</h2>
+ *
+ * <p>Let <i>q</i> be the longest turn of a tenant, <i>c</i> what it uses after its gate was shut (a
+ * kernel, a call), and <i>r</i> its rate.
+ *
+ * <p><b>Not below:</b> a turn is given at lag ≥ 0 only, and while it lasts the lag falls by (1 − r)
+ * per unit of use. So lag ≥ −(q + c)(1 − r). <b>Not above:</b> the lags of those who divide the
+ * surplus sum to 0, so where somebody is behind, somebody else is ahead, by no more than the bound
+ * below; and of those behind the most urgent by due time is next. So a lag rises, while one turn of
+ * another and the turns that are due before pass, by r times these; with rates that sum to 1 by no
+ * more than about one turn more. {@code ShareAccuracyProperties.lagIsBounded} holds it to −(q + c)
+ * and 2 (q + c). In any window of time a tenant is off its part by no more than the range of its
+ * lag.
+ *
+ * <p>So that a window of one second is within one point (10 ms), no turn changes any lag by more
+ * than {@code TurnLength} allows: {@code q (1 − r) ≤ ACCURACY_NS}. Within that and the settings'
+ * bounds a turn is as long as makes its hand-over, as measured, cost less than one hundredth. Where
+ * hand-overs are dear and tenants many, both cannot be had, and accuracy goes first. What a tenant
+ * is known to use after its gate was shut is taken off its turn beforehand.
+ *
+ * <p><b>Debt.</b> What was used too much is owed, and paid back by waiting; but no longer than
+ * {@code lockoutNs} at the tenant's rate, what is beyond that is forgiven, at the cost of those who
+ * divide the surplus. Short of that the long run is exact.
+ *
+ * <p><b>Classes.</b> Two levels, each divided so. The lower one lives on the time in which nobody
+ * of the upper one may run, and on its floor, a token bucket that only those turns are charged to
+ * that it took from the upper one. So long pauses of the upper level do not use it up.
+ *
+ * <h2>What being open together changes</h2>
+ *
+ * <p>Gates are open together in two cases ({@link dev.vgpu.core.schedule.SchedulerState} says
+ * which, and why).
+ *
+ * <ul>
+ *   <li><b>Of two levels</b>, where both <em>yield by themselves</em>: then the processes see
+ *       within microseconds who is urgent, nothing is handed over, and GPU time is that of one at a
+ *       time as before. A floor turn shuts the upper gates, and tells the lower ones not to yield.
+ *   <li><b>Within a level</b>, where all who have work take surplus, are of one class, are eight at
+ *       most, and are measured on the device. The device gives slices; whoever is ahead by the same
+ *       bound as above is held back. What each used is what it says, divided by how many were at
+ *       work: measured times run on while others have their slices. That is exact for those who are
+ *       busy all the time; for others it is an estimate. Where shares are equal hardly anybody is
+ *       ever held back, and it is as exact as turns, without hand-overs. Where they differ, each
+ *       holding back leaves an error of some tenths of a millisecond that sums up: so after the
+ *       first one the level takes turns for one to eight seconds. In the virtual device that is the
+ *       difference between 0.3–0.8 points and less than 0.1 in the long run.
+ *   <li>Offline tenants take turns where more urgent ones are there: what three have on the GPU
+ *       delays an arrival three times as long as what one has.
+ * </ul>
+ *
+ * <h2>What is not believed</h2>
+ *
+ * <p>A gate that says it used more than the time since it last said anything, or less than before,
+ * is not believed that. One that says it works, and through a whole turn tells next to nothing of
+ * it, is charged the turn; what it tells later is then paid ({@code DistrustProperties}).
+ *
+ * <h2>Cost</h2>
+ *
+ * <p>Tenants with equal guarantees keep their order while time passes, so that a heap for each
+ * guarantee holds them; a decision looks at the first of each, of which there are about twenty at
+ * most as shares are whole percents that sum to 100. Charging moves one tenant in its heap: O(log
+ * n), nothing is allocated. {@code ./vgpu bench scheduler} measures it.
+ */
 @NullMarked
 package dev.vgpu.core.schedule;
 
