@@ -152,7 +152,8 @@ class ReclaimIT {
     Command online = online();
     CommandNode.await(() -> batch.err().contains("is suspended"), serve);
     serve.signal("KILL");
-    // Whoever has the seat now: first one of the two that started a program, then perhaps the other.
+    // Whoever has the seat now: first one of the two that started a program, then perhaps the
+    // other.
     assertThat(lease("batch").path("suspended").asBoolean()).isTrue();
     end(online);
     CommandNode.await(() -> !isSuspended("batch"), batch);
