@@ -117,7 +117,11 @@ public final class VirtualThreads {
       recording.stop();
       recording.dump(Path.of(args[0]));
     }
-    RecordingFile.readAllEvents(Path.of(args[0])).forEach(VirtualThreads::note);
+    for (RecordedEvent event : RecordingFile.readAllEvents(Path.of(args[0]))) {
+      if (event.getEventType().getName().equals(PINNED)) { // vgpu's own events are there, too
+        note(event);
+      }
+    }
     pinned.forEach(System.out::println);
     failures.forEach(failure -> failure.printStackTrace(System.out));
     System.out.printf(

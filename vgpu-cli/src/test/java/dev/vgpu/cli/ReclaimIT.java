@@ -146,6 +146,30 @@ class ReclaimIT {
   }
 
   @Test
+  void nextHolderOfTheSeatLetsThoseGoOnThatTheLastOneHasSuspended() throws Exception {
+    Command serve = serve();
+    Command batch = batch();
+    Command online = online();
+    CommandNode.await(() -> batch.err().contains("is suspended"), serve);
+    serve.signal("KILL");
+    // Whoever has the seat now: first one of the two that started a program, then perhaps the
+    // other.
+    assertThat(lease("batch").path("suspended").asBoolean()).isTrue();
+    end(online);
+    CommandNode.await(() -> !isSuspended("batch"), batch);
+    end(batch);
+    assertThat(batch.out()).contains("all memory is as it was written");
+  }
+
+  private boolean isSuspended(String name) {
+    try {
+      return lease(name).path("suspended").asBoolean();
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
   void onlineQuotasAreNeverOversubscribed() throws Exception {
     Command serve = serve();
     Command first = online();

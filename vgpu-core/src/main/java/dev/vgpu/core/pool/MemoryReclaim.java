@@ -33,6 +33,7 @@ final class MemoryReclaim implements AutoCloseable {
   private static final long MILLI_NS = 1_000_000;
   private static final long STEP_EVERY_NS = 100 * MILLI_NS;
   private static final long RESUME_NS = 30_000 * MILLI_NS;
+  private static final long RESUME_AGAIN_NS = 1_000 * MILLI_NS;
   private static final long AT_THE_END_NS = 2_000 * MILLI_NS;
 
   private record Watched(GpuSlot slot, ReclaimPlanner planner) {}
@@ -82,9 +83,18 @@ final class MemoryReclaim implements AutoCloseable {
           log.warn("whether it is suspended cannot be told: id={}", booking.id, e);
         }
         if (booking.suspended && booking.slots.stream().noneMatch(this::isWatched)) {
-          node.workers().execute(() -> letGoOn(booking, "memory is not reclaimed here any more"));
+          node.workers().execute(() -> letGoOnOnceItFits(booking));
         }
       }
+    }
+  }
+
+  /** Nobody reclaims here, so nobody else would try again. */
+  private void letGoOnOnceItFits(Booking booking) {
+    while (!closed
+        && !booking.released
+        && !letGoOn(booking, "memory is not reclaimed here any more")) {
+      LockSupport.parkNanos(this, RESUME_AGAIN_NS);
     }
   }
 

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -26,6 +27,7 @@ final class Suspensions {
 
   private final NanoClock clock;
   private final Supplier<List<ProcessSuspender>> find;
+  private final ReentrantLock lock = new ReentrantLock();
   private @Nullable List<ProcessSuspender> suspenders;
 
   Suspensions(NanoClock clock, Supplier<List<ProcessSuspender>> find) {
@@ -43,11 +45,16 @@ final class Suspensions {
     return found;
   }
 
-  private synchronized List<ProcessSuspender> suspenders() {
-    if (suspenders == null) {
-      suspenders = List.copyOf(find.get());
+  private List<ProcessSuspender> suspenders() {
+    lock.lock();
+    try {
+      if (suspenders == null) {
+        suspenders = List.copyOf(find.get());
+      }
+      return suspenders;
+    } finally {
+      lock.unlock();
     }
-    return suspenders;
   }
 
   Optional<ProcessSuspender> serving(PhysicalGpu gpu) {

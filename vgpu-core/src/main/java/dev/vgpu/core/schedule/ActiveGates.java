@@ -446,6 +446,9 @@ final class ActiveGates {
       tenant.contended = contended;
       tenant.idleTold = contended; // idleness was not told until now
       tenant.gate.contended(contended);
+      if (contended && !tenant.gate.hasWork()) {
+        wakeAt(nowNs); // it became idle after this step had looked, and told nobody
+      }
     }
   }
 

@@ -1,0 +1,81 @@
+package dev.vgpu.core.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuSettings;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.VirtualGpuRequest;
+import org.junit.jupiter.api.Test;
+
+/** A gate tells that it is idle only once it was told that others wait. */
+class IdleUntoldTest {
+  /** Its last work ends unseen, just before it hears that others wait: it tells nobody. */
+  private static final class Gate implements TurnGate {
+    boolean open;
+    boolean work = true;
+    boolean endsUnseen;
+
+    @Override
+    public void open() {
+      open = true;
+    }
+
+    @Override
+    public boolean shut() {
+      open = false;
+      return true;
+    }
+
+    @Override
+    public int preempt() {
+      return 0;
+    }
+
+    @Override
+    public boolean hasWork() {
+      return work;
+    }
+
+    @Override
+    public long gpuTimeNs(long nowNs) {
+      return 0;
+    }
+
+    @Override
+    public void contended(boolean contended) {
+      work &= !(contended && endsUnseen);
+    }
+  }
+
+  private static Tenant tenant(String name, Gate gate, PreemptionClass preemptionClass) {
+    return new Tenant(
+        name,
+        gate,
+        VirtualGpuRequest.builder()
+            .memory(MemorySize.ofMebibytes(1))
+            .preemptionClass(preemptionClass)
+            .build());
+  }
+
+  @Test
+  void turnThatBecameIdleUnseenIsPassedOn() {
+    ShareScheduler scheduler =
+        new ShareScheduler(
+            SchedulerSettings.from(GpuSettings.defaults()), (victim, by, asked) -> {}, 0);
+    Gate online = new Gate();
+    Gate offline = new Gate();
+    scheduler.wanted(tenant("online", online, PreemptionClass.ONLINE), 0);
+    int ignored = scheduler.doWork(0);
+    assertThat(online.open).isTrue();
+
+    online.endsUnseen = true;
+    scheduler.wanted(tenant("offline", offline, PreemptionClass.OFFLINE), 1_000);
+    ignored = scheduler.doWork(1_000);
+    for (int i = 0; i < 10 && !offline.open; i++) {
+      assertThat(scheduler.nextWakeNs()).isNotEqualTo(ShareScheduler.NEVER);
+      ignored = scheduler.doWork(scheduler.nextWakeNs());
+    }
+    assertThat(offline.open).isTrue();
+  }
+}
