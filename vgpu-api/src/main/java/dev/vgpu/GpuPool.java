@@ -11,12 +11,14 @@ import java.util.ServiceLoader;
  * The GPUs of this node and the virtual GPUs cut from them. Safe for use by several threads. We
  * implement this interface; it may gain methods.
  *
- * <p>Pools opened twice in one JVM share the same GPUs and the same scheduler; closing one closes
- * only the virtual GPUs that were acquired through it.
+ * <p>All pools of a node that meet in one run directory share the same GPUs and one scheduler,
+ * whichever processes opened them ({@link GpuPoolOptions.Scope}); so do those opened twice in one
+ * JVM. Closing one closes only the virtual GPUs that were acquired through it.
  */
 public interface GpuPool extends AutoCloseable {
   /**
-   * Opens a pool over the GPUs that the installed providers find. Where there are none, one device
+   * Opens a pool over the GPUs that the installed providers find: those of the NVIDIA driver, else
+   * emulated ones if {@code vgpu-emulator} is on the class path. Where there are none, one device
    * named {@code host} stands for this machine's CPU, and the log says so.
    *
    * @return the pool; close it at the end
