@@ -33,7 +33,7 @@ final class PreemptBench {
 
   PreemptBench(Report report, boolean quick) {
     this.report = report;
-    this.arrivals = quick ? 150 : 1_500;
+    this.arrivals = quick ? 150 : 600;
   }
 
   void run() throws InterruptedException {
