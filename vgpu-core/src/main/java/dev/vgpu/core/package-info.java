@@ -23,6 +23,7 @@
  *   <tr><td>BURST_SHARE: idle time is shared, and taken back</td>
  *     <td>{@code ShareSchedulerTest.burstTakesAllOfAnIdleGpuAndGivesItBack},
  *     {@code ShareSchedulerProperties.theGpuIsNotIdleWhileSomebodyMayUseIt},
+ *     {@code IdleUntoldTest.turnThatBecameIdleUnseenIsPassedOn},
  *     {@code ShareSchedulerTest.surplusIsSharedInEqualPartsAmongBurstAndBestEffort}</td></tr>
  *   <tr><td>Several policies may share one GPU; the long run is exact</td>
  *     <td>{@code ShareAccuracyProperties.longRunIsWithinATenthOfAPoint}</td></tr>
@@ -84,7 +85,8 @@
  *     <td>{@code ReclaimPlannerTest.ownerThatYieldsIsOnlyAsked},
  *     {@code MemoryReclaimTest.ownerInAnotherProcessIsAskedAndYields}</td></tr>
  *   <tr><td>(2) suspend OFFLINE processes</td>
- *     <td>{@code ReclaimIT.offlineProgramIsSuspendedForAnOnlineOneAndGoesOnWithItsDataIntact}</td></tr>
+ *     <td>{@code ReclaimIT.offlineProgramIsSuspendedForAnOnlineOneAndGoesOnWithItsDataIntact},
+ *     {@code ReclaimIT.nextHolderOfTheSeatLetsThoseGoOnThatTheLastOneHasSuspended}</td></tr>
  *   <tr><td>(3) end them</td>
  *     <td>{@code ReclaimIT.programThatCannotBeSuspendedIsEndedAndHeldBack},
  *     {@code ReclaimIT.programThatResistsIsKilled}</td></tr>

@@ -13,6 +13,8 @@ import org.jspecify.annotations.Nullable;
  * more urgent one need not wait until offline work that was asked to end has done so, where both
  * are measured on the device. Within a level that takes turns it has to wait: what two of them use
  * at once can be measured to within a tenth of a millisecond only, which summed up over the turns.
+ * Offline tenants without caps are excepted while more urgent ones may come: they have so little on
+ * the GPU at a time that the next one follows at once.
  */
 final class ActiveGates {
   /** How often it is asked whether work that should end was given up. */
@@ -458,9 +460,8 @@ final class ActiveGates {
     if (others > 0) {
       return !isUndisturbed(tenant);
     }
-    // Offline processes put no more than a little on the GPU at a time where more urgent tenants
-    // may
-    // come. (Calls put nothing there ahead.)
+    // Offline processes put little on the GPU at a time where more urgent tenants may come. (Calls
+    // put nothing there ahead.)
     return tenant.isOffline() && urgentTenants > 0 && tenant.gate.leastTurnNs() > 0;
   }
 

@@ -24,8 +24,9 @@ import org.jspecify.annotations.Nullable;
  *       upper level end at their deadline only.
  *   <li>A floor for offline is a token bucket: when a whole turn is owed, offline gets one turn
  *       that is not preempted.
- *   <li>A turn ends only when the work inside has ended (the gate has <em>drained</em>). What it
- *       took longer is charged like all else, and so is paid back.
+ *   <li>A turn ends only when the work inside has ended (the gate has <em>drained</em>); where
+ *       little of it is left and both are measured on the device, others need not wait for that.
+ *       What it took longer is charged like all else, and so is paid back.
  *   <li>Only time in which the GPU was used, or in which all who have work were at their cap,
  *       counts against the shares. What switching costs is nobody's time, and no debt grows from
  *       it.
