@@ -21,11 +21,11 @@ struct form {
   int since, thread;
 };
 
-#define PASS(name)
-#define HANDLED(name, symbol, since, thread, params) \
+#define PASS(name, class, since)
+#define HANDLED(name, class, symbol, since, thread, params) \
   {#name, #symbol, (void *)(uintptr_t)&name, offsetof(struct vgpu_driver, name), since, thread},
-#define SYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
-#define ASYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
+#define SYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, WORK, symbol, since, thread, params)
+#define ASYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, WORK, symbol, since, thread, params)
 static const struct form forms[] = {
 #include "vgpu_hooks.def"
 };
