@@ -62,8 +62,8 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
     vgpu__lock(&lane->lock);
     STORE_RELEASE(lanes_used, lanes_used + 1);
   }
-  lane->stream = stream;
-  lane->tenant = tenant;
+  STORE(lane->stream, stream);
+  STORE(lane->tenant, tenant);
   lane->context = context;
   lane->owner = owner;
   lane->plan = 0;
@@ -395,7 +395,7 @@ void vgpu__drop_stream(CUstream stream) {
   if (!vgpu__are_several()) return;
   /* Those of other tenants' graphs. */
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && lane->stream == stream) vgpu__drop_lane(lane);
+    if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && LOAD(lane->stream) == stream) vgpu__drop_lane(lane);
   }
   vgpu__stream_gone(stream);
 }
@@ -403,8 +403,8 @@ void vgpu__drop_stream(CUstream stream) {
 void vgpu__drop_tenant(const struct vgpu_tenant *tenant) {
   struct vgpu_lane *lane;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || lane->tenant != tenant) continue;
-    if (vgpu__is_special(lane->stream)) vgpu__drop_lane(lane);
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || LOAD(lane->tenant) != tenant) continue;
+    if (vgpu__is_special(LOAD(lane->stream))) vgpu__drop_lane(lane);
     else vgpu__close_lane(lane);
   }
 }
@@ -413,7 +413,7 @@ uint64_t vgpu__lane_tenants(void) {
   uint64_t bits = 0;
   const struct vgpu_lane *lane;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) bits |= (uint64_t)1 << lane->tenant->index;
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) bits |= (uint64_t)1 << LOAD(lane->tenant)->index;
   }
   return bits;
 }
@@ -473,7 +473,7 @@ void vgpu__tend_lanes(uint64_t now, unsigned *batches) {
   struct vgpu_lane *lane;
   uint64_t shut = vgpu__shut_tenants();
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) batches[lane->tenant->index] += vgpu__tend(lane, now, shut);
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) batches[LOAD(lane->tenant)->index] += vgpu__tend(lane, now, shut);
   }
 }
 

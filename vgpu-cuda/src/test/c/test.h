@@ -18,4 +18,25 @@ extern int failures;
 
 int run_as(const char *role, const char *argument);
 
+/* test_hook.c, for test_tenants.c */
+struct fake_seat;
+int start(const struct fake_seat *seat, const char *role, const char *argument);
+int finish(int pid);
+
+void test_tenants_memory(void);
+void test_tenants_streams(void);
+void test_tenants_gates(void);
+void test_tenants_drop(void);
+void test_tenants_fork(void);
+void test_tenants_churn(void);
+void test_tenants_killed(void);
+
+/* roles_tenants.c */
+void role_tenants_memory(const char *argument);
+void role_tenants_streams(const char *argument);
+void role_tenants_gates(const char *argument);
+void role_tenants_drop(const char *argument);
+void role_tenants_fork(const char *argument);
+void role_tenants_churn(const char *argument);
+
 #endif
