@@ -74,7 +74,7 @@ static void vgpu__replace(const char *symbol, void **found_at, int version, uint
   if (symbol == NULL || found_at == NULL || *found_at == NULL) return;
   void *ours = vgpu__ours_for(symbol, *found_at, version, flags);
   if (ours != NULL) *found_at = ours;
-  else ADD(vgpu_hook.slot->passed_through, 1);
+  else ADD(vgpu_tenant_current()->slot->passed_through, 1);
 }
 
 abi_result cuGetProcAddress(const char *symbol, void **found_at, int version, uint64_t flags) {
