@@ -3,6 +3,7 @@
 #define VGPU_TEST_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
 extern int failures;
@@ -17,5 +18,14 @@ extern int failures;
   } while (0)
 
 int run_as(const char *role, const char *argument);
+
+/* test_hook.c: programs that are this one in a role. */
+struct fake_seat;
+pid_t start(const struct fake_seat *seat, const char *role, const char *argument);
+int finish(pid_t pid);
+int stop_launching(const struct fake_seat *seat, pid_t pid);
+
+/* test_work.c */
+void test_peers_even(void);
 
 #endif
