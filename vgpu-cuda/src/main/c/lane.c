@@ -129,7 +129,7 @@ void vgpu__fold(struct vgpu_entry *entry) {
   entry->granted = entry->left;
 }
 
-enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_FULL, STEP_PASS };
+enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_TURN /* another process's */, STEP_FULL, STEP_PASS };
 
 uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
   int held = LOAD(tenant->grant->express_mask) != 0; /* or may be, any moment */
@@ -181,6 +181,7 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
   /* Others, or this thread before it turned to other streams, have filled it. */
   if ((lane->ticket & 1) != 0 && LOAD(lane->folded) >= lane->plan && lane->count < VGPU_RING) vgpu__batch_close(lane);
   if ((lane->ticket & 1) == 0) {
+    if (!forced && !vgpu__peers_may_start(tenant, lane->each_ns)) return STEP_TURN;
     if (vgpu__until_room(lane) != 0) vgpu__batch_harvest(lane);
     *room_ns = vgpu__until_room(lane);
     if (*room_ns != 0) {
@@ -287,7 +288,8 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     uint64_t now = vgpu__now_ns();
     if (full_since == 0) full_since = now;
     forced = now - full_since > BOUND_PATIENCE_NS;
-    vgpu__wait_for_room(room_ns, elsewhere);
+    if (step == STEP_TURN) vgpu__peers_wait(tenant);
+    else vgpu__wait_for_room(room_ns, elsewhere);
   }
 }
 

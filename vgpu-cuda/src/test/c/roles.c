@@ -11,6 +11,7 @@
 
 #include "cuda_calls.h"
 #include "../../main/c/shm.h"
+#include "roles_work.h"
 #include "stub_driver.h"
 #include "test.h"
 
@@ -447,5 +448,5 @@ int run_as(const char *role, const char *argument) {
     roles[i].run(argument);
     return failures == 0 ? 0 : 1;
   }
-  return 2;
+  return run_work_role(role, argument);
 }

@@ -3,6 +3,7 @@
 #define VGPU_TEST_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
 extern int failures;
@@ -18,11 +19,16 @@ extern int failures;
 
 int run_as(const char *role, const char *argument);
 
-/* test_hook.c, for test_tenants.c */
+/* test_hook.c: programs that are this one in a role. */
 struct fake_seat;
-int start(const struct fake_seat *seat, const char *role, const char *argument);
-int finish(int pid);
+pid_t start(const struct fake_seat *seat, const char *role, const char *argument);
+int finish(pid_t pid);
+int stop_launching(const struct fake_seat *seat, pid_t pid);
 
+/* test_work.c */
+void test_peers_even(void);
+
+/* test_tenants.c */
 void test_tenants_memory(void);
 void test_tenants_streams(void);
 void test_tenants_gates(void);

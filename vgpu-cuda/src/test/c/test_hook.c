@@ -21,7 +21,7 @@ static const char *hook, *stub, *self;
 int failures;
 
 /* Starts this program in a role under the lease. */
-int start(const struct fake_seat *seat, const char *role, const char *argument) {
+pid_t start(const struct fake_seat *seat, const char *role, const char *argument) {
   pid_t pid = fork();
   if (pid != 0) return pid;
   setenv("VGPU_RUN_DIR", seat->dir, 1);
@@ -33,7 +33,7 @@ int start(const struct fake_seat *seat, const char *role, const char *argument) 
   _exit(127);
 }
 
-int finish(int pid) {
+int finish(pid_t pid) {
   int status = -1;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -136,7 +136,7 @@ static uint64_t own_start_time(void) {
   return start;
 }
 
-static int stop_launching(const struct fake_seat *seat, pid_t pid) {
+int stop_launching(const struct fake_seat *seat, pid_t pid) {
   char path[128];
   snprintf(path, sizeof path, "%s/stop", seat->dir);
   close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -677,6 +677,7 @@ static const struct {
     {"refused", test_refused},
     {"garbage", test_garbage},
     {"garbage-grant", test_garbage_grant},
+    {"peers-even", test_peers_even},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };
