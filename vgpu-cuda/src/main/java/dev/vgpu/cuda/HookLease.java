@@ -16,6 +16,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.LongConsumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -365,15 +367,23 @@ final class HookLease implements EnforcedLease {
     teller.events(events, watch.processes());
   }
 
+  /** A process that lives on has left: what it held is not charged any more. */
+  void left(SeatSlot slot, HookConnection connection) {
+    letGo(slot, connection, now -> slots.recover(slot, now));
+  }
+
   /** The socket of a process was closed. */
   void disconnected(SeatSlot slot, HookConnection connection) {
+    letGo(slot, connection, now -> slots.disconnected(slot, now));
+  }
+
+  private void letGo(SeatSlot slot, HookConnection connection, LongConsumer step) {
     int events;
     synchronized (lock) {
       if (slot.connection != connection) {
         return;
       }
-      long now = owner.clock().nanoTime();
-      run(() -> slots.disconnected(slot, now));
+      run(() -> step.accept(owner.clock().nanoTime()));
       events = evaluate();
     }
     teller.events(events, watch.processes());
@@ -449,13 +459,9 @@ final class HookLease implements EnforcedLease {
         owner.clock().nanoTime());
   }
 
-  private interface Reading<T> {
-    T read();
-  }
-
-  private <T> T guarded(Reading<T> reading, T otherwise) {
+  private <T> T guarded(Supplier<T> reading, T otherwise) {
     try {
-      return reading.read();
+      return reading.get();
     } catch (ReportPage.LostException | InternalError e) {
       giveUp(e);
       return otherwise;
@@ -463,11 +469,11 @@ final class HookLease implements EnforcedLease {
   }
 
   /** A reading of what the processes say now. */
-  private <T> T fresh(Reading<T> reading, T otherwise) {
+  private <T> T fresh(Supplier<T> reading, T otherwise) {
     return guarded(
         () -> {
           slots.refresh();
-          return reading.read();
+          return reading.get();
         },
         otherwise);
   }

@@ -7,6 +7,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.spi.ProcessAttachment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -167,13 +168,13 @@ final class Enforcements implements AutoCloseable {
   }
 
   /** Puts this process under a lease, by the backend that can. */
-  static void attachThisProcess(List<EnforcementBackend> of, Map<String, String> environment) {
+  static ProcessAttachment attachThisProcess(
+      List<EnforcementBackend> of, Map<String, String> environment) {
     List<String> reasons = new ArrayList<>();
     for (EnforcementBackend backend : of) {
       BackendStatus status = backend.status();
       if (status.isAvailable()) {
-        backend.attachThisProcess(environment);
-        return;
+        return backend.attachThisProcess(environment);
       }
       reasons.add(status.toString());
     }
