@@ -134,8 +134,7 @@ final class TenantsGuest {
 
   private void launch(Pointer kernel, Pointer stream, int count) {
     for (int i = 0; i < count; i++) {
-      call(
-          "cuLaunchKernel", kernel, 1, 1, 1, 32, 1, 1, 0, stream, Pointer.NULL, Pointer.NULL);
+      call("cuLaunchKernel", kernel, 1, 1, 1, 32, 1, 1, 0, stream, Pointer.NULL, Pointer.NULL);
     }
   }
 

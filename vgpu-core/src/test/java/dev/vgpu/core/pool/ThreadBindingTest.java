@@ -33,10 +33,7 @@ class ThreadBindingTest {
     pool =
         new NodeRegistry(Map.of(), () -> List.of(backend))
             .openPool(
-                GpuPoolOptions.builder()
-                    .runDirectory(directory)
-                    .gpus(Pools.gpus(1))
-                    .build(),
+                GpuPoolOptions.builder().runDirectory(directory).gpus(Pools.gpus(1)).build(),
                 new Discovery(List.of()),
                 NanoClock.SYSTEM);
     a = pool.acquire(Pools.share(NEARLINE, 30));
