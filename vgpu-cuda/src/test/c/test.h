@@ -28,4 +28,21 @@ int stop_launching(const struct fake_seat *seat, pid_t pid);
 /* test_work.c */
 void test_peers_even(void);
 
+/* test_tenants.c */
+void test_tenants_memory(void);
+void test_tenants_streams(void);
+void test_tenants_gates(void);
+void test_tenants_drop(void);
+void test_tenants_fork(void);
+void test_tenants_churn(void);
+void test_tenants_killed(void);
+
+/* roles_tenants.c */
+void role_tenants_memory(const char *argument);
+void role_tenants_streams(const char *argument);
+void role_tenants_gates(const char *argument);
+void role_tenants_drop(const char *argument);
+void role_tenants_fork(const char *argument);
+void role_tenants_churn(const char *argument);
+
 #endif
