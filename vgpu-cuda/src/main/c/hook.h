@@ -112,6 +112,14 @@ struct vgpu_gate {
   uint64_t idle_since_ns;
 };
 
+/* What is seen of the lease's other processes: peers.c. */
+struct vgpu_peers {
+  uint64_t until_ns;      /* until when this process's GPU time is counted */
+  uint64_t idle_since_ns; /* as the monitor saw it; 0: it is not idle */
+  uint64_t seen_ns, seen_pace; /* since when the holder of the turn has nothing to do; 0: it has */
+  uint32_t seen_turn;
+};
+
 enum { VGPU_TENANTS = 64, VGPU_PATH = 1024 };
 
 /*
@@ -139,6 +147,7 @@ struct vgpu_tenant {
   struct vgpu_lock ledger_lock;
   uint64_t owed_units; /* whose return could not be written; they join the next change */
   struct vgpu_gate gate;
+  struct vgpu_peers peers;
   struct vgpu_express express;
   struct vgpu_link link;
   struct vgpu_watch watch;
@@ -335,6 +344,13 @@ uint64_t vgpu__charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t en
 static inline int vgpu__word_open(uint32_t word) {
   return (word & (SHM_GRANT_OPEN | SHM_GRANT_REVOKED)) == SHM_GRANT_OPEN;
 }
+
+/* ---- peers.c: turns among the processes of a lease ---- */
+void vgpu__peers_begin(struct vgpu_tenant *tenant); /* work begins, or waits to */
+int vgpu__peers_may_start(struct vgpu_tenant *tenant, uint64_t each_ns); /* each_ns: what it takes */
+void vgpu__peers_wait(struct vgpu_tenant *tenant); /* a little; then ask again */
+void vgpu__peers_charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns);
+void vgpu__peers_tend(struct vgpu_tenant *tenant, uint64_t now);
 
 /* ---- lane.c, batch.c: a lane is a stream's state; a batch is a run of work between two events ---- */
 struct vgpu_lane;

@@ -62,8 +62,8 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
     vgpu__lock(&lane->lock);
     STORE_RELEASE(lanes_used, lanes_used + 1);
   }
-  lane->stream = stream;
-  lane->tenant = tenant;
+  STORE(lane->stream, stream);
+  STORE(lane->tenant, tenant);
   lane->context = context;
   lane->owner = owner;
   lane->plan = 0;
@@ -129,7 +129,7 @@ void vgpu__fold(struct vgpu_entry *entry) {
   entry->granted = entry->left;
 }
 
-enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_FULL, STEP_PASS };
+enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_TURN /* another process's */, STEP_FULL, STEP_PASS };
 
 uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
   int held = LOAD(tenant->grant->express_mask) != 0; /* or may be, any moment */
@@ -181,6 +181,7 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
   /* Others, or this thread before it turned to other streams, have filled it. */
   if ((lane->ticket & 1) != 0 && LOAD(lane->folded) >= lane->plan && lane->count < VGPU_RING) vgpu__batch_close(lane);
   if ((lane->ticket & 1) == 0) {
+    if (!forced && !vgpu__peers_may_start(tenant, lane->each_ns)) return STEP_TURN;
     if (vgpu__until_room(lane) != 0) vgpu__batch_harvest(lane);
     *room_ns = vgpu__until_room(lane);
     if (*room_ns != 0) {
@@ -287,7 +288,8 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     uint64_t now = vgpu__now_ns();
     if (full_since == 0) full_since = now;
     forced = now - full_since > BOUND_PATIENCE_NS;
-    vgpu__wait_for_room(room_ns, elsewhere);
+    if (step == STEP_TURN) vgpu__peers_wait(tenant);
+    else vgpu__wait_for_room(room_ns, elsewhere);
   }
 }
 
@@ -395,7 +397,7 @@ void vgpu__drop_stream(CUstream stream) {
   if (!vgpu__are_several()) return;
   /* Those of other tenants' graphs. */
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && lane->stream == stream) vgpu__drop_lane(lane);
+    if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && LOAD(lane->stream) == stream) vgpu__drop_lane(lane);
   }
   vgpu__stream_gone(stream);
 }
@@ -403,8 +405,8 @@ void vgpu__drop_stream(CUstream stream) {
 void vgpu__drop_tenant(const struct vgpu_tenant *tenant) {
   struct vgpu_lane *lane;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || lane->tenant != tenant) continue;
-    if (vgpu__is_special(lane->stream)) vgpu__drop_lane(lane);
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || LOAD(lane->tenant) != tenant) continue;
+    if (vgpu__is_special(LOAD(lane->stream))) vgpu__drop_lane(lane);
     else vgpu__close_lane(lane);
   }
 }
@@ -413,7 +415,7 @@ uint64_t vgpu__lane_tenants(void) {
   uint64_t bits = 0;
   const struct vgpu_lane *lane;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) bits |= (uint64_t)1 << lane->tenant->index;
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) bits |= (uint64_t)1 << LOAD(lane->tenant)->index;
   }
   return bits;
 }
@@ -473,7 +475,7 @@ void vgpu__tend_lanes(uint64_t now, unsigned *batches) {
   struct vgpu_lane *lane;
   uint64_t shut = vgpu__shut_tenants();
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) batches[lane->tenant->index] += vgpu__tend(lane, now, shut);
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) batches[LOAD(lane->tenant)->index] += vgpu__tend(lane, now, shut);
   }
 }
 

@@ -100,6 +100,7 @@ static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, unsigned
   uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
   int pending = vgpu__gate_tend(tenant, now);
   uint64_t express_ns = vgpu__express_tend(tenant, now);
+  vgpu__peers_tend(tenant, now);
   int working = batches > 0 || pending || express_ns != 0 || !vgpu__is_quiet(tenant);
   STORE_RELEASE(tenant->slot->heartbeat_ns, now);
   vgpu__follow_seat(tenant, now);

@@ -36,7 +36,7 @@ __thread struct vgpu_scope vgpu__scope __attribute__((tls_model("initial-exec"))
 enum { HANDLE_SHIFT = 8, HANDLE_MASK = 0xff };
 
 /* How long an index rests: a call of the driver that began under the lease before may still be about to record what it made. */
-static const uint64_t REST_NS = 10000u * (uint64_t)NS_PER_MS;
+static const uint64_t REST_NS = 2000u * (uint64_t)NS_PER_MS;
 
 struct vgpu_tenant *vgpu__tenant_next(unsigned *index) {
   for (unsigned used = LOAD_ACQUIRE(vgpu__tenants_used); *index < used; ++*index) {
