@@ -16,7 +16,8 @@ record Preloads(HookLibrary hook, HookLibrary nvml) {
   }
 
   /**
-   * {@return the value of {@code LD_PRELOAD}: the libraries, then what the program has there itself}
+   * {@return the value of {@code LD_PRELOAD}: the libraries, then what the program has there
+   * itself}
    *
    * @param runDirectory where they are unpacked to, if they are not there yet
    * @throws dev.vgpu.VgpuException if there is no hook, or one cannot be unpacked
