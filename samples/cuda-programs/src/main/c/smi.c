@@ -83,12 +83,12 @@ static void print_processes(const struct gpu *gpu) {
   for (unsigned i = 0; i < gpu->process_count; i++) {
     const char *shown = process_name(gpu->processes[i].pid, name, sizeof name);
     size_t length = strlen(shown);
-    printf("| %3u  %10u  %-40s  %10lluMiB         |\n", gpu->index, gpu->processes[i].pid,
+    printf("| %3u  %10u  %-40s  %10lluMiB          |\n", gpu->index, gpu->processes[i].pid,
            length > NAME_SHOWN ? shown + length - NAME_SHOWN : shown, gpu->processes[i].bytes >> 20);
   }
 }
 
-static void rule(void) { puts("+----------------------------------------------------------------------------------+"); }
+static void rule(void) { puts("+-------------------------------------------------------------------------------------+"); }
 
 static void print_table(const struct gpu *gpus, unsigned count) {
   char driver[TEXT];
@@ -96,7 +96,7 @@ static void print_table(const struct gpu *gpus, unsigned count) {
   CALL(nvmlSystemGetDriverVersion, driver, sizeof driver);
   CALL(nvmlSystemGetCudaDriverVersion_v2, &cuda);
   rule();
-  printf("| Driver Version: %-20s CUDA Version: %d.%-30d|\n", driver, cuda / 1000, cuda % 1000 / 10);
+  printf("| Driver Version: %-26s CUDA Version: %d.%-22d|\n", driver, cuda / 1000, cuda % 1000 / 10);
   printf("| GPU  Name                            Temp  Power |               Memory |     Util |\n");
   rule();
   for (unsigned i = 0; i < count; i++) print_row(&gpus[i]);
