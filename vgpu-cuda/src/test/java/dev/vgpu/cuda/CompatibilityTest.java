@@ -53,8 +53,7 @@ class CompatibilityTest {
   @ParameterizedTest
   @ValueSource(strings = {"libvgpu_cuda.so", "libvgpu_nvml.so"})
   void librariesLoadWithAnOldGlibc(String library) throws Exception {
-    succeed(
-        TESTS.resolve("check.sh").toString(), "glibc", LIBRARIES.resolve(library).toString());
+    succeed(TESTS.resolve("check.sh").toString(), "glibc", LIBRARIES.resolve(library).toString());
   }
 
   private String succeed(String... arguments) throws IOException, InterruptedException {
