@@ -35,7 +35,8 @@ final class ArrivalStep implements Step {
       Map<String, String> offline =
           node.lease("offline", SharePolicy.BEST_EFFORT, 0, PreemptionClass.OFFLINE, quota);
       findings.line(
-          "%-28s%10s%10s%10s%18s", "a kernel of 0.1 ms beside", "p50 ms", "p99 ms", "worst", "offline held %");
+          "%-28s%10s%10s%10s%18s",
+          "a kernel of 0.1 ms beside", "p50 ms", "p99 ms", "worst", "offline held %");
       aloneP50Ms = arrive(node, findings, "nothing, bare", CheckNode.BARE, null, 0, quick);
       aloneP50Ms = arrive(node, findings, "nothing", online, null, 0, quick);
       for (long us : quick ? new long[] {10_000} : OFFLINE_US) {
@@ -89,13 +90,13 @@ final class ArrivalStep implements Step {
     if (load != null && before != null) {
       Answer after = load.ask("read");
       double wallUs = (after.number("now_ns") - before.number("now_ns")) / 1e3;
-      heldPercent =
-          100 * (after.number("kernels") - before.number("kernels")) * offlineUs / wallUs;
+      heldPercent = 100 * (after.number("kernels") - before.number("kernels")) * offlineUs / wallUs;
       load.kill();
     }
     JsonNode ms = done.json().path("latency_ms");
     ObjectNode into = findings.at(beside);
-    into.put("exit_code", done.exitCode()).put("offline_held_percent", Findings.rounded(heldPercent, 2));
+    into.put("exit_code", done.exitCode())
+        .put("offline_held_percent", Findings.rounded(heldPercent, 2));
     into.set("said", done.json());
     findings.line(
         "%-28s%10.3f%10.3f%10.3f%18.1f",

@@ -97,7 +97,9 @@ final class CheckRun {
     VARIABLES.forEach(name -> environment.put(name, ""));
   }
 
-  /** Sets where the driver is, as the C library's loader finds it; why there is none, or nothing. */
+  /**
+   * Sets where the driver is, as the C library's loader finds it; why there is none, or nothing.
+   */
   private String findDriver(Place place, Path program) throws InterruptedException {
     Done where = own(place, program, "where", LIBRARIES.get(0), LIBRARIES.get(1));
     for (int i = 0; i < LIBRARIES.size(); i++) {

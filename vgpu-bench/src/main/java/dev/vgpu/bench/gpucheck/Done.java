@@ -67,8 +67,7 @@ record Done(int exitCode, double seconds, String out, String err) {
         process.destroyForcibly().waitFor(5, TimeUnit.SECONDS);
       }
       double seconds = (NanoClock.nanoTime() - beginNs) / 1e9;
-      return new Done(
-          ended ? process.exitValue() : TIMED_OUT, seconds, text(out), tail(text(err)));
+      return new Done(ended ? process.exitValue() : TIMED_OUT, seconds, text(out), tail(text(err)));
     } catch (IOException e) {
       return new Done(NOT_RUN, 0, "", String.valueOf(e.getMessage()));
     } finally {

@@ -23,7 +23,8 @@ final class FidelityStep implements Step {
 
   private static List<Compared> all(boolean quick) {
     String seconds = quick ? "0.2" : "1";
-    List<String> durations = List.of("/kernels_per_s", "/share_percent", "/launch_us/p50", "/round_us/p50");
+    List<String> durations =
+        List.of("/kernels_per_s", "/share_percent", "/launch_us/p50", "/round_us/p50");
     List<Compared> all = new ArrayList<>();
     for (String us : quick ? List.of("1000") : List.of("50", "1000", "10000")) {
       for (String sync : List.of("1", "0")) {
@@ -35,7 +36,17 @@ final class FidelityStep implements Step {
     }
     all.add(
         new Compared(
-            List.of("spin", "--us", "200", "--streams", "4", "--sync", "8", "--seconds", seconds, "--json"),
+            List.of(
+                "spin",
+                "--us",
+                "200",
+                "--streams",
+                "4",
+                "--sync",
+                "8",
+                "--seconds",
+                seconds,
+                "--json"),
             durations));
     all.add(
         new Compared(
@@ -43,7 +54,17 @@ final class FidelityStep implements Step {
             durations));
     all.add(
         new Compared(
-            List.of("burst", "--rate", "50", "--kernels", "10", "--us", "300", "--seconds", seconds, "--json"),
+            List.of(
+                "burst",
+                "--rate",
+                "50",
+                "--kernels",
+                "10",
+                "--us",
+                "300",
+                "--seconds",
+                seconds,
+                "--json"),
             List.of("/latency_ms/p50", "/latency_ms/p99")));
     for (String mode : List.of("malloc", "async", "vmm", "managed")) {
       all.add(

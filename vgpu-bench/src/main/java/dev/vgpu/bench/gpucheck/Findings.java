@@ -30,7 +30,9 @@ final class Findings {
     write();
   }
 
-  /** {@return the object of figures at a path, made if it is not there; then call {@link #write}} */
+  /**
+   * {@return the object of figures at a path, made if it is not there; then call {@link #write}}
+   */
   ObjectNode at(String... path) {
     ObjectNode node = figures;
     for (String name : path) {
@@ -70,8 +72,7 @@ final class Findings {
     try {
       Path fresh = file.resolveSibling(file.getFileName() + ".new");
       Files.writeString(fresh, JSON.writeValueAsString(root), UTF_8);
-      Files.move(
-          fresh, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+      Files.move(fresh, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
     } catch (IOException e) {
       throw new UncheckedIOException("cannot write findings: file=" + file, e);
     }

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -30,10 +31,11 @@ final class MachineStep implements Step {
     all.put("cuda_environment", shell("env | grep -E '^(CUDA|NVIDIA|LD_)' | sort"));
     all.put("mounts", shell("grep -i nvidia /proc/mounts 2>&1"));
     all.put("limits", shell("ulimit -a 2>&1"));
-    all.put("memory", shell("grep -E 'MemTotal|MemAvail|Shmem:' /proc/meminfo; df -h /tmp /dev/shm"));
+    all.put(
+        "memory", shell("grep -E 'MemTotal|MemAvail|Shmem:' /proc/meminfo; df -h /tmp /dev/shm"));
     all.put("cuda_checkpoint", shell("command -v cuda-checkpoint || echo none"));
     all.put("nvidia_smi_q", List.of("nvidia-smi", "-q"));
-    return Map.copyOf(all);
+    return Collections.unmodifiableMap(all);
   }
 
   private static List<String> shell(String line) {
@@ -42,10 +44,10 @@ final class MachineStep implements Step {
 
   @Override
   public void run(Place place, Findings findings, boolean quick) throws Exception {
-    for (String key : QUESTIONS.keySet().stream().sorted().toList()) {
-      Done done = Done.run(QUESTIONS.get(key), variables -> {}, place.work(), SECONDS);
+    for (Map.Entry<String, List<String>> question : QUESTIONS.entrySet()) {
+      Done done = Done.run(question.getValue(), variables -> {}, place.work(), SECONDS);
       String said = done.exitCode() == Done.NOT_RUN ? done.err() : done.out().strip();
-      findings.at("machine").put(key, said);
+      findings.at("machine").put(question.getKey(), said);
       findings.write();
     }
     for (String variable : List.of("VGPU_CUDA_DRIVER", "VGPU_NVML")) {
@@ -57,7 +59,8 @@ final class MachineStep implements Step {
         doctor(place, findings, "doctor_unaided", List.of("VGPU_CUDA_DRIVER", "VGPU_NVML"));
     findings.at("found").put("by_itself", byItself);
     if (!byItself) {
-      findings.line("vgpu does not find this driver by itself; VGPU_NVML and VGPU_CUDA_DRIVER help");
+      findings.line(
+          "vgpu does not find this driver by itself; VGPU_NVML and VGPU_CUDA_DRIVER help");
     }
     try (CheckNode node = CheckNode.open(place)) {
       Map<String, String> leased = node.lease("probe", place.quota(4, 40));

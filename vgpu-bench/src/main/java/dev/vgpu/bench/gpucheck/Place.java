@@ -22,15 +22,13 @@ record Place(Path home, boolean isBundle, Path work) {
   static final String ABOUT = "about.json";
 
   /** The class path of the {@code vgpu} command; in a bundle everything is in one. */
-  private static final String COMMAND_CLASS_PATH = "vgpu.command.classpath";
+  static final String COMMAND_CLASS_PATH = "vgpu.command.classpath";
 
   static Place of(Path work) {
     String bundle = System.getenv("VGPU_BUNDLE");
     String home = Objects.requireNonNullElse(System.getenv("VGPU_HOME"), ".");
     return new Place(
-        Path.of(bundle == null ? home : bundle).toAbsolutePath().normalize(),
-        bundle != null,
-        work);
+        Path.of(bundle == null ? home : bundle).toAbsolutePath().normalize(), bundle != null, work);
   }
 
   /** {@return one of the sample programs, or {@code spin.py}, or {@code torch_pair.py}} */

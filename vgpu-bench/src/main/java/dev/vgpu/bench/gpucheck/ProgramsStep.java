@@ -27,9 +27,23 @@ final class ProgramsStep implements Step {
     }
     runs.add(spin(seconds, "--grid", "4096", "--streams", "4", "--sync", "8"));
     for (String mode : MODES) {
-      runs.add(List.of("hoard", "--mode", mode, "--chunk", "64MiB", "--limit", "256MiB", "--check", "--json"));
+      runs.add(
+          List.of(
+              "hoard", "--mode", mode, "--chunk", "64MiB", "--limit", "256MiB", "--check",
+              "--json"));
     }
-    runs.add(List.of("burst", "--rate", "50", "--kernels", "4", "--us", "200", "--seconds", seconds, "--json"));
+    runs.add(
+        List.of(
+            "burst",
+            "--rate",
+            "50",
+            "--kernels",
+            "4",
+            "--us",
+            "200",
+            "--seconds",
+            seconds,
+            "--json"));
     if (Place.onPath("python3").isPresent()) {
       runs.add(List.of("spin.py", "--us", "200", "--seconds", seconds, "--json"));
     }
@@ -37,7 +51,8 @@ final class ProgramsStep implements Step {
   }
 
   private static List<String> spin(String seconds, String... more) {
-    List<String> command = new ArrayList<>(List.of("spin", "--us", "200", "--seconds", seconds, "--json"));
+    List<String> command =
+        new ArrayList<>(List.of("spin", "--us", "200", "--seconds", seconds, "--json"));
     command.addAll(List.of(more));
     return command;
   }
@@ -67,7 +82,8 @@ final class ProgramsStep implements Step {
       double backMs = node.awaitNothingHeld(5);
       findings.at("after").put("all_back_ms", Findings.rounded(backMs, 1));
       if (backMs < 0) {
-        findings.failure("5 s after the last program the ledger still holds %d bytes", node.memoryHeld());
+        findings.failure(
+            "5 s after the last program the ledger still holds %d bytes", node.memoryHeld());
       }
     }
     findings.summary("%d of %d work bare and under vgpu", good, all);

@@ -85,11 +85,7 @@ final class QuotaStep implements Step {
 
   /** The most that NVML shows above the ledger, of a program that holds memory. */
   private static long ledger(
-      CheckNode node,
-      Findings findings,
-      Map<String, String> leased,
-      Child observer,
-      boolean quick)
+      CheckNode node, Findings findings, Map<String, String> leased, Child observer, boolean quick)
       throws InterruptedException {
     long most = 0;
     long idle = observer.ask("read").whole("device_now");

@@ -86,14 +86,14 @@ final class Report {
   void end(double secondsInAll) throws IOException {
     ended = true;
     write(secondsInAll);
-    System.err.println("gpu-check: written to " + options.out().resolve(fileName()) + ".{txt,json}");
+    System.err.println(
+        "gpu-check: written to " + options.out().resolve(fileName()) + ".{txt,json}");
   }
 
   private void put(String name, String content) throws IOException {
     Path fresh = options.out().resolve("." + name + ".new");
     Files.writeString(fresh, content, UTF_8);
-    Files.move(
-        fresh, options.out().resolve(name), StandardCopyOption.REPLACE_EXISTING);
+    Files.move(fresh, options.out().resolve(name), StandardCopyOption.REPLACE_EXISTING);
   }
 
   boolean isGood() {
@@ -135,7 +135,8 @@ final class Report {
       text.append("OVER A STAND-IN DRIVER, not a GPU: ").append(options.driver().get());
       text.append('\n');
     }
-    text.append(String.format(Locale.ROOT, "%n%-12s%-9s%7s  %s%n", "step", "", "s", "what came out"));
+    text.append(
+        String.format(Locale.ROOT, "%n%-12s%-9s%7s  %s%n", "step", "", "s", "what came out"));
     for (StepName step : StepName.values()) {
       Outcome outcome = outcomes.get(step);
       if (outcome != null) {
@@ -164,7 +165,10 @@ final class Report {
 
   private static void details(StringBuilder text, StepName step, Outcome outcome) {
     text.append('\n').append(step.word()).append(": ").append(step.what()).append('\n');
-    outcome.found().path("lines").forEach(line -> text.append("  ").append(line.asText()).append('\n'));
+    outcome
+        .found()
+        .path("lines")
+        .forEach(line -> text.append("  ").append(line.asText()).append('\n'));
     outcome
         .found()
         .path("failures")

@@ -6,25 +6,23 @@ import java.util.Locale;
 
 /** The steps, by their worth: the first ones run first. */
 enum StepName {
-  MACHINE(40, "which machine, GPU and driver; what doctor says", new MachineStep()),
-  PROGRAMS(75, "the sample programs, bare and under vgpu", new ProgramsStep()),
-  COSTS(60, "what vgpu adds to a launch, an allocation, a start", new CostsStep()),
-  QUOTA(60, "quotas, and the ledger against NVML", new QuotaStep()),
-  SHARES(130, "shares of the GPU's time by kernel length", new SharesStep()),
-  LEVEL2(60, "how long one kernel waits for long ones", new ArrivalStep()),
-  TORCH(110, "PyTorch: training, inference, the caching allocator", new TorchStep()),
-  COLOCATION(75, "requests beside training loops", new ColocationStep()),
-  SUSPEND(60, "suspending and resuming", new SuspendStep()),
-  FIDELITY(60, "the same programs on the GPU and on the emulator", new FidelityStep());
+  MACHINE(40, "which machine, GPU and driver; what doctor says"),
+  PROGRAMS(75, "the sample programs, bare and under vgpu"),
+  COSTS(60, "what vgpu adds to a launch, an allocation, a start"),
+  QUOTA(60, "quotas, and the ledger against NVML"),
+  SHARES(130, "shares of the GPU's time by kernel length"),
+  LEVEL2(60, "how long one kernel waits for long ones"),
+  TORCH(110, "PyTorch: training, inference, the caching allocator"),
+  COLOCATION(75, "requests beside training loops"),
+  SUSPEND(60, "suspending and resuming"),
+  FIDELITY(60, "the same programs on the GPU and on the emulator");
 
   private final int limitSeconds;
   private final String what;
-  private final Step step;
 
-  StepName(int limitSeconds, String what, Step step) {
+  StepName(int limitSeconds, String what) {
     this.limitSeconds = limitSeconds;
     this.what = what;
-    this.step = step;
   }
 
   int limitSeconds() {
@@ -35,8 +33,20 @@ enum StepName {
     return what;
   }
 
+  /** {@return the step, new} */
   Step step() {
-    return step;
+    return switch (this) {
+      case MACHINE -> new MachineStep();
+      case PROGRAMS -> new ProgramsStep();
+      case COSTS -> new CostsStep();
+      case QUOTA -> new QuotaStep();
+      case SHARES -> new SharesStep();
+      case LEVEL2 -> new ArrivalStep();
+      case TORCH -> new TorchStep();
+      case COLOCATION -> new ColocationStep();
+      case SUSPEND -> new SuspendStep();
+      case FIDELITY -> new FidelityStep();
+    };
   }
 
   String word() {

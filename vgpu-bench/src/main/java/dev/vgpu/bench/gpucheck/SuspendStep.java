@@ -42,11 +42,7 @@ final class SuspendStep implements Step {
       into.put("memory_kept", same);
       result =
           String.format(
-              Locale.ROOT,
-              "%d GiB: %.0f ms, back %.0f ms",
-              bytes / GIB,
-              suspendMs,
-              resumeMs);
+              Locale.ROOT, "%d GiB: %.0f ms, back %.0f ms", bytes / GIB, suspendMs, resumeMs);
       if (!same) {
         findings.failure("a checkpoint changed the program's memory");
       }
@@ -97,7 +93,7 @@ final class SuspendStep implements Step {
 
   private static String byVgpu(Place place, CheckNode node, Findings findings, long gib)
       throws InterruptedException {
-    Done help = command(place, node, "suspend", "--help");
+    Done help = command(node, "suspend", "--help");
     if (!help.isOk()) {
       findings.line("vgpu suspend is not in this build");
       return "suspend is not in this build";
@@ -108,11 +104,11 @@ final class SuspendStep implements Step {
     Child holder = holder(node, leased, place.quota(gib, 30).bytes());
     long before = observer.ask("read").whole("device_now");
     long beginNs = NanoClock.nanoTime();
-    Done suspend = command(place, node, "suspend", id);
+    Done suspend = command(node, "suspend", id);
     double suspendMs = (NanoClock.nanoTime() - beginNs) / 1e6;
     Answer meanwhile = observer.ask("read");
     beginNs = NanoClock.nanoTime();
-    Done resume = command(place, node, "resume", id);
+    Done resume = command(node, "resume", id);
     double resumeMs = (NanoClock.nanoTime() - beginNs) / 1e6;
     ObjectNode into = findings.at("vgpu", gib + " GiB");
     into.put("suspend_exit_code", suspend.exitCode()).put("suspend_err", suspend.err());
@@ -137,8 +133,7 @@ final class SuspendStep implements Step {
     return result;
   }
 
-  private static Done command(Place place, CheckNode node, String... arguments)
-      throws InterruptedException {
+  private static Done command(CheckNode node, String... arguments) throws InterruptedException {
     List<String> command = new ArrayList<>(Place.vgpu());
     command.addAll(List.of(arguments));
     return node.run(CheckNode.BARE, SECONDS, command);

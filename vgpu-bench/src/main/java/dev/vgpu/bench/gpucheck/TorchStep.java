@@ -38,7 +38,8 @@ final class TorchStep implements Step {
       costs(node, findings, script, "bare", CheckNode.BARE, quota);
       costs(node, findings, script, "vgpu", offline, quota);
       String seconds = quick ? "1" : "5";
-      bareRatio = pair(node, findings, script, "bare", List.of(CheckNode.BARE, CheckNode.BARE), seconds);
+      bareRatio =
+          pair(node, findings, script, "bare", List.of(CheckNode.BARE, CheckNode.BARE), seconds);
       heldRatio = pair(node, findings, script, "vgpu", List.of(online, offline), seconds);
     }
     findings.summary(
@@ -98,7 +99,8 @@ final class TorchStep implements Step {
     if (!done.isOk()) {
       into.put("stderr", done.err());
       findings.failure("torch, %s: %s", where, done.why());
-    } else if (!environment.isEmpty() && !fill.path("refusal").asText().equals("OutOfMemoryError")) {
+    } else if (!environment.isEmpty()
+        && !fill.path("refusal").asText().equals("OutOfMemoryError")) {
       findings.failure(
           "under a quota of %s the caching allocator ended with: %s",
           quota, fill.path("refusal").asText());

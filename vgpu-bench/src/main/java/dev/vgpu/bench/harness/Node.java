@@ -56,8 +56,7 @@ public final class Node implements AutoCloseable {
       Files.createDirectory(directory.resolve("run"));
       Files.createDirectory(directory.resolve("c"));
       String built = System.getenv(BUILT);
-      Path program =
-          built == null ? ProgramSource.compile(directory.resolve("c")) : Path.of(built);
+      Path program = built == null ? ProgramSource.compile(directory.resolve("c")) : Path.of(built);
       Map<String, String> all = kept();
       all.putAll(settings);
       Node node = new Node(directory, program, Map.copyOf(all));
