@@ -13,7 +13,7 @@ common="gpu gpu_schedule log process settings state_file state_values"
 driver="api_array api_capture api_context api_copy api_device api_forms api_function api_graph api_graph_edit api_launch
   api_link api_lookup api_mapping api_memory api_module api_pool
   api_stream api_word capture driver graph graph_clone heap
-  host_calls kernels memory objects operation ptx timeline"
+  host_calls kernels memory objects operation ptx rm_driver rm_import rm_model timeline"
 nvml="nvml nvml_processes"
 suspend="java_suspend suspend"
 
