@@ -5,6 +5,7 @@
 #ifndef VGPU_BUNDLE_COMPAT_H
 #define VGPU_BUNDLE_COMPAT_H
 
+#ifndef __ASSEMBLER__
 #define VGPU_OLD(name, version) __asm__(".symver " #name "," #name "@GLIBC_" version)
 VGPU_OLD(dlopen, "2.2.5");
 VGPU_OLD(dlsym, "2.2.5");
@@ -16,5 +17,15 @@ VGPU_OLD(exp, "2.2.5");
 VGPU_OLD(pthread_create, "2.2.5");
 VGPU_OLD(pthread_join, "2.2.5");
 VGPU_OLD(pthread_detach, "2.2.5");
+
+/* Before 2.33 these were no functions of the library. */
+#include <sys/stat.h>
+int __fxstat(int version, int file, struct stat *into);
+int __xstat(int version, const char *path, struct stat *into);
+VGPU_OLD(__fxstat, "2.2.5");
+VGPU_OLD(__xstat, "2.2.5");
+#define fstat(file, into) __fxstat(1, file, into)
+#define stat(path, into) __xstat(1, path, into)
+#endif
 
 #endif

@@ -71,7 +71,7 @@ copy_jars() {
 build() {
   local name=$1 newest
   shift
-  "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -fPIE -pie -nostartfiles -include "$here/compat.h" -I"$stage/build" \
+  "${CC:-cc}" -std=c11 -D_GNU_SOURCE= -O2 -fPIE -pie -nostartfiles -include "$here/compat.h" -I"$stage/build" \
     -o "$stage/programs/$name" "$here/start.S" "$@" -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,--as-needed \
     -lm
   newest=$(readelf --version-info "$stage/programs/$name" | sed -n 's/.*Name: GLIBC_\([0-9.]*\).*/\1/p' | sort -uV |

@@ -19,6 +19,7 @@ import java.util.List;
  * @param err the end of what it wrote on standard error, and of the hook's log, where it failed
  */
 record Outcome(String state, double seconds, String why, JsonNode found, String err, String log) {
+  private static final int MOST_CHARS = 300;
   private static final ObjectMapper JSON = new ObjectMapper();
 
   static Outcome notRun(String why) {
@@ -34,7 +35,13 @@ record Outcome(String state, double seconds, String why, JsonNode found, String 
     } else if (!done.isOk() || found.isMissingNode()) {
       state = "failed";
     }
-    return new Outcome(state, done.seconds(), why, found, done.err(), log);
+    return new Outcome(state, done.seconds(), firstLines(why), found, done.err(), log);
+  }
+
+  /** In one line, not too long. */
+  private static String firstLines(String text) {
+    String line = text.strip().replaceAll("\\s*\\n\\s*", " / ");
+    return line.length() <= MOST_CHARS ? line : line.substring(0, MOST_CHARS) + "…";
   }
 
   static JsonNode read(Path file) {
