@@ -152,10 +152,7 @@ public record RunDirectory(Path path, Origin origin) {
     long usableBytes = path.toFile().getUsableSpace();
     if (usableBytes < LEAST_FREE_BYTES) {
       throw unusable(
-          "its file system is full: usableBytes="
-              + usableBytes
-              + " needed="
-              + LEAST_FREE_BYTES);
+          "its file system is full: usableBytes=" + usableBytes + " needed=" + LEAST_FREE_BYTES);
     }
   }
 
