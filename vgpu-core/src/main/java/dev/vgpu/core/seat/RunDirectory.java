@@ -86,6 +86,21 @@ public record RunDirectory(Path path, Origin origin) {
    * @throws VgpuException if it cannot; the message says why, and what to do
    */
   public void prepare() {
+    restore();
+    try {
+      checkSpace();
+    } catch (IOException e) {
+      throw new VgpuException(message(e.toString()), e);
+    }
+  }
+
+  /**
+   * The same for who was there before, and takes the seat over: on a full disk as well, since what
+   * that needs has its room already.
+   *
+   * @throws VgpuException if it cannot; the message says why, and what to do
+   */
+  public void restore() {
     int bytes = socket().toString().getBytes(StandardCharsets.UTF_8).length;
     if (bytes > MOST_SOCKET_PATH_BYTES) {
       throw unusable(
@@ -150,6 +165,10 @@ public record RunDirectory(Path path, Origin origin) {
               + "), where locks do not hold;"
               + " name one on this machine");
     }
+  }
+
+  private void checkSpace() throws IOException {
+    FileStore store = Files.getFileStore(path);
     if (store.getUsableSpace() < LEAST_FREE_BYTES) {
       throw unusable(
           "its file system is full: usableBytes="
