@@ -39,17 +39,34 @@ bool chaos_accept(struct worker *worker, int operation, CUresult result) {
   return false;
 }
 
+/* CHAOS_WITHOUT leaves operations out, to find the one that makes a difference: their numbers, "3,4". */
+static void leave_out(struct chaos *chaos) {
+  const char *text = getenv("CHAOS_WITHOUT");
+  for (char *end = NULL; text != NULL && *text != '\0'; text = *end == ',' ? end + 1 : end) {
+    chaos->without |= 1u << strtoul(text, &end, 10) % 32;
+    if (end == text) {
+      break;
+    }
+  }
+}
+
+static bool left_out(const struct worker *worker, int operation) {
+  return (worker->chaos->without >> operation & 1) != 0;
+}
+
 static void step(struct worker *worker) {
   uint64_t random = random_next(&worker->random);
   unsigned what = (unsigned)(random >> 8) % 100;
   if (what < 30) {
-    chaos_allocate(worker, (int)((random >> 20) % KINDS));
+    int kind = (int)((random >> 20) % KINDS);
+    chaos_allocate(worker, left_out(worker, kind) ? PLAIN : kind);
   } else if (what < 60) {
     if (worker->held_count > 0) {
       chaos_release(worker, (random >> 20) % worker->held_count);
     }
   } else if (what < 97) {
-    chaos_work(worker, SPIN + (int)((random >> 20) % (THREAD - SPIN)));
+    int operation = SPIN + (int)((random >> 20) % (THREAD - SPIN));
+    chaos_work(worker, left_out(worker, operation) ? SYNC : operation);
   } else if (what < 99) {
     chaos_thread(worker);
   } else if ((random >> 20) % 8 == 0) {
@@ -145,6 +162,7 @@ int mode_chaos(int count, char **arguments) {
   chaos.quota = strtoull(arguments[2], NULL, 10);
   chaos.forks = strcmp(arguments[3], "fork") == 0;
   chaos.running = true;
+  leave_out(&chaos);
   driver_start(&chaos.driver);
   load(&chaos);
   for (int i = 0; i < threads; i++) {

@@ -112,6 +112,7 @@ struct chaos {
   void *pool;
   uint64_t quota;
   bool forks;
+  unsigned without; /* a bit for each operation */
   atomic_bool running;
   atomic_int idle;
   atomic_int error, error_operation; /* the first that no driver may answer */
