@@ -252,19 +252,15 @@ final class Steps {
     if (!world.disk.isPossible()) {
       return start(random);
     }
-    Tenant tenant = tenant(random);
+    Tenant tenant = world.tenants.get(random.nextInt(world.tenants.size() - 1));
+    last += " under " + tenant.name;
     long seed = random.nextLong() >>> 1;
     boolean seatToo = random.nextInt(4) == 0;
+    world.seats.awaitHolder();
     world.disk.fill();
     try {
-      Program program = world.start(tenant, seed, 2, false);
-      String answer = program.child.line();
-      if (!answer.equals("ready") && !answer.startsWith("error ")) {
-        throw new ChaosFailure(program + " on a full disk: " + answer);
-      }
-      if (answer.equals("ready")) {
-        world.programs.add(program);
-      }
+      refuseOnFullDisk();
+      startOnFullDisk(world.start(tenant, seed, 2, false));
       if (seatToo) {
         world.killSeat();
         world.seats.awaitHolder();
@@ -277,15 +273,35 @@ final class Steps {
     return seatToo ? SEAT_GONE_MS : 0;
   }
 
+  private void refuseOnFullDisk() throws InterruptedException {
+    Tenant late = brief();
+    try {
+      late.acquire(world.seats.any());
+      late.release();
+    } catch (IllegalStateException e) {
+      if (!String.valueOf(e.getMessage()).contains("No space left")) {
+        throw e;
+      }
+    }
+  }
+
+  private void startOnFullDisk(Program program) throws InterruptedException {
+    String answer = program.child.line();
+    if (answer.equals("ready")) {
+      world.programs.add(program);
+    } else if (!answer.startsWith("error ")) {
+      throw new ChaosFailure(program + " on a full disk: " + answer);
+    }
+  }
+
+  private static Tenant brief() {
+    MemorySize quota = MemorySize.ofMebibytes(256);
+    return new Tenant("brief", SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE, quota);
+  }
+
   /** A lease that is given back while programs work under it: they are told, and hold nobody up. */
   private double leaseEnds(Random random) throws InterruptedException {
-    Tenant tenant =
-        new Tenant(
-            "brief",
-            SharePolicy.BEST_EFFORT,
-            0,
-            PreemptionClass.NEARLINE,
-            MemorySize.ofMebibytes(256));
+    Tenant tenant = brief();
     world.seats.awaitHolder();
     tenant.acquire(world.seats.any());
     Program program = world.start(tenant, random.nextLong() >>> 1, 2, true);

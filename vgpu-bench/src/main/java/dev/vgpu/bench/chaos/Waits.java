@@ -13,17 +13,23 @@ import java.util.Map;
  */
 final class Waits {
   private static final double MEMORY_MS = 250;
-  private static final double WITNESS_MS = 750;
-  private static final double LAUNCH_MS = 3_000;
-  private static final double SYNC_MS = 5_000;
+  private static final double WITNESS_MS = 2_000;
+  private static final double LAUNCH_MS = 10_000;
+  private static final double SYNC_MS = 10_000;
 
   /** A call may be put off as often as that by a machine that is late. */
   private static final double LATE_TIMES = 10;
+
+  private static final double EXTRA_TIMES = 2;
+
+  /** How much of it counts in the next step still. */
+  private static final double CARRIED = 0.7;
 
   private final Child noise;
   private final Map<String, Double> worstMs = new LinkedHashMap<>();
   private double lateMs;
   private double extraMs;
+  private double earlierMs;
 
   Waits(Child noise) {
     this.noise = noise;
@@ -32,11 +38,13 @@ final class Waits {
   /**
    * Begins the checks after a step.
    *
-   * @param extraMs how long nobody could serve
+   * @param stepMs how long nobody could serve; a call that waited then may end in the next step, and
+   *     who went by its own pace meanwhile may have to make up for it
    */
-  void begin(double extraMs) throws InterruptedException {
-    this.lateMs = noise.ask("read").number("worst_ns") / 1e6;
-    this.extraMs = extraMs;
+  void begin(double stepMs) throws InterruptedException {
+    lateMs = noise.ask("read").number("worst_ns") / 1e6;
+    earlierMs = Math.max(earlierMs * CARRIED, stepMs);
+    extraMs = EXTRA_TIMES * earlierMs;
     note("machine_late", lateMs);
   }
 
