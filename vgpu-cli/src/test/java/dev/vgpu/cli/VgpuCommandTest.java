@@ -50,8 +50,7 @@ class VgpuCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(
-      strings = {"demo", "devices", "doctor", "simulate", "bench", "chaos", "completion"})
+  @ValueSource(strings = {"demo", "devices", "doctor", "simulate", "bench", "chaos", "completion"})
   void everyCommandHasHelp(String command) {
     assertThat(run(command, "--help")).isZero();
     assertThat(out.toString(UTF_8)).contains("Usage: vgpu " + command);
@@ -117,7 +116,8 @@ class VgpuCommandTest {
   @Test
   void helpListsTheCommands() {
     assertThat(run("--help")).isZero();
-    assertThat(out.toString(UTF_8)).contains("demo", "devices", "doctor", "bench", "chaos", "completion");
+    assertThat(out.toString(UTF_8))
+        .contains("demo", "devices", "doctor", "bench", "chaos", "completion");
   }
 
   @Test

@@ -38,8 +38,8 @@ final class Waits {
   /**
    * Begins the checks after a step.
    *
-   * @param stepMs how long nobody could serve; a call that waited then may end in the next step, and
-   *     who went by its own pace meanwhile may have to make up for it
+   * @param stepMs how long nobody could serve; a call that waited then may end in the next step,
+   *     and who went by its own pace meanwhile may have to make up for it
    */
   void begin(double stepMs) throws InterruptedException {
     lateMs = noise.ask("read").number("worst_ns") / 1e6;

@@ -15,9 +15,10 @@ import java.util.Map;
 final class World implements AutoCloseable {
   private static final Map<String, String> EMULATOR =
       Map.of("VGPU_EMULATOR", "devices=1,memory=8GiB,context=64MiB");
+
   /**
-   * Left out for now, see chaos.h: what pools keep is not charged yet (3, 4); mappings and contexts lose
-   * records when several threads make and destroy them at once (5, 9).
+   * Left out for now, see chaos.h: what pools keep is not charged yet (3, 4); mappings and contexts
+   * lose records when several threads make and destroy them at once (5, 9).
    */
   private static final Map<String, String> LEFT_OUT = Map.of("CHAOS_WITHOUT", "3,4,5,9");
 
