@@ -50,7 +50,17 @@ class VgpuCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"demo", "devices", "doctor", "simulate", "bench", "chaos", "completion"})
+  @ValueSource(
+      strings = {
+        "demo",
+        "devices",
+        "doctor",
+        "simulate",
+        "bench",
+        "chaos",
+        "gpu-check",
+        "completion"
+      })
   void everyCommandHasHelp(String command) {
     assertThat(run(command, "--help")).isZero();
     assertThat(out.toString(UTF_8)).contains("Usage: vgpu " + command);

@@ -32,7 +32,10 @@ final class ProgramSource {
           "chaos.c",
           "chaos_memory.c",
           "chaos_work.c",
-          "audit.c");
+          "audit.c",
+          "session.c",
+          "about.c",
+          "checkpoint.c");
   private static final List<String> FLAGS = List.of("-std=c11", "-O2", "-Wall", "-Wextra");
 
   private ProgramSource() {}
