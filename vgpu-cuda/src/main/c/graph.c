@@ -57,12 +57,11 @@ void vgpu__graph_measured(CUgraphExec exec, uint32_t generation, uint64_t took_n
   vgpu__unlock(&graphs_lock);
 }
 
-abi_result cuGraphExecDestroy(CUgraphExec exec) {
+void vgpu__graph_forget(CUgraphExec exec) {
   vgpu__lock(&graphs_lock);
   struct graph *graph = exec == NULL ? NULL : vgpu__graph_of(exec, 0);
   if (graph != NULL) *graph = (struct graph){.exec = NULL};
   vgpu__unlock(&graphs_lock);
-  return REAL(cuGraphExecDestroy)(exec);
 }
 
 void vgpu__graphs_forget(void) {

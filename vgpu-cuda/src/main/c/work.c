@@ -76,15 +76,6 @@ abi_result cuLaunchGridAsync(CUfunction function, int width, int height, CUstrea
   WORK(stream, 0, REAL(cuLaunchGridAsync)(function, width, height, stream));
 }
 
-/* A short graph is one launch among others; else a batch of its own. */
-#define GRAPH(stream_given, thread, call)                                                                             \
-  struct vgpu_piece piece;                                                                                            \
-  if (!vgpu__graph_piece(graph, &piece)) {                                                                            \
-    WORK(stream_given, thread, call);                                                                                 \
-  }                                                                                                                   \
-  PIECE(piece, (thread) && (stream_given) == NULL ? ABI_STREAM_PER_THREAD : (stream_given), call)                     \
-  return result
-
 /* What is a batch of its own. */
 #define PIECE(piece, stream_given, call)                                                       \
   CUstream piece_stream = stream_given;                                                        \
@@ -95,11 +86,24 @@ abi_result cuLaunchGridAsync(CUfunction function, int width, int height, CUstrea
   abi_result result = call;                                                                    \
   if (piece_counted) vgpu__piece_leave(&piece_entry, &(piece), piece_stream);
 
-abi_result cuGraphLaunch(CUgraphExec graph, CUstream stream) { GRAPH(stream, 0, REAL(cuGraphLaunch)(graph, stream)); }
+/* A graph belongs to the tenant in whose scope it was instantiated, whatever stream it is launched into. A short one is one launch
+ * among others; else it is a batch of its own. */
+#define LAUNCH_GRAPH(graph, stream, thread, launch)                                            \
+  CUstream named = (thread) && (stream) == NULL ? ABI_STREAM_PER_THREAD : (stream);            \
+  struct vgpu_tenant *owner = UNLIKELY(vgpu__are_several()) ? vgpu__graph_tenant(graph) : NULL; \
+  if (UNLIKELY(owner != NULL) && vgpu__is_foreign(owner, named)) {                             \
+    return vgpu__launch_as(owner, graph, stream, named, launch);                               \
+  }                                                                                            \
+  struct vgpu_piece piece;                                                                     \
+  if (!vgpu__graph_piece(graph, &piece)) {                                                     \
+    WORK(stream, thread, launch(graph, stream));                                               \
+  }                                                                                            \
+  PIECE(piece, named, launch(graph, stream))                                                   \
+  return result
 
-abi_result cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
-  GRAPH(stream, 1, REAL(cuGraphLaunch_ptsz)(graph, stream));
-}
+abi_result cuGraphLaunch(CUgraphExec graph, CUstream stream) { LAUNCH_GRAPH(graph, stream, 0, REAL(cuGraphLaunch)); }
+
+abi_result cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) { LAUNCH_GRAPH(graph, stream, 1, REAL(cuGraphLaunch_ptsz)); }
 
 /*
  * Copies and memsets. One that waits for the GPU and ends on the host ends the batch, as a synchronisation does: what follows may

@@ -31,4 +31,21 @@ void test_copies_apart(void);
 void test_graphs_measured(void);
 void test_waits_uncharged(void);
 
+/* test_tenants.c */
+void test_tenants_memory(void);
+void test_tenants_streams(void);
+void test_tenants_gates(void);
+void test_tenants_drop(void);
+void test_tenants_fork(void);
+void test_tenants_churn(void);
+void test_tenants_killed(void);
+
+/* roles_tenants.c */
+void role_tenants_memory(const char *argument);
+void role_tenants_streams(const char *argument);
+void role_tenants_gates(const char *argument);
+void role_tenants_drop(const char *argument);
+void role_tenants_fork(const char *argument);
+void role_tenants_churn(const char *argument);
+
 #endif
