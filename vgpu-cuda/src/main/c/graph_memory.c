@@ -14,6 +14,7 @@ static const uint64_t STEP = (uint64_t)32 << 20;
 struct account {
   struct vgpu_lock lock;
   uint64_t charged[VGPU_TENANTS], sum;
+  uint64_t pending; /* of the sum: reserved for launches that the driver has not begun or ended */
 };
 
 static struct account accounts[DEVICES];
@@ -28,6 +29,7 @@ static int vgpu__figure(CUdevice device, int attribute, uint64_t *value) {
 static void vgpu__account_settle(struct account *account, CUdevice device, uint32_t first) {
   uint64_t reserved;
   if (!vgpu__figure(device, ATTRIBUTE_RESERVED, &reserved)) return;
+  reserved += account->pending;
   for (uint32_t i = 0; i < VGPU_TENANTS && account->sum > reserved; i++) {
     uint32_t who = (first + i) % VGPU_TENANTS;
     uint64_t part = account->sum - reserved < account->charged[who] ? account->sum - reserved : account->charged[who];
@@ -115,10 +117,11 @@ static uint64_t vgpu__missing(const struct account *account, CUdevice device, ui
   uint64_t used, needed;
   if (!vgpu__figure(device, ATTRIBUTE_USED, &used)) return 0;
   needed = (used + bytes + STEP - 1) / STEP * STEP;
+  needed += account->pending;
   return needed > account->sum ? needed - account->sum : 0;
 }
 
-/* Takes the account's lock, which vgpu__graph_memory_after gives up, if there is anything to charge. */
+/* The launch itself may wait at the gate: no lock is held meanwhile, and nobody gives back what is pending. */
 abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge) {
   struct vgpu_record record;
   CUdevice device = -1;
@@ -134,7 +137,9 @@ abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge 
     if (missing == 0 || vgpu__reserve(record.tenant, missing) == 0) {
       account->charged[record.tenant->index] += missing;
       account->sum += missing;
-      *charge = (struct vgpu_graph_charge){device, record.tenant};
+      account->pending += missing;
+      vgpu__unlock(&account->lock);
+      *charge = (struct vgpu_graph_charge){device, record.tenant, missing};
       return ABI_SUCCESS;
     }
     vgpu__unlock(&account->lock);
@@ -147,9 +152,11 @@ void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge) {
   struct account *account = &accounts[charge->device];
   uint64_t reserved;
   uint32_t index = charge->tenant->index;
+  vgpu__lock(&account->lock);
+  account->pending -= charge->bytes;
   if (vgpu__figure(charge->device, ATTRIBUTE_RESERVED, &reserved)) {
-    if (reserved > account->sum) { /* beyond all steps that we know: charged if there is room, and never forgotten */
-      uint64_t more = reserved - account->sum;
+    if (reserved + account->pending > account->sum) { /* beyond all steps that we know: charged if there is room, and never forgotten */
+      uint64_t more = reserved + account->pending - account->sum;
       if (vgpu__reserve(charge->tenant, more) == 0) {
         account->charged[index] += more;
         account->sum += more;

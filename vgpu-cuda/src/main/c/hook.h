@@ -313,6 +313,7 @@ int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, uint64_t bytes);
 struct vgpu_graph_charge {
   CUdevice device; /* -1: nothing to charge */
   struct vgpu_tenant *tenant;
+  uint64_t bytes;
 };
 extern uint32_t vgpu__graph_memory_seen VGPU_INTERNAL; /* a node that allocates was made in this process */
 void vgpu__graph_memory_made(void *graph, CUgraphExec exec);
