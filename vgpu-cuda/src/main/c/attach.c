@@ -11,6 +11,7 @@
 
 #include "express.h"
 #include "hook.h"
+#include "level2.h"
 #include "seat.h"
 
 enum { SETTING_SIZE = VGPU_PATH, PATIENCE_MS = 2000, RETRY_MS = 2 };
@@ -225,6 +226,7 @@ static int vgpu__join(struct vgpu_tenant *tenant) {
     vgpu__seat_close(tenant);
     return -1;
   }
+  vgpu__level2_join(tenant);
   vgpu__log("attached to lease %s, slot %u", tenant->lease, number);
   return 0;
 }
@@ -283,6 +285,7 @@ static void vgpu__fork_child(void) {
   vgpu__attached = 0;
   attach_lock.word = 0;
   vgpu__monitor_forget();
+  vgpu__level2_forget();
   vgpu__table_forget();
   vgpu__vmm_forget();
   vgpu__lanes_forget();
