@@ -11,7 +11,7 @@ static const struct {
     {"load", mode_load},       {"churn", mode_churn},   {"observe", mode_observe},
     {"noise", mode_noise},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
     {"fork", mode_fork},       {"serve", mode_serve},   {"train", mode_train},
-    {"flood", mode_flood},     {"arrive", mode_arrive},
+    {"flood", mode_flood},     {"arrive", mode_arrive}, {"yield", mode_yield},
 };
 
 static const char USAGE[] =
@@ -29,7 +29,8 @@ static const char USAGE[] =
     "  serve IN OUT                 requests as they are due: 'go T0 LIMIT'\n"
     "  train LEAST MOST SEED OUT    kernels of LEAST to MOST ns: 'start', 'finish'\n"
     "  flood NS FILE                kernels of NS without an end; says in FILE when it was let in\n"
-    "  arrive NS FILE GRANT EXPRESS  how soon the gate of another closes: 'run ARRIVALS'\n";
+    "  arrive NS FILE GRANT EXPRESS  how soon the gate of another closes: 'run ARRIVALS'\n"
+    "  yield NS REPORT               how soon another stops running: 'run ARRIVALS'\n";
 
 int main(int count, char **arguments) {
   for (size_t i = 0; count > 1 && i < sizeof MODES / sizeof *MODES; i++) {
