@@ -313,7 +313,10 @@ static int vgpu__start(void) {
 
 void vgpu__level2_join(struct vgpu_tenant *tenant) {
   const char *wish = vgpu__setting("VGPU_LEVEL2");
-  if (tenant != &vgpu__home) return; /* several leases: the home's thread sees it */
+  if (tenant != &vgpu__home) { /* the home's thread sees that there are several */
+    STORE(tenant->slot->level2_reason, (uint32_t)SHM_LEVEL2_WHY_TENANTS);
+    return;
+  }
   if (wish != NULL && strcmp(wish, "off") == 0) {
     vgpu__off(tenant, SHM_LEVEL2_WHY_SETTING, 0);
   } else if (LOAD(tenant->grant->preemption_class) != SHM_CLASS_OFFLINE) {
