@@ -169,6 +169,7 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   lane->ended_ns = end;
   uint64_t charged = vgpu__charge(lane->tenant, end - took, end);
   vgpu__peers_charge(lane->tenant, end - took, end);
+  vgpu__level2_ended(end);
   uint64_t stopped = vgpu__level2_stopped_ns(end - took, end);
   took = took > stopped ? took - stopped : 0;
   if (took > 0) {

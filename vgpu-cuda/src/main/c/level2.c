@@ -22,7 +22,7 @@ static const uint64_t IDLE_WAIT_NS = 50u * NS_PER_MS, WATCHED_WAIT_NS = NS_PER_M
 static const uint64_t STOPPED_WAIT_NS = 500u * NS_PER_US, RETRY_NS = 200u * NS_PER_US;
 static const uint64_t LOST_NS = 100u * NS_PER_MS; /* so late the monitor takes over */
 static const uint64_t SLOW_NS = 100u * NS_PER_MS; /* a call of the driver that takes longer is of no use */
-static const uint64_t EFFECT_NS = 20u * NS_PER_MS; /* when all that ended before the stop has been counted */
+static const uint64_t EFFECT_NS = 2u * NS_PER_MS, CLOCK_ERROR_NS = 500u * NS_PER_US; /* of the GPU's clock against ours */
 enum { STACK = 128 * 1024, STOPS = 64, PATIENCE = 3 };
 
 struct stretch {
@@ -39,12 +39,12 @@ static struct {
   struct vgpu_rm_abi abi;
   uint64_t beat_ns; /* the thread's */
   unsigned failures, slow, without_effect;
-  uint64_t stopped_at_ns, counted_ns;
-  int counted;
+  uint64_t judged; /* ran_on at the last look */
   struct vgpu_lock ring_lock;
   struct stretch ring[STOPS];
   uint64_t stretches; /* ever */
   uint64_t open_ns;   /* since when it is stopped; 0: it is not */
+  uint64_t ran_on;    /* pieces of work that ended while all was stopped */
 } level2;
 uint32_t vgpu__level2_asleep;
 
@@ -97,6 +97,20 @@ uint64_t vgpu__level2_stopped_ns(uint64_t from_ns, uint64_t to_ns) {
   return sum;
 }
 
+static int vgpu__is_within(uint64_t at, uint64_t from, uint64_t to) { return at > from + EFFECT_NS && at + CLOCK_ERROR_NS < to; }
+
+/* Work that is stopped does not end: what ends long after a stop, by the GPU's own clock, says that there was none. */
+void vgpu__level2_ended(uint64_t at_ns) {
+  if (LIKELY(LOAD_ACQUIRE(level2.stretches) == 0 && LOAD_ACQUIRE(level2.open_ns) == 0)) return;
+  int found = 0;
+  vgpu__lock(&level2.ring_lock);
+  uint64_t known = level2.stretches < STOPS ? level2.stretches : (uint64_t)STOPS;
+  for (uint64_t i = 0; i < known; i++) found |= vgpu__is_within(at_ns, level2.ring[i].from_ns, level2.ring[i].to_ns);
+  if (level2.open_ns != 0) found |= vgpu__is_within(at_ns, level2.open_ns, UINT64_MAX);
+  level2.ran_on += (uint64_t)found;
+  vgpu__unlock(&level2.ring_lock);
+}
+
 /* ---- stopping and resuming; with the lock ---- */
 
 /* Calls of the driver that take this long again and again are of no use. */
@@ -117,17 +131,19 @@ static void vgpu__stop(struct vgpu_tenant *tenant) {
   }
   uint64_t now = vgpu__now_ns();
   level2.failures = 0;
-  level2.stopped_at_ns = now;
-  level2.counted = 0;
   vgpu__stretch_begins(now);
   ADD(tenant->slot->level2_stops, 1);
   vgpu__tell(tenant, SHM_LEVEL2_STOPPED, SHM_LEVEL2_WHY_NONE);
 }
 
-/* Work that is stopped does not end: what ends long after the stop says that there was none. */
-static void vgpu__judge(struct vgpu_tenant *tenant) {
-  int ran_on = level2.counted && LOAD_ACQUIRE(tenant->slot->gpu_ns) != level2.counted_ns;
-  if (level2.counted) level2.without_effect = ran_on ? level2.without_effect + 1 : 0;
+/* After a stretch of that length. */
+static void vgpu__judge(struct vgpu_tenant *tenant, uint64_t length_ns) {
+  vgpu__lock(&level2.ring_lock);
+  int ran_on = level2.ran_on != level2.judged;
+  level2.judged = level2.ran_on;
+  vgpu__unlock(&level2.ring_lock);
+  if (ran_on) level2.without_effect++;
+  else if (length_ns > 2 * EFFECT_NS) level2.without_effect = 0;
   if (level2.without_effect >= PATIENCE) vgpu__off(tenant, SHM_LEVEL2_WHY_NO_EFFECT, 0);
   else if (level2.slow >= PATIENCE) vgpu__off(tenant, SHM_LEVEL2_WHY_SLOW, 0);
 }
@@ -136,12 +152,13 @@ static void vgpu__resume(struct vgpu_tenant *tenant) {
   uint32_t status;
   uint64_t now = vgpu__now_ns();
   if (vgpu__timed_set(0, &status) != 0 && level2.failures++ < PATIENCE) return; /* the caller comes again */
-  ADD(tenant->slot->level2_stopped_ns, vgpu__stretch_ends(now));
+  uint64_t length_ns = vgpu__stretch_ends(now);
+  ADD(tenant->slot->level2_stopped_ns, length_ns);
   int failed = level2.failures > PATIENCE;
   vgpu__tell(tenant, SHM_LEVEL2_READY, SHM_LEVEL2_WHY_NONE);
   if (failed) vgpu__off(tenant, SHM_LEVEL2_WHY_REFUSED, status);
   level2.failures = 0;
-  if (!failed) vgpu__judge(tenant);
+  if (!failed) vgpu__judge(tenant, length_ns);
 }
 
 static int vgpu__is_stopped(void) { return LOAD_ACQUIRE(level2.state) == SHM_LEVEL2_STOPPED; }
@@ -219,12 +236,7 @@ static void vgpu__step(struct vgpu_tenant *tenant, uint64_t now) {
   }
   int shall = vgpu__shall_stop(tenant, now);
   if (vgpu__is_stopped()) {
-    if (!shall) {
-      vgpu__resume(tenant);
-    } else if (!level2.counted && now - level2.stopped_at_ns > EFFECT_NS) {
-      level2.counted = 1;
-      level2.counted_ns = LOAD_ACQUIRE(tenant->slot->gpu_ns);
-    }
+    if (!shall) vgpu__resume(tenant);
   } else if (shall && LOAD(level2.state) == SHM_LEVEL2_READY && vgpu__is_busy(tenant)) {
     vgpu__stop(tenant);
   }

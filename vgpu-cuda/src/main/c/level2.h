@@ -20,5 +20,7 @@ void vgpu__level2_watch(uint64_t now);
 
 /* How much of [from, to) nothing of this process could run. */
 uint64_t vgpu__level2_stopped_ns(uint64_t from_ns, uint64_t to_ns);
+/* A piece of work has ended then: not while all is stopped, if stopping has an effect. */
+void vgpu__level2_ended(uint64_t at_ns);
 
 #endif
