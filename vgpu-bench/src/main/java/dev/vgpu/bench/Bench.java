@@ -6,6 +6,7 @@ import dev.vgpu.bench.colocation.ColocationOptions;
 import dev.vgpu.bench.colocation.ColocationPlot;
 import dev.vgpu.bench.colocation.Storm;
 import dev.vgpu.bench.fairness.Fairness;
+import dev.vgpu.bench.gpucheck.GpuCheck;
 import dev.vgpu.bench.harness.Node;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -33,6 +34,8 @@ public final class Bench {
         preempt  how soon offline gates are closed when an idle online tenant begins
         level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
         stall    how long deaths and stops hold others up; attaching, opening, take-over
+      vgpu bench gpu-check ...
+                 what vgpu gpu-check runs
       vgpu bench plot FILE... OUT.svg
                  draws what colocation --json printed
         --keep FILE  writes the JSON object there as well
@@ -69,6 +72,9 @@ public final class Bench {
    */
   public static void main(String[] args) throws Exception {
     List<String> names = new ArrayList<>(List.of(args));
+    if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
+      System.exit(GpuCheck.run(names.subList(1, names.size())));
+    }
     boolean quick = names.remove("--quick");
     boolean json = names.remove("--json");
     if (names.contains("--help") || names.contains("-h")) {
