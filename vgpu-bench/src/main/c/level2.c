@@ -41,16 +41,33 @@ static bool others_run(void) {
   return false;
 }
 
-static void arrive(const struct driver *driver, uint64_t kernel_ns, unsigned i) {
+/* Comes when the other has the GPU, anywhere within its kernel. */
+static void await_other(uint64_t *random) {
+  rest(LEAST_PAUSE_NS + random_next(random) % (2 * LEAST_PAUSE_NS));
+  for (uint64_t begin = now_ns(); !others_run() && now_ns() - begin < LONGEST_NS;) {
+    rest(LOOK_NS);
+  }
+  rest(random_next(random) % LEAST_PAUSE_NS);
+}
+
+/* A kernel that outlasts the other's, even where the two take turns. */
+static uint64_t yield_ns(const struct driver *driver, uint64_t kernel_ns) {
   uint64_t begin = now_ns();
-  check(spin(driver, kernel_ns), "launch");
+  check(spin(driver, 15 * kernel_ns), "launch");
   while (others_run() && now_ns() - begin < LONGEST_NS) {
     rest(LOOK_NS);
   }
-  yields[i] = now_ns() - begin;
+  uint64_t took = now_ns() - begin;
+  check(driver->context_synchronize(), "synchronize");
+  return took;
+}
+
+static uint64_t extra_ns(const struct driver *driver, uint64_t kernel_ns) {
+  uint64_t begin = now_ns();
+  check(spin(driver, kernel_ns), "launch");
   check(driver->context_synchronize(), "synchronize");
   uint64_t took = now_ns() - begin;
-  extras[i] = took > kernel_ns ? took - kernel_ns : 0;
+  return took > kernel_ns ? took - kernel_ns : 0;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -87,12 +104,10 @@ int mode_yield(int count, char **arguments) {
     unsigned wanted = (unsigned)strtoul(strchr(line, ' ') == NULL ? "0" : strchr(line, ' '), NULL, 10);
     wanted = wanted < 1 ? 1 : wanted > MOST_ARRIVALS ? MOST_ARRIVALS : wanted;
     for (unsigned i = 0; i < wanted; i++) {
-      rest(LEAST_PAUSE_NS + random_next(&random) % (2 * LEAST_PAUSE_NS));
-      for (uint64_t begin = now_ns(); !others_run() && now_ns() - begin < LONGEST_NS;) {
-        rest(LOOK_NS);
-      }
-      rest(random_next(&random) % LEAST_PAUSE_NS); /* anywhere within its kernel */
-      arrive(&driver, kernel_ns, i);
+      await_other(&random);
+      yields[i] = yield_ns(&driver, kernel_ns);
+      await_other(&random);
+      extras[i] = extra_ns(&driver, kernel_ns);
     }
     print("yields", yields, wanted);
     print("extra", extras, wanted);

@@ -25,7 +25,7 @@ final class Level2Bench {
 
   Level2Bench(Report report, boolean quick) {
     this.report = report;
-    this.arrivals = quick ? 150 : 1_500;
+    this.arrivals = quick ? 100 : 400;
   }
 
   void run() throws InterruptedException {
