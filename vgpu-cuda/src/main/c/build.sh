@@ -40,18 +40,28 @@ $cc -shared -o "$library" $objects -Wl,-soname,libcuda.so.1 -Wl,--version-script
   -Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-z,noexecstack -Wl,--build-id=none \
   -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 
-newer=$(readelf --version-info "$library" | sed -n 's/.*Name: \(GLIBC_[0-9.]*\).*/\1/p' | sort -uV | awk -F'[_.]' '$2 > 2 || $3 > 17')
+program=$work/vgpu-checkpoint
+$cc -c "$here/../checkpoint/start.S" -o "$work/start.o"
+# shellcheck disable=SC2086
+$cc $(echo "$flags" | sed 's/-fPIC/-fPIE/; s/-ftls-model=initial-exec//') -pie -nostartfiles -o "$program" \
+  "$here/../checkpoint/checkpoint.c" "$work/start.o" -Wl,-z,relro,-z,now,-z,noexecstack \
+  -Wl,--build-id=none -Wl,--no-as-needed -l:libdl.so.2
+
+newer=$(readelf --version-info "$library" "$program" | sed -n 's/.*Name: \(GLIBC_[0-9.]*\).*/\1/p' | sort -uV | awk -F'[_.]' '$2 > 2 || $3 > 17')
 if [ -n "$newer" ]; then
-  echo "libvgpu_cuda.so would need a newer glibc than 2.17:" $newer >&2
+  echo "the hook or its program would need a newer glibc than 2.17:" $newer >&2
   readelf --dyn-syms --wide "$library" | grep -E "$(echo $newer | tr ' ' '|')" >&2
   exit 1
 fi
-others=$(readelf --dynamic "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v -E '^(libc\.so\.6|libdl\.so\.2|libpthread\.so\.0|ld-linux-x86-64\.so\.2)$' || true)
+others=$(readelf --dynamic "$library" "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v -E '^(libc\.so\.6|libdl\.so\.2|libpthread\.so\.0|ld-linux-x86-64\.so\.2)$' || true)
 if [ -n "$others" ]; then
-  echo "libvgpu_cuda.so would need other libraries:" $others >&2
+  echo "the hook or its program would need other libraries:" $others >&2
   exit 1
 fi
-${OBJCOPY:-objcopy} --strip-debug "$library"
-cp "$library" "$out/libvgpu_cuda.so.new"
-mv "$out/libvgpu_cuda.so.new" "$out/libvgpu_cuda.so"
-(cd "$out" && sha256sum libvgpu_cuda.so | cut -d' ' -f1 > libvgpu_cuda.so.sha256)
+for made in "$library" "$program"; do
+  name=$(basename "$made")
+  ${OBJCOPY:-objcopy} --strip-debug "$made"
+  cp "$made" "$out/$name.new"
+  mv "$out/$name.new" "$out/$name"
+  (cd "$out" && sha256sum "$name" | cut -d' ' -f1 > "$name.sha256")
+done

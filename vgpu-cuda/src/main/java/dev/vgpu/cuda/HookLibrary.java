@@ -23,17 +23,35 @@ import org.jspecify.annotations.Nullable;
 final class HookLibrary {
   static final String NAME = "libvgpu_cuda.so";
 
+  /** The program that suspends other processes. */
+  static final String CHECKPOINT = "vgpu-checkpoint";
+
   private final String resource;
+  private final String name;
   private final @Nullable String named;
   private final Map<String, String> environment;
 
   HookLibrary(Map<String, String> environment) {
-    this("/META-INF/native/linux-" + architecture() + "/" + NAME, environment);
+    this(resource(NAME), environment);
+  }
+
+  /** The program beside it, which nothing else can stand in for. */
+  static HookLibrary checkpointProgram(Map<String, String> environment) {
+    return new HookLibrary(resource(CHECKPOINT), null, environment);
+  }
+
+  private static String resource(String name) {
+    return "/META-INF/native/linux-" + architecture() + "/" + name;
   }
 
   HookLibrary(String resource, Map<String, String> environment) {
+    this(resource, environment.get(HookEnvironment.VGPU_HOOK), environment);
+  }
+
+  private HookLibrary(String resource, @Nullable String named, Map<String, String> environment) {
     this.resource = resource;
-    this.named = environment.get(HookEnvironment.VGPU_HOOK);
+    this.name = resource.substring(resource.lastIndexOf('/') + 1);
+    this.named = named;
     this.environment = Map.copyOf(environment);
   }
 
@@ -81,7 +99,7 @@ final class HookLibrary {
     try {
       String sum = expectedSum();
       Path directory = place.resolve(sum);
-      Path file = directory.resolve(NAME);
+      Path file = directory.resolve(name);
       byte[] bytes = read(resource);
       // It appears there whole or not at all, so its length is enough; its sum would take longer to
       // compute in a fresh JVM than all the rest of an acquisition.
@@ -102,8 +120,8 @@ final class HookLibrary {
   }
 
   /** At no moment is there a part of it under its name. */
-  private static void writeWhole(Path file, byte[] bytes) throws IOException {
-    Path part = Files.createTempFile(file.getParent(), NAME, ".part");
+  private void writeWhole(Path file, byte[] bytes) throws IOException {
+    Path part = Files.createTempFile(file.getParent(), name, ".part");
     try {
       Files.write(part, bytes);
       Files.setPosixFilePermissions(part, PosixFilePermissions.fromString("r-xr-xr-x"));

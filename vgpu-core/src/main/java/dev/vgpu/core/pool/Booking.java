@@ -13,6 +13,7 @@ import dev.vgpu.spi.EnforcedLease;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -42,6 +43,12 @@ final class Booking {
 
   /** Its processes are suspended, or are being so. */
   volatile boolean suspended;
+
+  /** On whose behalf they are, as it is on disk; empty: they are not, and are not about to be. */
+  volatile Optional<String> suspension = Optional.empty();
+
+  /** Held by who suspends it or lets it go on; taken before the table's lock. */
+  final ReentrantLock suspending = new ReentrantLock();
 
   boolean released;
   private volatile @Nullable GpuUsage finalUsage;
@@ -115,6 +122,11 @@ final class Booking {
     gate.enforce(lease);
   }
 
+  /** Whether nobody but its owner lets it go on. */
+  boolean isSuspendedByOwner() {
+    return suspension.filter(Suspensions.BY_OWNER::equals).isPresent();
+  }
+
   /** Whether processes are under it, or may come under it yet. */
   boolean hasProcesses() {
     EnforcedLease lease = enforced;
@@ -139,7 +151,13 @@ final class Booking {
 
   LeaseRecord record() {
     return new LeaseRecord(
-        id, gpus(), request, owner, Optional.ofNullable(backend), List.copyOf(programs));
+        id,
+        gpus(),
+        request,
+        owner,
+        Optional.ofNullable(backend),
+        List.copyOf(programs),
+        suspension);
   }
 
   /** With the entitlement that it was given last. */

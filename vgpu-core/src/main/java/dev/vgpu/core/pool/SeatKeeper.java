@@ -162,11 +162,13 @@ final class SeatKeeper {
     client = null;
     LeaseTable table =
         new LeaseTable(node, node.newSlots(), enforcements, leases, directory.usage());
-    LocalAuthority authority = new LocalAuthority(node, table, enforcements, discovery, null);
+    Suspensions suspensions =
+        new Suspensions(clock, table, directory.path(), Suspensions::installed);
+    LocalAuthority authority =
+        new LocalAuthority(node, table, enforcements, discovery, suspensions, null);
     SeatServer serves = new SeatServer(node, authority, loop);
     restore(leases.readAll(), authority, serves);
-    MemoryReclaim reclaims =
-        new MemoryReclaim(node, table, discovery, new Suspensions(clock, Suspensions::installed));
+    MemoryReclaim reclaims = new MemoryReclaim(node, table, discovery, suspensions);
     reclaims.takeOver();
     serves.listen(directory.socket());
     reclaims.start();

@@ -301,7 +301,8 @@ public final class ReclaimPlanner {
   }
 
   private void resumeOne(long nowNs, List<TenantReading> tenants) {
-    List<TenantReading> suspended = tenants.stream().filter(TenantReading::suspended).toList();
+    List<TenantReading> suspended =
+        tenants.stream().filter(tenant -> tenant.suspended() && !tenant.kept()).toList();
     if (suspended.stream().anyMatch(tenant -> of(tenant).resumingNs != NOT)) {
       return;
     }
