@@ -13,7 +13,7 @@
 #include "hook.h"
 #include "seat.h"
 
-enum { SETTING_SIZE = 1024, PATIENCE_MS = 2000, RETRY_MS = 2 };
+enum { SETTING_SIZE = VGPU_PATH, PATIENCE_MS = 2000, RETRY_MS = 2 };
 
 /* What stands in for the shared pages until there are some: an open gate without limits. */
 static struct shm_header private_header;
@@ -21,14 +21,27 @@ static struct shm_grant private_grant;
 static struct shm_ledger private_ledger;
 static struct shm_slot private_slot;
 
-struct vgpu_hook vgpu_hook = {
-    .seat = &private_header,
-    .grant = &private_grant,
-    .report = &private_header,
-    .ledger = &private_ledger,
-    .slots = &private_slot,
-    .slot = &private_slot,
+#define PRIVATE_PAGES                                                                       \
+  .seat = &private_header, .grant = &private_grant, .report = &private_header, .ledger = &private_ledger, \
+  .slots = &private_slot, .slot = &private_slot
+
+struct vgpu_tenant vgpu__home = {
+    PRIVATE_PAGES,
+    .overlap = 1024,
+    .gate = {.told_idle = 1},
+    .link = {.fd = -1},
+    .express = {.page = &vgpu__home.express.none},
 };
+struct vgpu_tenant *vgpu__tenants[VGPU_TENANTS] = {&vgpu__home};
+uint32_t vgpu__tenants_used = 1, vgpu__attached;
+
+struct vgpu_tenant *vgpu__tenant_next(unsigned *index) {
+  for (unsigned used = LOAD_ACQUIRE(vgpu__tenants_used); *index < used; ++*index) {
+    struct vgpu_tenant *tenant = vgpu__tenants[*index];
+    if (LOAD_ACQUIRE(tenant->mode) == VGPU_ATTACHED) return tenant;
+  }
+  return NULL;
+}
 
 /* Settings that vgpu_attach was given; they go before the environment's. */
 struct setting {
@@ -44,7 +57,6 @@ static struct setting given[] = {
 static struct vgpu_lock attach_lock;
 static int fork_handled;
 static int quiet; /* vgpu_attach hands the reason to its caller */
-static char run_dir[SETTING_SIZE], lease[sizeof((struct shm_message *)NULL)->lease];
 
 const char *vgpu__setting(const char *name) {
   for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
@@ -89,9 +101,9 @@ void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t s
 }
 
 /* One of the lease's files. */
-static void *vgpu__map(const char *name, uint64_t size, uint64_t magic, int writable) {
+static void *vgpu__map(const struct vgpu_tenant *tenant, const char *name, uint64_t size, uint64_t magic, int writable) {
   char path[SETTING_SIZE + 256];
-  int length = snprintf(path, sizeof path, "%s/leases/%s/%s", run_dir, lease, name);
+  int length = snprintf(path, sizeof path, "%s/leases/%s/%s", tenant->run_dir, tenant->lease, name);
   if (length < 0 || (size_t)length >= sizeof path) return NULL;
   return vgpu__map_file(path, size, magic, SHM_SLOT_COUNT, writable);
 }
@@ -113,10 +125,10 @@ static void vgpu__fill_slot(struct shm_slot *slot) {
 }
 
 /* Waits for the WELCOME to a HELLO: 1 and the slot, 0 to ask again, -1 when that is of no use. */
-static int vgpu__await_welcome(uint32_t *slot, uint64_t deadline) {
+static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint64_t deadline) {
   struct shm_message message;
   for (;;) {
-    int got = vgpu__seat_receive(&message);
+    int got = vgpu__seat_receive(tenant, &message);
     if (got == VGPU_SEAT_GONE) return 0;
     if (got == VGPU_SEAT_NOTHING) {
       if (vgpu__now_ns() > deadline) return 0;
@@ -131,7 +143,7 @@ static int vgpu__await_welcome(uint32_t *slot, uint64_t deadline) {
       return -1;
     }
     if (message.status != SHM_STATUS_OK) {
-      vgpu__log("the seat refuses lease %s: %s (status %u)", lease, (const char *)message.text, message.status);
+      vgpu__log("the seat refuses lease %s: %s (status %u)", tenant->lease, (const char *)message.text, message.status);
       return -1;
     }
     if (message.slot_number == 0 || message.slot_number >= SHM_SLOT_COUNT) {
@@ -143,75 +155,77 @@ static int vgpu__await_welcome(uint32_t *slot, uint64_t deadline) {
   }
 }
 
-static int vgpu__ask_for_slot(uint32_t *slot) {
+static int vgpu__ask_for_slot(struct vgpu_tenant *tenant, uint32_t *slot) {
   uint64_t deadline = vgpu__now_ns() + (uint64_t)PATIENCE_MS * NS_PER_MS;
   do {
-    int why = vgpu__seat_connect(run_dir, lease);
+    int why = vgpu__seat_connect(tenant);
     if (why == 0) {
-      int answer = vgpu__await_welcome(slot, deadline);
+      int answer = vgpu__await_welcome(tenant, slot, deadline);
       if (answer != 0) return answer > 0 ? 0 : -1;
       vgpu__log("the seat closed the connection, or does not answer");
     } else {
-      vgpu__log("no seat at %s/hook.sock: %s", run_dir, strerror(why));
+      vgpu__log("no seat at %s/hook.sock: %s", tenant->run_dir, strerror(why));
     }
     vgpu__sleep_ns((uint64_t)RETRY_MS * NS_PER_MS);
   } while (vgpu__now_ns() < deadline);
   return -1;
 }
 
-static int vgpu__read_settings(void) {
+static int vgpu__read_settings(struct vgpu_tenant *tenant) {
   const char *directory = vgpu__setting("VGPU_RUN_DIR"), *id = vgpu__setting("VGPU_LEASE");
   if (directory == NULL || id == NULL) {
     vgpu__log("%s is not set: this program is under no virtual GPU", id == NULL ? "VGPU_LEASE" : "VGPU_RUN_DIR");
     return -1;
   }
-  if (directory[0] != '/' || strlen(directory) >= sizeof run_dir) {
+  if (directory[0] != '/' || strlen(directory) >= sizeof tenant->run_dir) {
     vgpu__log("VGPU_RUN_DIR is not a full path: %s", directory);
     return -1;
   }
-  if (strlen(id) >= sizeof lease || strchr(id, '/') != NULL || id[0] == '.') {
+  if (strlen(id) >= sizeof tenant->lease || strchr(id, '/') != NULL || id[0] == '.') {
     vgpu__log("VGPU_LEASE is not a lease's id: %s", id);
     return -1;
   }
-  strcpy(run_dir, directory);
-  strcpy(lease, id);
+  strcpy(tenant->run_dir, directory);
+  strcpy(tenant->lease, id);
   return 0;
 }
 
 static void vgpu__fork_child(void);
 
-static int vgpu__join(void) {
+static int vgpu__join(struct vgpu_tenant *tenant) {
   uint32_t number;
-  if (vgpu__read_settings() != 0 || vgpu__ask_for_slot(&number) != 0) return -1;
-  char *grant = vgpu__map("grant", SHM_GRANT_SIZE, SHM_GRANT_MAGIC, 0);
-  char *report = grant == NULL ? NULL : vgpu__map("report", SHM_REPORT_SIZE, SHM_REPORT_MAGIC, 1);
+  if (vgpu__read_settings(tenant) != 0 || vgpu__ask_for_slot(tenant, &number) != 0) return -1;
+  char *grant = vgpu__map(tenant, "grant", SHM_GRANT_SIZE, SHM_GRANT_MAGIC, 0);
+  char *report = grant == NULL ? NULL : vgpu__map(tenant, "report", SHM_REPORT_SIZE, SHM_REPORT_MAGIC, 1);
   if (report == NULL) {
     if (grant != NULL) munmap(grant, (size_t)SHM_GRANT_SIZE);
-    vgpu__seat_close();
+    vgpu__seat_close(tenant);
     return -1;
   }
-  vgpu_hook.seat = (const void *)grant;
-  vgpu_hook.grant = (const void *)(grant + SHM_GRANT_OFFSET);
-  vgpu_hook.report = (void *)report;
-  vgpu_hook.ledger = (void *)(report + SHM_LEDGER_OFFSET);
-  vgpu_hook.slots = (void *)(report + SHM_SLOTS_OFFSET);
-  vgpu_hook.slot = vgpu_hook.slots + number;
-  vgpu_hook.slot_number = number;
-  vgpu_hook.context_bytes = vgpu_hook.grant->context_bytes;
-  if (vgpu_hook.context_bytes == 0) {
-    vgpu_hook.context_bytes = vgpu__parse_number(vgpu__setting("VGPU_CONTEXT_MEMORY"), 256u << 20);
+  tenant->seat = (const void *)grant;
+  tenant->grant = (const void *)(grant + SHM_GRANT_OFFSET);
+  tenant->report = (void *)report;
+  tenant->ledger = (void *)(report + SHM_LEDGER_OFFSET);
+  tenant->slots = (void *)(report + SHM_SLOTS_OFFSET);
+  tenant->slot = tenant->slots + number;
+  tenant->slot_number = number;
+  tenant->context_bytes = tenant->grant->context_bytes;
+  if (tenant->context_bytes == 0) {
+    tenant->context_bytes = vgpu__parse_number(vgpu__setting("VGPU_CONTEXT_MEMORY"), 256u << 20);
   }
-  vgpu__fill_slot(vgpu_hook.slot);
-  vgpu__express_join(run_dir);
+  tenant->watch = (struct vgpu_watch){.welcome = 1};
+  vgpu__fill_slot(tenant->slot);
+  vgpu__express_join(tenant);
   if (!fork_handled) fork_handled = pthread_atfork(NULL, NULL, vgpu__fork_child) == 0;
-  STORE_RELEASE(vgpu_hook.mode, (uint32_t)VGPU_ATTACHED);
-  if (vgpu__monitor_start(run_dir, lease) != 0) {
+  STORE_RELEASE(tenant->mode, (uint32_t)VGPU_ATTACHED);
+  STORE_RELEASE(vgpu__attached, 1);
+  if (vgpu__monitor_start() != 0) {
     vgpu__log("cannot start a thread");
-    STORE_RELEASE(vgpu_hook.mode, (uint32_t)VGPU_REFUSED);
-    vgpu__seat_close();
+    STORE_RELEASE(tenant->mode, (uint32_t)VGPU_REFUSED);
+    vgpu__seat_close(tenant);
     return -1;
   }
-  vgpu__log("attached to lease %s, slot %u", lease, number);
+  vgpu__log("attached to lease %s, slot %u", tenant->lease, number);
   return 0;
 }
 
@@ -226,18 +240,18 @@ static void vgpu__say_refused(void) {
 }
 
 enum vgpu_mode vgpu__attach(void) {
-  enum vgpu_mode mode = LOAD_ACQUIRE(vgpu_hook.mode);
+  enum vgpu_mode mode = LOAD_ACQUIRE(vgpu__home.mode);
   if (mode != VGPU_UNATTACHED) return mode;
   int kept = errno;
   vgpu__lock(&attach_lock);
-  mode = LOAD_ACQUIRE(vgpu_hook.mode);
+  mode = LOAD_ACQUIRE(vgpu__home.mode);
   if (mode == VGPU_UNATTACHED) {
-    if (vgpu__join() == 0) {
+    if (vgpu__join(&vgpu__home) == 0) {
       mode = VGPU_ATTACHED;
     } else {
       const char *wish = vgpu__setting("VGPU_FAILURE_MODE");
       mode = wish != NULL && strcmp(wish, "open") == 0 ? VGPU_OPEN : VGPU_REFUSED;
-      STORE_RELEASE(vgpu_hook.mode, (uint32_t)mode);
+      STORE_RELEASE(vgpu__home.mode, (uint32_t)mode);
       if (mode == VGPU_REFUSED && !quiet) vgpu__say_refused();
     }
   }
@@ -251,29 +265,28 @@ enum vgpu_mode vgpu__attach(void) {
  * Only its one thread runs here, and other threads of the parent may have held any lock: clear, do not take.
  */
 static void vgpu__fork_child(void) {
-  vgpu__seat_forget();
-  if (vgpu_hook.grant != &private_grant) {
-    munmap((void *)(uintptr_t)vgpu_hook.seat, (size_t)SHM_GRANT_SIZE);
-    munmap(vgpu_hook.report, (size_t)SHM_REPORT_SIZE);
+  struct vgpu_tenant *tenant = &vgpu__home;
+  vgpu__seat_forget(tenant);
+  if (tenant->grant != &private_grant) {
+    munmap((void *)(uintptr_t)tenant->seat, (size_t)SHM_GRANT_SIZE);
+    munmap(tenant->report, (size_t)SHM_REPORT_SIZE);
   }
-  vgpu_hook = (struct vgpu_hook){
-      .seat = &private_header,
-      .grant = &private_grant,
-      .report = &private_header,
-      .ledger = &private_ledger,
-      .slots = &private_slot,
-      .slot = &private_slot,
+  vgpu__express_forget(tenant);
+  *tenant = (struct vgpu_tenant){
+      PRIVATE_PAGES,
+      .overlap = 1024,
+      .gate = {.told_idle = 1},
+      .link = {.fd = -1},
+      .express = {.page = &tenant->express.none},
   };
+  vgpu__entries_forget(); /* what it counts goes to a page of its own now */
+  vgpu__attached = 0;
   attach_lock.word = 0;
   vgpu__monitor_forget();
-  vgpu__express_forget();
-  vgpu__gate_forget();
-  vgpu__ledger_forget();
   vgpu__table_forget();
   vgpu__vmm_forget();
   vgpu__lanes_forget();
   vgpu__context_forget();
-  vgpu__entries_forget();
 }
 
 /* In a JVM: the caller gives what a child process would find in its environment; what is not ours, the driver reads there. */
@@ -296,8 +309,8 @@ static void vgpu__take_settings(const char *const *env) {
 int vgpu_attach(const char *const *env, char *reason, size_t reason_size) {
   if (reason != NULL && reason_size > 0) reason[0] = '\0';
   vgpu__lock(&attach_lock);
-  if (LOAD(vgpu_hook.mode) == VGPU_REFUSED) STORE(vgpu_hook.mode, (uint32_t)VGPU_UNATTACHED);
-  int fresh = LOAD(vgpu_hook.mode) == VGPU_UNATTACHED;
+  if (LOAD(vgpu__home.mode) == VGPU_REFUSED) STORE(vgpu__home.mode, (uint32_t)VGPU_UNATTACHED);
+  int fresh = LOAD(vgpu__home.mode) == VGPU_UNATTACHED;
   if (fresh) vgpu__take_settings(env);
   quiet = 1;
   vgpu__unlock(&attach_lock);
@@ -317,6 +330,6 @@ void vgpu__publish_passed(void) {
   static uint64_t told;
   uint64_t sum = 0;
   for (const struct vgpu_pass *at = vgpu_pass_begin; at < vgpu_pass_end; at++) sum += LOAD(at->count);
-  ADD(vgpu_hook.slot->passed_through, sum - told);
+  ADD(vgpu__home.slot->passed_through, sum - told);
   told = sum;
 }

@@ -21,11 +21,11 @@ struct form {
   int since, thread;
 };
 
-#define PASS(name)
-#define HANDLED(name, symbol, since, thread, params) \
+#define PASS(name, class, since)
+#define HANDLED(name, class, symbol, since, thread, params) \
   {#name, #symbol, (void *)(uintptr_t)&name, offsetof(struct vgpu_driver, name), since, thread},
-#define SYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
-#define ASYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
+#define SYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, WORK, symbol, since, thread, params)
+#define ASYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, WORK, symbol, since, thread, params)
 static const struct form forms[] = {
 #include "vgpu_hooks.def"
 };
@@ -74,7 +74,7 @@ static void vgpu__replace(const char *symbol, void **found_at, int version, uint
   if (symbol == NULL || found_at == NULL || *found_at == NULL) return;
   void *ours = vgpu__ours_for(symbol, *found_at, version, flags);
   if (ours != NULL) *found_at = ours;
-  else ADD(vgpu_hook.slot->passed_through, 1);
+  else ADD(vgpu_tenant_current()->slot->passed_through, 1);
 }
 
 abi_result cuGetProcAddress(const char *symbol, void **found_at, int version, uint64_t flags) {

@@ -93,8 +93,8 @@ static void vgpu__settle_copy(CUstream stream) {
   vgpu__harvest_stream(stream);
 }
 
-#define PASS(name)
-#define HANDLED(name, symbol, since, thread, params)
+#define PASS(name, class, since)
+#define HANDLED(name, class, symbol, since, thread, params)
 #define SYNC_WORK(name, symbol, since, thread, params, args)        \
   abi_result name params {                                          \
     ENTER((CUstream)NULL, thread)                                   \

@@ -187,6 +187,9 @@ bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult 
     case EMU_FILL:
     case EMU_HOST:
     case EMU_EMPTY:
+    case EMU_WRITE_VALUE:
+    case EMU_WAIT_VALUE:
+    case EMU_CHILD:
         *result = take_node(stream, operation);
         break;
     }

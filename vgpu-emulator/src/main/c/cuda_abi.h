@@ -289,6 +289,30 @@ typedef struct {
     void *data;
 } CUDA_HOST_NODE_PARAMS;
 
+enum {
+    CU_STREAM_WAIT_VALUE_GEQ = 0,
+    CU_STREAM_WAIT_VALUE_EQ = 1,
+    CU_STREAM_WAIT_VALUE_AND = 2,
+    CU_STREAM_WAIT_VALUE_NOR = 3,
+    CU_STREAM_WAIT_VALUE_FLUSH = 1 << 30,
+    CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+    CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+    CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
+    CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+    CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
+    CU_STREAM_MEM_OP_BARRIER = 6,
+};
+
+/* A wait or a write; the other operations have no fields that the emulator looks at. */
+typedef struct {
+    int operation;
+    CUdeviceptr address;
+    uint64_t value; /* of 32 bits: the lower half */
+    unsigned int flags;
+    CUdeviceptr alias;
+    uint64_t pad;
+} CUstreamBatchMemOpParams;
+
 typedef struct {
     uint64_t flags;
     CUstream upload_stream;

@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "log.h"
 #include "memory.h"
+#include "rm_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ static void after_fork(void) {
         emu_driver.ready = 0;
         emu_driver.inherited = true;
         emu_driver.problem = CUDA_ERROR_NOT_INITIALIZED;
+        emu_rm_after_fork();
         emu_state_close(&emu_driver.state);
     }
     pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
@@ -124,6 +126,7 @@ static CUresult initialize(void) {
         emu_state_close(&emu_driver.state);
         return CUDA_ERROR_UNKNOWN;
     }
+    emu_rm_start(emu_driver.device_count);
     return CUDA_SUCCESS;
 }
 
@@ -196,6 +199,7 @@ CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUc
     }
     legacy->is_legacy = true;
     context->legacy = legacy;
+    emu_rm_context_opened(context);
     *result = context;
     return CUDA_SUCCESS;
 }
@@ -217,6 +221,7 @@ void emu_context_close(CUcontext context) {
     emu_gpu *gpu = context->gpu;
     uint32_t generation = context->object.generation;
     emu_modules_close(context);
+    emu_rm_context_closing(context);
     pthread_mutex_lock(&context->lock);
     emu_gpu_remove_context(gpu, context->index);
     forget_events(context);

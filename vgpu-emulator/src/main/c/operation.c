@@ -90,6 +90,34 @@ static void run_record(CUstream stream, const emu_event_use *use) {
     pthread_mutex_unlock(&context->lock);
 }
 
+bool emu_word_is_there(const emu_word *word) {
+    const void *at = (const void *)(uintptr_t)word->address;
+    bool wide = word->bytes == 8;
+    uint64_t seen = wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
+                         : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+    uint64_t mask = wide ? UINT64_MAX : UINT32_MAX;
+    switch (word->test) {
+    case CU_STREAM_WAIT_VALUE_EQ:
+        return seen == word->value;
+    case CU_STREAM_WAIT_VALUE_AND:
+        return (seen & word->value) != 0;
+    case CU_STREAM_WAIT_VALUE_NOR:
+        return (~(seen | word->value) & mask) != 0;
+    default: /* cyclic: a counter may have gone round */
+        return wide ? (int64_t)(seen - word->value) >= 0
+                    : (int32_t)((uint32_t)seen - (uint32_t)word->value) >= 0;
+    }
+}
+
+static void write_word(const emu_word *word) {
+    void *at = (void *)(uintptr_t)word->address;
+    if (word->bytes == 8) {
+        __atomic_store_n((uint64_t *)at, word->value, __ATOMIC_RELEASE);
+    } else {
+        __atomic_store_n((uint32_t *)at, (uint32_t)word->value, __ATOMIC_RELEASE);
+    }
+}
+
 void emu_operation_run(CUstream stream, const emu_operation *operation) {
     CUcontext context = stream->context;
     switch (operation->kind) {
@@ -114,8 +142,13 @@ void emu_operation_run(CUstream stream, const emu_operation *operation) {
     case EMU_FREE:
         emu_memory_free(operation->address, 1u << EMU_DEVICE_MEMORY | 1u << EMU_POOL_MEMORY);
         return;
+    case EMU_WRITE_VALUE:
+        write_word(&operation->word);
+        return;
     case EMU_HOST:
     case EMU_EMPTY:
+    case EMU_WAIT_VALUE:
+    case EMU_CHILD:
         return;
     }
     if (operation->duration_ns > 0) {
@@ -132,6 +165,7 @@ bool emu_stream_must_queue(CUstream stream) {
 CUresult emu_enqueue(CUstream stream, const emu_operation *operation) {
     CUcontext context = stream->context;
     if (!emu_stream_is_plain(stream) || operation->kind == EMU_HOST ||
+        operation->kind == EMU_WRITE_VALUE || operation->kind == EMU_WAIT_VALUE ||
         emu_stream_must_queue(stream) ||
         (operation->kind == EMU_WAIT && operation->event.event->capture != NULL)) {
         CUresult result = CUDA_SUCCESS;
