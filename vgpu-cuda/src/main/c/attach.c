@@ -285,6 +285,7 @@ static void vgpu__fork_child(void) {
   vgpu__monitor_forget();
   vgpu__table_forget();
   vgpu__vmm_forget();
+  vgpu__movable_forget();
   vgpu__lanes_forget();
   vgpu__context_forget();
 }

@@ -37,7 +37,7 @@ final class HookLibrary {
 
   /** The program beside it, which nothing else can stand in for. */
   static HookLibrary checkpointProgram(Map<String, String> environment) {
-    return new HookLibrary(resource(CHECKPOINT), null, environment);
+    return new HookLibrary(resource(CHECKPOINT), CHECKPOINT, null, environment);
   }
 
   private static String resource(String name) {
@@ -45,12 +45,13 @@ final class HookLibrary {
   }
 
   HookLibrary(String resource, Map<String, String> environment) {
-    this(resource, environment.get(HookEnvironment.VGPU_HOOK), environment);
+    this(resource, NAME, environment.get(HookEnvironment.VGPU_HOOK), environment);
   }
 
-  private HookLibrary(String resource, @Nullable String named, Map<String, String> environment) {
+  private HookLibrary(
+      String resource, String name, @Nullable String named, Map<String, String> environment) {
     this.resource = resource;
-    this.name = resource.substring(resource.lastIndexOf('/') + 1);
+    this.name = name;
     this.named = named;
     this.environment = Map.copyOf(environment);
   }
