@@ -56,7 +56,7 @@ static abi_result vgpu__keep(struct vgpu_tenant *tenant, abi_result result, uint
 
 #define MAKE_ARRAY(bytes_expression, call)                                          \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                               \
-  if (handle == NULL || shape == NULL || LOAD(tenant->mode) != VGPU_ATTACHED) return call; \
+  if (handle == NULL || shape == NULL || !vgpu__is_charged(tenant)) return call; \
   uint64_t bytes = bytes_expression;                                                \
   if (vgpu__reserve(tenant, bytes) != 0) return vgpu__refusal(tenant);              \
   abi_result result = call;                                                         \

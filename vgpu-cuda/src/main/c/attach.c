@@ -1,4 +1,4 @@
-/* Becoming a process of a lease: settings, the seat's welcome, the two pages, the slot; and what a fork changes. */
+/* Becoming a process of a lease: settings, the seat's welcome, the pages, the slot. tenant.c has the table of them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,34 +15,6 @@
 
 enum { SETTING_SIZE = VGPU_PATH, PATIENCE_MS = 2000, RETRY_MS = 2 };
 
-/* What stands in for the shared pages until there are some: an open gate without limits. */
-static struct shm_header private_header;
-static struct shm_grant private_grant;
-static struct shm_ledger private_ledger;
-static struct shm_slot private_slot;
-
-#define PRIVATE_PAGES                                                                       \
-  .seat = &private_header, .grant = &private_grant, .report = &private_header, .ledger = &private_ledger, \
-  .slots = &private_slot, .slot = &private_slot
-
-struct vgpu_tenant vgpu__home = {
-    PRIVATE_PAGES,
-    .overlap = 1024,
-    .gate = {.told_idle = 1},
-    .link = {.fd = -1},
-    .express = {.page = &vgpu__home.express.none},
-};
-struct vgpu_tenant *vgpu__tenants[VGPU_TENANTS] = {&vgpu__home};
-uint32_t vgpu__tenants_used = 1, vgpu__attached;
-
-struct vgpu_tenant *vgpu__tenant_next(unsigned *index) {
-  for (unsigned used = LOAD_ACQUIRE(vgpu__tenants_used); *index < used; ++*index) {
-    struct vgpu_tenant *tenant = vgpu__tenants[*index];
-    if (LOAD_ACQUIRE(tenant->mode) == VGPU_ATTACHED) return tenant;
-  }
-  return NULL;
-}
-
 /* Settings that vgpu_attach was given; they go before the environment's. */
 struct setting {
   const char *name;
@@ -54,7 +26,7 @@ static struct setting given[] = {
 #undef ENV
 };
 
-static struct vgpu_lock attach_lock;
+struct vgpu_lock vgpu__attach_lock;
 static int fork_handled;
 static int quiet; /* vgpu_attach hands the reason to its caller */
 
@@ -171,8 +143,13 @@ static int vgpu__ask_for_slot(struct vgpu_tenant *tenant, uint32_t *slot) {
   return -1;
 }
 
-static int vgpu__read_settings(struct vgpu_tenant *tenant) {
-  const char *directory = vgpu__setting("VGPU_RUN_DIR"), *id = vgpu__setting("VGPU_LEASE");
+/* Of the environment that was handed in with a lease, if one was. */
+static const char *vgpu__setting_of(const char *const *env, const char *name) {
+  return env == NULL ? vgpu__setting(name) : vgpu__value_in(env, name);
+}
+
+static int vgpu__read_settings(struct vgpu_tenant *tenant, const char *const *env) {
+  const char *directory = vgpu__setting_of(env, "VGPU_RUN_DIR"), *id = vgpu__setting_of(env, "VGPU_LEASE");
   if (directory == NULL || id == NULL) {
     vgpu__log("%s is not set: this program is under no virtual GPU", id == NULL ? "VGPU_LEASE" : "VGPU_RUN_DIR");
     return -1;
@@ -190,28 +167,69 @@ static int vgpu__read_settings(struct vgpu_tenant *tenant) {
   return 0;
 }
 
-static void vgpu__fork_child(void);
+/*
+ * A tenant's pages lie in a place of its own for the process's life: threads may look at them at any moment, also after the lease.
+ * What is mapped there is replaced in one step.
+ */
+enum { PAGE = 4096 };
 
-static int vgpu__join(struct vgpu_tenant *tenant) {
-  uint32_t number;
-  if (vgpu__read_settings(tenant) != 0 || vgpu__ask_for_slot(tenant, &number) != 0) return -1;
-  char *grant = vgpu__map(tenant, "grant", SHM_GRANT_SIZE, SHM_GRANT_MAGIC, 0);
-  char *report = grant == NULL ? NULL : vgpu__map(tenant, "report", SHM_REPORT_SIZE, SHM_REPORT_MAGIC, 1);
-  if (report == NULL) {
-    if (grant != NULL) munmap(grant, (size_t)SHM_GRANT_SIZE);
-    vgpu__seat_close(tenant);
+static int vgpu__region_make(struct vgpu_tenant *tenant) {
+  if (tenant->region != NULL) return 0;
+  void *place = mmap(NULL, VGPU_REGION, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return -1;
+  tenant->region = place;
+  return 0;
+}
+
+void *vgpu__region_move(struct vgpu_tenant *tenant, size_t offset, void *pages, size_t size) {
+  void *moved = mremap(pages, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, tenant->region + offset);
+  if (moved != MAP_FAILED) return moved;
+  munmap(pages, size);
+  return NULL;
+}
+
+void vgpu__pages_leave(struct vgpu_tenant *tenant) {
+  if (tenant->region == NULL) return;
+  char *pages = mmap(NULL, VGPU_REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return; /* the lease's own then say the same: it has ended */
+  struct shm_grant *grant = (void *)(pages + SHM_GRANT_OFFSET);
+  grant->word = (uint32_t)SHM_GRANT_REVOKED;
+  vgpu__region_move(tenant, 0, pages, VGPU_REGION);
+}
+
+/* Maps the lease's pages into the tenant's place. */
+static int vgpu__map_pages(struct vgpu_tenant *tenant, uint32_t number) {
+  if (vgpu__region_make(tenant) != 0) return -1;
+  void *grant_file = vgpu__map(tenant, "grant", SHM_GRANT_SIZE, SHM_GRANT_MAGIC, 0);
+  void *report_file = grant_file == NULL ? NULL : vgpu__map(tenant, "report", SHM_REPORT_SIZE, SHM_REPORT_MAGIC, 1);
+  if (report_file == NULL) {
+    if (grant_file != NULL) munmap(grant_file, (size_t)SHM_GRANT_SIZE);
     return -1;
   }
+  char *grant = vgpu__region_move(tenant, 0, grant_file, (size_t)SHM_GRANT_SIZE);
+  char *report = vgpu__region_move(tenant, (size_t)SHM_GRANT_SIZE, report_file, (size_t)SHM_REPORT_SIZE);
+  if (grant == NULL || report == NULL) return -1;
   tenant->seat = (const void *)grant;
-  tenant->grant = (const void *)(grant + SHM_GRANT_OFFSET);
   tenant->report = (void *)report;
   tenant->ledger = (void *)(report + SHM_LEDGER_OFFSET);
   tenant->slots = (void *)(report + SHM_SLOTS_OFFSET);
   tenant->slot = tenant->slots + number;
   tenant->slot_number = number;
+  STORE_RELEASE(tenant->grant, (const void *)(grant + SHM_GRANT_OFFSET));
+  return 0;
+}
+
+int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
+  uint32_t number;
+  tenant->link.barred = 0;
+  if (vgpu__read_settings(tenant, env) != 0 || vgpu__ask_for_slot(tenant, &number) != 0) return -1;
+  if (vgpu__map_pages(tenant, number) != 0) {
+    vgpu__seat_close(tenant);
+    return -1;
+  }
   tenant->context_bytes = tenant->grant->context_bytes;
   if (tenant->context_bytes == 0) {
-    tenant->context_bytes = vgpu__parse_number(vgpu__setting("VGPU_CONTEXT_MEMORY"), 256u << 20);
+    tenant->context_bytes = vgpu__parse_number(vgpu__setting_of(env, "VGPU_CONTEXT_MEMORY"), 256u << 20);
   }
   tenant->watch = (struct vgpu_watch){.welcome = 1};
   vgpu__fill_slot(tenant->slot);
@@ -243,10 +261,10 @@ enum vgpu_mode vgpu__attach(void) {
   enum vgpu_mode mode = LOAD_ACQUIRE(vgpu__home.mode);
   if (mode != VGPU_UNATTACHED) return mode;
   int kept = errno;
-  vgpu__lock(&attach_lock);
+  vgpu__lock(&vgpu__attach_lock);
   mode = LOAD_ACQUIRE(vgpu__home.mode);
   if (mode == VGPU_UNATTACHED) {
-    if (vgpu__join(&vgpu__home) == 0) {
+    if (vgpu__join(&vgpu__home, NULL) == 0) {
       mode = VGPU_ATTACHED;
     } else {
       const char *wish = vgpu__setting("VGPU_FAILURE_MODE");
@@ -255,39 +273,24 @@ enum vgpu_mode vgpu__attach(void) {
       if (mode == VGPU_REFUSED && !quiet) vgpu__say_refused();
     }
   }
-  vgpu__unlock(&attach_lock);
+  vgpu__unlock(&vgpu__attach_lock);
   errno = kept;
   return mode;
 }
 
-/*
- * The child of a fork holds nothing: its parent's slot, connection and monitor are the parent's. It attaches by its own cuInit.
- * Only its one thread runs here, and other threads of the parent may have held any lock: clear, do not take.
- */
-static void vgpu__fork_child(void) {
-  struct vgpu_tenant *tenant = &vgpu__home;
-  vgpu__seat_forget(tenant);
-  if (tenant->grant != &private_grant) {
-    munmap((void *)(uintptr_t)tenant->seat, (size_t)SHM_GRANT_SIZE);
-    munmap(tenant->report, (size_t)SHM_REPORT_SIZE);
+/* A value of an environment as execve takes it; NULL if unset or empty. */
+const char *vgpu__value_in(const char *const *env, const char *name) {
+  size_t length = strlen(name);
+  for (; env != NULL && *env != NULL; env++) {
+    if (strncmp(*env, name, length) == 0 && (*env)[length] == '=') return (*env)[length + 1] == '\0' ? NULL : *env + length + 1;
   }
-  vgpu__express_forget(tenant);
-  *tenant = (struct vgpu_tenant){
-      PRIVATE_PAGES,
-      .overlap = 1024,
-      .gate = {.told_idle = 1},
-      .link = {.fd = -1},
-      .express = {.page = &tenant->express.none},
-  };
-  vgpu__entries_forget(); /* what it counts goes to a page of its own now */
-  vgpu__attached = 0;
-  attach_lock.word = 0;
-  vgpu__monitor_forget();
-  vgpu__table_forget();
-  vgpu__vmm_forget();
-  vgpu__movable_forget();
-  vgpu__lanes_forget();
-  vgpu__context_forget();
+  return NULL;
+}
+
+void vgpu__setting_give(const char *name, const char *value) {
+  for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+    if (strcmp(given[i].name, name) == 0 && strlen(value) < SETTING_SIZE) strcpy(given[i].value, value);
+  }
 }
 
 /* In a JVM: the caller gives what a child process would find in its environment; what is not ours, the driver reads there. */
@@ -300,21 +303,19 @@ static void vgpu__take_settings(const char *const *env) {
     if (length == 0 || length >= sizeof name) continue;
     memcpy(name, *env, length);
     name[length] = '\0';
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-      if (strcmp(given[i].name, name) == 0 && strlen(equals + 1) < SETTING_SIZE) strcpy(given[i].value, equals + 1);
-    }
+    vgpu__setting_give(name, equals + 1);
     if (strcmp(name, "LD_PRELOAD") != 0) setenv(name, equals + 1, 1);
   }
 }
 
 int vgpu_attach(const char *const *env, char *reason, size_t reason_size) {
   if (reason != NULL && reason_size > 0) reason[0] = '\0';
-  vgpu__lock(&attach_lock);
+  vgpu__lock(&vgpu__attach_lock);
   if (LOAD(vgpu__home.mode) == VGPU_REFUSED) STORE(vgpu__home.mode, (uint32_t)VGPU_UNATTACHED);
   int fresh = LOAD(vgpu__home.mode) == VGPU_UNATTACHED;
   if (fresh) vgpu__take_settings(env);
   quiet = 1;
-  vgpu__unlock(&attach_lock);
+  vgpu__unlock(&vgpu__attach_lock);
   if (!fresh) {
     vgpu__log("this process is attached already");
     vgpu__last_reason(reason, reason_size);

@@ -167,6 +167,7 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   vgpu__unlock(&lane->context->clock_lock);
   lane->ended_ns = end;
   uint64_t charged = vgpu__charge(lane->tenant, end - took, end);
+  vgpu__peers_charge(lane->tenant, end - took, end);
   if (took > 0) {
     uint32_t share = (uint32_t)(charged * 1024 / took);
     uint32_t before = LOAD(lane->tenant->overlap);

@@ -254,6 +254,16 @@ abi_result cuDevicePrimaryCtxReset(CUdevice device) { return vgpu__reset(REAL(cu
 
 abi_result cuDevicePrimaryCtxReset_v2(CUdevice device) { return vgpu__reset(REAL(cuDevicePrimaryCtxReset_v2), device); }
 
+/* Who pays for a primary context; the others are in the table. */
+uint64_t vgpu__context_tenants(void) {
+  uint64_t bits = 0;
+  for (int i = 0; i < DEVICES; i++) {
+    const struct vgpu_tenant *tenant = LOAD_ACQUIRE(primaries[i].charged);
+    if (tenant != NULL) bits |= (uint64_t)1 << tenant->index;
+  }
+  return bits;
+}
+
 void vgpu__context_forget(void) {
   for (int i = 0; i < VGPU_CONTEXTS; i++) contexts[i] = (struct vgpu_context){.handle = NULL};
   for (int i = 0; i < DEVICES; i++) primaries[i] = (struct primary){.handle = NULL};

@@ -11,7 +11,9 @@ abi_result cuInit(unsigned flags) {
   if (vgpu__driver_load() != 0) return ABI_NO_DEVICE;
   enum vgpu_mode mode = vgpu__attach();
   if (mode == VGPU_REFUSED || mode == VGPU_UNATTACHED) return ABI_SYSTEM_NOT_READY;
-  return REAL(cuInit)(flags);
+  abi_result result = REAL(cuInit)(flags);
+  if (result == ABI_SUCCESS) STORE_RELEASE(vgpu__driver_initialised, 1);
+  return result;
 }
 
 struct form {
@@ -44,6 +46,14 @@ static int vgpu__is_same_form(const char *symbol, const void *real, uint64_t fla
   return result == ABI_SUCCESS && then == real;
 }
 
+/* A header may call a function by another's name: cuGraphInstantiate of 12.0 is cuGraphInstantiateWithFlags. */
+static void *vgpu__renamed(const void *real) {
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    if (vgpu__real_of(&forms[i]) == real) return forms[i].ours;
+  }
+  return NULL;
+}
+
 /*
  * Our form of what the driver answered with `real`. An address that we know decides. Else the table of versions does, up to the
  * CUDA version that it knows; beyond, a name may mean a form that we have never seen, and then the driver's answer stands.
@@ -60,6 +70,8 @@ static void *vgpu__ours_for(const char *symbol, void *real, int version, uint64_
       best = form;
     }
   }
+  void *renamed = vgpu__renamed(real);
+  if (renamed != NULL) return renamed;
   if (best == NULL) return NULL;
   if (version > KNOWN_VERSION && !vgpu__is_same_form(symbol, real, flags)) {
     vgpu__log("%s of CUDA %d is newer than this hook: passed through", symbol, version);

@@ -9,7 +9,6 @@
 #include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,17 +53,16 @@ void vgpu__express_join(struct vgpu_tenant *tenant) {
   int length = snprintf(path, sizeof path, "%s/express/%s", tenant->run_dir, name);
   if (length < 0 || (size_t)length >= sizeof path) return;
   char *page = vgpu__map_file(path, SHM_EXPRESS_SIZE, SHM_EXPRESS_MAGIC, SHM_EXPRESS_BITS, urgent);
+  if (page != NULL) page = vgpu__region_move(tenant, VGPU_REGION_EXPRESS, page, (size_t)SHM_EXPRESS_SIZE);
   if (page == NULL) return;
-  tenant->express.mapped = page;
   tenant->express.index = urgent ? index : 0;
   tenant->express.bit = urgent ? (uint64_t)1 << index : 0;
   STORE_RELEASE(tenant->express.page, (struct shm_express *)(void *)(page + SHM_EXPRESS_OFFSET));
   STORE_RELEASE(tenant->slot->express, (uint32_t)(urgent ? SHM_EXPRESS_ANNOUNCES : SHM_EXPRESS_OBEYS));
 }
 
-/* In the child of a fork: the bit is its parent's. */
+/* In the child of a fork, where the bit is its parent's; and before another lease. */
 void vgpu__express_forget(struct vgpu_tenant *tenant) {
-  if (tenant->express.mapped != NULL) munmap(tenant->express.mapped, (size_t)SHM_EXPRESS_SIZE);
   tenant->express = (struct vgpu_express){.page = &tenant->express.none};
 }
 

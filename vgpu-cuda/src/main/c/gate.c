@@ -102,6 +102,7 @@ enum { TRUSTED = 4 };
 void vgpu__busy_enter(struct vgpu_tenant *tenant) {
   if (__atomic_fetch_add(&tenant->slot->busy, 1, __ATOMIC_SEQ_CST) != 0) return;
   vgpu__express_announce(tenant); /* before anything that takes time */
+  vgpu__peers_begin(tenant);
   vgpu__monitor_wake();
   if (!vgpu__seat_wants_to_know(tenant)) return;
   int short_idle = vgpu__now_ns() - LOAD(tenant->gate.idle_since_ns) < SHORT_IDLE_NS;

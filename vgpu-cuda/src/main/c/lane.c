@@ -62,8 +62,8 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
     vgpu__lock(&lane->lock);
     STORE_RELEASE(lanes_used, lanes_used + 1);
   }
-  lane->stream = stream;
-  lane->tenant = tenant;
+  STORE(lane->stream, stream);
+  STORE(lane->tenant, tenant);
   lane->context = context;
   lane->owner = owner;
   lane->plan = 0;
@@ -78,11 +78,19 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
   return lane;
 }
 
-/* A default stream is whose the calling thread is; so it may have a lane for each tenant. */
+/* A default stream is whose the calling thread is, and another's graphs come into a stream: so it may have a lane for each tenant. */
 static int vgpu__lane_matches(const struct vgpu_lane *lane, const struct vgpu_tenant *tenant, CUstream stream,
                               const struct vgpu_context *context, uintptr_t owner) {
-  return lane->stream == stream && lane->context == context && lane->owner == owner &&
-         (lane->tenant == tenant || !vgpu__is_special(stream));
+  return lane->stream == stream && lane->context == context && lane->owner == owner && lane->tenant == tenant;
+}
+
+/* Whose work it is that the calling thread puts into a stream; NULL: of one that has left its lease. */
+static struct vgpu_tenant *vgpu__tenant_for(CUstream stream) {
+  if (!vgpu__are_several()) return &vgpu__home;
+  if (vgpu__scope.as != NULL) return vgpu__scope.as;
+  if (!vgpu__is_special(stream)) return vgpu__stream_tenant(stream);
+  struct vgpu_tenant *current = vgpu_tenant_current();
+  return current == &vgpu__ended ? NULL : current;
 }
 
 /* The lane of a stream as the calling thread names it; NULL if there is none (and no room for one). */
@@ -91,8 +99,8 @@ struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
   if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
   if (handle == NULL) REAL(cuCtxGetCurrent)(&handle);
   struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
-  if (context == NULL) return NULL;
-  struct vgpu_tenant *tenant = vgpu_tenant_current();
+  struct vgpu_tenant *tenant = vgpu__tenant_for(stream);
+  if (context == NULL || tenant == NULL) return NULL;
   uintptr_t owner = vgpu__owner_for(stream);
   unsigned bucket = vgpu__bucket(stream, context, owner);
   vgpu__lock(&lanes_lock);
@@ -121,7 +129,7 @@ void vgpu__fold(struct vgpu_entry *entry) {
   entry->granted = entry->left;
 }
 
-enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_FULL, STEP_PASS };
+enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_TURN /* another process's */, STEP_FULL, STEP_PASS };
 
 uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
   int held = LOAD(tenant->grant->express_mask) != 0; /* or may be, any moment */
@@ -173,6 +181,7 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
   /* Others, or this thread before it turned to other streams, have filled it. */
   if ((lane->ticket & 1) != 0 && LOAD(lane->folded) >= lane->plan && lane->count < VGPU_RING) vgpu__batch_close(lane);
   if ((lane->ticket & 1) == 0) {
+    if (!forced && !vgpu__peers_may_start(tenant, lane->each_ns)) return STEP_TURN;
     if (vgpu__until_room(lane) != 0) vgpu__batch_harvest(lane);
     *room_ns = vgpu__until_room(lane);
     if (*room_ns != 0) {
@@ -279,7 +288,8 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     uint64_t now = vgpu__now_ns();
     if (full_since == 0) full_since = now;
     forced = now - full_since > BOUND_PATIENCE_NS;
-    vgpu__wait_for_room(room_ns, elsewhere);
+    if (step == STEP_TURN) vgpu__peers_wait(tenant);
+    else vgpu__wait_for_room(room_ns, elsewhere);
   }
 }
 
@@ -368,11 +378,8 @@ void vgpu__harvest_all(CUcontext context) {
   }
 }
 
-/* The stream's work goes on after its destruction: the lane stays until that is measured, but nobody finds it. */
-void vgpu__drop_stream(CUstream stream) {
-  if (!LOAD_ACQUIRE(vgpu__attached) || vgpu__is_special(stream)) return;
-  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
-  if (lane == NULL) return;
+/* The work goes on after its stream or its tenant: the lane stays until that is measured, but nobody finds it. */
+static void vgpu__drop_lane(struct vgpu_lane *lane) {
   vgpu__close_lane(lane);
   vgpu__lane_unlink(lane);
   vgpu__lock(&lane->lock);
@@ -381,6 +388,36 @@ void vgpu__drop_stream(CUstream stream) {
   STORE(lane->state, (uint32_t)(lane->count > 0 ? LANE_ORPHAN : LANE_FREE));
   STORE_RELEASE(lane->ticket, lane->ticket + 2);
   vgpu__unlock(&lane->lock);
+}
+
+void vgpu__drop_stream(CUstream stream) {
+  if (!LOAD_ACQUIRE(vgpu__attached) || vgpu__is_special(stream)) return;
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane != NULL) vgpu__drop_lane(lane);
+  if (!vgpu__are_several()) return;
+  /* Those of other tenants' graphs. */
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && LOAD(lane->stream) == stream) vgpu__drop_lane(lane);
+  }
+  vgpu__stream_gone(stream);
+}
+
+void vgpu__drop_tenant(const struct vgpu_tenant *tenant) {
+  struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || LOAD(lane->tenant) != tenant) continue;
+    if (vgpu__is_special(LOAD(lane->stream))) vgpu__drop_lane(lane);
+    else vgpu__close_lane(lane);
+  }
+}
+
+uint64_t vgpu__lane_tenants(void) {
+  uint64_t bits = 0;
+  const struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) bits |= (uint64_t)1 << LOAD(lane->tenant)->index;
+  }
+  return bits;
 }
 
 void vgpu__drop_context(CUcontext context) {
@@ -438,7 +475,7 @@ void vgpu__tend_lanes(uint64_t now, unsigned *batches) {
   struct vgpu_lane *lane;
   uint64_t shut = vgpu__shut_tenants();
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) batches[lane->tenant->index] += vgpu__tend(lane, now, shut);
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) batches[LOAD(lane->tenant)->index] += vgpu__tend(lane, now, shut);
   }
 }
 

@@ -61,9 +61,9 @@ static int vgpu__change(struct vgpu_tenant *tenant, int64_t delta) {
 }
 
 int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes) {
-  if (LOAD(tenant->mode) != VGPU_ATTACHED) return 0;
+  if (UNLIKELY(!vgpu__is_charged(tenant))) return 0;
   uint64_t units = vgpu__units(bytes);
-  int refused = (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0 ||
+  int refused = LOAD(tenant->mode) == VGPU_DROPPED || (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0 ||
                 units >= UINT64_MAX >> SHM_MEMORY_UNITS_SHIFT;
   if (!refused && units > 0) {
     vgpu__lock(&tenant->ledger_lock);

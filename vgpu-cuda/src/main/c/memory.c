@@ -7,7 +7,7 @@ abi_result vgpu__refusal(const struct vgpu_tenant *tenant) {
 
 static abi_result vgpu__settle(struct vgpu_tenant *tenant, abi_result result, enum vgpu_kind kind, uint64_t key, uint64_t bytes,
                                unsigned context) {
-  if (LOAD(tenant->mode) != VGPU_ATTACHED) return result;
+  if (!vgpu__is_charged(tenant)) return result;
   /* A record that finds no room stays charged until the process ends: never too little. */
   if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
   else vgpu__table_put(tenant, kind, key, bytes, context);
@@ -140,7 +140,7 @@ abi_result cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop *property, unsigned long long flags) {
   int on_device = handle != NULL && property != NULL && property->location_type == ABI_LOCATION_DEVICE;
   struct vgpu_tenant *tenant = vgpu_tenant_current();
-  if (!on_device || LOAD(tenant->mode) != VGPU_ATTACHED) return REAL(cuMemCreate)(handle, size, property, flags);
+  if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
   if (vgpu__reserve(tenant, size) != 0) return vgpu__refusal(tenant);
   abi_result result = REAL(cuMemCreate)(handle, size, property, flags);
   if (result != ABI_SUCCESS) vgpu__give_back(tenant, size);

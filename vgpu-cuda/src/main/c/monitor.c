@@ -20,6 +20,7 @@ static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_M
 enum { STACK = 256 * 1024, QUICK_TRIES = 400, REFRESH = 64 };
 
 static uint32_t asleep; /* 1 while the monitor sleeps for long: whoever begins work wakes it */
+static int runs; /* under the lock of attaching */
 static uint32_t stop, inside; /* inside: the monitor is in the driver */
 static const uint64_t LEAVE_NS = 10u * NS_PER_MS;
 
@@ -99,6 +100,7 @@ static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, unsigned
   uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
   int pending = vgpu__gate_tend(tenant, now);
   uint64_t express_ns = vgpu__express_tend(tenant, now);
+  vgpu__peers_tend(tenant, now);
   int working = batches > 0 || pending || express_ns != 0 || !vgpu__is_quiet(tenant);
   STORE_RELEASE(tenant->slot->heartbeat_ns, now);
   vgpu__follow_seat(tenant, now);
@@ -163,6 +165,7 @@ void vgpu__monitor_wake(void) {
 }
 
 int vgpu__monitor_start(void) {
+  if (runs) return 0;
   pthread_t thread;
   pthread_attr_t attributes;
   uint64_t all = ~(uint64_t)0, before = 0;
@@ -180,10 +183,12 @@ int vgpu__monitor_start(void) {
   }
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
   pthread_attr_destroy(&attributes);
+  runs = !failed;
   return failed ? -1 : 0;
 }
 
 void vgpu__monitor_forget(void) {
+  runs = 0;
   asleep = 0;
   inside = 0;
 }

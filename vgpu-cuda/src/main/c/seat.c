@@ -89,7 +89,7 @@ int vgpu__seat_connect(struct vgpu_tenant *tenant) {
   vgpu__lock(&link->lock);
   vgpu__hang_up(link);
   struct stat seen;
-  link->fd = vgpu__open_socket(tenant->run_dir);
+  link->fd = link->barred ? -1 : vgpu__open_socket(tenant->run_dir);
   int failed = link->fd < 0 || vgpu__fstat(link->fd, &seen) != 0;
   int why = errno;
   if (!failed) {
@@ -153,6 +153,14 @@ void vgpu__seat_close(struct vgpu_tenant *tenant) {
   vgpu__lock(&link->lock);
   vgpu__hang_up(link);
   vgpu__unlock(&link->lock);
+}
+
+/* The lease was left: also the monitor, which may be at it just now, connects no more. */
+void vgpu__seat_bar(struct vgpu_tenant *tenant) {
+  vgpu__lock(&tenant->link.lock);
+  tenant->link.barred = 1;
+  vgpu__hang_up(&tenant->link);
+  vgpu__unlock(&tenant->link.lock);
 }
 
 /* In the child of a fork: the connection is the parent's. */

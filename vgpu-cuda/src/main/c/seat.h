@@ -11,6 +11,7 @@ int vgpu__seat_connect(struct vgpu_tenant *tenant);
 /* One message if a whole one is there. */
 int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into);
 void vgpu__seat_close(struct vgpu_tenant *tenant);
+void vgpu__seat_bar(struct vgpu_tenant *tenant);
 void vgpu__seat_forget(struct vgpu_tenant *tenant);
 
 #endif

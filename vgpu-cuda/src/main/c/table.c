@@ -98,6 +98,24 @@ int vgpu__table_take(enum vgpu_kind kind, uint64_t key, struct vgpu_record *into
   return 1;
 }
 
+struct vgpu_tenant *vgpu__table_tenant(enum vgpu_kind kind, uint64_t key) {
+  uint64_t value = 0;
+  vgpu__lock(&table_lock);
+  if (capacity != 0) value = entries[find(key, kind)].value;
+  vgpu__unlock(&table_lock);
+  return value == 0 ? NULL : vgpu__tenants[tenant_of(value)];
+}
+
+uint64_t vgpu__table_tenants(void) {
+  uint64_t bits = 0;
+  vgpu__lock(&table_lock);
+  for (size_t i = 0; i < capacity; i++) {
+    if (entries[i].value != 0) bits |= (uint64_t)1 << tenant_of(entries[i].value);
+  }
+  vgpu__unlock(&table_lock);
+  return bits;
+}
+
 /* Takes all whose value, masked, is as wanted. A deletion may move an entry to where we are: look there again. */
 static void take_all(uint64_t mask, uint64_t wanted, struct vgpu_sums *sums) {
   vgpu__lock(&table_lock);

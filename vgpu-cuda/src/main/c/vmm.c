@@ -139,6 +139,16 @@ void vgpu__vmm_unmapped(uint64_t address, uint64_t size, struct vgpu_sums *sums)
   vgpu__unlock(&vmm_lock);
 }
 
+uint64_t vgpu__vmm_tenants(void) {
+  uint64_t bits = 0;
+  vgpu__lock(&vmm_lock);
+  for (size_t i = 0; i < capacity; i++) {
+    if (records[i].kind == HANDLE) bits |= (uint64_t)1 << records[i].tenant;
+  }
+  vgpu__unlock(&vmm_lock);
+  return bits;
+}
+
 void vgpu__vmm_forget(void) {
   vmm_lock.word = 0;
   records = NULL;

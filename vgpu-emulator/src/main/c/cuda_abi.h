@@ -28,6 +28,7 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUextMemory_st *CUexternalMemory;
 typedef uint64_t CUmemGenericAllocationHandle;
 typedef struct {
     char bytes[16];
@@ -164,6 +165,28 @@ typedef struct {
 } CUmemAccessDesc;
 
 typedef struct {
+    char reserved[64];
+} CUipcMemHandle;
+
+typedef struct {
+    int type;
+    union {
+        int fd;
+        void *pair[2];
+    } handle;
+    unsigned long long size;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+
+typedef struct {
+    unsigned long long offset;
+    unsigned long long size;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+
+typedef struct {
     int alloc_type;
     int handle_types;
     CUmemLocation location;
@@ -172,6 +195,14 @@ typedef struct {
     unsigned short usage;
     unsigned char reserved[54];
 } CUmemPoolProps;
+
+typedef struct {
+    CUmemPoolProps pool;
+    const CUmemAccessDesc *access;
+    size_t access_count;
+    size_t bytes;
+    CUdeviceptr address; /* what comes out */
+} CUDA_MEM_ALLOC_NODE_PARAMS;
 
 typedef struct {
     size_t src_x;

@@ -1,6 +1,7 @@
 #include "driver.h"
 
 #include "capture.h"
+#include "fail.h"
 #include "log.h"
 #include "memory.h"
 #include "rm_driver.h"
@@ -17,6 +18,11 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fork_handler_set;
 static uint64_t thread_count;
 
+CUresult emu_not_ready(const char *function) {
+    return __atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) == 0 ? CUDA_ERROR_NOT_INITIALIZED
+                                                                     : emu_fail_now(function);
+}
+
 uint64_t emu_thread_id(void) {
     if (emu_thread.id == 0) {
         emu_thread.id = __atomic_add_fetch(&thread_count, 1, __ATOMIC_RELAXED);
@@ -30,7 +36,7 @@ uint64_t emu_thread_id(void) {
  * the parent has died.
  */
 static void after_fork(void) {
-    if (emu_driver.ready == 1) {
+    if (emu_driver.ready != 0) {
         emu_driver.ready = 0;
         emu_driver.inherited = true;
         emu_driver.problem = CUDA_ERROR_NOT_INITIALIZED;
@@ -132,19 +138,19 @@ static CUresult initialize(void) {
 
 EMU_API CUresult cuInit(unsigned int flags) {
     EMU_REQUIRE(flags == 0);
-    if (__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) == 1) {
+    if (__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 0) {
         return CUDA_SUCCESS;
     }
     pthread_mutex_lock(&init_lock);
     CUresult result = emu_driver.inherited ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS && emu_driver.ready != 1) {
+    if (result == CUDA_SUCCESS && emu_driver.ready == 0) {
         if (!fork_handler_set) {
             pthread_atfork(NULL, NULL, after_fork);
             fork_handler_set = true;
         }
         result = initialize();
         if (result == CUDA_SUCCESS) {
-            __atomic_store_n(&emu_driver.ready, 1, __ATOMIC_RELEASE);
+            __atomic_store_n(&emu_driver.ready, emu_fail_open() ? 2 : 1, __ATOMIC_RELEASE);
         }
     }
     pthread_mutex_unlock(&init_lock);

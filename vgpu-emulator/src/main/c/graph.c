@@ -1,5 +1,7 @@
 #include "graph.h"
 
+#include "graph_memory.h"
+
 #include "timeline.h"
 
 #include <stdlib.h>
@@ -48,6 +50,7 @@ static void close_node(CUgraphNode node) {
     if (node->operation.kind == EMU_CHILD) {
         emu_graph_close(node->operation.child);
     }
+    emu_graph_memory_use(&node->operation, -1);
     emu_nodes_clear(&node->needs);
     emu_pool_give(&emu_nodes_pool, node);
 }
@@ -83,6 +86,7 @@ CUgraphNode emu_graph_add(CUgraph graph, const emu_operation *operation, const C
     }
     graph->last = node;
     graph->count++;
+    emu_graph_memory_use(operation, 1);
     return node;
 }
 
@@ -135,11 +139,15 @@ static bool fill_step(emu_step *step, CUgraphNode node, bool is_spread) {
     for (size_t i = 0; i < node->needs.count; i++) {
         step->needs[i] = node->needs.items[i]->mark - 1;
     }
+    emu_graph_memory_use(&step->operation, 1);
     return true;
 }
 
 static void free_steps(emu_step *steps, size_t count) {
     for (size_t i = 0; steps != NULL && i < count; i++) {
+        if (steps[i].needs != NULL) {
+            emu_graph_memory_use(&steps[i].operation, -1);
+        }
         free(steps[i].needs);
     }
     free(steps);
@@ -275,8 +283,12 @@ static void launch_whole(CUgraphExec exec, CUstream stream) {
 }
 
 CUresult emu_graph_launch(CUgraphExec exec, CUstream stream) {
-    CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&exec->lock);
+    CUresult result = exec->is_plain ? CUDA_SUCCESS : emu_graph_memory_prepare(exec);
+    if (result != CUDA_SUCCESS) {
+        pthread_mutex_unlock(&exec->lock);
+        return result;
+    }
     if (exec->is_plain && emu_stream_is_plain(stream) && !emu_stream_must_queue(stream)) {
         launch_whole(exec, stream);
     } else { /* step by step: some wait for the host, or become nodes of another graph */

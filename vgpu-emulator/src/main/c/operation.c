@@ -2,7 +2,9 @@
 
 #include "capture.h"
 #include "driver.h"
+#include "graph_memory.h"
 #include "host_calls.h"
+#include "imported.h"
 #include "memory.h"
 #include "timeline.h"
 
@@ -140,8 +142,13 @@ void emu_operation_run(CUstream stream, const emu_operation *operation) {
         run_wait(stream, &operation->event);
         return;
     case EMU_FREE:
-        emu_memory_free(operation->address, 1u << EMU_DEVICE_MEMORY | 1u << EMU_POOL_MEMORY);
+        if (emu_memory_free(operation->address, 1u << EMU_DEVICE_MEMORY | 1u << EMU_POOL_MEMORY) !=
+                CUDA_SUCCESS &&
+            emu_imported_unmap(operation->address, 1u << IMPORTED_POINTER) != CUDA_SUCCESS) {
+            emu_graph_memory_run(operation);
+        }
         return;
+    case EMU_ALLOC:
     case EMU_WRITE_VALUE:
         write_word(&operation->word);
         return;
@@ -197,6 +204,7 @@ CUresult emu_stream_drain(CUstream stream) {
     emu_timeline_wait(context, emu_timeline_stream_end(context, stream));
     CUresult result = context->sticky;
     pthread_mutex_unlock(&context->lock);
+    emu_pools_settle();
     return result;
 }
 
@@ -209,6 +217,7 @@ CUresult emu_context_drain(CUcontext context) {
     emu_timeline_wait(context, emu_timeline_context_end(context));
     CUresult result = context->sticky;
     pthread_mutex_unlock(&context->lock);
+    emu_pools_settle();
     return result;
 }
 

@@ -13,6 +13,7 @@ typedef enum {
     EMU_WAIT,
     EMU_HOST,
     EMU_FREE,
+    EMU_ALLOC, /* of graphs only; address */
     EMU_EMPTY,
     EMU_WRITE_VALUE,
     EMU_WAIT_VALUE,
