@@ -2,8 +2,8 @@
 #include "driver.h"
 #include "imported.h"
 #include "memory.h"
-#include "suspend.h"
 #include "shared_memory.h"
+#include "suspend.h"
 
 #include <fcntl.h>
 #include <stdio.h>
