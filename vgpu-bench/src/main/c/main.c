@@ -11,7 +11,7 @@ static const struct {
     {"load", mode_load},       {"churn", mode_churn},   {"observe", mode_observe},
     {"noise", mode_noise},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
     {"fork", mode_fork},       {"serve", mode_serve},   {"train", mode_train},
-    {"flood", mode_flood},     {"arrive", mode_arrive},
+    {"hold", mode_hold},       {"flood", mode_flood},     {"arrive", mode_arrive},
 };
 
 static const char USAGE[] =
@@ -28,6 +28,7 @@ static const char USAGE[] =
     "  fork                         forks without exec\n"
     "  serve IN OUT                 requests as they are due: 'go T0 LIMIT'\n"
     "  train LEAST MOST SEED OUT    kernels of LEAST to MOST ns: 'start', 'finish'\n"
+    "  hold MIB                     memory with something in it: 'check'\n"
     "  flood NS FILE                kernels of NS without an end; says in FILE when it was let in\n"
     "  arrive NS FILE GRANT EXPRESS  how soon the gate of another closes: 'run ARRIVALS'\n";
 

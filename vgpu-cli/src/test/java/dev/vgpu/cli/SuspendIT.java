@@ -187,6 +187,70 @@ class SuspendIT {
     endsWithItsDataIntact(hoard);
   }
 
+  /** Its context and what is smaller than a page of the GPU stay; all else leaves, and comes back. */
+  @Test
+  void movableMemoryLeavesForAnOnlineProgramAndComesBackAsItWas() throws Exception {
+    Command serve = serve();
+    Command hoard = movable();
+    assertThat(node.vgpu("suspend", "train").succeeds().out()).contains("suspended");
+    JsonNode lease = lease("train");
+    assertThat(lease.path("memory_suspended_bytes").asLong()).isEqualTo(512 << 20);
+    assertThat(lease.path("memory_used_bytes").asLong())
+        .isEqualTo((512 << 20) + CommandNode.CONTEXT_BYTES);
+    Command online =
+        node.run(ONLINE, CommandNode.program("hoard"), "--limit=3520MiB", "--hold=60")
+            .prints("3690987520 bytes");
+    Command early = node.vgpu("resume", "train", "--timeout=5s");
+    assertThat(early.exitCode()).as("%s", early).isEqualTo(1);
+    assertThat(early.err()).contains("no room for its memory");
+    assertThat(lease("train").path("memory_suspended_bytes").asLong()).isEqualTo(512 << 20);
+    online.signal("TERM");
+    Command ignored = online.succeeds();
+    node.vgpu("resume", "train").succeeds();
+    assertThat(lease("train").path("memory_suspended_bytes").asLong()).isZero();
+    assertThat(isSuspended("train")).as("%s", serve).isFalse();
+    endsWithItsDataIntact(hoard);
+  }
+
+  private Command movable() throws Exception {
+    return node.run(
+            OFFLINE + " --movable",
+            CommandNode.program("hoard"),
+            "--chunk=64MiB",
+            "--limit=512MiB",
+            "--check",
+            "--hold=60")
+        .prints("536870912 bytes");
+  }
+
+  @Test
+  void movedMemoryStaysAwayWhenTheSeatChangesHands() throws Exception {
+    Command serve = serve();
+    Command hoard = movable();
+    node.vgpu("suspend", "train").succeeds();
+    serve.signal("KILL");
+    assertThat(isSuspended("train")).isTrue();
+    CommandNode.await(() -> awayBytes() == 512 << 20, hoard);
+    node.vgpu("resume", "train").succeeds();
+    assertThat(awayBytes()).isZero();
+    endsWithItsDataIntact(hoard);
+  }
+
+  private long awayBytes() {
+    try {
+      return lease("train").path("memory_suspended_bytes").asLong();
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void onlyOfflineProgramsMayHaveMovableMemory() throws Exception {
+    Command refused = node.run("--memory 1GiB --movable", "true");
+    assertThat(refused.exitCode()).isNotZero();
+    assertThat(refused.err()).contains("memory is movable for OFFLINE");
+  }
+
   @Test
   void whatIsNotThereIsNamed() throws Exception {
     Command none = node.vgpu("suspend", "nobody");

@@ -12,6 +12,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -48,7 +49,7 @@ final class HookLease implements EnforcedLease {
   private final ReportPage report;
   private final LeaseExpress express;
   private final SlotTable slots;
-  private final Object lock = new Object();
+  final Object lock = new Object();
 
   private final WorkWatch watch = new WorkWatch();
   private boolean ended;
@@ -234,6 +235,11 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       return slots.visiblePids(id);
     }
+  }
+
+  @Override
+  public Optional<MemoryMover> mover() {
+    return MovableMemory.of(this, grant, slots, owner);
   }
 
   @Override
@@ -449,11 +455,11 @@ final class HookLease implements EnforcedLease {
         owner.clock().nanoTime());
   }
 
-  private interface Reading<T> {
+  interface Reading<T extends @Nullable Object> {
     T read();
   }
 
-  private <T> T guarded(Reading<T> reading, T otherwise) {
+  private <T extends @Nullable Object> T guarded(Reading<T> reading, T otherwise) {
     try {
       return reading.read();
     } catch (ReportPage.LostException | InternalError e) {
@@ -463,7 +469,7 @@ final class HookLease implements EnforcedLease {
   }
 
   /** A reading of what the processes say now. */
-  private <T> T fresh(Reading<T> reading, T otherwise) {
+  <T extends @Nullable Object> T fresh(Reading<T> reading, T otherwise) {
     return guarded(
         () -> {
           slots.refresh();

@@ -340,6 +340,29 @@ final class SlotTable {
     ledger.touch();
   }
 
+  /** A number of all processes together, as they say. */
+  long sum(int field) {
+    long sum = 0;
+    for (SeatSlot slot : attached) {
+      sum += readings.longAt(slot.number, field);
+    }
+    return sum;
+  }
+
+  /** One that does not have this value in a field; null: all have. */
+  @Nullable SeatSlot notYet(int field, int value) {
+    for (SeatSlot slot : attached) {
+      if (readings.intAt(slot.number, field) != value) {
+        return slot;
+      }
+    }
+    return null;
+  }
+
+  int intAt(SeatSlot slot, int field) {
+    return readings.intAt(slot.number, field);
+  }
+
   int waiting() {
     int waiting = 0;
     for (SeatSlot slot : attached) {

@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.metering.LeaseAccount;
@@ -10,6 +11,7 @@ import dev.vgpu.core.seat.LeaseSnapshot;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.turn.TenantGate;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -160,6 +162,15 @@ final class Booking {
         suspension);
   }
 
+  /** What of its memory is in the host's. */
+  private MemorySize memorySuspended() {
+    EnforcedLease lease = enforced;
+    if (!suspended || lease == null) {
+      return MemorySize.ZERO;
+    }
+    return lease.mover().map(MemoryMover::moved).orElseGet(lease::memoryUsed);
+  }
+
   /** With the entitlement that it was given last. */
   LeaseSnapshot snapshot() {
     EnforcedLease lease = enforced;
@@ -171,6 +182,7 @@ final class Booking {
         entitledPercent(),
         lease == null ? List.of() : List.copyOf(lease.processes()),
         usage(),
-        suspended);
+        suspended,
+        memorySuspended());
   }
 }

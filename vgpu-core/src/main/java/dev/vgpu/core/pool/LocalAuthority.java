@@ -12,6 +12,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -112,8 +113,10 @@ final class LocalAuthority implements Authority {
   public void suspend(String id, long timeoutNs) {
     Booking booking = booking(id);
     EnforcedLease enforced = booking.enforced();
-    MemorySize held = enforced == null ? MemorySize.ZERO : enforced.memoryUsed();
-    if (suspensions.suspend(booking, Suspensions.BY_OWNER, timeoutNs)) {
+    MemorySize used = enforced == null ? MemorySize.ZERO : enforced.memoryUsed();
+    if (suspensions.suspend(booking, Suspensions.BY_OWNER, Suspensions.ALL, timeoutNs)) {
+      MemorySize held =
+          enforced == null ? used : enforced.mover().map(MemoryMover::moved).orElse(used);
       log.info("suspended as it was asked for: id={}", id);
       publish(at -> new GpuEvent.Suspended(at, id, held, "it was asked for"));
     }

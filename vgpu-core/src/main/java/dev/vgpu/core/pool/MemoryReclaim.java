@@ -9,6 +9,7 @@ import dev.vgpu.core.reclaim.ReclaimPlanner;
 import dev.vgpu.core.reclaim.ReclaimSettings;
 import dev.vgpu.core.reclaim.TenantReading;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -189,7 +190,7 @@ final class MemoryReclaim implements AutoCloseable {
         Math.max(used, reserved),
         booking.usage().gpuTime().toNanos(),
         booking.calls.canReclaim(),
-        !mayEnd.isEmpty() && all && suspensions.serving(booking.gpu()).isPresent(),
+        !mayEnd.isEmpty() && all && suspensions.canSuspend(booking),
         mayEnd,
         booking.suspended,
         booking.isSuspendedByOwner());
@@ -222,14 +223,17 @@ final class MemoryReclaim implements AutoCloseable {
 
   private void suspend(ReclaimPlanner planner, Booking booking, ReclaimAction.Suspend suspend) {
     EnforcedLease lease = booking.enforced();
-    MemorySize freed = lease == null ? MemorySize.ZERO : lease.memoryUsed();
+    MemorySize held = lease == null ? MemorySize.ZERO : lease.memoryUsed();
+    MemorySize wanted = MemorySize.ofBytes(suspend.wantedBytes());
     node.workers()
         .execute(
             () -> {
               try {
-                if (!suspensions.suspend(booking, Suspensions.BY_RECLAIM, suspend.timeoutNs())) {
+                if (!suspensions.suspend(booking, Suspensions.BY_RECLAIM, wanted, suspend.timeoutNs())) {
                   return; // its owner was quicker
                 }
+                MemorySize freed =
+                    lease == null ? held : lease.mover().map(MemoryMover::moved).orElse(held);
                 log.info("suspended: id={}: {}", booking.id, suspend.reason());
                 node.listeners()
                     .publish(at -> new GpuEvent.Suspended(at, booking.id, freed, suspend.reason()));

@@ -1,10 +1,12 @@
 package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuSuspendException;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import dev.vgpu.spi.ProcessSuspender;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -31,6 +33,9 @@ final class Suspensions {
   static final String BY_OWNER = "owner";
 
   static final String BY_RECLAIM = "reclaim";
+
+  /** All memory that can be moved. */
+  static final MemorySize ALL = MemorySize.ofBytes(Long.MAX_VALUE);
 
   private static final Logger log = LoggerFactory.getLogger(Suspensions.class);
   private static final long LOOK_NS = 500_000;
@@ -82,7 +87,17 @@ final class Suspensions {
     }
   }
 
-  Optional<ProcessSuspender> serving(PhysicalGpu gpu) {
+  /** Whether what is under a virtual GPU can be suspended, as far as that can be told. */
+  boolean canSuspend(Booking booking) {
+    return mover(booking).isPresent() || serving(booking.gpu()).isPresent();
+  }
+
+  private static Optional<MemoryMover> mover(Booking booking) {
+    EnforcedLease lease = booking.enforced();
+    return lease == null ? Optional.empty() : lease.mover();
+  }
+
+  private Optional<ProcessSuspender> serving(PhysicalGpu gpu) {
     return suspenders().stream().filter(suspender -> suspender.obstacle(gpu).isEmpty()).findFirst();
   }
 
@@ -107,10 +122,11 @@ final class Suspensions {
    * Suspends a virtual GPU. Blocks. One that is suspended already stays so: until its owner says
    * otherwise, once he has asked for it.
    *
+   * @param wanted how much of its memory is needed, where a part can be moved
    * @return whether it was not suspended before
    * @throws GpuSuspendException if one of its processes cannot be, or not in time
    */
-  boolean suspend(Booking booking, String by, long timeoutNs) {
+  boolean suspend(Booking booking, String by, MemorySize wanted, long timeoutNs) {
     long untilNs = clock.nanoTime() + timeoutNs;
     booking.suspending.lock();
     try {
@@ -123,22 +139,31 @@ final class Suspensions {
         }
         return false;
       }
-      checkAlone(booking);
+      if (mover(booking).isEmpty()) {
+        checkAlone(booking);
+      }
       table.suspended(booking, by);
-      suspendMarked(booking, untilNs, timeoutNs);
+      suspendMarked(booking, wanted, untilNs, timeoutNs);
       return true;
     } finally {
       booking.suspending.unlock();
     }
   }
 
-  private void suspendMarked(Booking booking, long untilNs, long timeoutNs) {
+  private void suspendMarked(
+      Booking booking, MemorySize wanted, long untilNs, long timeoutNs) {
     Set<Long> done = new LinkedHashSet<>();
     boolean all = false;
     booking.suspended = true;
     booking.gate.suspend();
     try {
       awaitQuiet(booking, untilNs, timeoutNs);
+      Optional<MemoryMover> mover = mover(booking);
+      if (mover.isPresent()) {
+        mover.get().moveOut(wanted, left(untilNs));
+        all = true;
+        return;
+      }
       // A process that attaches meanwhile is one more.
       for (List<Long> more = pids(booking, done); !more.isEmpty(); more = pids(booking, done)) {
         need(booking.gpu()).suspend(booking.gpu(), more, left(untilNs));
@@ -167,11 +192,18 @@ final class Suspensions {
 
   private void undo(Booking booking, List<Long> done) {
     try {
+      Optional<MemoryMover> mover = mover(booking);
+      if (mover.isPresent()) {
+        mover.get().moveBack(Duration.ofNanos(UNDO_NS));
+      }
       if (!done.isEmpty()) {
         need(booking.gpu()).resume(booking.gpu(), done, Duration.ofNanos(UNDO_NS));
       }
     } catch (VgpuException e) {
       log.error("processes stay suspended: id={} pids={}", booking.id, done, e);
+      if (mover(booking).isPresent()) {
+        return; // its memory is not all back: it must not go on
+      }
     }
     goOn(booking);
   }
@@ -225,13 +257,30 @@ final class Suspensions {
         return false;
       }
       List<Long> pids = pids(booking, Set.of());
-      if (!pids.isEmpty()) {
+      Optional<MemoryMover> mover = mover(booking);
+      if (mover.isPresent()) {
+        moveBack(mover.get(), timeoutNs);
+      } else if (!pids.isEmpty()) {
         need(booking.gpu()).resume(booking.gpu(), pids, Duration.ofNanos(timeoutNs));
       }
       goOn(booking);
       return true;
     } finally {
       booking.suspending.unlock();
+    }
+  }
+
+  /** Where there is no room for all, all leave. */
+  private static void moveBack(MemoryMover mover, long timeoutNs) {
+    try {
+      mover.moveBack(Duration.ofNanos(timeoutNs));
+    } catch (GpuSuspendException e) {
+      try {
+        mover.moveOut(ALL, Duration.ofNanos(UNDO_NS));
+      } catch (GpuSuspendException another) {
+        e.addSuppressed(another);
+      }
+      throw e;
     }
   }
 
@@ -260,6 +309,12 @@ final class Suspensions {
     booking.suspending.lock();
     try {
       List<Long> pids = pids(booking, Set.of());
+      Optional<MemoryMover> mover = mover(booking);
+      if (mover.isPresent()) {
+        // Nobody was left to bring it back, so after a while the processes did; or it was under way.
+        mover.get().moveOut(ALL, Duration.ofNanos(timeoutNs));
+        return true;
+      }
       boolean none = pids.isEmpty() && booking.isSuspendedByOwner();
       if (none
           || (!pids.isEmpty()

@@ -217,7 +217,9 @@ public final class ReclaimPlanner {
       if (tenant.canSuspend() && free) {
         victim.suspendingNs = nowNs;
         String reason = shortage() + "; " + choice(tenant, victim);
-        actions.add(new ReclaimAction.Suspend(tenant.id(), settings.suspendNs(), reason));
+        actions.add(
+            new ReclaimAction.Suspend(
+                tenant.id(), settings.suspendNs(), missingBytes(), reason));
         holdBack(tenant, reason);
         return true;
       }
