@@ -36,9 +36,13 @@ final class SuspendBench implements ProcessBench {
             "  %-36s%14.1f%14s%14.1f%14s",
             "by " + way + ", " + mebibytes + " MiB",
             medians[0],
-            more == 0 ? "-" : String.format(java.util.Locale.ROOT, "%.0f", (medians[0] - least[0]) / more),
+            more == 0
+                ? "-"
+                : String.format(java.util.Locale.ROOT, "%.0f", (medians[0] - least[0]) / more),
             medians[1],
-            more == 0 ? "-" : String.format(java.util.Locale.ROOT, "%.0f", (medians[1] - least[1]) / more));
+            more == 0
+                ? "-"
+                : String.format(java.util.Locale.ROOT, "%.0f", (medians[1] - least[1]) / more));
         if (more > 0) {
           report.figure("suspend_ms_per_gib", key, (medians[0] - least[0]) / more);
           report.figure("resume_ms_per_gib", key, (medians[1] - least[1]) / more);
@@ -48,8 +52,7 @@ final class SuspendBench implements ProcessBench {
     report.line("  per GiB: what each GiB above 64 MiB adds");
   }
 
-  private static double[] measure(
-      Node node, String way, boolean movable, int mebibytes, int rounds)
+  private static double[] measure(Node node, String way, boolean movable, int mebibytes, int rounds)
       throws InterruptedException {
     try (PoolProcess pool = node.openPool()) {
       String name = way + mebibytes;

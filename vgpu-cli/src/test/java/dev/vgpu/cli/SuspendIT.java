@@ -113,7 +113,12 @@ class SuspendIT {
 
   private long launches(String name) {
     try {
-      return lease(name).path("launches").asLong();
+      for (JsonNode lease : node.leases()) {
+        if (lease.path("name").asText().equals(name)) {
+          return lease.path("launches").asLong();
+        }
+      }
+      return 0;
     } catch (Exception e) {
       throw new AssertionError(e);
     }
@@ -187,7 +192,9 @@ class SuspendIT {
     endsWithItsDataIntact(hoard);
   }
 
-  /** Its context and what is smaller than a page of the GPU stay; all else leaves, and comes back. */
+  /**
+   * Its context and what is smaller than a page of the GPU stay; all else leaves, and comes back.
+   */
   @Test
   void movableMemoryLeavesForAnOnlineProgramAndComesBackAsItWas() throws Exception {
     Command serve = serve();

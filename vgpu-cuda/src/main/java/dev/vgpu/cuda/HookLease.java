@@ -53,8 +53,7 @@ final class HookLease implements EnforcedLease {
 
   private final WorkWatch watch = new WorkWatch();
   private boolean ended;
-  private long lookedNs;
-  private long lastGpuNs;
+  private long lookedNs, lastGpuNs;
   private long lastPassedThrough;
   private long lastLaunches;
   private long lastDenied;
@@ -293,6 +292,7 @@ final class HookLease implements EnforcedLease {
   /** Leaves it as it is, for the next holder of the seat. */
   void release() {
     synchronized (lock) {
+      ended = true; // for this JVM: who reads it late must not take a closed page for a lost one
       report.close();
     }
   }

@@ -49,6 +49,9 @@ final class Booking {
   /** On whose behalf they are, as it is on disk; empty: they are not, and are not about to be. */
   volatile Optional<String> suspension = Optional.empty();
 
+  /** Taken over suspended, or half so: to be put in order first. */
+  volatile boolean unsettled;
+
   /** Held by who suspends it or lets it go on; taken before the table's lock. */
   final ReentrantLock suspending = new ReentrantLock();
 

@@ -471,7 +471,13 @@ final class LeaseTable {
       Booking booking = book(record.id(), on, new Asked(record.request(), by));
       booking.programs.addAll(record.programs());
       booking.backend = record.backend().orElse(null);
-      booking.suspension = record.suspension();
+      if (record.suspension().isPresent()) {
+        // Before anything lets it start: its memory may be away.
+        booking.suspension = record.suspension();
+        booking.suspended = true;
+        booking.unsettled = true;
+        booking.gate.beginSuspended();
+      }
       meter.restored(booking);
       rewrite(booking);
       return booking;

@@ -76,8 +76,7 @@ final class MemoryReclaim implements AutoCloseable {
   /** Finds those whom an earlier holder of the seat has suspended. Before others are served. */
   void takeOver() {
     for (Booking booking : table.bookings()) {
-      suspensions.takeOver(booking);
-      if (booking.suspended) {
+      if (booking.unsettled) {
         node.workers().execute(() -> recover(booking));
       }
     }
@@ -229,7 +228,8 @@ final class MemoryReclaim implements AutoCloseable {
         .execute(
             () -> {
               try {
-                if (!suspensions.suspend(booking, Suspensions.BY_RECLAIM, wanted, suspend.timeoutNs())) {
+                if (!suspensions.suspend(
+                    booking, Suspensions.BY_RECLAIM, wanted, suspend.timeoutNs())) {
                   return; // its owner was quicker
                 }
                 MemorySize freed =

@@ -133,6 +133,7 @@ final class Suspensions {
       if (booking.released) {
         throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
       }
+      settle(booking, timeoutNs);
       if (booking.suspended) {
         if (by.equals(BY_OWNER)) {
           table.suspended(booking, by);
@@ -150,8 +151,7 @@ final class Suspensions {
     }
   }
 
-  private void suspendMarked(
-      Booking booking, MemorySize wanted, long untilNs, long timeoutNs) {
+  private void suspendMarked(Booking booking, MemorySize wanted, long untilNs, long timeoutNs) {
     Set<Long> done = new LinkedHashSet<>();
     boolean all = false;
     booking.suspended = true;
@@ -253,7 +253,11 @@ final class Suspensions {
   boolean resume(Booking booking, String by, long timeoutNs) {
     booking.suspending.lock();
     try {
-      if (!booking.suspended || (by.equals(BY_RECLAIM) && booking.isSuspendedByOwner())) {
+      if (by.equals(BY_RECLAIM) && booking.isSuspendedByOwner()) {
+        return false;
+      }
+      settle(booking, timeoutNs);
+      if (!booking.suspended) {
         return false;
       }
       List<Long> pids = pids(booking, Set.of());
@@ -292,14 +296,6 @@ final class Suspensions {
 
   // ---- taking over
 
-  /** Holds back what an earlier holder of the seat has suspended, or was suspending. */
-  void takeOver(Booking booking) {
-    if (booking.suspension.isPresent()) {
-      booking.suspended = true;
-      booking.gate.suspend();
-    }
-  }
-
   /**
    * Puts in order what that one left half done. Blocks.
    *
@@ -308,23 +304,30 @@ final class Suspensions {
   boolean recover(Booking booking, long timeoutNs) {
     booking.suspending.lock();
     try {
-      List<Long> pids = pids(booking, Set.of());
-      Optional<MemoryMover> mover = mover(booking);
-      if (mover.isPresent()) {
-        // Nobody was left to bring it back, so after a while the processes did; or it was under way.
-        mover.get().moveOut(ALL, Duration.ofNanos(timeoutNs));
-        return true;
-      }
-      boolean none = pids.isEmpty() && booking.isSuspendedByOwner();
-      if (none
-          || (!pids.isEmpty()
-              && need(booking.gpu()).recover(booking.gpu(), pids, Duration.ofNanos(timeoutNs)))) {
-        return true;
-      }
-      goOn(booking);
-      return false;
+      settle(booking, timeoutNs);
+      return booking.suspended;
     } finally {
       booking.suspending.unlock();
+    }
+  }
+
+  private void settle(Booking booking, long timeoutNs) {
+    if (!booking.unsettled) {
+      return;
+    }
+    List<Long> pids = pids(booking, Set.of());
+    Optional<MemoryMover> mover = mover(booking);
+    boolean suspended = booking.isSuspendedByOwner();
+    if (mover.isPresent()) {
+      // Nobody was left to bring it back, so after a while the processes did; or it was under way.
+      mover.get().moveOut(ALL, Duration.ofNanos(timeoutNs));
+      suspended = true;
+    } else if (!pids.isEmpty()) {
+      suspended = need(booking.gpu()).recover(booking.gpu(), pids, Duration.ofNanos(timeoutNs));
+    }
+    booking.unsettled = false;
+    if (!suspended) {
+      goOn(booking);
     }
   }
 

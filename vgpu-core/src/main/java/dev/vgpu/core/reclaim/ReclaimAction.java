@@ -19,7 +19,8 @@ public sealed interface ReclaimAction {
    * @param wantedBytes how much of its memory is needed; more may go
    * @param reason why
    */
-  record Suspend(String id, long timeoutNs, long wantedBytes, String reason) implements ReclaimAction {}
+  record Suspend(String id, long timeoutNs, long wantedBytes, String reason)
+      implements ReclaimAction {}
 
   /**
    * Let its processes go on; {@link ReclaimPlanner#resumeFailed} if that cannot be done.

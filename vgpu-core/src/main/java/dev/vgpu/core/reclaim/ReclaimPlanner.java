@@ -218,8 +218,7 @@ public final class ReclaimPlanner {
         victim.suspendingNs = nowNs;
         String reason = shortage() + "; " + choice(tenant, victim);
         actions.add(
-            new ReclaimAction.Suspend(
-                tenant.id(), settings.suspendNs(), missingBytes(), reason));
+            new ReclaimAction.Suspend(tenant.id(), settings.suspendNs(), missingBytes(), reason));
         holdBack(tenant, reason);
         return true;
       }

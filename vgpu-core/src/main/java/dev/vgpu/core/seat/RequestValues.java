@@ -106,8 +106,7 @@ public final class RequestValues {
       }
       builder.gpuCount(Integer.parseInt(values.getOrDefault("gpus", "1")));
       builder.memoryMobility(
-          MemoryMobility.valueOf(
-              values.getOrDefault("mobility", MemoryMobility.FIXED.name())));
+          MemoryMobility.valueOf(values.getOrDefault("mobility", MemoryMobility.FIXED.name())));
       return builder.build();
     } catch (IllegalArgumentException e) {
       throw new MalformedMessageException("not a request: " + e.getMessage(), e);
