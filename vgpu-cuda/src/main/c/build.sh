@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the native part into OUT/META-INF/native/linux-x86_64. Usage: build.sh OUT
+# Builds the native part into OUT/META-INF/native/linux-x86_64: the hook, and what stands in for NVML. Usage: build.sh OUT
 #
 # Needs a C compiler and binutils, nothing of CUDA. Refuses to make a library that needs a newer glibc than 2.17, or another
 # library than glibc's own.
@@ -47,21 +47,13 @@ $cc $(echo "$flags" | sed 's/-fPIC/-fPIE/; s/-ftls-model=initial-exec//') -pie -
   "$here/../checkpoint/checkpoint.c" "$work/start.o" -Wl,-z,relro,-z,now,-z,noexecstack \
   -Wl,--build-id=none -Wl,--no-as-needed -l:libdl.so.2
 
-newer=$(readelf --version-info "$library" "$program" | sed -n 's/.*Name: \(GLIBC_[0-9.]*\).*/\1/p' | sort -uV | awk -F'[_.]' '$2 > 2 || $3 > 17')
-if [ -n "$newer" ]; then
-  echo "the hook or its program would need a newer glibc than 2.17:" $newer >&2
-  readelf --dyn-syms --wide "$library" | grep -E "$(echo $newer | tr ' ' '|')" >&2
-  exit 1
-fi
-others=$(readelf --dynamic "$library" "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v -E '^(libc\.so\.6|libdl\.so\.2|libpthread\.so\.0|ld-linux-x86-64\.so\.2)$' || true)
-if [ -n "$others" ]; then
-  echo "the hook or its program would need other libraries:" $others >&2
-  exit 1
-fi
 for made in "$library" "$program"; do
   name=$(basename "$made")
+  "$here/check_library.sh" "$made"
   ${OBJCOPY:-objcopy} --strip-debug "$made"
   cp "$made" "$out/$name.new"
   mv "$out/$name.new" "$out/$name"
   (cd "$out" && sha256sum "$name" | cut -d' ' -f1 > "$name.sha256")
 done
+
+"$here/../nvml/build.sh" "$1"

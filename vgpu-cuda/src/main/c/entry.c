@@ -121,12 +121,21 @@ void *vgpu__dlopen(const char *path, int flags) {
   return next == NULL ? NULL : next(path, flags);
 }
 
+/* What stands in for NVML, if it was preloaded too; it is told by its marker. */
+static void *vgpu__dlopen_nvml(int flags) {
+  void *found = vgpu__dlopen("libnvidia-ml.so.1", flags | RTLD_NOLOAD);
+  if (found == NULL || dlsym(found, "vgpu_nvml_version") != NULL) return found;
+  dlclose(found);
+  return NULL;
+}
+
 /* Our own handle if `path` is a driver by its full path; NULL: let the C library do it. */
 void *vgpu__dlopen_own(const char *path, int flags) {
   Dl_info self;
   vgpu__find_dlopen();
   if (path == NULL || path[0] != '/') return NULL;
   const char *base = strrchr(path, '/') + 1;
+  if (strncmp(base, "libnvidia-ml.so", sizeof "libnvidia-ml.so" - 1) == 0) return vgpu__dlopen_nvml(flags);
   if (strncmp(base, "libcuda.so", sizeof "libcuda.so" - 1) != 0) return NULL;
   if (dladdr((void *)(uintptr_t)&vgpu_hook_version, &self) == 0) return NULL;
   return vgpu__dlopen(self.dli_fname, flags);

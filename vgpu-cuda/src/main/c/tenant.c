@@ -258,5 +258,6 @@ void vgpu__fork_child(void) {
   vgpu__vmm_forget();
   vgpu__movable_forget();
   vgpu__lanes_forget();
+  vgpu__graphs_forget();
   vgpu__context_forget();
 }

@@ -1,7 +1,9 @@
 #!/bin/sh
-# What can be checked without running the hook. Usage: check.sh layout | exports LIBRARY | header [CUDA_INCLUDE]
+# What can be checked without running the hook. Usage: check.sh layout | exports LIBRARY | nvml-exports LIBRARY | glibc LIBRARY | header [CUDA_INCLUDE]
 #   layout   prints the shared region as C has it
 #   exports  the library exports exactly the functions of vgpu_hooks.def, and our own
+#   nvml-exports  what stands in for NVML exports exactly the functions of vgpu_nvml.def, and its marker
+#   glibc    the library loads with glibc 2.17 and needs no other library (the build refuses one that does not)
 #   header   our declarations and the list of functions against cuda.h; says so if there is none
 #   versions [FILE]  the list of functions against those of all headers from 11.0 on, and every row has a class
 set -eu
@@ -33,6 +35,17 @@ case $1 in
     [ -z "$(listed | uniq -d)" ] || { echo "listed twice: $(listed | uniq -d)" >&2; exit 1; }
     diff "$work/listed" "$work/exported"
     echo "$(listed | wc -l) functions"
+    ;;
+  nvml-exports)
+    nm -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
+    sed -n 's/^\(PASS\|DENY\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_nvml.def" > "$work/functions"
+    { cat "$work/functions"; echo vgpu_nvml_version; } | sort > "$work/listed"
+    [ -z "$(uniq -d "$work/listed")" ] || { echo "listed twice: $(uniq -d "$work/listed")" >&2; exit 1; }
+    diff "$work/listed" "$work/exported"
+    echo "$(wc -l < "$work/functions") functions"
+    ;;
+  glibc)
+    sh "$main/c/check_library.sh" "$2"
     ;;
   header)
     include=${2:-/usr/local/cuda/include}

@@ -1,11 +1,13 @@
 package dev.vgpu.bench;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.bench.chaos.Chaos;
 import dev.vgpu.bench.colocation.Colocation;
 import dev.vgpu.bench.colocation.ColocationOptions;
 import dev.vgpu.bench.colocation.ColocationPlot;
 import dev.vgpu.bench.colocation.Storm;
 import dev.vgpu.bench.fairness.Fairness;
+import dev.vgpu.bench.gpucheck.GpuCheck;
 import dev.vgpu.bench.harness.Node;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -33,6 +35,8 @@ public final class Bench {
         preempt  how soon offline gates are closed when an idle online tenant begins
         suspend  how long it takes to suspend a program and to bring it back, by what it holds
         stall    how long deaths and stops hold others up; attaching, opening, take-over
+      vgpu bench gpu-check ...
+                 what vgpu gpu-check runs
       vgpu bench plot FILE... OUT.svg
                  draws what colocation --json printed
         --keep FILE  writes the JSON object there as well
@@ -69,6 +73,12 @@ public final class Bench {
    */
   public static void main(String[] args) throws Exception {
     List<String> names = new ArrayList<>(List.of(args));
+    if (!names.isEmpty() && names.get(0).equals("chaos")) {
+      System.exit(Chaos.run(names.subList(1, names.size())));
+    }
+    if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
+      System.exit(GpuCheck.run(names.subList(1, names.size())));
+    }
     boolean quick = names.remove("--quick");
     boolean json = names.remove("--json");
     if (names.contains("--help") || names.contains("-h")) {

@@ -16,18 +16,18 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The hook itself: a library in this jar, or the one that {@code VGPU_HOOK} names. It is unpacked
- * once to a run directory, or where {@link LibraryPlace} says, under its checksum, so that several
- * versions can lie side by side.
+ * A library that is preloaded: the hook itself, or what stands in for NVML. It is in this jar, or
+ * is, of the hook, the one that {@code VGPU_HOOK} names. It is unpacked once to a run directory, or
+ * where {@link LibraryPlace} says, under its checksum, so that several versions can lie side by
+ * side.
  */
 final class HookLibrary {
   static final String NAME = "libvgpu_cuda.so";
+  static final String NVML_NAME = "libvgpu_nvml.so";
+  static final String CHECKPOINT_NAME = "vgpu-checkpoint";
 
-  /** The program that suspends other processes. */
-  static final String CHECKPOINT = "vgpu-checkpoint";
-
-  private final String resource;
   private final String name;
+  private final String resource;
   private final @Nullable String named;
   private final Map<String, String> environment;
 
@@ -35,25 +35,30 @@ final class HookLibrary {
     this(resource(NAME), environment);
   }
 
-  /** The program beside it, which nothing else can stand in for. */
+  HookLibrary(String resource, Map<String, String> environment) {
+    this(NAME, resource, environment.get(HookEnvironment.VGPU_HOOK), environment);
+  }
+
+  private HookLibrary(
+      String name, String resource, @Nullable String named, Map<String, String> environment) {
+    this.name = name;
+    this.resource = resource;
+    this.named = named;
+    this.environment = Map.copyOf(environment);
+  }
+
+  /** {@return what stands in for NVML} */
+  static HookLibrary nvml(Map<String, String> environment) {
+    return new HookLibrary(NVML_NAME, resource(NVML_NAME), null, environment);
+  }
+
+  /** {@return the program that suspends other processes} */
   static HookLibrary checkpointProgram(Map<String, String> environment) {
-    return new HookLibrary(resource(CHECKPOINT), CHECKPOINT, null, environment);
+    return new HookLibrary(CHECKPOINT_NAME, resource(CHECKPOINT_NAME), null, environment);
   }
 
   private static String resource(String name) {
     return "/META-INF/native/linux-" + architecture() + "/" + name;
-  }
-
-  HookLibrary(String resource, Map<String, String> environment) {
-    this(resource, NAME, environment.get(HookEnvironment.VGPU_HOOK), environment);
-  }
-
-  private HookLibrary(
-      String resource, String name, @Nullable String named, Map<String, String> environment) {
-    this.resource = resource;
-    this.name = name;
-    this.named = named;
-    this.environment = Map.copyOf(environment);
   }
 
   private static String architecture() {
@@ -111,7 +116,7 @@ final class HookLibrary {
               "the hook in the jar is damaged: sha256=" + found + " expected=" + sum);
         }
         Files.createDirectories(directory);
-        writeWhole(file, bytes);
+        writeWhole(name, file, bytes);
       }
       return file.toAbsolutePath();
     } catch (IOException e) {
@@ -121,7 +126,7 @@ final class HookLibrary {
   }
 
   /** At no moment is there a part of it under its name. */
-  private void writeWhole(Path file, byte[] bytes) throws IOException {
+  private static void writeWhole(String name, Path file, byte[] bytes) throws IOException {
     Path part = Files.createTempFile(file.getParent(), name, ".part");
     try {
       Files.write(part, bytes);

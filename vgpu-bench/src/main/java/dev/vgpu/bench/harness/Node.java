@@ -2,6 +2,7 @@ package dev.vgpu.bench.harness;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -23,16 +24,24 @@ public final class Node implements AutoCloseable {
   /** What puts a program under a virtual GPU; a bare one has none of them. */
   private static final List<String> OF_A_LEASE = List.of("LD_PRELOAD", "VGPU_LEASE");
 
+  /** Where the C program is, built already: for machines without a compiler. */
+  private static final String BUILT = "VGPU_BENCH_PROGRAM";
+
+  /** The variables of ours that all nodes' processes have too, with commas; else none is. */
+  private static final String KEPT = "VGPU_BENCH_KEEP";
+
   private final Path directory;
   private final Path program;
   private final Map<String, String> settings;
   private final Set<Child> children = ConcurrentHashMap.newKeySet();
-  private final Thread atExit = new Thread(this::killAll, "end-of-the-children");
+  private final Thread atExit = new Thread(this::endAndRemove, "end-of-the-children");
+  private volatile boolean ending;
+  private boolean mounted;
 
   private Node(Path directory, Path program, Map<String, String> settings) {
     this.directory = directory;
     this.program = program;
-    this.settings = settings;
+    this.settings = new ConcurrentHashMap<>(settings);
   }
 
   /**
@@ -49,13 +58,48 @@ public final class Node implements AutoCloseable {
       Path directory = Files.createTempDirectory(Path.of("/tmp"), "vgpu-n");
       Files.createDirectory(directory.resolve("run"));
       Files.createDirectory(directory.resolve("c"));
-      Path program = ProgramSource.compile(directory.resolve("c"));
-      Node node = new Node(directory, program, Map.copyOf(settings));
+      String built = System.getenv(BUILT);
+      Path program = built == null ? ProgramSource.compile(directory.resolve("c")) : Path.of(built);
+      Map<String, String> all = kept();
+      all.putAll(settings);
+      Node node = new Node(directory, program, all);
       Runtime.getRuntime().addShutdownHook(node.atExit);
       return node;
     } catch (IOException e) {
       throw new UncheckedIOException("cannot make a directory under /tmp", e);
     }
+  }
+
+  /**
+   * Adds environment variables for all processes that are started from now on.
+   *
+   * @param variables their names and values
+   */
+  public void addSettings(Map<String, String> variables) {
+    settings.putAll(variables);
+  }
+
+  /**
+   * Builds the C program.
+   *
+   * @param directory where to
+   * @return the program
+   * @throws IllegalStateException if there is no C compiler, or it fails
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public static Path buildProgram(Path directory) throws InterruptedException {
+    return ProgramSource.compile(directory);
+  }
+
+  private static Map<String, String> kept() {
+    Map<String, String> kept = new HashMap<>();
+    for (String name : Objects.requireNonNullElse(System.getenv(KEPT), "").split(",", -1)) {
+      String value = name.isEmpty() ? null : System.getenv(name);
+      if (value != null) {
+        kept.put(name, value);
+      }
+    }
+    return kept;
   }
 
   /** {@return the run directory} */
@@ -76,7 +120,8 @@ public final class Node implements AutoCloseable {
   /**
    * Opens a pool in a JVM of its own.
    *
-   * @param settings of the pool: {@code strict} for turns that never overlap
+   * @param settings of the pool: {@code strict} for turns that never overlap; {@code floor=PERCENT}
+   *     for offline work
    * @return the JVM, with its pool open
    * @throws InterruptedException if this thread is interrupted
    */
@@ -118,19 +163,33 @@ public final class Node implements AutoCloseable {
    */
   public Child start(String name, ProcessBuilder builder, Map<String, String> environment) {
     Map<String, String> variables = builder.environment();
-    variables.keySet().removeIf(key -> key.startsWith("VGPU_") && !key.equals("VGPU_HOME"));
-    variables.put("VGPU_RUN_DIR", runDirectory().toString());
-    variables.putAll(settings);
-    environment.forEach((key, value) -> variables.put(key, expanded(key, value)));
+    adapt(variables, environment);
     builder.redirectError(ProcessBuilder.Redirect.appendTo(file("stderr").toFile()));
+    if (ending) {
+      throw new IllegalStateException("nothing is started any more: this process is ending");
+    }
     Child child = new Child(name, builder);
     children.removeIf(other -> !other.isAlive());
     children.add(child);
     return child;
   }
 
-  private static String expanded(String key, String value) {
-    String own = Objects.requireNonNullElse(System.getenv(key), "");
+  /**
+   * Turns an environment into that of a program of this node.
+   *
+   * @param variables the environment, for example of a process builder
+   * @param environment what is added, for example what puts the program under a virtual GPU
+   */
+  public void adapt(Map<String, String> variables, Map<String, String> environment) {
+    variables.keySet().removeIf(key -> key.startsWith("VGPU_") && !key.equals("VGPU_HOME"));
+    variables.put("VGPU_RUN_DIR", runDirectory().toString());
+    variables.putAll(settings);
+    environment.forEach((key, value) -> variables.put(key, expanded(key, value)));
+  }
+
+  private String expanded(String key, String value) {
+    String inherited = Objects.requireNonNullElse(System.getenv(key), "");
+    String own = settings.getOrDefault(key, inherited);
     String text = value.replace("${" + key + "}", own);
     return text.endsWith(":") ? text.substring(0, text.length() - 1) : text;
   }
@@ -170,19 +229,92 @@ public final class Node implements AutoCloseable {
     }
   }
 
-  private void killAll() {
-    children.forEach(Child::close);
+  /**
+   * Gives the run directory a file system of its own, in memory, that can be filled up. Only where
+   * this process has a mount namespace of its own: the machine's mounts are left alone.
+   *
+   * @param bytes how large
+   * @return whether it could be done
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public boolean mountRunDirectory(long bytes) throws InterruptedException {
+    try {
+      Path self = Path.of("/proc/self/ns/mnt");
+      long parent = ProcessHandle.current().parent().map(ProcessHandle::pid).orElse(1L);
+      Path others = Path.of("/proc", Long.toString(parent), "ns/mnt");
+      if (Files.readSymbolicLink(self).equals(Files.readSymbolicLink(others))) {
+        return false;
+      }
+      String size = "mode=0700,size=" + bytes;
+      mounted = succeeds("mount", "-t", "tmpfs", "-o", size, "vgpu", runDirectory().toString());
+      return mounted;
+    } catch (IOException e) {
+      return false;
+    }
   }
 
-  /** Kills all children and removes the directory. */
-  @Override
-  public void close() {
+  private boolean succeeds(String... command) throws IOException, InterruptedException {
+    return new ProcessBuilder(command)
+            .redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(file("stderr").toFile()))
+            .start()
+            .waitFor()
+        == 0;
+  }
+
+  /**
+   * Compiles a library that this module's C sources hold.
+   *
+   * @param name its source's name, without the ending
+   * @return the library, to be preloaded
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Path library(String name) throws InterruptedException {
+    return ProgramSource.compileLibrary(name, directory.resolve("c"));
+  }
+
+  /** Also what the children started and left behind: whatever was told our run directory. */
+  private void killAll() {
+    children.forEach(Child::close);
+    String ours = "VGPU_RUN_DIR=" + runDirectory();
+    long self = ProcessHandle.current().pid();
+    ProcessHandle.allProcesses()
+        .filter(process -> process.pid() != self && isIn(process.pid(), ours))
+        .forEach(ProcessHandle::destroyForcibly);
+  }
+
+  private static boolean isIn(long pid, String variable) {
+    try {
+      Path environment = Path.of("/proc", Long.toString(pid), "environ");
+      String text = Files.readString(environment, StandardCharsets.ISO_8859_1);
+      return List.of(text.split("\0", -1)).contains(variable);
+    } catch (IOException e) {
+      return false; // It has ended, or is another user's.
+    }
+  }
+
+  private void endAndRemove() {
+    ending = true;
     killAll();
+    try {
+      if (mounted && !succeeds("umount", "-l", runDirectory().toString())) {
+        return;
+      }
+      mounted = false;
+    } catch (IOException | InterruptedException e) {
+      return; // It goes with our namespace; the empty directory stays.
+    }
     try (Stream<Path> files = Files.walk(directory)) {
       files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
     } catch (IOException | UncheckedIOException e) {
       // What cannot be removed from /tmp stays there.
     }
+  }
+
+  /** Kills all children and removes the directory. */
+  @Override
+  public void close() {
+    endAndRemove();
     try {
       Runtime.getRuntime().removeShutdownHook(atExit);
     } catch (IllegalStateException e) {
