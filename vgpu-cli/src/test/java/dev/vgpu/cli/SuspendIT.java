@@ -230,6 +230,29 @@ class SuspendIT {
         .prints("536870912 bytes");
   }
 
+  /** The third unmapping while it leaves, the third mapping while it comes back. */
+  @Test
+  void driversErrorsOnTheWayLoseNothing() throws Exception {
+    Command serve = serve();
+    Command hoard =
+        node.vgpuWith(
+                List.of("VGPU_EMULATOR_FAIL=cuMemUnmap:999@3,cuMemMap:999@13"),
+                ("run " + OFFLINE + " --movable -- " + CommandNode.program("hoard"))
+                    .concat(" --chunk=64MiB --limit=512MiB --check --hold=60")
+                    .split(" "))
+            .prints("536870912 bytes");
+    Command first = node.vgpu("suspend", "train");
+    assertThat(first.exitCode()).as("%s", first).isEqualTo(1);
+    assertThat(first.err()).contains("CUDA error 999");
+    assertThat(isSuspended("train")).isFalse();
+    node.vgpu("suspend", "train").succeeds();
+    assertThat(node.vgpu("resume", "train").exitCode()).isEqualTo(1);
+    assertThat(awayBytes()).isEqualTo(512 << 20);
+    node.vgpu("resume", "train").succeeds();
+    assertThat(awayBytes()).as("%s", serve).isZero();
+    endsWithItsDataIntact(hoard);
+  }
+
   @Test
   void movedMemoryStaysAwayWhenTheSeatChangesHands() throws Exception {
     Command serve = serve();

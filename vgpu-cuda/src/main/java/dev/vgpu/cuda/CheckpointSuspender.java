@@ -111,7 +111,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
         take(tool, Step.CHECKPOINT, pid, untilNs);
       }
     } catch (GpuSuspendException | UncheckedIOException e) {
-      throw withRest(e, letRun(tool, touched, clock.nanoTime() + UNDO_NS));
+      throw withRest(e, letRun(tool, touched, clock.nanoTime() + UNDO_NS, SETTLE_NS));
     }
   }
 
@@ -187,10 +187,10 @@ public final class CheckpointSuspender implements ProcessSuspender {
   // ---- back to running, from wherever they stand
 
   /** Lets processes run; what cannot be undone is said in words. */
-  private List<String> letRun(CheckpointTool tool, List<Long> pids, long untilNs) {
+  private List<String> letRun(CheckpointTool tool, List<Long> pids, long untilNs, long settleNs) {
     List<String> left = new ArrayList<>();
     for (long pid : pids) {
-      String problem = letRun(tool, pid, untilNs);
+      String problem = letRun(tool, pid, untilNs, settleNs);
       if (!problem.isEmpty()) {
         log.error("{}", problem);
         left.add(problem);
@@ -199,7 +199,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
     return left;
   }
 
-  private String letRun(CheckpointTool tool, long pid, long untilNs) {
+  private String letRun(CheckpointTool tool, long pid, long untilNs, long settleNs) {
     String last = "";
     long runsSinceNs = 0;
     while (isAlive(pid)) {
@@ -208,12 +208,13 @@ public final class CheckpointSuspender implements ProcessSuspender {
       if (state == State.FAILED) {
         return lost(pid);
       }
-      if (state != State.RUNNING) {
-        runsSinceNs = 0;
-      } else if (runsSinceNs != 0 && nowNs - runsSinceNs >= SETTLE_NS) {
-        return "";
-      } else {
+      if (state == State.RUNNING) {
         runsSinceNs = runsSinceNs == 0 ? nowNs : runsSinceNs;
+        if (nowNs - runsSinceNs >= settleNs) {
+          return "";
+        }
+      } else {
+        runsSinceNs = 0;
       }
       if (nowNs - untilNs >= 0) {
         return "pid " + pid + " is " + state + " still: " + last + ": pid=" + pid;
@@ -223,11 +224,13 @@ public final class CheckpointSuspender implements ProcessSuspender {
           tool.take(Step.RESTORE, pid, untilNs - nowNs);
         } else if (state == State.LOCKED) {
           tool.take(Step.UNLOCK, pid, untilNs - nowNs);
+        } else {
+          LockSupport.parkNanos(this, LOOK_NS);
         }
       } catch (GpuSuspendException | UncheckedIOException e) {
         last = String.valueOf(e.getMessage());
+        LockSupport.parkNanos(this, LOOK_NS);
       }
-      LockSupport.parkNanos(this, LOOK_NS);
     }
     return "";
   }
@@ -255,7 +258,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
     } catch (GpuSuspendException | UncheckedIOException e) {
       throw withRest(e, suspendAgain(tool, restored, clock.nanoTime() + UNDO_NS));
     }
-    List<String> left = letRun(tool, locked, Math.max(untilNs, clock.nanoTime() + UNDO_NS));
+    List<String> left = letRun(tool, locked, Math.max(untilNs, clock.nanoTime() + UNDO_NS), 0);
     if (!left.isEmpty()) {
       throw new GpuSuspendException(String.join("; ", left));
     }
@@ -283,7 +286,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
     if (!states.isEmpty() && states.stream().allMatch(state -> state == State.CHECKPOINTED)) {
       return true;
     }
-    List<String> left = letRun(tool, alive, untilNs);
+    List<String> left = letRun(tool, alive, untilNs, SETTLE_NS);
     if (left.isEmpty()) {
       return false;
     }
