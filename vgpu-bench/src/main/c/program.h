@@ -95,6 +95,7 @@ int mode_fork(int count, char **arguments);
 int mode_hold(int count, char **arguments);
 int mode_flood(int count, char **arguments);
 int mode_arrive(int count, char **arguments);
+int mode_yield(int count, char **arguments);
 int mode_serve(int count, char **arguments);
 int mode_train(int count, char **arguments);
 int mode_chaos(int count, char **arguments);

@@ -216,7 +216,7 @@ int vgpu__movable_allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uin
   uint64_t whole = ours ? (bytes + granule - 1) / granule * granule : 0;
   vgpu__unlock(&movable_lock);
   if (!ours) return 0;
-  if (vgpu__reserve(tenant, whole) != 0) {
+  if (vgpu__reserve_or_trim(tenant, whole) != 0) {
     *result = vgpu__refusal(tenant);
     return 1;
   }

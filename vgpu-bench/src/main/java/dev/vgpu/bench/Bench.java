@@ -34,6 +34,7 @@ public final class Bench {
         storm    1,000 short requests a second beside training loops; a seat at rest
         preempt  how soon offline gates are closed when an idle online tenant begins
         suspend  how long it takes to suspend a program and to bring it back, by what it holds
+        level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
         stall    how long deaths and stops hold others up; attaching, opening, take-over
       vgpu bench gpu-check ...
                  what vgpu gpu-check runs
@@ -58,6 +59,7 @@ public final class Bench {
           "quota",
           "preempt",
           "suspend",
+          "level2",
           "stall",
           "colocation",
           "fairness",
@@ -141,6 +143,7 @@ public final class Bench {
         report.text(turns.text());
       }
       case "scheduler" -> SchedulerBench.run(report, quick);
+      case "level2" -> new Level2Bench(report, quick).run();
       case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {
         Colocation colocation = new Colocation(colocationOptions, report::progress);
