@@ -312,6 +312,7 @@ void vgpu__movable_tend(struct vgpu_tenant *tenant, uint64_t now); /* by the mon
 static inline int vgpu__movable_is_home(const struct vgpu_tenant *tenant) {
   return LOAD_ACQUIRE(tenant->slot->moved_bytes) == 0;
 }
+uint64_t vgpu__movable_tenants(void); /* a bit for each that has some */
 void vgpu__movable_forget(void);
 
 /* ---- pool.c: memory pools, charged by what they reserve ---- */

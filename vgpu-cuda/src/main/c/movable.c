@@ -336,6 +336,16 @@ void vgpu__movable_tend(struct vgpu_tenant *tenant, uint64_t now) {
   STORE_RELEASE(tenant->slot->move_done, order);
 }
 
+uint64_t vgpu__movable_tenants(void) {
+  uint64_t tenants = 0;
+  vgpu__lock(&movable_lock);
+  for (size_t i = 0; i < used; i++) {
+    if (items[i].is_live) tenants |= (uint64_t)1 << items[i].tenant->index;
+  }
+  vgpu__unlock(&movable_lock);
+  return tenants;
+}
+
 void vgpu__movable_forget(void) {
   vgpu__movables = 0;
   movable_lock.word = 0;
