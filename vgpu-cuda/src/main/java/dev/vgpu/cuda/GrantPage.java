@@ -75,13 +75,13 @@ final class GrantPage {
     return (page.intAt(GRANT_OFFSET + Grant.MEMORY_FLAGS) & ShmLayout.MEMORY_MOVABLE) != 0;
   }
 
-  /** Orders memory to the host; {@return the order} */
+  /** Orders memory to the host: the order's number. */
   int moveOut(long atLeast) {
     page.setLong(GRANT_OFFSET + Grant.MOVE_BYTES, atLeast);
     return order(ShmLayout.MOVE_OUT);
   }
 
-  /** Orders all of it back; {@return the order} */
+  /** Orders all of it back: the order's number. */
   int moveBack() {
     return order(0);
   }
