@@ -455,11 +455,11 @@ final class HookLease implements EnforcedLease {
         owner.clock().nanoTime());
   }
 
-  interface Reading<T extends @Nullable Object> {
+  interface Reading<T> {
     T read();
   }
 
-  private <T extends @Nullable Object> T guarded(Reading<T> reading, T otherwise) {
+  private <T> T guarded(Reading<T> reading, T otherwise) {
     try {
       return reading.read();
     } catch (ReportPage.LostException | InternalError e) {
@@ -469,7 +469,7 @@ final class HookLease implements EnforcedLease {
   }
 
   /** A reading of what the processes say now. */
-  <T extends @Nullable Object> T fresh(Reading<T> reading, T otherwise) {
+  <T> T fresh(Reading<T> reading, T otherwise) {
     return guarded(
         () -> {
           slots.refresh();

@@ -66,11 +66,11 @@ final class MovableMemory implements MemoryMover {
   private void await(int order, Duration timeout, String what) {
     long untilNs = owner.clock().nanoTime() + timeout.toNanos();
     while (true) {
-      SeatSlot late;
+      Optional<SeatSlot> late;
       synchronized (lease.lock) {
         grant.wake(owner.wake());
-        late = lease.fresh(() -> slots.notYet(Slot.MOVE_DONE, order), null);
-        if (late == null) {
+        late = lease.fresh(() -> slots.notYet(Slot.MOVE_DONE, order), Optional.empty());
+        if (late.isEmpty()) {
           check(what);
           return;
         }
@@ -84,16 +84,17 @@ final class MovableMemory implements MemoryMover {
                 + " ms (is it stopped?): lease="
                 + lease.id()
                 + " pid="
-                + late.pid);
+                + late.get().pid);
       }
       LockSupport.parkNanos(this, LOOK_NS);
     }
   }
 
   private void check(String what) {
-    SeatSlot failed = lease.fresh(() -> slots.notYet(Slot.MOVE_ERROR, 0), null);
-    if (failed != null) {
-      int code = slots.intAt(failed, Slot.MOVE_ERROR);
+    Optional<SeatSlot> failed =
+        lease.fresh(() -> slots.notYet(Slot.MOVE_ERROR, 0), Optional.empty());
+    if (failed.isPresent()) {
+      int code = slots.intAt(failed.get(), Slot.MOVE_ERROR);
       throw new GpuSuspendException(
           "its memory could not all be "
               + what
@@ -102,7 +103,7 @@ final class MovableMemory implements MemoryMover {
               + ": lease="
               + lease.id()
               + " pid="
-              + failed.pid);
+              + failed.get().pid);
     }
   }
 }

@@ -10,6 +10,7 @@ import dev.vgpu.cuda.MemoryLedger.Retired;
 import dev.vgpu.cuda.ShmLayout.Slot;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** The processes of one lease, and what they have used. Guarded by the lease's lock. */
@@ -349,14 +350,14 @@ final class SlotTable {
     return sum;
   }
 
-  /** One that does not have this value in a field; null: all have. */
-  @Nullable SeatSlot notYet(int field, int value) {
+  /** One that does not have this value in a field; empty: all have. */
+  Optional<SeatSlot> notYet(int field, int value) {
     for (SeatSlot slot : attached) {
       if (readings.intAt(slot.number, field) != value) {
-        return slot;
+        return Optional.of(slot);
       }
     }
-    return null;
+    return Optional.empty();
   }
 
   int intAt(SeatSlot slot, int field) {
