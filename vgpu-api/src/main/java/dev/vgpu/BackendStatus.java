@@ -40,8 +40,7 @@ public final class BackendStatus {
    * @param capabilities what it can enforce
    */
   public static BackendStatus ofAvailable(String name, Capabilities capabilities) {
-    return new BackendStatus(
-        name, null, requireNonNull(capabilities, "capabilities"), List.of());
+    return new BackendStatus(name, null, requireNonNull(capabilities, "capabilities"), List.of());
   }
 
   /**

@@ -18,9 +18,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What is to say of preemption inside kernels: whether it is switched off here, and for each process
- * that is under a virtual GPU now whether it can be stopped, or why not. Read from the pages, as
- * untrusted input; what cannot be read is left out.
+ * What is to say of preemption inside kernels: whether it is switched off here, and for each
+ * process that is under a virtual GPU now whether it can be stopped, or why not. Read from the
+ * pages, as untrusted input; what cannot be read is left out.
  */
 final class Level2Notes {
   private static final String HEAD = "preemption inside kernels: ";

@@ -26,8 +26,7 @@ class Level2NotesTest {
 
   @Test
   void theSettingIsNamed() {
-    Map<String, String> off =
-        Map.of("VGPU_RUN_DIR", runDirectory.toString(), "VGPU_LEVEL2", "off");
+    Map<String, String> off = Map.of("VGPU_RUN_DIR", runDirectory.toString(), "VGPU_LEVEL2", "off");
     assertThat(Level2Notes.of(off)).singleElement().asString().contains("VGPU_LEVEL2");
   }
 

@@ -121,8 +121,7 @@ class NativeTest {
   /** The same input in every build; longer and other input by hand, see CONTRIBUTING.md. */
   @Test
   void randomInputBreaksNoParser() throws Exception {
-    String output =
-        succeed("sh", TESTS.resolve("fuzz.sh").toString(), work.toString(), "2", "1");
+    String output = succeed("sh", TESTS.resolve("fuzz.sh").toString(), work.toString(), "2", "1");
     assertThat(output).contains("ok   fuzz ioctl", "ok   fuzz region", "ok   fuzz socket");
   }
 
