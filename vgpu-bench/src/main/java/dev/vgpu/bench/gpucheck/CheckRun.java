@@ -147,8 +147,8 @@ final class CheckRun {
     List<String> command =
         new ArrayList<>(
             List.of(program.toString(), "session", String.format(Locale.ROOT, "%.3f", limit)));
-    command.addAll(Place.stepCommand());
-    command.addAll(List.of(step.word(), "--work", place.work().toString()));
+    command.addAll(Place.bench());
+    command.addAll(List.of("gpu-check", "--step", step.word(), "--work", place.work().toString()));
     if (options.quick()) {
       command.add("--quick");
     }
