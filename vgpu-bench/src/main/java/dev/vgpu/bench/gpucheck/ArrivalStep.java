@@ -122,7 +122,7 @@ final class ArrivalStep implements Step {
             "--us",
             String.format(Locale.ROOT, "%.0f", ONLINE_US),
             "--seconds",
-            quick ? "0.5" : "4",
+            quick ? "0.5" : "3",
             "--json");
     if (load != null && before != null) {
       Answer after = load.ask("read");
