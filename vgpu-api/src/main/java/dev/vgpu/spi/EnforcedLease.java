@@ -102,6 +102,15 @@ public interface EnforcedLease extends AutoCloseable {
   }
 
   /**
+   * {@return when the last work that {@link #gpuTimeNs} counts ended, on the same clock; negative:
+   * not known} With {@link #mayOverlap} and this, the next lease may begin while the last work of
+   * this one ends, and the time that both had is told apart.
+   */
+  default long busyUntilNs() {
+    return -1;
+  }
+
+  /**
    * Grants other terms.
    *
    * @param request what is granted from now on

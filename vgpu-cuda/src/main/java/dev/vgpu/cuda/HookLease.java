@@ -168,10 +168,16 @@ final class HookLease implements EnforcedLease {
     }
   }
 
-  /** The work is measured by the device's own events, and the device slices its time. */
   @Override
   public boolean mayOverlap() {
-    return true;
+    return true; // the device's own events measure the work, and the device slices its time
+  }
+
+  @Override
+  public long busyUntilNs() {
+    synchronized (lock) {
+      return guarded(slots::busyUntilNs, -1L);
+    }
   }
 
   @Override

@@ -90,8 +90,12 @@ final class LevelTurns {
     int own = 0;
     int all = 0;
     boolean draining = false;
+    EarlyTurn early = gates.early(ofOffline);
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
+      if (early.isEarlier(tenant)) {
+        continue; // what it has beside the next one is given back to both
+      }
       draining |= tenant.draining;
       if (tenant.draining || tenant.isRunnable()) {
         all++;
@@ -194,7 +198,7 @@ final class LevelTurns {
         || level.size() > ActiveGates.MOST_TOGETHER
         || (level.size() > 1 && mustStayShort())
         || level.hasFixed()
-        || isTakingTurns()
+        || !level.isOfOneGroup()
         || !level.isOfOneClass()) {
       return false;
     }

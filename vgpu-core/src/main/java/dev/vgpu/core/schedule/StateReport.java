@@ -65,12 +65,14 @@ final class StateReport {
   }
 
   private Optional<Tenant> holder() {
+    Tenant first = null;
     for (int i = 0; i < gates.size(); i++) {
-      if (gates.get(i).isRunnable()) {
-        return Optional.of(gates.get(i));
+      Tenant tenant = gates.get(i);
+      if (tenant.isRunnable() && (first == null || (tenant.open && !first.open))) {
+        first = tenant;
       }
     }
-    return Optional.empty();
+    return Optional.ofNullable(first);
   }
 
   private long turnNs(Tenant tenant) {

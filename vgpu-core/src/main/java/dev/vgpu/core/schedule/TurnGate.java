@@ -90,6 +90,14 @@ public interface TurnGate {
     return false;
   }
 
+  /**
+   * {@return when the last work that {@link #gpuTimeNs} counts ended, on the same clock; negative:
+   * not known} Then its turn is not passed on before its work has ended.
+   */
+  default long busyUntilNs() {
+    return -1;
+  }
+
   /** {@return whether its turns are on several GPUs together} It never changes. */
   default boolean spansGpus() {
     return false;

@@ -165,6 +165,11 @@ public final class TenantGate implements TurnGate, GateListener {
     return processes != null && !callsUsed() && processes.mayOverlap();
   }
 
+  @Override
+  public long busyUntilNs() {
+    return processes != null && mayOverlap() ? processes.busyUntilNs() : -1;
+  }
+
   /** Calls stay shut meanwhile; one that comes makes the scheduler give a turn without others. */
   @Override
   public boolean besideOthers(boolean others) {
