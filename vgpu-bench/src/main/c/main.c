@@ -11,7 +11,9 @@ static const struct {
     {"load", mode_load},       {"churn", mode_churn},   {"observe", mode_observe},
     {"noise", mode_noise},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
     {"fork", mode_fork},       {"serve", mode_serve},   {"train", mode_train},
-    {"flood", mode_flood},     {"arrive", mode_arrive},
+    {"flood", mode_flood},     {"arrive", mode_arrive}, {"session", mode_session},
+    {"where", mode_where},     {"about", mode_about},   {"probe", mode_probe},
+    {"checkpoint", mode_checkpoint},
 };
 
 static const char USAGE[] =
@@ -29,7 +31,12 @@ static const char USAGE[] =
     "  serve IN OUT                 requests as they are due: 'go T0 LIMIT'\n"
     "  train LEAST MOST SEED OUT    kernels of LEAST to MOST ns: 'start', 'finish'\n"
     "  flood NS FILE                kernels of NS without an end; says in FILE when it was let in\n"
-    "  arrive NS FILE GRANT EXPRESS  how soon the gate of another closes: 'run ARRIVALS'\n";
+    "  arrive NS FILE GRANT EXPRESS  how soon the gate of another closes: 'run ARRIVALS'\n"
+    "  session SECONDS COMMAND...   runs it in a session of its own, and ends all of it\n"
+    "  where NAME...                where the loader finds libraries\n"
+    "  about                        the GPU and the driver, as JSON\n"
+    "  probe                        how the driver behaves, as JSON\n"
+    "  checkpoint PID               the driver's checkpoint of another process: 'suspend', 'resume'\n";
 
 int main(int count, char **arguments) {
   for (size_t i = 0; count > 1 && i < sizeof MODES / sizeof *MODES; i++) {

@@ -96,5 +96,10 @@ int mode_flood(int count, char **arguments);
 int mode_arrive(int count, char **arguments);
 int mode_serve(int count, char **arguments);
 int mode_train(int count, char **arguments);
+int mode_session(int count, char **arguments);
+int mode_where(int count, char **arguments);
+int mode_about(int count, char **arguments);
+int mode_probe(int count, char **arguments);
+int mode_checkpoint(int count, char **arguments);
 
 #endif

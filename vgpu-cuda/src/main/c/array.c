@@ -48,18 +48,19 @@ static uint64_t vgpu__mipmap_bytes(struct abi_array3d shape, unsigned levels) {
   return sum;
 }
 
-static abi_result vgpu__keep(abi_result result, uint64_t key, uint64_t bytes) {
-  if (result != ABI_SUCCESS) vgpu__give_back(bytes);
-  else if (bytes != 0) vgpu__table_put(KIND_ARRAY, key, bytes, vgpu__context_number());
+static abi_result vgpu__keep(struct vgpu_tenant *tenant, abi_result result, uint64_t key, uint64_t bytes) {
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
+  else if (bytes != 0) vgpu__table_put(tenant, KIND_ARRAY, key, bytes, vgpu__context_number());
   return result;
 }
 
 #define MAKE_ARRAY(bytes_expression, call)                                          \
-  if (handle == NULL || shape == NULL || LOAD(vgpu_hook.mode) != VGPU_ATTACHED) return call; \
+  struct vgpu_tenant *tenant = vgpu_tenant_current();                               \
+  if (handle == NULL || shape == NULL || !vgpu__is_charged(tenant)) return call; \
   uint64_t bytes = bytes_expression;                                                \
-  if (vgpu__reserve(bytes) != 0) return vgpu__refusal();                            \
+  if (vgpu__reserve(tenant, bytes) != 0) return vgpu__refusal(tenant);              \
   abi_result result = call;                                                         \
-  return vgpu__keep(result, result == ABI_SUCCESS ? (uint64_t)(uintptr_t)*handle : 0, bytes)
+  return vgpu__keep(tenant, result, result == ABI_SUCCESS ? (uint64_t)(uintptr_t)*handle : 0, bytes)
 
 #define SHAPE(h, d, f) \
   &(struct abi_array3d) { shape->width, h, d, shape->format, shape->channels, f }
@@ -85,12 +86,13 @@ abi_result cuMipmappedArrayCreate(CUmipmappedArray *handle, const struct abi_arr
 }
 
 #define FREE_ARRAY(call)                                                              \
-  unsigned context = 0;                                                               \
+  struct vgpu_record record;                                                          \
   uint64_t key = (uint64_t)(uintptr_t)array;                                          \
-  uint64_t bytes = vgpu__table_take(KIND_ARRAY, key, &context);                       \
+  int known = vgpu__table_take(KIND_ARRAY, key, &record);                             \
   abi_result result = call;                                                           \
-  if (result == ABI_SUCCESS) vgpu__give_back(bytes);                                  \
-  else if (bytes != 0) vgpu__table_put(KIND_ARRAY, key, bytes, context);              \
+  if (!known) return result;                                                          \
+  if (result == ABI_SUCCESS) vgpu__give_back(record.tenant, record.bytes);            \
+  else vgpu__table_put(record.tenant, KIND_ARRAY, key, record.bytes, record.context); \
   return result
 
 abi_result cuArrayDestroy(CUarray array) { FREE_ARRAY(REAL(cuArrayDestroy)(array)); }

@@ -1,4 +1,4 @@
-/* Becoming a process of a lease: settings, the seat's welcome, the two pages, the slot; and what a fork changes. */
+/* Becoming a process of a lease: settings, the seat's welcome, the pages, the slot. tenant.c has the table of them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,22 +13,7 @@
 #include "hook.h"
 #include "seat.h"
 
-enum { SETTING_SIZE = 1024, PATIENCE_MS = 2000, RETRY_MS = 2 };
-
-/* What stands in for the shared pages until there are some: an open gate without limits. */
-static struct shm_header private_header;
-static struct shm_grant private_grant;
-static struct shm_ledger private_ledger;
-static struct shm_slot private_slot;
-
-struct vgpu_hook vgpu_hook = {
-    .seat = &private_header,
-    .grant = &private_grant,
-    .report = &private_header,
-    .ledger = &private_ledger,
-    .slots = &private_slot,
-    .slot = &private_slot,
-};
+enum { SETTING_SIZE = VGPU_PATH, PATIENCE_MS = 2000, RETRY_MS = 2 };
 
 /* Settings that vgpu_attach was given; they go before the environment's. */
 struct setting {
@@ -41,10 +26,9 @@ static struct setting given[] = {
 #undef ENV
 };
 
-static struct vgpu_lock attach_lock;
+struct vgpu_lock vgpu__attach_lock;
 static int fork_handled;
 static int quiet; /* vgpu_attach hands the reason to its caller */
-static char run_dir[SETTING_SIZE], lease[sizeof((struct shm_message *)NULL)->lease];
 
 const char *vgpu__setting(const char *name) {
   for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
@@ -89,9 +73,9 @@ void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t s
 }
 
 /* One of the lease's files. */
-static void *vgpu__map(const char *name, uint64_t size, uint64_t magic, int writable) {
+static void *vgpu__map(const struct vgpu_tenant *tenant, const char *name, uint64_t size, uint64_t magic, int writable) {
   char path[SETTING_SIZE + 256];
-  int length = snprintf(path, sizeof path, "%s/leases/%s/%s", run_dir, lease, name);
+  int length = snprintf(path, sizeof path, "%s/leases/%s/%s", tenant->run_dir, tenant->lease, name);
   if (length < 0 || (size_t)length >= sizeof path) return NULL;
   return vgpu__map_file(path, size, magic, SHM_SLOT_COUNT, writable);
 }
@@ -113,10 +97,10 @@ static void vgpu__fill_slot(struct shm_slot *slot) {
 }
 
 /* Waits for the WELCOME to a HELLO: 1 and the slot, 0 to ask again, -1 when that is of no use. */
-static int vgpu__await_welcome(uint32_t *slot, uint64_t deadline) {
+static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint64_t deadline) {
   struct shm_message message;
   for (;;) {
-    int got = vgpu__seat_receive(&message);
+    int got = vgpu__seat_receive(tenant, &message);
     if (got == VGPU_SEAT_GONE) return 0;
     if (got == VGPU_SEAT_NOTHING) {
       if (vgpu__now_ns() > deadline) return 0;
@@ -131,7 +115,7 @@ static int vgpu__await_welcome(uint32_t *slot, uint64_t deadline) {
       return -1;
     }
     if (message.status != SHM_STATUS_OK) {
-      vgpu__log("the seat refuses lease %s: %s (status %u)", lease, (const char *)message.text, message.status);
+      vgpu__log("the seat refuses lease %s: %s (status %u)", tenant->lease, (const char *)message.text, message.status);
       return -1;
     }
     if (message.slot_number == 0 || message.slot_number >= SHM_SLOT_COUNT) {
@@ -143,75 +127,123 @@ static int vgpu__await_welcome(uint32_t *slot, uint64_t deadline) {
   }
 }
 
-static int vgpu__ask_for_slot(uint32_t *slot) {
+static int vgpu__ask_for_slot(struct vgpu_tenant *tenant, uint32_t *slot) {
   uint64_t deadline = vgpu__now_ns() + (uint64_t)PATIENCE_MS * NS_PER_MS;
   do {
-    int why = vgpu__seat_connect(run_dir, lease);
+    int why = vgpu__seat_connect(tenant);
     if (why == 0) {
-      int answer = vgpu__await_welcome(slot, deadline);
+      int answer = vgpu__await_welcome(tenant, slot, deadline);
       if (answer != 0) return answer > 0 ? 0 : -1;
       vgpu__log("the seat closed the connection, or does not answer");
     } else {
-      vgpu__log("no seat at %s/hook.sock: %s", run_dir, strerror(why));
+      vgpu__log("no seat at %s/hook.sock: %s", tenant->run_dir, strerror(why));
     }
     vgpu__sleep_ns((uint64_t)RETRY_MS * NS_PER_MS);
   } while (vgpu__now_ns() < deadline);
   return -1;
 }
 
-static int vgpu__read_settings(void) {
-  const char *directory = vgpu__setting("VGPU_RUN_DIR"), *id = vgpu__setting("VGPU_LEASE");
+/* Of the environment that was handed in with a lease, if one was. */
+static const char *vgpu__setting_of(const char *const *env, const char *name) {
+  return env == NULL ? vgpu__setting(name) : vgpu__value_in(env, name);
+}
+
+static int vgpu__read_settings(struct vgpu_tenant *tenant, const char *const *env) {
+  const char *directory = vgpu__setting_of(env, "VGPU_RUN_DIR"), *id = vgpu__setting_of(env, "VGPU_LEASE");
   if (directory == NULL || id == NULL) {
     vgpu__log("%s is not set: this program is under no virtual GPU", id == NULL ? "VGPU_LEASE" : "VGPU_RUN_DIR");
     return -1;
   }
-  if (directory[0] != '/' || strlen(directory) >= sizeof run_dir) {
+  if (directory[0] != '/' || strlen(directory) >= sizeof tenant->run_dir) {
     vgpu__log("VGPU_RUN_DIR is not a full path: %s", directory);
     return -1;
   }
-  if (strlen(id) >= sizeof lease || strchr(id, '/') != NULL || id[0] == '.') {
+  if (strlen(id) >= sizeof tenant->lease || strchr(id, '/') != NULL || id[0] == '.') {
     vgpu__log("VGPU_LEASE is not a lease's id: %s", id);
     return -1;
   }
-  strcpy(run_dir, directory);
-  strcpy(lease, id);
+  strcpy(tenant->run_dir, directory);
+  strcpy(tenant->lease, id);
   return 0;
 }
 
-static void vgpu__fork_child(void);
+/*
+ * A tenant's pages lie in a place of its own for the process's life: threads may look at them at any moment, also after the lease.
+ * What is mapped there is replaced in one step.
+ */
+enum { PAGE = 4096 };
 
-static int vgpu__join(void) {
+static int vgpu__region_make(struct vgpu_tenant *tenant) {
+  if (tenant->region != NULL) return 0;
+  void *place = mmap(NULL, VGPU_REGION, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return -1;
+  tenant->region = place;
+  return 0;
+}
+
+void *vgpu__region_move(struct vgpu_tenant *tenant, size_t offset, void *pages, size_t size) {
+  void *moved = mremap(pages, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, tenant->region + offset);
+  if (moved != MAP_FAILED) return moved;
+  munmap(pages, size);
+  return NULL;
+}
+
+void vgpu__pages_leave(struct vgpu_tenant *tenant) {
+  if (tenant->region == NULL) return;
+  char *pages = mmap(NULL, VGPU_REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return; /* the lease's own then say the same: it has ended */
+  struct shm_grant *grant = (void *)(pages + SHM_GRANT_OFFSET);
+  grant->word = (uint32_t)SHM_GRANT_REVOKED;
+  vgpu__region_move(tenant, 0, pages, VGPU_REGION);
+}
+
+/* Maps the lease's pages into the tenant's place. */
+static int vgpu__map_pages(struct vgpu_tenant *tenant, uint32_t number) {
+  if (vgpu__region_make(tenant) != 0) return -1;
+  void *grant_file = vgpu__map(tenant, "grant", SHM_GRANT_SIZE, SHM_GRANT_MAGIC, 0);
+  void *report_file = grant_file == NULL ? NULL : vgpu__map(tenant, "report", SHM_REPORT_SIZE, SHM_REPORT_MAGIC, 1);
+  if (report_file == NULL) {
+    if (grant_file != NULL) munmap(grant_file, (size_t)SHM_GRANT_SIZE);
+    return -1;
+  }
+  char *grant = vgpu__region_move(tenant, 0, grant_file, (size_t)SHM_GRANT_SIZE);
+  char *report = vgpu__region_move(tenant, (size_t)SHM_GRANT_SIZE, report_file, (size_t)SHM_REPORT_SIZE);
+  if (grant == NULL || report == NULL) return -1;
+  tenant->seat = (const void *)grant;
+  tenant->report = (void *)report;
+  tenant->ledger = (void *)(report + SHM_LEDGER_OFFSET);
+  tenant->slots = (void *)(report + SHM_SLOTS_OFFSET);
+  tenant->slot = tenant->slots + number;
+  tenant->slot_number = number;
+  STORE_RELEASE(tenant->grant, (const void *)(grant + SHM_GRANT_OFFSET));
+  return 0;
+}
+
+int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
   uint32_t number;
-  if (vgpu__read_settings() != 0 || vgpu__ask_for_slot(&number) != 0) return -1;
-  char *grant = vgpu__map("grant", SHM_GRANT_SIZE, SHM_GRANT_MAGIC, 0);
-  char *report = grant == NULL ? NULL : vgpu__map("report", SHM_REPORT_SIZE, SHM_REPORT_MAGIC, 1);
-  if (report == NULL) {
-    if (grant != NULL) munmap(grant, (size_t)SHM_GRANT_SIZE);
-    vgpu__seat_close();
+  tenant->link.barred = 0;
+  if (vgpu__read_settings(tenant, env) != 0 || vgpu__ask_for_slot(tenant, &number) != 0) return -1;
+  if (vgpu__map_pages(tenant, number) != 0) {
+    vgpu__seat_close(tenant);
     return -1;
   }
-  vgpu_hook.seat = (const void *)grant;
-  vgpu_hook.grant = (const void *)(grant + SHM_GRANT_OFFSET);
-  vgpu_hook.report = (void *)report;
-  vgpu_hook.ledger = (void *)(report + SHM_LEDGER_OFFSET);
-  vgpu_hook.slots = (void *)(report + SHM_SLOTS_OFFSET);
-  vgpu_hook.slot = vgpu_hook.slots + number;
-  vgpu_hook.slot_number = number;
-  vgpu_hook.context_bytes = vgpu_hook.grant->context_bytes;
-  if (vgpu_hook.context_bytes == 0) {
-    vgpu_hook.context_bytes = vgpu__parse_number(vgpu__setting("VGPU_CONTEXT_MEMORY"), 256u << 20);
+  tenant->context_bytes = tenant->grant->context_bytes;
+  if (tenant->context_bytes == 0) {
+    tenant->context_bytes = vgpu__parse_number(vgpu__setting_of(env, "VGPU_CONTEXT_MEMORY"), 256u << 20);
   }
-  vgpu__fill_slot(vgpu_hook.slot);
-  vgpu__express_join(run_dir);
+  tenant->watch = (struct vgpu_watch){.welcome = 1};
+  vgpu__fill_slot(tenant->slot);
+  vgpu__express_join(tenant);
   if (!fork_handled) fork_handled = pthread_atfork(NULL, NULL, vgpu__fork_child) == 0;
-  STORE_RELEASE(vgpu_hook.mode, (uint32_t)VGPU_ATTACHED);
-  if (vgpu__monitor_start(run_dir, lease) != 0) {
+  STORE_RELEASE(tenant->mode, (uint32_t)VGPU_ATTACHED);
+  STORE_RELEASE(vgpu__attached, 1);
+  if (vgpu__monitor_start() != 0) {
     vgpu__log("cannot start a thread");
-    STORE_RELEASE(vgpu_hook.mode, (uint32_t)VGPU_REFUSED);
-    vgpu__seat_close();
+    STORE_RELEASE(tenant->mode, (uint32_t)VGPU_REFUSED);
+    vgpu__seat_close(tenant);
     return -1;
   }
-  vgpu__log("attached to lease %s, slot %u", lease, number);
+  vgpu__log("attached to lease %s, slot %u", tenant->lease, number);
   return 0;
 }
 
@@ -226,54 +258,39 @@ static void vgpu__say_refused(void) {
 }
 
 enum vgpu_mode vgpu__attach(void) {
-  enum vgpu_mode mode = LOAD_ACQUIRE(vgpu_hook.mode);
+  enum vgpu_mode mode = LOAD_ACQUIRE(vgpu__home.mode);
   if (mode != VGPU_UNATTACHED) return mode;
   int kept = errno;
-  vgpu__lock(&attach_lock);
-  mode = LOAD_ACQUIRE(vgpu_hook.mode);
+  vgpu__lock(&vgpu__attach_lock);
+  mode = LOAD_ACQUIRE(vgpu__home.mode);
   if (mode == VGPU_UNATTACHED) {
-    if (vgpu__join() == 0) {
+    if (vgpu__join(&vgpu__home, NULL) == 0) {
       mode = VGPU_ATTACHED;
     } else {
       const char *wish = vgpu__setting("VGPU_FAILURE_MODE");
       mode = wish != NULL && strcmp(wish, "open") == 0 ? VGPU_OPEN : VGPU_REFUSED;
-      STORE_RELEASE(vgpu_hook.mode, (uint32_t)mode);
+      STORE_RELEASE(vgpu__home.mode, (uint32_t)mode);
       if (mode == VGPU_REFUSED && !quiet) vgpu__say_refused();
     }
   }
-  vgpu__unlock(&attach_lock);
+  vgpu__unlock(&vgpu__attach_lock);
   errno = kept;
   return mode;
 }
 
-/*
- * The child of a fork holds nothing: its parent's slot, connection and monitor are the parent's. It attaches by its own cuInit.
- * Only its one thread runs here, and other threads of the parent may have held any lock: clear, do not take.
- */
-static void vgpu__fork_child(void) {
-  vgpu__seat_forget();
-  if (vgpu_hook.grant != &private_grant) {
-    munmap((void *)(uintptr_t)vgpu_hook.seat, (size_t)SHM_GRANT_SIZE);
-    munmap(vgpu_hook.report, (size_t)SHM_REPORT_SIZE);
+/* A value of an environment as execve takes it; NULL if unset or empty. */
+const char *vgpu__value_in(const char *const *env, const char *name) {
+  size_t length = strlen(name);
+  for (; env != NULL && *env != NULL; env++) {
+    if (strncmp(*env, name, length) == 0 && (*env)[length] == '=') return (*env)[length + 1] == '\0' ? NULL : *env + length + 1;
   }
-  vgpu_hook = (struct vgpu_hook){
-      .seat = &private_header,
-      .grant = &private_grant,
-      .report = &private_header,
-      .ledger = &private_ledger,
-      .slots = &private_slot,
-      .slot = &private_slot,
-  };
-  attach_lock.word = 0;
-  vgpu__monitor_forget();
-  vgpu__express_forget();
-  vgpu__gate_forget();
-  vgpu__ledger_forget();
-  vgpu__table_forget();
-  vgpu__vmm_forget();
-  vgpu__lanes_forget();
-  vgpu__context_forget();
-  vgpu__entries_forget();
+  return NULL;
+}
+
+void vgpu__setting_give(const char *name, const char *value) {
+  for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+    if (strcmp(given[i].name, name) == 0 && strlen(value) < SETTING_SIZE) strcpy(given[i].value, value);
+  }
 }
 
 /* In a JVM: the caller gives what a child process would find in its environment; what is not ours, the driver reads there. */
@@ -286,21 +303,19 @@ static void vgpu__take_settings(const char *const *env) {
     if (length == 0 || length >= sizeof name) continue;
     memcpy(name, *env, length);
     name[length] = '\0';
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-      if (strcmp(given[i].name, name) == 0 && strlen(equals + 1) < SETTING_SIZE) strcpy(given[i].value, equals + 1);
-    }
+    vgpu__setting_give(name, equals + 1);
     if (strcmp(name, "LD_PRELOAD") != 0) setenv(name, equals + 1, 1);
   }
 }
 
 int vgpu_attach(const char *const *env, char *reason, size_t reason_size) {
   if (reason != NULL && reason_size > 0) reason[0] = '\0';
-  vgpu__lock(&attach_lock);
-  if (LOAD(vgpu_hook.mode) == VGPU_REFUSED) STORE(vgpu_hook.mode, (uint32_t)VGPU_UNATTACHED);
-  int fresh = LOAD(vgpu_hook.mode) == VGPU_UNATTACHED;
+  vgpu__lock(&vgpu__attach_lock);
+  if (LOAD(vgpu__home.mode) == VGPU_REFUSED) STORE(vgpu__home.mode, (uint32_t)VGPU_UNATTACHED);
+  int fresh = LOAD(vgpu__home.mode) == VGPU_UNATTACHED;
   if (fresh) vgpu__take_settings(env);
   quiet = 1;
-  vgpu__unlock(&attach_lock);
+  vgpu__unlock(&vgpu__attach_lock);
   if (!fresh) {
     vgpu__log("this process is attached already");
     vgpu__last_reason(reason, reason_size);
@@ -317,6 +332,6 @@ void vgpu__publish_passed(void) {
   static uint64_t told;
   uint64_t sum = 0;
   for (const struct vgpu_pass *at = vgpu_pass_begin; at < vgpu_pass_end; at++) sum += LOAD(at->count);
-  ADD(vgpu_hook.slot->passed_through, sum - told);
+  ADD(vgpu__home.slot->passed_through, sum - told);
   told = sum;
 }

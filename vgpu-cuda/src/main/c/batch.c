@@ -11,7 +11,6 @@ static const uint64_t STALE_BASE_NS = 4000u * (uint64_t)NS_PER_MS;
 static const uint64_t SLEW_NS = 20u * NS_PER_US;
 enum { MOST_LAUNCHES = 256, FIRST_CORRECTIONS = 16 };
 
-uint64_t vgpu__inflight_ns;
 uint32_t vgpu__captures;
 
 CUevent vgpu__event_take(struct vgpu_context *context) {
@@ -46,7 +45,7 @@ static uint32_t vgpu__plan(const struct vgpu_lane *lane, uint64_t now) {
   if (lane->each_ns == 0 || lane->plan == 0) return 1;
   uint64_t gap = (now - lane->opened_ns) / lane->plan;
   if (gap > SPARSE_NS) return 1;
-  uint64_t most = vgpu__bound_ns() / 2;
+  uint64_t most = vgpu__bound_ns(lane->tenant) / 2;
   uint64_t wanted = (most < BATCH_NS ? most : BATCH_NS) / lane->each_ns;
   if (wanted > 2 * (uint64_t)lane->plan) wanted = 2 * (uint64_t)lane->plan;
   if (wanted > MOST_LAUNCHES) wanted = MOST_LAUNCHES;
@@ -62,12 +61,12 @@ int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now) {
   if (failed) return -1;
   lane->plan = vgpu__plan(lane, now);
   lane->opened_ns = now;
-  STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, now);
-  vgpu__express_beat(now);
+  STORE_RELEASE(lane->tenant->slot->heartbeat_ns, now);
+  vgpu__express_beat(lane->tenant, now);
   lane->start = start;
   STORE(lane->folded, 0);
   lane->cost_ns = (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
-  ADD(vgpu__inflight_ns, lane->cost_ns);
+  ADD(lane->tenant->inflight_ns, lane->cost_ns);
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
   return 0;
 }
@@ -76,9 +75,9 @@ int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now) {
 static void vgpu__abandon(struct vgpu_lane *lane) {
   vgpu__event_return(lane->context, lane->start);
   lane->start = NULL;
-  ADD(vgpu__inflight_ns, -lane->cost_ns);
+  ADD(lane->tenant->inflight_ns, -lane->cost_ns);
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
-  vgpu__busy_leave(1);
+  vgpu__busy_leave(lane->tenant, 1);
 }
 
 void vgpu__batch_close(struct vgpu_lane *lane) {
@@ -99,7 +98,7 @@ void vgpu__batch_close(struct vgpu_lane *lane) {
   vgpu__context_leave(entered);
   uint32_t launches = LOAD(lane->folded);
   uint64_t cost = launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
-  ADD(vgpu__inflight_ns, cost - lane->cost_ns);
+  ADD(lane->tenant->inflight_ns, cost - lane->cost_ns);
   lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){
       .start = lane->start, .end = end, .opened_ns = lane->opened_ns, .cost_ns = cost, .launches = launches};
   STORE(lane->count, lane->count + 1);
@@ -156,9 +155,6 @@ static uint64_t vgpu__end_ns(struct vgpu_context *context, const struct vgpu_bat
   return at;
 }
 
-/* How much of the batches' own time was charged: below one where streams overlap. In 1/1024. */
-static uint32_t overlap = 1024;
-
 static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch) {
   int negative, keep;
   uint64_t now = vgpu__now_ns();
@@ -170,12 +166,13 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   uint64_t end = vgpu__end_ns(lane->context, batch, took, now, &keep);
   vgpu__unlock(&lane->context->clock_lock);
   lane->ended_ns = end;
-  uint64_t charged = vgpu__charge(end - took, end);
+  uint64_t charged = vgpu__charge(lane->tenant, end - took, end);
+  vgpu__peers_charge(lane->tenant, end - took, end);
   if (took > 0) {
     uint32_t share = (uint32_t)(charged * 1024 / took);
-    uint32_t before = LOAD(overlap);
+    uint32_t before = LOAD(lane->tenant->overlap);
     uint32_t after = before - before / 16 + (share < 1024 ? share : 1024) / 16;
-    STORE(overlap, after < 32 ? 32 : after);
+    STORE(lane->tenant->overlap, after < 32 ? 32 : after);
   }
   if (batch->launches > 0) {
     uint64_t each = took / batch->launches + 1;
@@ -199,13 +196,13 @@ unsigned vgpu__batch_harvest(struct vgpu_lane *lane) {
       vgpu__event_return(lane->context, batch->start);
       vgpu__event_return(lane->context, batch->end);
     }
-    ADD(vgpu__inflight_ns, -batch->cost_ns);
+    ADD(lane->tenant->inflight_ns, -batch->cost_ns);
     lane->head = (lane->head + 1) % VGPU_RING;
     STORE(lane->count, lane->count - 1);
     done++;
   }
   vgpu__context_leave(entered);
-  vgpu__busy_leave(done);
+  vgpu__busy_leave(lane->tenant, done);
   return lane->count;
 }
 
@@ -219,13 +216,13 @@ void vgpu__batch_drop(struct vgpu_lane *lane) {
     struct vgpu_batch *batch = &lane->ring[lane->head];
     vgpu__event_return(lane->context, batch->start);
     vgpu__event_return(lane->context, batch->end);
-    ADD(vgpu__inflight_ns, -batch->cost_ns);
+    ADD(lane->tenant->inflight_ns, -batch->cost_ns);
     lane->head = (lane->head + 1) % VGPU_RING;
   }
-  vgpu__busy_leave(left);
+  vgpu__busy_leave(lane->tenant, left);
 }
 
-uint64_t vgpu__inflight_scaled(void) {
-  uint64_t sum = LOAD(vgpu__inflight_ns);
-  return (int64_t)sum <= 0 ? 0 : sum / 1024 * LOAD(overlap);
+uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant) {
+  uint64_t sum = LOAD(tenant->inflight_ns);
+  return (int64_t)sum <= 0 ? 0 : sum / 1024 * LOAD(tenant->overlap);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the native part into OUT/META-INF/native/linux-x86_64. Usage: build.sh OUT
+# Builds the native part into OUT/META-INF/native/linux-x86_64: the hook, and what stands in for NVML. Usage: build.sh OUT
 #
 # Needs a C compiler and binutils, nothing of CUDA. Refuses to make a library that needs a newer glibc than 2.17, or another
 # library than glibc's own.
@@ -17,7 +17,7 @@ flags="$flags -fno-math-errno -fno-plt -ftls-model=initial-exec -include $here/c
 {
   echo '{ global:'
   sed -n 's/^\(PASS\|HANDLED\|SYNC_WORK\|ASYNC_WORK\)(\([A-Za-z0-9_]*\).*/  \2;/p' "$here/../shm/vgpu_hooks.def"
-  echo '  dlopen; vgpu_attach; vgpu_hook_version;'
+  echo '  dlopen; vgpu_attach; vgpu_hook_version; vgpu_tenant_add; vgpu_tenant_bind; vgpu_tenant_drop;'
   echo 'local: *; };'
 } > "$work/exports.map"
 
@@ -40,18 +40,10 @@ $cc -shared -o "$library" $objects -Wl,-soname,libcuda.so.1 -Wl,--version-script
   -Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-z,noexecstack -Wl,--build-id=none \
   -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 
-newer=$(readelf --version-info "$library" | sed -n 's/.*Name: \(GLIBC_[0-9.]*\).*/\1/p' | sort -uV | awk -F'[_.]' '$2 > 2 || $3 > 17')
-if [ -n "$newer" ]; then
-  echo "libvgpu_cuda.so would need a newer glibc than 2.17:" $newer >&2
-  readelf --dyn-syms --wide "$library" | grep -E "$(echo $newer | tr ' ' '|')" >&2
-  exit 1
-fi
-others=$(readelf --dynamic "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v -E '^(libc\.so\.6|libdl\.so\.2|libpthread\.so\.0|ld-linux-x86-64\.so\.2)$' || true)
-if [ -n "$others" ]; then
-  echo "libvgpu_cuda.so would need other libraries:" $others >&2
-  exit 1
-fi
+"$here/check_library.sh" "$library"
 ${OBJCOPY:-objcopy} --strip-debug "$library"
 cp "$library" "$out/libvgpu_cuda.so.new"
 mv "$out/libvgpu_cuda.so.new" "$out/libvgpu_cuda.so"
 (cd "$out" && sha256sum libvgpu_cuda.so | cut -d' ' -f1 > libvgpu_cuda.so.sha256)
+
+"$here/../nvml/build.sh" "$1"

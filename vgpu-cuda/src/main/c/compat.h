@@ -14,6 +14,7 @@
 VGPU_OLD(dlsym);
 VGPU_OLD(dladdr);
 VGPU_OLD(dlerror);
+VGPU_OLD(dlclose);
 VGPU_OLD(pthread_create);
 VGPU_OLD(pthread_detach);
 VGPU_OLD(pthread_attr_setstacksize);

@@ -6,7 +6,8 @@ enum { DEVICES = 64 };
 struct primary {
   struct vgpu_lock lock;
   CUcontext handle;
-  uint32_t retained, charged;
+  uint32_t retained;
+  struct vgpu_tenant *charged; /* who pays for it; NULL: nobody yet */
 };
 
 static struct vgpu_context contexts[VGPU_CONTEXTS];
@@ -90,16 +91,15 @@ static abi_result vgpu__switched(abi_result result) {
 
 /* A context is about to go: its batches end, its events with it. */
 static void vgpu__context_going(CUcontext handle) {
-  if (handle != NULL && LOAD_ACQUIRE(vgpu_hook.mode) == VGPU_ATTACHED) vgpu__drop_context(handle);
+  if (handle != NULL && LOAD_ACQUIRE(vgpu__attached)) vgpu__drop_context(handle);
 }
 
-/* It is gone: so is what it had allocated. Its number may come again. */
-static void vgpu__context_gone(CUcontext handle, uint64_t charged) {
-  uint64_t bytes = charged;
+/* It is gone: so is what it had allocated, whoever did. Its number may come again. */
+static void vgpu__context_gone(CUcontext handle, struct vgpu_sums *sums) {
   for (unsigned i = 0; handle != NULL && i < VGPU_CONTEXTS; i++) {
     struct vgpu_context *context = &contexts[i];
     if (LOAD_ACQUIRE(context->handle) != handle) continue;
-    bytes += vgpu__table_take_context(i + 1);
+    vgpu__table_take_context(i + 1, sums);
     vgpu__lock(&context->clock_lock);
     vgpu__lock(&context->lock);
     context->spares = 0;
@@ -109,21 +109,22 @@ static void vgpu__context_gone(CUcontext handle, uint64_t charged) {
     vgpu__unlock(&context->clock_lock);
   }
   __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
-  vgpu__give_back(bytes);
+  vgpu__give_back_all(sums);
 }
 
-static abi_result vgpu__made(abi_result result, const CUcontext *context) {
+static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, const CUcontext *context) {
   if (result != ABI_SUCCESS) {
-    vgpu__give_back(vgpu_hook.context_bytes);
-  } else {
-    vgpu__table_put(KIND_CONTEXT, (uint64_t)(uintptr_t)*context, vgpu_hook.context_bytes, 0);
+    vgpu__give_back(tenant, tenant->context_bytes);
+  } else if (context != NULL && LOAD(vgpu__attached)) {
+    vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, tenant->context_bytes, 0);
   }
   return vgpu__switched(result);
 }
 
-#define MAKE_CONTEXT(call)                                            \
-  if (vgpu__reserve(vgpu_hook.context_bytes) != 0) return vgpu__refusal(); \
-  return vgpu__made(call, context)
+#define MAKE_CONTEXT(call)                                                                   \
+  struct vgpu_tenant *tenant = vgpu_tenant_current();                                        \
+  if (vgpu__reserve(tenant, tenant->context_bytes) != 0) return vgpu__refusal(tenant);       \
+  return vgpu__made(tenant, call, context)
 
 abi_result cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
   MAKE_CONTEXT(REAL(cuCtxCreate)(context, flags, device));
@@ -145,7 +146,12 @@ static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext cont
   vgpu__context_going(context);
   abi_result result = destroy(context);
   if (result == ABI_SUCCESS) {
-    vgpu__context_gone(context, vgpu__table_take(KIND_CONTEXT, (uint64_t)(uintptr_t)context, NULL));
+    struct vgpu_sums sums = {{0}};
+    struct vgpu_record record;
+    if (vgpu__table_take(KIND_CONTEXT, (uint64_t)(uintptr_t)context, &record)) {
+      sums.bytes[record.tenant->index] += record.bytes;
+    }
+    vgpu__context_gone(context, &sums);
   }
   return vgpu__switched(result);
 }
@@ -171,33 +177,34 @@ abi_result cuCtxPopCurrent_v2(CUcontext *context) { return vgpu__switched(REAL(c
  * nobody back from these.
  */
 static struct primary *vgpu__primary(CUdevice device) {
-  if (device < 0 || device >= DEVICES || LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return NULL;
+  if (device < 0 || device >= DEVICES || !LOAD_ACQUIRE(vgpu__attached)) return NULL;
   return &primaries[device];
 }
 
-static uint64_t vgpu__uncharge(struct primary *primary) {
-  uint64_t bytes = primary->charged ? vgpu_hook.context_bytes : 0;
-  primary->charged = 0;
-  return bytes;
+static void vgpu__uncharge(struct primary *primary, struct vgpu_sums *sums) {
+  const struct vgpu_tenant *tenant = primary->charged;
+  if (tenant != NULL) sums->bytes[tenant->index] += tenant->context_bytes;
+  primary->charged = NULL;
 }
 
 abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   struct primary *primary = vgpu__primary(device);
   if (primary == NULL) return REAL(cuDevicePrimaryCtxRetain)(context, device);
   vgpu__lock(&primary->lock);
-  int fresh = !primary->charged;
-  if (fresh && vgpu__reserve(vgpu_hook.context_bytes) != 0) {
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
+  int fresh = primary->charged == NULL;
+  if (fresh && vgpu__reserve(tenant, tenant->context_bytes) != 0) {
     vgpu__unlock(&primary->lock);
-    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)vgpu_hook.context_bytes);
-    return vgpu__refusal();
+    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)tenant->context_bytes);
+    return vgpu__refusal(tenant);
   }
   abi_result result = REAL(cuDevicePrimaryCtxRetain)(context, device);
   if (result == ABI_SUCCESS) {
     if (context != NULL) primary->handle = *context;
     primary->retained++;
-    primary->charged = 1;
+    if (fresh) primary->charged = tenant;
   } else if (fresh) {
-    vgpu__give_back(vgpu_hook.context_bytes);
+    vgpu__give_back(tenant, tenant->context_bytes);
   }
   vgpu__unlock(&primary->lock);
   return result;
@@ -211,7 +218,11 @@ static abi_result vgpu__release(abi_result (*release)(CUdevice), CUdevice device
   if (last) vgpu__context_going(primary->handle);
   abi_result result = release(device);
   if (result == ABI_SUCCESS && primary->retained > 0) primary->retained--;
-  if (result == ABI_SUCCESS && last) vgpu__context_gone(primary->handle, vgpu__uncharge(primary));
+  if (result == ABI_SUCCESS && last) {
+    struct vgpu_sums sums = {{0}};
+    vgpu__uncharge(primary, &sums);
+    vgpu__context_gone(primary->handle, &sums);
+  }
   vgpu__unlock(&primary->lock);
   return last ? vgpu__switched(result) : result;
 }
@@ -229,7 +240,10 @@ static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
   vgpu__context_going(primary->handle);
   abi_result result = reset(device);
   if (result == ABI_SUCCESS && primary->handle != NULL) {
-    vgpu__context_gone(primary->handle, vgpu__uncharge(primary) + vgpu__table_take_kind(KIND_POOL));
+    struct vgpu_sums sums = {{0}};
+    vgpu__uncharge(primary, &sums);
+    vgpu__table_take_kind(KIND_POOL, &sums);
+    vgpu__context_gone(primary->handle, &sums);
   }
   vgpu__unlock(&primary->lock);
   return vgpu__switched(result);
@@ -238,6 +252,16 @@ static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
 abi_result cuDevicePrimaryCtxReset(CUdevice device) { return vgpu__reset(REAL(cuDevicePrimaryCtxReset), device); }
 
 abi_result cuDevicePrimaryCtxReset_v2(CUdevice device) { return vgpu__reset(REAL(cuDevicePrimaryCtxReset_v2), device); }
+
+/* Who pays for a primary context; the others are in the table. */
+uint64_t vgpu__context_tenants(void) {
+  uint64_t bits = 0;
+  for (int i = 0; i < DEVICES; i++) {
+    const struct vgpu_tenant *tenant = LOAD_ACQUIRE(primaries[i].charged);
+    if (tenant != NULL) bits |= (uint64_t)1 << tenant->index;
+  }
+  return bits;
+}
 
 void vgpu__context_forget(void) {
   for (int i = 0; i < VGPU_CONTEXTS; i++) contexts[i] = (struct vgpu_context){.handle = NULL};

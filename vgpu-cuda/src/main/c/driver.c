@@ -14,11 +14,11 @@ static abi_result vgpu__missing(void) {
   return __atomic_load_n(&loaded, __ATOMIC_RELAXED) ? ABI_NOT_SUPPORTED : ABI_NOT_INITIALIZED;
 }
 
-#define PASS(name)
-#define HANDLED(name, symbol, since, thread, params) \
+#define PASS(name, class, since)
+#define HANDLED(name, class, symbol, since, thread, params) \
   static abi_result missing_##name params { return vgpu__missing(); }
-#define SYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
-#define ASYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
+#define SYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, WORK, symbol, since, thread, params)
+#define ASYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, WORK, symbol, since, thread, params)
 #define OWN(name, params) \
   static abi_result missing_##name params { return vgpu__missing(); }
 #include "vgpu_hooks.def"
@@ -28,7 +28,7 @@ VGPU_OWN_CALLS(OWN)
 #pragma GCC diagnostic pop
 
 struct vgpu_driver vgpu_driver = {
-#define HANDLED(name, symbol, since, thread, params) .name = missing_##name,
+#define HANDLED(name, class, symbol, since, thread, params) .name = missing_##name,
 #define OWN(name, params) .name = missing_##name,
 #include "vgpu_hooks.def"
     VGPU_OWN_CALLS(OWN)
@@ -104,7 +104,7 @@ static void vgpu__bind_all(void) {
 #define OWN(name, params)          \
   found = dlsym(handle, #name);    \
   if (found != NULL) memcpy(&vgpu_driver.name, &found, sizeof found);
-#define HANDLED(name, symbol, since, thread, params) OWN(name, params)
+#define HANDLED(name, class, symbol, since, thread, params) OWN(name, params)
 #include "vgpu_hooks.def"
   VGPU_OWN_CALLS(OWN)
 #undef HANDLED

@@ -18,8 +18,8 @@
   OWN(cuStreamGetCtx, (CUstream stream, CUcontext *context))                    \
   OWN(cuThreadExchangeStreamCaptureMode, (int *mode))
 
-#define PASS(name)
-#define HANDLED(name, symbol, since, thread, params) VGPU_EXPORT abi_result name params;
+#define PASS(name, class, since)
+#define HANDLED(name, class, symbol, since, thread, params) VGPU_EXPORT abi_result name params;
 #define SYNC_WORK(name, symbol, since, thread, params, args) VGPU_EXPORT abi_result name params;
 #define ASYNC_WORK(name, symbol, since, thread, params, args) VGPU_EXPORT abi_result name params;
 #include "vgpu_hooks.def"
@@ -28,7 +28,7 @@
 #undef ASYNC_WORK
 
 struct vgpu_driver {
-#define HANDLED(name, symbol, since, thread, params) abi_result(*name) params;
+#define HANDLED(name, class, symbol, since, thread, params) abi_result(*name) params;
 #define SYNC_WORK(name, symbol, since, thread, params, args) abi_result(*name) params;
 #define ASYNC_WORK(name, symbol, since, thread, params, args) abi_result(*name) params;
 #define OWN(name, params) abi_result(*name) params;

@@ -11,7 +11,9 @@ abi_result cuInit(unsigned flags) {
   if (vgpu__driver_load() != 0) return ABI_NO_DEVICE;
   enum vgpu_mode mode = vgpu__attach();
   if (mode == VGPU_REFUSED || mode == VGPU_UNATTACHED) return ABI_SYSTEM_NOT_READY;
-  return REAL(cuInit)(flags);
+  abi_result result = REAL(cuInit)(flags);
+  if (result == ABI_SUCCESS) STORE_RELEASE(vgpu__driver_initialised, 1);
+  return result;
 }
 
 struct form {
@@ -21,11 +23,11 @@ struct form {
   int since, thread;
 };
 
-#define PASS(name)
-#define HANDLED(name, symbol, since, thread, params) \
+#define PASS(name, class, since)
+#define HANDLED(name, class, symbol, since, thread, params) \
   {#name, #symbol, (void *)(uintptr_t)&name, offsetof(struct vgpu_driver, name), since, thread},
-#define SYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
-#define ASYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, symbol, since, thread, params)
+#define SYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, WORK, symbol, since, thread, params)
+#define ASYNC_WORK(name, symbol, since, thread, params, args) HANDLED(name, WORK, symbol, since, thread, params)
 static const struct form forms[] = {
 #include "vgpu_hooks.def"
 };
@@ -44,6 +46,14 @@ static int vgpu__is_same_form(const char *symbol, const void *real, uint64_t fla
   return result == ABI_SUCCESS && then == real;
 }
 
+/* A header may call a function by another's name: cuGraphInstantiate of 12.0 is cuGraphInstantiateWithFlags. */
+static void *vgpu__renamed(const void *real) {
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    if (vgpu__real_of(&forms[i]) == real) return forms[i].ours;
+  }
+  return NULL;
+}
+
 /*
  * Our form of what the driver answered with `real`. An address that we know decides. Else the table of versions does, up to the
  * CUDA version that it knows; beyond, a name may mean a form that we have never seen, and then the driver's answer stands.
@@ -60,6 +70,8 @@ static void *vgpu__ours_for(const char *symbol, void *real, int version, uint64_
       best = form;
     }
   }
+  void *renamed = vgpu__renamed(real);
+  if (renamed != NULL) return renamed;
   if (best == NULL) return NULL;
   if (version > KNOWN_VERSION && !vgpu__is_same_form(symbol, real, flags)) {
     vgpu__log("%s of CUDA %d is newer than this hook: passed through", symbol, version);
@@ -74,7 +86,7 @@ static void vgpu__replace(const char *symbol, void **found_at, int version, uint
   if (symbol == NULL || found_at == NULL || *found_at == NULL) return;
   void *ours = vgpu__ours_for(symbol, *found_at, version, flags);
   if (ours != NULL) *found_at = ours;
-  else ADD(vgpu_hook.slot->passed_through, 1);
+  else ADD(vgpu_tenant_current()->slot->passed_through, 1);
 }
 
 abi_result cuGetProcAddress(const char *symbol, void **found_at, int version, uint64_t flags) {
@@ -109,12 +121,21 @@ void *vgpu__dlopen(const char *path, int flags) {
   return next == NULL ? NULL : next(path, flags);
 }
 
+/* What stands in for NVML, if it was preloaded too; it is told by its marker. */
+static void *vgpu__dlopen_nvml(int flags) {
+  void *found = vgpu__dlopen("libnvidia-ml.so.1", flags | RTLD_NOLOAD);
+  if (found == NULL || dlsym(found, "vgpu_nvml_version") != NULL) return found;
+  dlclose(found);
+  return NULL;
+}
+
 /* Our own handle if `path` is a driver by its full path; NULL: let the C library do it. */
 void *vgpu__dlopen_own(const char *path, int flags) {
   Dl_info self;
   vgpu__find_dlopen();
   if (path == NULL || path[0] != '/') return NULL;
   const char *base = strrchr(path, '/') + 1;
+  if (strncmp(base, "libnvidia-ml.so", sizeof "libnvidia-ml.so" - 1) == 0) return vgpu__dlopen_nvml(flags);
   if (strncmp(base, "libcuda.so", sizeof "libcuda.so" - 1) != 0) return NULL;
   if (dladdr((void *)(uintptr_t)&vgpu_hook_version, &self) == 0) return NULL;
   return vgpu__dlopen(self.dli_fname, flags);

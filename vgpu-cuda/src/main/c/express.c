@@ -9,7 +9,6 @@
 #include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,58 +20,50 @@ static const uint64_t WAIT_NS = 3u * NS_PER_MS;
 static const uint64_t LINGER_US = 150, MOST_LINGER_US = 20000;
 static const uint64_t STEP_NS = 40u * NS_PER_US; /* how finely the monitor looks while a bit outlasts its work */
 
-struct vgpu_express vgpu_express = {.page = &vgpu_express.none};
-
-static uint64_t idle_since_ns; /* when nothing was on the GPU any more; by whoever saw that last */
-
 /*
  * A process that waits for the GPU after each of a chain of kernels comes back within microseconds: to give the GPU away between
  * two of them costs more than it brings. One whose requests are single pieces of work does not come back so soon: what its bit
  * outlasts them is lost. So the bit lingers for those only who have come back in time before. Races on the count do no harm.
  */
 enum { RETURNS_TRUSTED = 4, MOST_RETURNS = 16 };
-static uint32_t returns;
 
 /* ---- joining ---- */
 
 /* Which bit the seat has given to our slot; EXPRESS_BITS: none. */
-static uint64_t vgpu__bit_index(void) {
+static uint64_t vgpu__bit_index(const struct vgpu_tenant *tenant) {
   uint64_t i = 0;
-  while (i < SHM_EXPRESS_BITS && LOAD(vgpu_hook.grant->express_slots[i]) != vgpu_hook.slot_number) i++;
+  while (i < SHM_EXPRESS_BITS && LOAD(tenant->grant->express_slots[i]) != tenant->slot_number) i++;
   return i;
 }
 
-static int vgpu__page_name(char *into, size_t size) {
-  _Static_assert(sizeof vgpu_hook.grant->express_page == 64, "a name and its zero");
-  if (size < sizeof vgpu_hook.grant->express_page) return -1;
-  memcpy(into, vgpu_hook.grant->express_page, sizeof vgpu_hook.grant->express_page);
-  into[sizeof vgpu_hook.grant->express_page - 1] = '\0';
+static int vgpu__page_name(const struct vgpu_tenant *tenant, char *into, size_t size) {
+  _Static_assert(sizeof tenant->grant->express_page == 64, "a name and its zero");
+  if (size < sizeof tenant->grant->express_page) return -1;
+  memcpy(into, tenant->grant->express_page, sizeof tenant->grant->express_page);
+  into[sizeof tenant->grant->express_page - 1] = '\0';
   return into[0] == '\0' || into[0] == '.' || strchr(into, '/') != NULL ? -1 : 0;
 }
 
-void vgpu__express_join(const char *run_dir) {
+void vgpu__express_join(struct vgpu_tenant *tenant) {
   char name[64], path[PATH_MAX];
-  if (vgpu__page_name(name, sizeof name) != 0) return;
-  int urgent = LOAD(vgpu_hook.grant->preemption_class) != SHM_CLASS_OFFLINE;
-  uint64_t index = vgpu__bit_index();
+  if (vgpu__page_name(tenant, name, sizeof name) != 0) return;
+  int urgent = LOAD(tenant->grant->preemption_class) != SHM_CLASS_OFFLINE;
+  uint64_t index = vgpu__bit_index(tenant);
   if (urgent && index == SHM_EXPRESS_BITS) return; /* every bit is taken: by messages */
-  int length = snprintf(path, sizeof path, "%s/express/%s", run_dir, name);
+  int length = snprintf(path, sizeof path, "%s/express/%s", tenant->run_dir, name);
   if (length < 0 || (size_t)length >= sizeof path) return;
   char *page = vgpu__map_file(path, SHM_EXPRESS_SIZE, SHM_EXPRESS_MAGIC, SHM_EXPRESS_BITS, urgent);
+  if (page != NULL) page = vgpu__region_move(tenant, VGPU_REGION_EXPRESS, page, (size_t)SHM_EXPRESS_SIZE);
   if (page == NULL) return;
-  vgpu_express.mapped = page;
-  vgpu_express.index = urgent ? index : 0;
-  vgpu_express.bit = urgent ? (uint64_t)1 << index : 0;
-  STORE_RELEASE(vgpu_express.page, (struct shm_express *)(void *)(page + SHM_EXPRESS_OFFSET));
-  STORE_RELEASE(vgpu_hook.slot->express, (uint32_t)(urgent ? SHM_EXPRESS_ANNOUNCES : SHM_EXPRESS_OBEYS));
+  tenant->express.index = urgent ? index : 0;
+  tenant->express.bit = urgent ? (uint64_t)1 << index : 0;
+  STORE_RELEASE(tenant->express.page, (struct shm_express *)(void *)(page + SHM_EXPRESS_OFFSET));
+  STORE_RELEASE(tenant->slot->express, (uint32_t)(urgent ? SHM_EXPRESS_ANNOUNCES : SHM_EXPRESS_OBEYS));
 }
 
-/* In the child of a fork: the bit is its parent's. */
-void vgpu__express_forget(void) {
-  if (vgpu_express.mapped != NULL) munmap(vgpu_express.mapped, (size_t)SHM_EXPRESS_SIZE);
-  vgpu_express = (struct vgpu_express){.page = &vgpu_express.none};
-  idle_since_ns = 0;
-  returns = 0;
+/* In the child of a fork, where the bit is its parent's; and before another lease. */
+void vgpu__express_forget(struct vgpu_tenant *tenant) {
+  tenant->express = (struct vgpu_express){.page = &tenant->express.none};
 }
 
 /* ---- those who obey ---- */
@@ -81,9 +72,9 @@ void vgpu__express_forget(void) {
 static int vgpu__is_stale(uint64_t beat, uint64_t now) { return beat > now ? beat - now > STALE_NS : now - beat > STALE_NS; }
 
 /* The bits that hold us back now. *heed: those that would, if they were set. */
-uint64_t vgpu__express_held(uint64_t *heed) {
-  const struct shm_express *page = vgpu_express.page;
-  uint64_t mask = LOAD(vgpu_hook.grant->express_mask);
+uint64_t vgpu__express_held(const struct vgpu_tenant *tenant, uint64_t *heed) {
+  const struct shm_express *page = tenant->express.page;
+  uint64_t mask = LOAD(tenant->grant->express_mask);
   uint64_t held = __atomic_load_n(&page->busy, __ATOMIC_SEQ_CST) & mask, stale = 0;
   uint64_t now = held == 0 ? 0 : vgpu__now_ns();
   for (uint64_t rest = held; rest != 0; rest &= rest - 1) {
@@ -96,18 +87,18 @@ uint64_t vgpu__express_held(uint64_t *heed) {
 }
 
 /* Waits while a more urgent process is busy. The gate may shut meanwhile: the caller looks at both again. */
-void vgpu__express_wait(void) {
-  struct shm_slot *slot = vgpu_hook.slot;
+void vgpu__express_wait(struct vgpu_tenant *tenant) {
+  struct shm_slot *slot = tenant->slot;
   uint64_t began = vgpu__now_ns(), held, heed;
   __atomic_fetch_add(&slot->waiting, 1, __ATOMIC_SEQ_CST);
   vgpu__monitor_wake();
-  while ((held = vgpu__express_held(&heed)) != 0) {
-    uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
-    if (!vgpu__word_open(word) && !LOAD_ACQUIRE(vgpu_hook.autonomous)) break;
+  while ((held = vgpu__express_held(tenant, &heed)) != 0) {
+    uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
+    if (!vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous)) break;
     STORE_RELEASE(slot->heartbeat_ns, vgpu__now_ns());
     /* The word of 32 bits in which one of them is; little-endian. */
     int upper = (uint32_t)held == 0;
-    const uint32_t *half = (const uint32_t *)(const void *)&vgpu_express.page->busy + upper;
+    const uint32_t *half = (const uint32_t *)(const void *)&tenant->express.page->busy + upper;
     uint32_t bits = (uint32_t)(upper ? held >> 32 : held), seen = LOAD_ACQUIRE(*half);
     if ((seen & bits) != 0) vgpu__futex_wait(half, seen, WAIT_NS);
   }
@@ -117,92 +108,92 @@ void vgpu__express_wait(void) {
 
 /* ---- those who announce ---- */
 
-static int vgpu__passes(void) {
-  uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
-  return vgpu__word_open(word) || (LOAD_ACQUIRE(vgpu_hook.autonomous) && (word & SHM_GRANT_REVOKED) == 0);
+static int vgpu__passes(const struct vgpu_tenant *tenant) {
+  uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
+  return vgpu__word_open(word) || (LOAD_ACQUIRE(tenant->autonomous) && (word & SHM_GRANT_REVOKED) == 0);
 }
 
 /* Whether the seat has left us our bit: not when the lease has ended, or when it took us for dead. Another process may have it. */
-static int vgpu__owns_bit(void) {
-  return vgpu_express.bit != 0 && LOAD(vgpu_hook.grant->express_slots[vgpu_express.index]) == vgpu_hook.slot_number;
+static int vgpu__owns_bit(const struct vgpu_tenant *tenant) {
+  return tenant->express.bit != 0 && LOAD(tenant->grant->express_slots[tenant->express.index]) == tenant->slot_number;
 }
 
-static int vgpu__is_set(void) { return (__atomic_load_n(&vgpu_express.page->busy, __ATOMIC_SEQ_CST) & vgpu_express.bit) != 0; }
+static int vgpu__is_set(const struct vgpu_tenant *tenant) { return (__atomic_load_n(&tenant->express.page->busy, __ATOMIC_SEQ_CST) & tenant->express.bit) != 0; }
 
-void vgpu__express_beat(uint64_t now) {
-  if (vgpu__owns_bit()) STORE_RELEASE(vgpu_express.page->beat_ns[vgpu_express.index], now);
+void vgpu__express_beat(struct vgpu_tenant *tenant, uint64_t now) {
+  if (vgpu__owns_bit(tenant)) STORE_RELEASE(tenant->express.page->beat_ns[tenant->express.index], now);
 }
 
-static uint64_t vgpu__linger_ns(void) {
-  uint64_t us = LOAD(vgpu_hook.grant->express_linger_us);
+static uint64_t vgpu__linger_ns(const struct vgpu_tenant *tenant) {
+  uint64_t us = LOAD(tenant->grant->express_linger_us);
   if (us == 0) us = LINGER_US;
   return (us < MOST_LINGER_US ? us : MOST_LINGER_US) * NS_PER_US;
 }
 
-static void vgpu__count_return(uint64_t now) {
-  uint32_t seen = LOAD(returns);
-  if (now - LOAD(idle_since_ns) >= vgpu__linger_ns()) STORE(returns, seen / 2);
-  else if (seen < MOST_RETURNS) STORE(returns, seen + 1);
+static void vgpu__count_return(struct vgpu_tenant *tenant, uint64_t now) {
+  uint32_t seen = LOAD(tenant->express.returns);
+  if (now - LOAD(tenant->express.idle_since_ns) >= vgpu__linger_ns(tenant)) STORE(tenant->express.returns, seen / 2);
+  else if (seen < MOST_RETURNS) STORE(tenant->express.returns, seen + 1);
 }
 
 /*
  * Before work, when it is counted in slot.busy already: so whoever clears the bit at the same time sees that, and sets it again.
  * At a shut gate nothing is announced: then this process is held back itself.
  */
-void vgpu__express_announce(void) {
-  if (!vgpu__owns_bit() || !vgpu__passes()) return;
+void vgpu__express_announce(struct vgpu_tenant *tenant) {
+  if (!vgpu__owns_bit(tenant) || !vgpu__passes(tenant)) return;
   uint64_t now = vgpu__now_ns();
-  vgpu__express_beat(now); /* first: a bit with an old beat does not count */
-  vgpu__count_return(now);
-  if (!vgpu__is_set()) __atomic_fetch_or(&vgpu_express.page->busy, vgpu_express.bit, __ATOMIC_SEQ_CST);
+  vgpu__express_beat(tenant, now); /* first: a bit with an old beat does not count */
+  vgpu__count_return(tenant, now);
+  if (!vgpu__is_set(tenant)) __atomic_fetch_or(&tenant->express.page->busy, tenant->express.bit, __ATOMIC_SEQ_CST);
 }
 
-static void vgpu__withdraw(void) {
-  struct shm_express *page = vgpu_express.page;
-  if ((__atomic_fetch_and(&page->busy, ~vgpu_express.bit, __ATOMIC_SEQ_CST) & vgpu_express.bit) == 0) return;
-  if (__atomic_load_n(&vgpu_hook.slot->busy, __ATOMIC_SEQ_CST) != 0 && vgpu__passes()) {
-    __atomic_fetch_or(&page->busy, vgpu_express.bit, __ATOMIC_SEQ_CST);
+static void vgpu__withdraw(struct vgpu_tenant *tenant) {
+  struct shm_express *page = tenant->express.page;
+  if ((__atomic_fetch_and(&page->busy, ~tenant->express.bit, __ATOMIC_SEQ_CST) & tenant->express.bit) == 0) return;
+  if (__atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0 && vgpu__passes(tenant)) {
+    __atomic_fetch_or(&page->busy, tenant->express.bit, __ATOMIC_SEQ_CST);
     return;
   }
   int kept = errno;
-  const uint32_t *half = (const uint32_t *)(const void *)&page->busy + (vgpu_express.index >= 32);
+  const uint32_t *half = (const uint32_t *)(const void *)&page->busy + (tenant->express.index >= 32);
   syscall(SYS_futex, half, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
   errno = kept;
 }
 
 /* Nothing of this process is on the GPU any more. */
-void vgpu__express_idle(void) {
-  if (!vgpu__owns_bit()) return;
-  STORE(idle_since_ns, vgpu__now_ns());
+void vgpu__express_idle(struct vgpu_tenant *tenant) {
+  if (!vgpu__owns_bit(tenant)) return;
+  STORE(tenant->express.idle_since_ns, vgpu__now_ns());
   /* Nothing can follow soon, or nothing is likely to. */
-  if (!vgpu__passes() || LOAD(returns) < RETURNS_TRUSTED) vgpu__withdraw();
+  if (!vgpu__passes(tenant) || LOAD(tenant->express.returns) < RETURNS_TRUSTED) vgpu__withdraw(tenant);
 }
 
 /* By the monitor: keeps the bit as it must be. 0, or how soon to look again. */
-uint64_t vgpu__express_tend(uint64_t now) {
-  if (!vgpu__owns_bit()) return 0;
-  int busy = __atomic_load_n(&vgpu_hook.slot->busy, __ATOMIC_SEQ_CST) != 0, passes = vgpu__passes();
+uint64_t vgpu__express_tend(struct vgpu_tenant *tenant, uint64_t now) {
+  if (!vgpu__owns_bit(tenant)) return 0;
+  int busy = __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0, passes = vgpu__passes(tenant);
   if (busy && passes) { /* set it anew if the seat took it, having thought us stopped */
-    vgpu__express_beat(now);
-    if (!vgpu__is_set()) __atomic_fetch_or(&vgpu_express.page->busy, vgpu_express.bit, __ATOMIC_SEQ_CST);
+    vgpu__express_beat(tenant, now);
+    if (!vgpu__is_set(tenant)) __atomic_fetch_or(&tenant->express.page->busy, tenant->express.bit, __ATOMIC_SEQ_CST);
     return 0;
   }
-  if (!vgpu__is_set()) return 0;
-  vgpu__express_beat(now);
+  if (!vgpu__is_set(tenant)) return 0;
+  vgpu__express_beat(tenant, now);
   if (busy) return STEP_NS; /* the gate is shut, the rest drains */
-  uint64_t linger_ns = vgpu__linger_ns(), idle_ns = now - LOAD(idle_since_ns);
+  uint64_t linger_ns = vgpu__linger_ns(tenant), idle_ns = now - LOAD(tenant->express.idle_since_ns);
   if (passes && (int64_t)idle_ns < (int64_t)linger_ns) {
     uint64_t left = (int64_t)idle_ns < 0 ? STEP_NS : linger_ns - idle_ns;
     return left < STEP_NS ? STEP_NS : left;
   }
-  vgpu__withdraw();
+  vgpu__withdraw(tenant);
   return 0;
 }
 
 /* The process ends. */
-void vgpu__express_leave(void) {
-  if (vgpu__owns_bit() && vgpu__is_set()) {
-    STORE(vgpu_express.page->beat_ns[vgpu_express.index], 0);
-    vgpu__withdraw();
+void vgpu__express_leave(struct vgpu_tenant *tenant) {
+  if (vgpu__owns_bit(tenant) && vgpu__is_set(tenant)) {
+    STORE(tenant->express.page->beat_ns[tenant->express.index], 0);
+    vgpu__withdraw(tenant);
   }
 }

@@ -5,16 +5,16 @@
 #include "hook.h"
 
 /* Joins it, if the seat has given us a part in it; without one, the seat's words alone count. After attaching. */
-void vgpu__express_join(const char *run_dir);
-void vgpu__express_leave(void);
-void vgpu__express_forget(void);
+void vgpu__express_join(struct vgpu_tenant *tenant);
+void vgpu__express_leave(struct vgpu_tenant *tenant);
+void vgpu__express_forget(struct vgpu_tenant *tenant);
 
-uint64_t vgpu__express_held(uint64_t *heed);
-void vgpu__express_wait(void);
+uint64_t vgpu__express_held(const struct vgpu_tenant *tenant, uint64_t *heed);
+void vgpu__express_wait(struct vgpu_tenant *tenant);
 
-void vgpu__express_announce(void);
-void vgpu__express_beat(uint64_t now);
-void vgpu__express_idle(void);
-uint64_t vgpu__express_tend(uint64_t now);
+void vgpu__express_announce(struct vgpu_tenant *tenant);
+void vgpu__express_beat(struct vgpu_tenant *tenant, uint64_t now);
+void vgpu__express_idle(struct vgpu_tenant *tenant);
+uint64_t vgpu__express_tend(struct vgpu_tenant *tenant, uint64_t now);
 
 #endif

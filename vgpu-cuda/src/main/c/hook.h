@@ -3,7 +3,8 @@
  *
  * Who calls whom: the bodies of vgpu_hooks.def (memory.c, context.c, work.c, sync.c) use the ledger (ledger.c), the table of
  * what is allocated (table.c) and the lanes (lane.c, batch.c); lanes ask the gate (gate.c) and the express lane (express.c); seat.c and monitor.c speak with the
- * seat. Every file sees the shared region through vgpu_hook below.
+ * seat. A lease in this process is a
+ * struct vgpu_tenant; whatever belongs to one takes it as first argument.
  */
 #ifndef VGPU_HOOK_H
 #define VGPU_HOOK_H
@@ -74,32 +75,160 @@ enum vgpu_mode {
   VGPU_ATTACHED,
   VGPU_OPEN,    /* could not attach, VGPU_FAILURE_MODE=open: runs without limits */
   VGPU_REFUSED, /* could not attach: cuInit fails */
+  VGPU_DROPPED, /* this process has left the lease: nothing more starts or is allocated under it */
 };
-
-/* Never null inside: before attaching, and in open mode, its pages are private ones of this process. */
-struct vgpu_hook {
-  const struct shm_header *seat;   /* header of the grant page */
-  const struct shm_grant *grant;   /* read-only */
-  struct shm_header *report;
-  struct shm_ledger *ledger;
-  struct shm_slot *slots; /* SLOT_COUNT of them */
-  struct shm_slot *slot;  /* ours */
-  uint32_t slot_number;
-  uint32_t mode; /* enum vgpu_mode */
-  uint32_t autonomous;
-  uint64_t context_bytes;
-};
-extern struct vgpu_hook vgpu_hook VGPU_INTERNAL;
 
 /* Our part in the GPU's express lane: express.c. */
 struct vgpu_express {
   struct shm_express *page; /* never null: `none` where there is no express lane */
   uint64_t bit;             /* that we announce our work by; 0: we do not */
   uint64_t index;           /* of the bit */
-  void *mapped;
+  uint64_t idle_since_ns; /* when nothing was on the GPU any more; by whoever saw that last */
+  uint32_t returns;       /* how often it came back soon */
   struct shm_express none;
 };
-extern struct vgpu_express vgpu_express VGPU_INTERNAL;
+
+/* The connection to the seat: seat.c. */
+struct vgpu_link {
+  struct vgpu_lock lock;
+  int fd, barred; /* barred: connects no more */
+  uint64_t inode;
+  struct shm_message incoming;
+  size_t incoming_size;
+};
+
+/* What the monitor keeps about a connection. */
+struct vgpu_watch {
+  int welcome; /* the seat has answered our HELLO */
+  unsigned tries;
+  uint64_t next_try_ns, asked_ns;
+};
+
+/* The accounts that the seat reads, and the pace while no seat answers: gate.c. */
+struct vgpu_gate {
+  struct vgpu_lock pace_lock;
+  uint64_t pace_since_ns, pace_gpu_ns;
+  uint32_t told_idle, idle_pending, short_idles;
+  uint64_t idle_since_ns;
+};
+
+/* What is seen of the lease's other processes: peers.c. */
+struct vgpu_peers {
+  uint64_t until_ns;      /* until when this process's GPU time is counted */
+  uint64_t idle_since_ns; /* as the monitor saw it; 0: it is not idle */
+  uint64_t seen_ns, seen_pace; /* since when the holder of the turn has nothing to do; 0: it has */
+  uint32_t seen_turn;
+};
+
+enum { VGPU_TENANTS = 64, VGPU_PATH = 1024 };
+
+/*
+ * A lease in this process. What is allocated, each stream, graph and lane belongs to one for life; so an index is given to another
+ * lease only when nothing of the one before is left, and no structure is ever freed. The pages are never null: before attaching,
+ * and in open mode, they are private ones of this process; after dropping, private ones that refuse.
+ */
+struct vgpu_tenant {
+  const struct shm_grant *grant; /* read-only */
+  const struct shm_header *seat; /* header of the grant page */
+  struct shm_header *report;
+  struct shm_ledger *ledger;
+  struct shm_slot *slots; /* SLOT_COUNT of them */
+  struct shm_slot *slot;  /* ours */
+  uint32_t index;      /* in vgpu__tenants */
+  uint32_t generation; /* changes when the lease is dropped: who was bound to it is bound to nothing that lives */
+  uint64_t dropped_ns;
+  char *region; /* where its pages are, for life: what is mapped there changes, never the place */
+  uint32_t slot_number;
+  uint32_t mode; /* enum vgpu_mode */
+  uint32_t autonomous;
+  uint32_t overlap;     /* how much of the batches' own time was charged: below one where streams overlap; in 1/1024 */
+  uint64_t inflight_ns; /* what is open or in flight should take, over all its lanes */
+  uint64_t context_bytes;
+  struct vgpu_lock ledger_lock;
+  uint64_t owed_units; /* whose return could not be written; they join the next change */
+  struct vgpu_gate gate;
+  struct vgpu_peers peers;
+  struct vgpu_express express;
+  struct vgpu_link link;
+  struct vgpu_watch watch;
+  char run_dir[VGPU_PATH];
+  char lease[sizeof((struct shm_message *)NULL)->lease];
+} __attribute__((aligned(128)));
+extern struct vgpu_tenant vgpu__home VGPU_INTERNAL;                   /* the first: of this process, or of its cuInit */
+extern struct vgpu_tenant *vgpu__tenants[VGPU_TENANTS] VGPU_INTERNAL; /* by index; NULL beyond vgpu__tenants_used */
+extern uint32_t vgpu__tenants_used VGPU_INTERNAL;
+extern struct vgpu_tenant *vgpu__unbound VGPU_INTERNAL; /* of threads that are bound to none: the oldest that was not dropped */
+extern struct vgpu_tenant vgpu__ended VGPU_INTERNAL;    /* of threads that are bound to one that was dropped */
+
+/* The next one from *index on that is attached; NULL at the end. for (i = 0; (t = vgpu__tenant_next(&i)) != NULL; i++) */
+struct vgpu_tenant *vgpu__tenant_next(unsigned *index);
+
+/* Whether this process is, or was, under a virtual GPU at all: before that nothing is recorded. */
+extern uint32_t vgpu__attached VGPU_INTERNAL;
+
+/* ---- tenant.c: which tenant the calling thread is in the scope of ---- */
+struct vgpu_scope {
+  struct vgpu_tenant *bound; /* NULL: to none */
+  struct vgpu_tenant *as;    /* for one launch: the tenant of a graph that is launched into another one's stream */
+  uint32_t generation;
+};
+extern __thread struct vgpu_scope vgpu__scope __attribute__((tls_model("initial-exec")));
+
+/* Whose scope the calling thread is in: what it allocates and makes belongs to that tenant. Never null. */
+static inline struct vgpu_tenant *vgpu_tenant_current(void) {
+  struct vgpu_tenant *bound = vgpu__scope.bound;
+  if (LIKELY(bound == NULL)) return LOAD_ACQUIRE(vgpu__unbound);
+  return LIKELY(LOAD(bound->generation) == vgpu__scope.generation) ? bound : &vgpu__ended;
+}
+
+/* What is allocated in its scope is charged, or refused. */
+static inline int vgpu__is_charged(const struct vgpu_tenant *tenant) {
+  uint32_t mode = LOAD(tenant->mode);
+  return mode == VGPU_ATTACHED || mode == VGPU_DROPPED;
+}
+
+/* True once there is more than one: only then is it recorded whose a stream or a graph is. */
+static inline int vgpu__are_several(void) { return LOAD_ACQUIRE(vgpu__tenants_used) > 1; }
+
+/* The indices of which something is left, by bits. */
+uint64_t vgpu__table_tenants(void);
+uint64_t vgpu__vmm_tenants(void);
+uint64_t vgpu__context_tenants(void);
+uint64_t vgpu__lane_tenants(void);
+
+/* scope.c */
+struct vgpu_tenant *vgpu__stream_tenant(CUstream stream); /* of a stream that a program made */
+void vgpu__stream_gone(CUstream stream);
+abi_result vgpu__graph_made(abi_result result, const CUgraphExec *graph); /* after a graph was instantiated, in the scope */
+void vgpu__graph_gone(CUgraphExec graph);                                   /* before it is destroyed */
+/* Whether the owner of a graph is another one than the tenant whose work goes into a stream. */
+int vgpu__is_foreign(const struct vgpu_tenant *owner, CUstream named);
+/* Launches it through its owner's gate, in a batch of its own. */
+abi_result vgpu__launch_as(struct vgpu_tenant *owner, CUgraphExec graph, CUstream stream, CUstream named,
+                           abi_result (*launch)(CUgraphExec, CUstream));
+struct vgpu_tenant *vgpu__graph_tenant(CUgraphExec graph); /* NULL: of the stream that it is launched into */
+
+/* attach.c, for tenant.c */
+int vgpu__join(struct vgpu_tenant *tenant, const char *const *env); /* env NULL: by this process's settings */
+enum { VGPU_REGION = 4096 + 69632 + 4096, VGPU_REGION_EXPRESS = 4096 + 69632 };
+_Static_assert(sizeof(struct shm_slot) * 128 + 4096 == 69632, "GRANT_SIZE + REPORT_SIZE + EXPRESS_SIZE");
+/* Moves pages to their place; NULL: it cannot, and they are unmapped. */
+void *vgpu__region_move(struct vgpu_tenant *tenant, size_t offset, void *pages, size_t size);
+void vgpu__pages_leave(struct vgpu_tenant *tenant); /* private ones that refuse instead */
+void vgpu__fork_child(void);
+extern struct vgpu_lock vgpu__attach_lock VGPU_INTERNAL;
+const char *vgpu__value_in(const char *const *env, const char *name);
+void vgpu__setting_give(const char *name, const char *value);
+extern uint32_t vgpu__driver_initialised VGPU_INTERNAL; /* cuInit has succeeded */
+
+/*
+ * What a program that serves several tenants calls. vgpu_tenant_add puts this process under one more lease and returns its handle,
+ * above 0; or -1 and the reason. vgpu_tenant_bind puts the calling thread into the scope of a handle, 0: of none; returns what it
+ * was bound to, or -1 for a handle that is none (any more), and then changes nothing. vgpu_tenant_drop leaves a lease.
+ */
+VGPU_EXPORT int64_t vgpu_tenant_add(const char *const *env, char *reason, size_t reason_size);
+VGPU_EXPORT int64_t vgpu_tenant_bind(int64_t handle);
+VGPU_EXPORT int vgpu_tenant_drop(int64_t handle);
 
 /* A VGPU_ setting: what vgpu_attach was given, else the environment; NULL if unset or empty. */
 const char *vgpu__setting(const char *name);
@@ -110,40 +239,51 @@ enum vgpu_mode vgpu__attach(void);
 VGPU_EXPORT int vgpu_attach(const char *const *env, char *reason, size_t reason_size);
 VGPU_EXPORT const char *vgpu_hook_version(void);
 
-void vgpu__seat_send(uint32_t type);
-int vgpu__seat_connected(void);
-void vgpu__seat_forget(void);
+void vgpu__seat_send(struct vgpu_tenant *tenant, uint32_t type);
+int vgpu__seat_connected(struct vgpu_tenant *tenant);
 
 /* ---- monitor.c: the one thread of the hook ---- */
-int vgpu__monitor_start(const char *run_dir, const char *lease);
+int vgpu__monitor_start(void);
 void vgpu__monitor_wake(void);
 void vgpu__monitor_forget(void);
 
 /* ---- ledger.c: the lease's memory, see docs/memory-ledger.md ---- */
-/* 0, or -1 when the quota has no room (or the lease has ended). */
-int vgpu__reserve(uint64_t bytes);
-void vgpu__give_back(uint64_t bytes);
-uint64_t vgpu__lease_bytes(void);
-abi_result vgpu__refusal(void); /* why a reservation failed */
-void vgpu__ledger_forget(void);
+/* 0, or -1 when the quota has no room (or the lease has ended, or was left). */
+int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes);
+void vgpu__give_back(struct vgpu_tenant *tenant, uint64_t bytes);
+uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant);
+abi_result vgpu__refusal(const struct vgpu_tenant *tenant); /* why a reservation failed */
+
+/* Bytes by tenant, for what frees the memory of several at once. */
+struct vgpu_sums {
+  uint64_t bytes[VGPU_TENANTS];
+};
+void vgpu__give_back_all(const struct vgpu_sums *sums);
 
 /* ---- table.c: what this process has allocated ---- */
-enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST };
-int vgpu__table_put(enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
-/* Removes and returns the bytes; 0 if it is not there. context may be NULL. */
-uint64_t vgpu__table_take(enum vgpu_kind kind, uint64_t key, unsigned *context);
-/* Removes all of a context (or all pool memory: context 0 and KIND_POOL) and returns their bytes. */
-uint64_t vgpu__table_take_context(unsigned context);
-uint64_t vgpu__table_take_kind(enum vgpu_kind kind);
+enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST, KIND_STREAM, KIND_GRAPH };
+int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
+/* Removes a record: true if there was one. */
+struct vgpu_record {
+  struct vgpu_tenant *tenant;
+  uint64_t bytes;
+  unsigned context;
+};
+/* The tenant of a record, which stays; NULL: there is none. */
+struct vgpu_tenant *vgpu__table_tenant(enum vgpu_kind kind, uint64_t key);
+int vgpu__table_take(enum vgpu_kind kind, uint64_t key, struct vgpu_record *into);
+/* Removes all of a context (or all pool memory: KIND_POOL) and adds up their bytes. */
+void vgpu__table_take_context(unsigned context, struct vgpu_sums *sums);
+void vgpu__table_take_kind(enum vgpu_kind kind, struct vgpu_sums *sums);
 void vgpu__table_forget(void);
 
 /* ---- vmm.c: physical handles (cuMemCreate), charged until released and unmapped ---- */
-int vgpu__vmm_created(uint64_t handle, uint64_t bytes);
+int vgpu__vmm_created(struct vgpu_tenant *tenant, uint64_t handle, uint64_t bytes);
 void vgpu__vmm_retained(uint64_t handle);
-/* Each returns the bytes that are free of charge now. */
-uint64_t vgpu__vmm_released(uint64_t handle);
+/* Each adds the bytes that are free of charge now. */
+void vgpu__vmm_released(uint64_t handle, struct vgpu_sums *sums);
 int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size);
-uint64_t vgpu__vmm_unmapped(uint64_t address, uint64_t size);
+void vgpu__vmm_unmapped(uint64_t address, uint64_t size, struct vgpu_sums *sums);
 void vgpu__vmm_forget(void);
 
 /* ---- context.c ---- */
@@ -152,21 +292,27 @@ unsigned vgpu__context_number(void);
 void vgpu__context_forget(void);
 
 /* ---- gate.c: may work start? ---- */
-int vgpu__seat_is_silent(uint64_t now);
+int vgpu__seat_is_silent(const struct vgpu_tenant *tenant, uint64_t now);
 /* Waits until work may start: ABI_SUCCESS, or ABI_NOT_PERMITTED when the lease has ended. */
-abi_result vgpu__gate_wait(void);
+abi_result vgpu__gate_wait(struct vgpu_tenant *tenant);
 /* While no seat answers: waits until the pace allows more work. */
-void vgpu__gate_pace(void);
-void vgpu__gate_set_autonomous(int on);
-int vgpu__gate_tend(uint64_t now); /* by the monitor; 1: look again soon */
-void vgpu__gate_forget(void);
-void vgpu__busy_enter(void);
-void vgpu__busy_leave(uint32_t count);
-uint64_t vgpu__charge(uint64_t start_ns, uint64_t end_ns);
+void vgpu__gate_pace(struct vgpu_tenant *tenant);
+void vgpu__gate_set_autonomous(struct vgpu_tenant *tenant, int on);
+int vgpu__gate_tend(struct vgpu_tenant *tenant, uint64_t now); /* by the monitor; 1: look again soon */
+void vgpu__busy_enter(struct vgpu_tenant *tenant);
+void vgpu__busy_leave(struct vgpu_tenant *tenant, uint32_t count);
+uint64_t vgpu__charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns);
 
 static inline int vgpu__word_open(uint32_t word) {
   return (word & (SHM_GRANT_OPEN | SHM_GRANT_REVOKED)) == SHM_GRANT_OPEN;
 }
+
+/* ---- peers.c: turns among the processes of a lease ---- */
+void vgpu__peers_begin(struct vgpu_tenant *tenant); /* work begins, or waits to */
+int vgpu__peers_may_start(struct vgpu_tenant *tenant, uint64_t each_ns); /* each_ns: what it takes */
+void vgpu__peers_wait(struct vgpu_tenant *tenant); /* a little; then ask again */
+void vgpu__peers_charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns);
+void vgpu__peers_tend(struct vgpu_tenant *tenant, uint64_t now);
 
 /* ---- lane.c, batch.c: a lane is a stream's state; a batch is a run of work between two events ---- */
 struct vgpu_lane;
@@ -180,8 +326,11 @@ struct vgpu_entry {
   uint32_t granted; /* what left began with */
   uint32_t word;    /* the grant word under which it was opened */
   uint64_t heed;    /* bits of the express lane that end it */
+  const uint32_t *gate;    /* the grant word of the lane's tenant */
+  const uint64_t *express; /* and its busy bits of the express lane */
 };
 enum { VGPU_ENTRIES = 8 };
+_Static_assert(sizeof(struct vgpu_entry) == 64, "one cache line");
 extern __thread struct vgpu_entry vgpu__entries[VGPU_ENTRIES] __attribute__((tls_model("initial-exec")));
 
 static inline struct vgpu_entry *vgpu__entry_of(CUstream stream) {
@@ -198,8 +347,8 @@ static inline uint64_t vgpu__lane_ticket(const struct vgpu_lane *lane) {
 static inline int vgpu__enter_fast(struct vgpu_entry *entry, CUstream stream) {
   if (LIKELY(entry->stream == stream && entry->left > 1 &&
              vgpu__lane_ticket(entry->lane) == entry->ticket &&
-             LOAD_ACQUIRE(vgpu_hook.grant->word) == entry->word &&
-             (LOAD(vgpu_express.page->busy) & entry->heed) == 0)) {
+             LOAD_ACQUIRE(*entry->gate) == entry->word &&
+             (LOAD(*entry->express) & entry->heed) == 0)) {
     entry->left--;
     return 1;
   }
@@ -223,7 +372,10 @@ void vgpu__harvest_thread(void);
 void vgpu__harvest_all(CUcontext context);     /* NULL: of all */
 void vgpu__drop_stream(CUstream stream);       /* before it is destroyed */
 void vgpu__drop_context(CUcontext context);
-int vgpu__tend_lanes(uint64_t now);            /* by the monitor: closes what is old, harvests; how many batches live */
+void vgpu__drop_tenant(const struct vgpu_tenant *tenant); /* its lanes of default streams */
+
+/* By the monitor: closes what is old, harvests; adds how many batches live, by tenant. */
+void vgpu__tend_lanes(uint64_t now, unsigned *batches);
 void vgpu__capture_begins(CUstream stream);
 void vgpu__capture_ended(void);
 void vgpu__lanes_forget(void);

@@ -47,7 +47,8 @@ struct vgpu_lane *vgpu__lane_at(unsigned index) {
   return index < LOAD_ACQUIRE(lanes_used) ? &lanes[index] : NULL;
 }
 
-static struct vgpu_lane *vgpu__lane_make(CUstream stream, struct vgpu_context *context, uintptr_t owner, unsigned bucket) {
+static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream stream, struct vgpu_context *context,
+                                         uintptr_t owner, unsigned bucket) {
   struct vgpu_lane *lane = NULL;
   for (unsigned i = 0; i < lanes_used && lane == NULL; i++) {
     if (LOAD(lanes[i].state) == LANE_FREE && vgpu__try_lock(&lanes[i].lock)) {
@@ -61,7 +62,8 @@ static struct vgpu_lane *vgpu__lane_make(CUstream stream, struct vgpu_context *c
     vgpu__lock(&lane->lock);
     STORE_RELEASE(lanes_used, lanes_used + 1);
   }
-  lane->stream = stream;
+  STORE(lane->stream, stream);
+  STORE(lane->tenant, tenant);
   lane->context = context;
   lane->owner = owner;
   lane->plan = 0;
@@ -76,19 +78,35 @@ static struct vgpu_lane *vgpu__lane_make(CUstream stream, struct vgpu_context *c
   return lane;
 }
 
+/* A default stream is whose the calling thread is, and another's graphs come into a stream: so it may have a lane for each tenant. */
+static int vgpu__lane_matches(const struct vgpu_lane *lane, const struct vgpu_tenant *tenant, CUstream stream,
+                              const struct vgpu_context *context, uintptr_t owner) {
+  return lane->stream == stream && lane->context == context && lane->owner == owner && lane->tenant == tenant;
+}
+
+/* Whose work it is that the calling thread puts into a stream; NULL: of one that has left its lease. */
+static struct vgpu_tenant *vgpu__tenant_for(CUstream stream) {
+  if (!vgpu__are_several()) return &vgpu__home;
+  if (vgpu__scope.as != NULL) return vgpu__scope.as;
+  if (!vgpu__is_special(stream)) return vgpu__stream_tenant(stream);
+  struct vgpu_tenant *current = vgpu_tenant_current();
+  return current == &vgpu__ended ? NULL : current;
+}
+
 /* The lane of a stream as the calling thread names it; NULL if there is none (and no room for one). */
 struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
   CUcontext handle = NULL;
   if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
   if (handle == NULL) REAL(cuCtxGetCurrent)(&handle);
   struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
-  if (context == NULL) return NULL;
+  struct vgpu_tenant *tenant = vgpu__tenant_for(stream);
+  if (context == NULL || tenant == NULL) return NULL;
   uintptr_t owner = vgpu__owner_for(stream);
   unsigned bucket = vgpu__bucket(stream, context, owner);
   vgpu__lock(&lanes_lock);
   struct vgpu_lane *lane = buckets[bucket];
-  while (lane != NULL && !(lane->stream == stream && lane->context == context && lane->owner == owner)) lane = lane->next;
-  if (lane == NULL && make) lane = vgpu__lane_make(stream, context, owner, bucket);
+  while (lane != NULL && !vgpu__lane_matches(lane, tenant, stream, context, owner)) lane = lane->next;
+  if (lane == NULL && make) lane = vgpu__lane_make(tenant, stream, context, owner, bucket);
   vgpu__unlock(&lanes_lock);
   return lane;
 }
@@ -106,17 +124,17 @@ static void vgpu__lane_unlink(struct vgpu_lane *lane) {
 void vgpu__fold(struct vgpu_entry *entry) {
   uint32_t launched = entry->granted - entry->left;
   if (launched == 0) return;
-  ADD(vgpu_hook.slot->launches, launched);
+  ADD(entry->lane->tenant->slot->launches, launched);
   if (vgpu__lane_ticket(entry->lane) == entry->ticket) ADD(entry->lane->folded, launched);
   entry->granted = entry->left;
 }
 
-enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_FULL, STEP_PASS };
+enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_TURN /* another process's */, STEP_FULL, STEP_PASS };
 
-uint64_t vgpu__bound_ns(void) {
-  int held = LOAD(vgpu_hook.grant->express_mask) != 0; /* or may be, any moment */
-  if (!held && (LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_LIMITED) == 0) return BOUND_ALONE_NS;
-  uint64_t us = LOAD(vgpu_hook.grant->inflight_us);
+uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
+  int held = LOAD(tenant->grant->express_mask) != 0; /* or may be, any moment */
+  if (!held && (LOAD(tenant->grant->turn_flags) & SHM_TURN_LIMITED) == 0) return BOUND_ALONE_NS;
+  uint64_t us = LOAD(tenant->grant->inflight_us);
   if (us == 0) us = BOUND_LIMITED_US;
   return (us < MOST_LIMITED_US ? us : MOST_LIMITED_US) * NS_PER_US;
 }
@@ -126,7 +144,7 @@ uint64_t vgpu__bound_ns(void) {
  * launch is queued behind it in time: the GPU must not run dry, whatever the kernels' length.
  */
 static uint64_t vgpu__until_room(const struct vgpu_lane *lane) {
-  uint64_t inflight = vgpu__inflight_scaled(), bound = vgpu__bound_ns();
+  uint64_t inflight = vgpu__inflight_scaled(lane->tenant), bound = vgpu__bound_ns(lane->tenant);
   if (lane->count == VGPU_RING) return lane->ring[lane->head].cost_ns + 1;
   if (inflight == 0) return 0;
   if (lane->count > 0) {
@@ -149,8 +167,9 @@ static uint64_t vgpu__until_room(const struct vgpu_lane *lane) {
 
 /* One try with the lane locked. A forced one does not look at what is in flight: it waited long enough for that. */
 static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, int forced, uint64_t *room_ns) {
-  uint32_t word = __atomic_load_n(&vgpu_hook.grant->word, __ATOMIC_SEQ_CST);
-  int passes = vgpu__word_open(word) || LOAD_ACQUIRE(vgpu_hook.autonomous);
+  struct vgpu_tenant *tenant = lane->tenant;
+  uint32_t word = __atomic_load_n(&tenant->grant->word, __ATOMIC_SEQ_CST);
+  int passes = vgpu__word_open(word) || LOAD_ACQUIRE(tenant->autonomous);
   if (vgpu__is_capturing(lane->stream)) {
     if ((lane->ticket & 1) != 0) vgpu__batch_close(lane);
     return STEP_PASS;
@@ -160,13 +179,14 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
     return STEP_SHUT;
   }
   uint64_t heed;
-  if (vgpu__express_held(&heed) != 0) {
+  if (vgpu__express_held(tenant, &heed) != 0) {
     vgpu__batch_close(lane);
     return STEP_HELD;
   }
   /* Others, or this thread before it turned to other streams, have filled it. */
   if ((lane->ticket & 1) != 0 && LOAD(lane->folded) >= lane->plan && lane->count < VGPU_RING) vgpu__batch_close(lane);
   if ((lane->ticket & 1) == 0) {
+    if (!forced && !vgpu__peers_may_start(tenant, lane->each_ns)) return STEP_TURN;
     if (vgpu__until_room(lane) != 0) vgpu__batch_harvest(lane);
     *room_ns = vgpu__until_room(lane);
     if (*room_ns != 0) {
@@ -177,29 +197,36 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
       lane->unmeasured--;
       return STEP_PASS;
     }
-    vgpu__busy_enter();
-    word = __atomic_load_n(&vgpu_hook.grant->word, __ATOMIC_SEQ_CST);
-    if (!vgpu__word_open(word) && !LOAD_ACQUIRE(vgpu_hook.autonomous)) {
-      vgpu__busy_leave(1);
+    vgpu__busy_enter(tenant);
+    word = __atomic_load_n(&tenant->grant->word, __ATOMIC_SEQ_CST);
+    if (!vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous)) {
+      vgpu__busy_leave(tenant, 1);
       return STEP_SHUT;
     }
     if (vgpu__batch_open(lane, vgpu__now_ns()) != 0) {
       lane->unmeasured = UNMEASURED_TRIES;
-      vgpu__busy_leave(1);
+      vgpu__busy_leave(tenant, 1);
       return STEP_PASS;
     }
   }
   uint32_t folded = LOAD(lane->folded), left = folded < lane->plan ? lane->plan - folded : 1;
-  *entry = (struct vgpu_entry){
-      .stream = lane->stream, .lane = lane, .ticket = lane->ticket, .left = left, .granted = left, .word = word, .heed = heed};
+  *entry = (struct vgpu_entry){.stream = lane->stream,
+                               .lane = lane,
+                               .ticket = lane->ticket,
+                               .left = left,
+                               .granted = left,
+                               .word = word,
+                               .heed = heed,
+                               .gate = &tenant->grant->word,
+                               .express = &tenant->express.page->busy};
   return STEP_IN;
 }
 
 /* The gate alone, for work in no lane. */
-static abi_result vgpu__pass_gate(void) {
+static abi_result vgpu__pass_gate(struct vgpu_tenant *tenant) {
   uint64_t heed;
-  abi_result result = vgpu__word_open(LOAD_ACQUIRE(vgpu_hook.grant->word)) ? ABI_SUCCESS : vgpu__gate_wait();
-  if (result == ABI_SUCCESS && vgpu__express_held(&heed) != 0) vgpu__express_wait();
+  abi_result result = vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) ? ABI_SUCCESS : vgpu__gate_wait(tenant);
+  if (result == ABI_SUCCESS && vgpu__express_held(tenant, &heed) != 0) vgpu__express_wait(tenant);
   return result;
 }
 
@@ -214,23 +241,24 @@ static void vgpu__wait_for_room(uint64_t room_ns, int elsewhere) {
 
 abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *counted) {
   *counted = 0;
-  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return ABI_SUCCESS;
-  if (entry->lane != NULL && entry->stream == stream && entry->left == 1 && LOAD(vgpu_hook.grant->word) == entry->word &&
-      vgpu__lane_ticket(entry->lane) == entry->ticket && (LOAD(vgpu_express.page->busy) & entry->heed) == 0) {
+  if (!LOAD_ACQUIRE(vgpu__attached)) return ABI_SUCCESS;
+  if (entry->lane != NULL && entry->stream == stream && entry->left == 1 && LOAD(*entry->gate) == entry->word &&
+      vgpu__lane_ticket(entry->lane) == entry->ticket && (LOAD(*entry->express) & entry->heed) == 0) {
     *counted = 1; /* the last of its batch: closed by vgpu__leave_slow */
     entry->left = 0;
     return ABI_SUCCESS;
   }
   uint64_t full_since = 0;
   for (int forced = 0;;) {
-    if (LOAD_ACQUIRE(vgpu_hook.autonomous)) vgpu__gate_pace();
     int known = entry->lane != NULL && entry->stream == stream && !vgpu__is_special(stream);
     struct vgpu_lane *lane = known ? entry->lane : vgpu__lane_for(stream, 1);
     if (lane == NULL) { /* no context (the driver will say so), or too many streams: only the gate */
       vgpu__fold(entry);
       *entry = (struct vgpu_entry){.stream = NULL};
-      return vgpu__pass_gate();
+      return vgpu__pass_gate(vgpu_tenant_current());
     }
+    struct vgpu_tenant *tenant = lane->tenant;
+    if (LOAD_ACQUIRE(tenant->autonomous)) vgpu__gate_pace(tenant);
     vgpu__lock(&lane->lock);
     if (!vgpu__lane_is(lane, stream)) {
       vgpu__unlock(&lane->lock);
@@ -250,22 +278,23 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     }
     if (step == STEP_PASS) {
       *entry = (struct vgpu_entry){.stream = NULL};
-      ADD(vgpu_hook.slot->launches, 1);
+      ADD(tenant->slot->launches, 1);
       return ABI_SUCCESS;
     }
     if (step == STEP_SHUT) {
-      abi_result result = vgpu__gate_wait();
+      abi_result result = vgpu__gate_wait(tenant);
       if (result != ABI_SUCCESS) return result;
       continue;
     }
     if (step == STEP_HELD) {
-      vgpu__express_wait();
+      vgpu__express_wait(tenant);
       continue;
     }
     uint64_t now = vgpu__now_ns();
     if (full_since == 0) full_since = now;
     forced = now - full_since > BOUND_PATIENCE_NS;
-    vgpu__wait_for_room(room_ns, elsewhere);
+    if (step == STEP_TURN) vgpu__peers_wait(tenant);
+    else vgpu__wait_for_room(room_ns, elsewhere);
   }
 }
 
@@ -307,7 +336,7 @@ static void vgpu__close_lane(struct vgpu_lane *lane) {
 }
 
 void vgpu__close_stream(CUstream stream) {
-  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return;
+  if (!LOAD_ACQUIRE(vgpu__attached)) return;
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane != NULL) vgpu__close_lane(lane);
 }
@@ -327,7 +356,7 @@ void vgpu__close_context(CUcontext context) {
 }
 
 void vgpu__harvest_stream(CUstream stream) {
-  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return;
+  if (!LOAD_ACQUIRE(vgpu__attached)) return;
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane == NULL) return;
   vgpu__lock(&lane->lock);
@@ -354,11 +383,8 @@ void vgpu__harvest_all(CUcontext context) {
   }
 }
 
-/* The stream's work goes on after its destruction: the lane stays until that is measured, but nobody finds it. */
-void vgpu__drop_stream(CUstream stream) {
-  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED || vgpu__is_special(stream)) return;
-  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
-  if (lane == NULL) return;
+/* The work goes on after its stream or its tenant: the lane stays until that is measured, but nobody finds it. */
+static void vgpu__drop_lane(struct vgpu_lane *lane) {
   vgpu__close_lane(lane);
   vgpu__lane_unlink(lane);
   vgpu__lock(&lane->lock);
@@ -367,6 +393,36 @@ void vgpu__drop_stream(CUstream stream) {
   STORE(lane->state, (uint32_t)(lane->count > 0 ? LANE_ORPHAN : LANE_FREE));
   STORE_RELEASE(lane->ticket, lane->ticket + 2);
   vgpu__unlock(&lane->lock);
+}
+
+void vgpu__drop_stream(CUstream stream) {
+  if (!LOAD_ACQUIRE(vgpu__attached) || vgpu__is_special(stream)) return;
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane != NULL) vgpu__drop_lane(lane);
+  if (!vgpu__are_several()) return;
+  /* Those of other tenants' graphs. */
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && LOAD(lane->stream) == stream) vgpu__drop_lane(lane);
+  }
+  vgpu__stream_gone(stream);
+}
+
+void vgpu__drop_tenant(const struct vgpu_tenant *tenant) {
+  struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || LOAD(lane->tenant) != tenant) continue;
+    if (vgpu__is_special(LOAD(lane->stream))) vgpu__drop_lane(lane);
+    else vgpu__close_lane(lane);
+  }
+}
+
+uint64_t vgpu__lane_tenants(void) {
+  uint64_t bits = 0;
+  const struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) bits |= (uint64_t)1 << LOAD(lane->tenant)->index;
+  }
+  return bits;
 }
 
 void vgpu__drop_context(CUcontext context) {
@@ -383,8 +439,9 @@ void vgpu__drop_context(CUcontext context) {
 }
 
 /* One lane, by the monitor: closes what is old or must end, harvests; how many batches it has. */
-static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, int shut) {
+static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_tenants) {
   if (!vgpu__try_lock(&lane->lock)) return 1;
+  int shut = (shut_tenants >> lane->tenant->index & 1) != 0;
   if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
     uint64_t age = now - lane->opened_ns;
     uint64_t most = lane->owner != 0 ? CLOSE_FOREIGN_NS : CLOSE_AFTER_NS;
@@ -408,21 +465,28 @@ static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, int shut) {
   return batches;
 }
 
-int vgpu__tend_lanes(uint64_t now) {
-  unsigned batches = 0;
-  struct vgpu_lane *lane;
-  uint64_t heed;
-  int shut = !vgpu__word_open(LOAD_ACQUIRE(vgpu_hook.grant->word)) && !LOAD(vgpu_hook.autonomous);
-  shut |= vgpu__express_held(&heed) != 0;
-  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD(lane->state) != LANE_FREE) batches += vgpu__tend(lane, now, shut);
+/* Whose work may not go on now: a bit for each tenant. */
+static uint64_t vgpu__shut_tenants(void) {
+  uint64_t shut = 0, heed;
+  const struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    int closed = !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && !LOAD(tenant->autonomous);
+    if (closed || vgpu__express_held(tenant, &heed) != 0) shut |= (uint64_t)1 << i;
   }
-  return (int)batches;
+  return shut;
+}
+
+void vgpu__tend_lanes(uint64_t now, unsigned *batches) {
+  struct vgpu_lane *lane;
+  uint64_t shut = vgpu__shut_tenants();
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) batches[LOAD(lane->tenant)->index] += vgpu__tend(lane, now, shut);
+  }
 }
 
 /* Before the driver's own call: from now on no event of ours may come into this stream, nor any other that joins it. */
 void vgpu__capture_begins(CUstream stream) {
-  if (LOAD_ACQUIRE(vgpu_hook.mode) != VGPU_ATTACHED) return;
+  if (!LOAD_ACQUIRE(vgpu__attached)) return;
   vgpu__close_stream(stream);
   uint64_t deadline = vgpu__now_ns() + 20u * NS_PER_MS;
   while (!vgpu__try_lock(&record_lock)) {
@@ -455,6 +519,5 @@ void vgpu__lanes_forget(void) {
   lanes_used = 0;
   lanes_lock.word = 0;
   record_lock.word = 0;
-  vgpu__inflight_ns = 0;
   vgpu__captures = 0;
 }

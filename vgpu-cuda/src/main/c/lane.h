@@ -30,6 +30,7 @@ struct vgpu_lane {
   struct vgpu_lock lock;
   uint32_t state; /* enum lane_state */
   CUstream stream;
+  struct vgpu_tenant *tenant;
   struct vgpu_context *context;
   uintptr_t owner; /* of a per-thread stream: which thread */
   struct vgpu_lane *next;
@@ -46,8 +47,7 @@ struct vgpu_lane {
 
 enum lane_state { LANE_FREE, LANE_LIVE, LANE_ORPHAN /* its stream is gone, its batches are not */ };
 
-extern uint64_t vgpu__inflight_ns; /* what is open or in flight should take, over all lanes */
-extern uint32_t vgpu__captures;    /* streams being captured */
+extern uint32_t vgpu__captures; /* streams being captured */
 
 /* context.c */
 struct vgpu_context *vgpu__context_of(CUcontext handle);
@@ -65,7 +65,7 @@ int vgpu__lane_is(const struct vgpu_lane *lane, CUstream stream);
 struct vgpu_lane *vgpu__lane_at(unsigned index); /* NULL beyond the last ever used */
 void vgpu__lane_free(struct vgpu_lane *lane);    /* unlinks; its lock is held */
 void vgpu__fold(struct vgpu_entry *entry);
-uint64_t vgpu__bound_ns(void); /* how much may be open or in flight */
+uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant); /* how much may be open or in flight */
 
 /* batch.c; all with the lane's lock held */
 CUevent vgpu__event_take(struct vgpu_context *context);
@@ -75,6 +75,6 @@ int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now);
 void vgpu__batch_close(struct vgpu_lane *lane);
 void vgpu__batch_drop(struct vgpu_lane *lane);
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* how many are left */
-uint64_t vgpu__inflight_scaled(void);                 /* without counting twice what runs at once */
+uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant); /* without counting twice what runs at once */
 
 #endif

@@ -7,21 +7,17 @@
 /* Far above what contention among SLOT_COUNT processes gives; a hostile one of our own lease could go on for ever. */
 enum { TRIES = 1 << 20 };
 
-static struct vgpu_lock ledger_lock;
-/* Units whose return could not be written; they join the next change. */
-static uint64_t owed_units;
-
 static uint64_t vgpu__units(uint64_t bytes) { return bytes / SHM_MEMORY_UNIT + (bytes % SHM_MEMORY_UNIT != 0); }
 
 /* Has the last change seen in `word` been recorded for its owner? 0: look at the word again. */
-static int vgpu__help(uint64_t word) {
+static int vgpu__help(const struct vgpu_tenant *tenant, uint64_t word) {
   uint64_t who = word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK;
   uint64_t seq = word & SHM_MEMORY_SEQ_MASK;
-  if (who == vgpu_hook.slot_number || who >= SHM_SLOT_COUNT || seq == 0) return 1;
-  uint64_t *done = &vgpu_hook.slots[who].memory_done;
+  if (who == tenant->slot_number || who >= SHM_SLOT_COUNT || seq == 0) return 1;
+  uint64_t *done = &tenant->slots[who].memory_done;
   uint64_t seen = __atomic_load_n(done, __ATOMIC_SEQ_CST);
   if ((seen & SHM_MEMORY_SEQ_MASK) == seq) return 1;
-  if (__atomic_load_n(&vgpu_hook.ledger->memory_word, __ATOMIC_SEQ_CST) != word) return 0;
+  if (__atomic_load_n(&tenant->ledger->memory_word, __ATOMIC_SEQ_CST) != word) return 0;
   uint64_t next = ((seen >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT | seq;
   /* Failed: perhaps a helper of an older change, who slept, wrote over it. Only a receipt seen or written counts. */
   return __atomic_compare_exchange_n(done, &seen, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -37,23 +33,23 @@ static void vgpu__clear_receipt(struct shm_slot *slot, uint64_t seq) {
 }
 
 /* Adds delta to the word unless that passes the quota; 0 or -1. Holds ledger_lock. */
-static int vgpu__change(int64_t delta) {
-  struct shm_slot *slot = vgpu_hook.slot;
+static int vgpu__change(struct vgpu_tenant *tenant, int64_t delta) {
+  struct shm_slot *slot = tenant->slot;
   uint64_t own = __atomic_load_n(&slot->memory_own, __ATOMIC_RELAXED);
   uint64_t seq = (own + 1) & SHM_MEMORY_SEQ_MASK;
   if (seq == 0) seq = 1;
   vgpu__clear_receipt(slot, seq);
   STORE(slot->memory_delta, delta);
   STORE_RELEASE(slot->memory_seq, seq);
-  uint64_t *word = &vgpu_hook.ledger->memory_word;
+  uint64_t *word = &tenant->ledger->memory_word;
   for (int i = 0; i < TRIES; i++) {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    if (!vgpu__help(seen)) continue;
+    if (!vgpu__help(tenant, seen)) continue;
     int64_t units = (int64_t)(seen >> SHM_MEMORY_UNITS_SHIFT) + delta;
     if (units < 0) units = 0; /* only after a hostile write; a debt would be believed by nobody */
-    if (delta > 0 && (uint64_t)units > LOAD_ACQUIRE(vgpu_hook.grant->memory_limit) / SHM_MEMORY_UNIT) break;
+    if (delta > 0 && (uint64_t)units > LOAD_ACQUIRE(tenant->grant->memory_limit) / SHM_MEMORY_UNIT) break;
     uint64_t next = (uint64_t)units << SHM_MEMORY_UNITS_SHIFT |
-                    (uint64_t)vgpu_hook.slot_number << SHM_MEMORY_SLOT_SHIFT | seq;
+                    (uint64_t)tenant->slot_number << SHM_MEMORY_SLOT_SHIFT | seq;
     if (__atomic_compare_exchange_n(word, &seen, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
       uint64_t held = (own >> SHM_MEMORY_SLOT_SHIFT) + (uint64_t)delta;
       STORE_RELEASE(slot->memory_own, held << SHM_MEMORY_SLOT_SHIFT | seq);
@@ -64,36 +60,37 @@ static int vgpu__change(int64_t delta) {
   return -1;
 }
 
-int vgpu__reserve(uint64_t bytes) {
-  if (LOAD(vgpu_hook.mode) != VGPU_ATTACHED) return 0;
+int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes) {
+  if (UNLIKELY(!vgpu__is_charged(tenant))) return 0;
   uint64_t units = vgpu__units(bytes);
-  int refused = (LOAD_ACQUIRE(vgpu_hook.grant->word) & SHM_GRANT_REVOKED) != 0 ||
+  int refused = LOAD(tenant->mode) == VGPU_DROPPED || (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0 ||
                 units >= UINT64_MAX >> SHM_MEMORY_UNITS_SHIFT;
   if (!refused && units > 0) {
-    vgpu__lock(&ledger_lock);
-    refused = vgpu__change((int64_t)units) != 0;
-    vgpu__unlock(&ledger_lock);
+    vgpu__lock(&tenant->ledger_lock);
+    refused = vgpu__change(tenant, (int64_t)units) != 0;
+    vgpu__unlock(&tenant->ledger_lock);
   }
-  if (refused) ADD(vgpu_hook.slot->denied, 1);
+  if (refused) ADD(tenant->slot->denied, 1);
   return refused ? -1 : 0;
 }
 
-void vgpu__give_back(uint64_t bytes) {
+void vgpu__give_back(struct vgpu_tenant *tenant, uint64_t bytes) {
   uint64_t units = vgpu__units(bytes);
-  if (LOAD(vgpu_hook.mode) != VGPU_ATTACHED || units == 0) return;
-  vgpu__lock(&ledger_lock);
-  uint64_t held = LOAD(vgpu_hook.slot->memory_own) >> SHM_MEMORY_SLOT_SHIFT;
-  units += owed_units;
+  if (LOAD(tenant->mode) != VGPU_ATTACHED || units == 0) return;
+  vgpu__lock(&tenant->ledger_lock);
+  uint64_t held = LOAD(tenant->slot->memory_own) >> SHM_MEMORY_SLOT_SHIFT;
+  units += tenant->owed_units;
   if (units > held) units = held;
-  owed_units = vgpu__change(-(int64_t)units) == 0 ? 0 : units;
-  vgpu__unlock(&ledger_lock);
+  tenant->owed_units = vgpu__change(tenant, -(int64_t)units) == 0 ? 0 : units;
+  vgpu__unlock(&tenant->ledger_lock);
 }
 
-uint64_t vgpu__lease_bytes(void) {
-  return (LOAD_ACQUIRE(vgpu_hook.ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT) * SHM_MEMORY_UNIT;
+uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant) {
+  return (LOAD_ACQUIRE(tenant->ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT) * SHM_MEMORY_UNIT;
 }
 
-void vgpu__ledger_forget(void) {
-  ledger_lock.word = 0;
-  owed_units = 0;
+void vgpu__give_back_all(const struct vgpu_sums *sums) {
+  for (unsigned i = 0; i < VGPU_TENANTS; i++) {
+    if (sums->bytes[i] != 0) vgpu__give_back(vgpu__tenants[i], sums->bytes[i]);
+  }
 }

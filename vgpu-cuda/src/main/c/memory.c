@@ -1,25 +1,27 @@
 /* Allocations and their frees: reserve, then the driver, then keep or give back; and what a program sees of its memory. */
 #include "hook.h"
 
-abi_result vgpu__refusal(void) {
-  return (LOAD_ACQUIRE(vgpu_hook.grant->word) & SHM_GRANT_REVOKED) != 0 ? ABI_NOT_PERMITTED : ABI_OUT_OF_MEMORY;
+abi_result vgpu__refusal(const struct vgpu_tenant *tenant) {
+  return (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0 ? ABI_NOT_PERMITTED : ABI_OUT_OF_MEMORY;
 }
 
-static abi_result vgpu__settle(abi_result result, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context) {
-  if (LOAD(vgpu_hook.mode) != VGPU_ATTACHED) return result;
+static abi_result vgpu__settle(struct vgpu_tenant *tenant, abi_result result, enum vgpu_kind kind, uint64_t key, uint64_t bytes,
+                               unsigned context) {
+  if (!vgpu__is_charged(tenant)) return result;
   /* A record that finds no room stays charged until the process ends: never too little. */
-  if (result != ABI_SUCCESS) vgpu__give_back(bytes);
-  else vgpu__table_put(kind, key, bytes, context);
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
+  else vgpu__table_put(tenant, kind, key, bytes, context);
   return result;
 }
 
 /* What the driver will refuse is the driver's to refuse. */
 #define CHARGED(asked, pointer, kind, key, context, call)                \
+  struct vgpu_tenant *tenant = vgpu_tenant_current();                    \
   uint64_t charged = (pointer) == NULL ? 0 : (asked);                    \
-  if (charged != 0 && vgpu__reserve(charged) != 0) return vgpu__refusal(); \
+  if (charged != 0 && vgpu__reserve(tenant, charged) != 0) return vgpu__refusal(tenant); \
   abi_result result = (call);                                            \
   if (charged == 0) return result;                                       \
-  return vgpu__settle(result, kind, result == ABI_SUCCESS ? (uint64_t)(key) : 0, charged, context)
+  return vgpu__settle(tenant, result, kind, result == ABI_SUCCESS ? (uint64_t)(key) : 0, charged, context)
 
 abi_result cuMemAlloc(uint32_t *pointer, unsigned bytes) {
   CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAlloc)(pointer, bytes));
@@ -72,17 +74,18 @@ static uint64_t vgpu__beyond(uint64_t reserved, uint64_t real) {
 abi_result cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element) {
   uint64_t reserved = pointer == NULL || pitch == NULL ? 0 : vgpu__usual_area(width, height);
   if (reserved == 0) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
-  if (vgpu__reserve(reserved) != 0) return vgpu__refusal();
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
+  if (vgpu__reserve(tenant, reserved) != 0) return vgpu__refusal(tenant);
   abi_result result = REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
   if (result == ABI_SUCCESS) {
     uint64_t real = vgpu__area(*pitch, height);
-    if (real > reserved && vgpu__reserve(vgpu__beyond(reserved, real)) != 0) {
-      if (REAL(cuMemFree_v2)(*pointer) == ABI_SUCCESS) vgpu__give_back(reserved);
-      return vgpu__refusal();
+    if (real > reserved && vgpu__reserve(tenant, vgpu__beyond(reserved, real)) != 0) {
+      if (REAL(cuMemFree_v2)(*pointer) == ABI_SUCCESS) vgpu__give_back(tenant, reserved);
+      return vgpu__refusal(tenant);
     }
     if (real > reserved) reserved = real;
   }
-  return vgpu__settle(result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, reserved, vgpu__context_number());
+  return vgpu__settle(tenant, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, reserved, vgpu__context_number());
 }
 
 abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, unsigned height, unsigned element) {
@@ -91,22 +94,22 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
 }
 
 /* Takes the record first: the moment the driver has freed it, another thread may be given the same address. */
-#define FREED(kinds_first, kinds_second, key, call)                                        \
-  enum vgpu_kind kind = kinds_first;                                                       \
-  unsigned context = 0;                                                                    \
-  uint64_t bytes = 0;                                                                      \
-  if (LIKELY(LOAD(vgpu_hook.mode) == VGPU_ATTACHED)) {                                     \
-    bytes = vgpu__table_take(kind, (uint64_t)(key), &context);                             \
-    if (bytes == 0 && (kinds_second) != KIND_NONE) {                                       \
-      kind = kinds_second;                                                                 \
-      bytes = vgpu__table_take(kind, (uint64_t)(key), &context);                           \
-    }                                                                                      \
-  }                                                                                        \
-  abi_result result = (call);                                                              \
-  if (bytes != 0) {                                                                        \
-    if (result == ABI_SUCCESS) vgpu__give_back(bytes);                                     \
-    else vgpu__table_put(kind, (uint64_t)(key), bytes, context);                           \
-  }                                                                                        \
+#define FREED(kinds_first, kinds_second, key, call)                                                        \
+  enum vgpu_kind kind = kinds_first;                                                                       \
+  struct vgpu_record record;                                                                               \
+  int known = 0;                                                                                           \
+  if (LIKELY(LOAD(vgpu__attached))) {                                                                      \
+    known = vgpu__table_take(kind, (uint64_t)(key), &record);                                              \
+    if (!known && (kinds_second) != KIND_NONE) {                                                           \
+      kind = kinds_second;                                                                                 \
+      known = vgpu__table_take(kind, (uint64_t)(key), &record);                                            \
+    }                                                                                                      \
+  }                                                                                                        \
+  abi_result result = (call);                                                                              \
+  if (known) {                                                                                             \
+    if (result == ABI_SUCCESS) vgpu__give_back(record.tenant, record.bytes); /* whoever frees it */        \
+    else vgpu__table_put(record.tenant, kind, (uint64_t)(key), record.bytes, record.context);              \
+  }                                                                                                        \
   return result
 
 abi_result cuMemFree(uint32_t pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, REAL(cuMemFree)(pointer)); }
@@ -125,11 +128,12 @@ abi_result cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 
 abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop *property, unsigned long long flags) {
   int on_device = handle != NULL && property != NULL && property->location_type == ABI_LOCATION_DEVICE;
-  if (!on_device || LOAD(vgpu_hook.mode) != VGPU_ATTACHED) return REAL(cuMemCreate)(handle, size, property, flags);
-  if (vgpu__reserve(size) != 0) return vgpu__refusal();
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
+  if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
+  if (vgpu__reserve(tenant, size) != 0) return vgpu__refusal(tenant);
   abi_result result = REAL(cuMemCreate)(handle, size, property, flags);
-  if (result != ABI_SUCCESS) vgpu__give_back(size);
-  else vgpu__vmm_created(*handle, size);
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, size);
+  else vgpu__vmm_created(tenant, *handle, size);
   return result;
 }
 
@@ -141,7 +145,11 @@ abi_result cuMemRetainAllocationHandle(uint64_t *handle, void *address) {
 
 abi_result cuMemRelease(uint64_t handle) {
   abi_result result = REAL(cuMemRelease)(handle);
-  if (result == ABI_SUCCESS) vgpu__give_back(vgpu__vmm_released(handle));
+  if (result == ABI_SUCCESS) {
+    struct vgpu_sums sums = {{0}};
+    vgpu__vmm_released(handle, &sums);
+    vgpu__give_back_all(&sums);
+  }
   return result;
 }
 
@@ -153,30 +161,35 @@ abi_result cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, uint64_t ha
 
 abi_result cuMemUnmap(CUdeviceptr pointer, size_t size) {
   abi_result result = REAL(cuMemUnmap)(pointer, size);
-  if (result == ABI_SUCCESS) vgpu__give_back(vgpu__vmm_unmapped(pointer, size));
+  if (result == ABI_SUCCESS) {
+    struct vgpu_sums sums = {{0}};
+    vgpu__vmm_unmapped(pointer, size, &sums);
+    vgpu__give_back_all(&sums);
+  }
   return result;
 }
 
 /* ---- what a program sees ---- */
 
-static int vgpu__limited(uint64_t *quota) {
-  *quota = LOAD_ACQUIRE(vgpu_hook.grant->memory_limit);
-  return LOAD_ACQUIRE(vgpu_hook.mode) == VGPU_ATTACHED;
+static int vgpu__limited(const struct vgpu_tenant *tenant, uint64_t *quota) {
+  *quota = LOAD_ACQUIRE(tenant->grant->memory_limit);
+  return LOAD_ACQUIRE(tenant->mode) == VGPU_ATTACHED;
 }
 
-static uint64_t vgpu__free_of(uint64_t quota, uint64_t really_free) {
-  uint64_t used = vgpu__lease_bytes();
+static uint64_t vgpu__free_of(const struct vgpu_tenant *tenant, uint64_t quota, uint64_t really_free) {
+  uint64_t used = vgpu__lease_bytes(tenant);
   uint64_t left = used < quota ? quota - used : 0;
   return left < really_free ? left : really_free;
 }
 
 abi_result cuMemGetInfo_v2(size_t *free, size_t *total) {
   size_t real_free = 0, real_total = 0;
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
   uint64_t quota;
-  if (!vgpu__limited(&quota)) return REAL(cuMemGetInfo_v2)(free, total);
+  if (!vgpu__limited(tenant, &quota)) return REAL(cuMemGetInfo_v2)(free, total);
   abi_result result = REAL(cuMemGetInfo_v2)(&real_free, &real_total);
   if (result != ABI_SUCCESS) return result;
-  if (free != NULL) *free = vgpu__free_of(quota, real_free);
+  if (free != NULL) *free = vgpu__free_of(tenant, quota, real_free);
   if (total != NULL) *total = quota < real_total ? quota : real_total;
   return result;
 }
@@ -185,36 +198,43 @@ static unsigned vgpu__narrow(uint64_t bytes) { return bytes > UINT32_MAX ? UINT3
 
 abi_result cuMemGetInfo(unsigned *free, unsigned *total) {
   unsigned real_free = 0, real_total = 0;
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
   uint64_t quota;
-  if (!vgpu__limited(&quota)) return REAL(cuMemGetInfo)(free, total);
+  if (!vgpu__limited(tenant, &quota)) return REAL(cuMemGetInfo)(free, total);
   abi_result result = REAL(cuMemGetInfo)(&real_free, &real_total);
   if (result != ABI_SUCCESS) return result;
-  if (free != NULL) *free = vgpu__narrow(vgpu__free_of(quota, real_free));
+  if (free != NULL) *free = vgpu__narrow(vgpu__free_of(tenant, quota, real_free));
   if (total != NULL) *total = quota < real_total ? vgpu__narrow(quota) : real_total;
   return result;
 }
 
 abi_result cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
   uint64_t quota;
   abi_result result = REAL(cuDeviceTotalMem_v2)(bytes, device);
-  if (result == ABI_SUCCESS && bytes != NULL && vgpu__limited(&quota) && *bytes > quota) *bytes = quota;
+  if (result == ABI_SUCCESS && bytes != NULL && vgpu__limited(tenant, &quota) && *bytes > quota) *bytes = quota;
   return result;
 }
 
 abi_result cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
   uint64_t quota;
   abi_result result = REAL(cuDeviceTotalMem)(bytes, device);
-  if (result == ABI_SUCCESS && bytes != NULL && vgpu__limited(&quota) && *bytes > quota) *bytes = vgpu__narrow(quota);
+  if (result == ABI_SUCCESS && bytes != NULL && vgpu__limited(tenant, &quota) && *bytes > quota) *bytes = vgpu__narrow(quota);
   return result;
 }
 
 /* ---- pinned host memory: counted, not limited ---- */
 
+static void vgpu__count_host(const struct vgpu_tenant *tenant, uint64_t bytes, int sign) {
+  uint64_t whole = (bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
+  ADD(tenant->slot->host_bytes, sign < 0 ? -whole : whole);
+}
+
 static abi_result vgpu__pinned(abi_result result, void **pointer, uint64_t bytes) {
-  if (result == ABI_SUCCESS && pointer != NULL && LOAD(vgpu_hook.mode) == VGPU_ATTACHED) {
-    if (vgpu__table_put(KIND_HOST, (uint64_t)(uintptr_t)*pointer, bytes, 0) == 0) {
-      ADD(vgpu_hook.slot->host_bytes, (bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT);
-    }
+  const struct vgpu_tenant *tenant = vgpu_tenant_current();
+  if (result == ABI_SUCCESS && pointer != NULL && LOAD(tenant->mode) == VGPU_ATTACHED) {
+    if (vgpu__table_put(tenant, KIND_HOST, (uint64_t)(uintptr_t)*pointer, bytes, 0) == 0) vgpu__count_host(tenant, bytes, 1);
   }
   return result;
 }
@@ -232,9 +252,11 @@ abi_result cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags) {
 }
 
 abi_result cuMemFreeHost(void *pointer) {
-  uint64_t bytes = vgpu__table_take(KIND_HOST, (uint64_t)(uintptr_t)pointer, NULL);
+  struct vgpu_record record;
+  int known = vgpu__table_take(KIND_HOST, (uint64_t)(uintptr_t)pointer, &record);
   abi_result result = REAL(cuMemFreeHost)(pointer);
-  if (result == ABI_SUCCESS) ADD(vgpu_hook.slot->host_bytes, -bytes);
-  else if (bytes != 0) vgpu__table_put(KIND_HOST, (uint64_t)(uintptr_t)pointer, bytes, 0);
+  if (!known) return result;
+  if (result == ABI_SUCCESS) vgpu__count_host(record.tenant, record.bytes, -1);
+  else vgpu__table_put(record.tenant, KIND_HOST, (uint64_t)(uintptr_t)pointer, record.bytes, 0);
   return result;
 }

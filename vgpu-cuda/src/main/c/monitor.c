@@ -19,75 +19,113 @@ static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
 enum { STACK = 256 * 1024, QUICK_TRIES = 400, REFRESH = 64 };
 
-struct connection {
-  const char *run_dir, *lease;
-  int welcome; /* the seat has answered our HELLO */
-  unsigned tries;
-  uint64_t next_try_ns, asked_ns;
-};
-
-static struct connection connection;
 static uint32_t asleep; /* 1 while the monitor sleeps for long: whoever begins work wakes it */
+static int runs; /* under the lock of attaching */
 static uint32_t stop, inside; /* inside: the monitor is in the driver */
 static const uint64_t LEAVE_NS = 10u * NS_PER_MS;
 
-static void vgpu__follow_seat(uint64_t now) {
+static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
+  struct vgpu_watch *watch = &tenant->watch;
   struct shm_message message;
-  int got = vgpu__seat_receive(&message);
+  int got = vgpu__seat_receive(tenant, &message);
   if (got == VGPU_SEAT_MESSAGE && message.type == SHM_MESSAGE_WELCOME) {
-    if (message.status == SHM_STATUS_OK && message.slot_number == vgpu_hook.slot_number) {
-      connection.welcome = 1;
-      connection.tries = 0;
+    if (message.status == SHM_STATUS_OK && message.slot_number == tenant->slot_number) {
+      watch->welcome = 1;
+      watch->tries = 0;
     } else {
       message.text[sizeof message.text - 1] = '\0';
-      vgpu__log("the seat does not take slot %u back: status %u, %s", vgpu_hook.slot_number, message.status,
+      vgpu__log("the seat does not take slot %u back: status %u, %s", tenant->slot_number, message.status,
                 (const char *)message.text);
-      vgpu__seat_close();
-      connection.tries = QUICK_TRIES;
+      vgpu__seat_close(tenant);
+      watch->tries = QUICK_TRIES;
     }
   }
-  if (got == VGPU_SEAT_GONE && connection.welcome) {
-    connection.welcome = 0;
-    connection.next_try_ns = now;
+  if (got == VGPU_SEAT_GONE && watch->welcome) {
+    watch->welcome = 0;
+    watch->next_try_ns = now;
     vgpu__log("the connection to the seat is gone");
   }
   /* A HELLO without an answer: a stopped seat, perhaps. Another may take over meanwhile. */
-  if (!connection.welcome && got != VGPU_SEAT_GONE && now - connection.asked_ns > WELCOME_NS) vgpu__seat_close();
-  if (!connection.welcome && now >= connection.next_try_ns && !vgpu__seat_connected()) {
-    connection.asked_ns = now;
-    vgpu__seat_connect(connection.run_dir, connection.lease);
-    connection.tries++;
-    connection.next_try_ns = now + (connection.tries < QUICK_TRIES ? RETRY_NS : SLOW_RETRY_NS);
+  if (!watch->welcome && got != VGPU_SEAT_GONE && now - watch->asked_ns > WELCOME_NS) vgpu__seat_close(tenant);
+  if (!watch->welcome && now >= watch->next_try_ns && !vgpu__seat_connected(tenant)) {
+    watch->asked_ns = now;
+    vgpu__seat_connect(tenant);
+    watch->tries++;
+    watch->next_try_ns = now + (watch->tries < QUICK_TRIES ? RETRY_NS : SLOW_RETRY_NS);
   }
 }
 
 /* Autonomous while the seat is silent; again under its grants when its heart beats. */
-static void vgpu__follow_heartbeat(uint64_t now, int working) {
-  int silent = vgpu__seat_is_silent(now);
-  if (!silent) vgpu__gate_set_autonomous(0);
-  else if (working && !connection.welcome) vgpu__gate_set_autonomous(1);
+static void vgpu__follow_heartbeat(struct vgpu_tenant *tenant, uint64_t now, int working) {
+  int silent = vgpu__seat_is_silent(tenant, now);
+  if (!silent) vgpu__gate_set_autonomous(tenant, 0);
+  else if (working && !tenant->watch.welcome) vgpu__gate_set_autonomous(tenant, 1);
 }
 
 /* Somebody waits for the end of our work: by the seat's word, or by our bit in the express lane. */
-static int vgpu__wants_promptness(void) {
-  return vgpu_express.bit != 0 || (LOAD(vgpu_hook.grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
+static int vgpu__wants_promptness(const struct vgpu_tenant *tenant) {
+  return tenant->express.bit != 0 || (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
 }
 
-static void vgpu__rest(int working, int soon, uint64_t express_ns, uint64_t idle_ns) {
-  uint32_t word = LOAD_ACQUIRE(vgpu_hook.grant->word);
-  if (working || idle_ns < LINGER_NS) {
-    uint64_t tick = TICK_NS;
-    if (soon) tick = DRAIN_TICK_NS;
-    else if (working && !vgpu__word_open(word) && LOAD(vgpu_hook.slot->busy) != 0) tick = DRAIN_TICK_NS;
-    else if (express_ns != 0) tick = express_ns;
-    else if (working && vgpu__wants_promptness()) tick = CONTENDED_TICK_NS;
-    vgpu__futex_wait(&vgpu_hook.grant->word, word, tick);
+/* How soon one tenant wants the monitor back. */
+static uint64_t vgpu__tick_ns(const struct vgpu_tenant *tenant, int working, int soon, uint64_t express_ns) {
+  if (soon) return DRAIN_TICK_NS;
+  if (working && !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && LOAD(tenant->slot->busy) != 0) return DRAIN_TICK_NS;
+  if (express_ns != 0) return express_ns;
+  return working && vgpu__wants_promptness(tenant) ? CONTENDED_TICK_NS : TICK_NS;
+}
+
+/* Nothing is on the GPU, and nobody waits. Sequentially consistent: see vgpu__monitor_wake. */
+static int vgpu__is_quiet(const struct vgpu_tenant *tenant) {
+  return __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) == 0 && LOAD(tenant->slot->waiting) == 0;
+}
+
+static int vgpu__all_quiet(void) {
+  const struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    if (!vgpu__is_quiet(tenant)) return 0;
+  }
+  return 1;
+}
+
+/* What a look at all tenants found. */
+struct round {
+  const struct vgpu_tenant *working; /* one that has work: whose gate's shutting is waited for */
+  unsigned attached, workers;
+  uint32_t word; /* its grant word, as seen before its lanes were looked at */
+  uint64_t tick_ns;
+};
+
+static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, unsigned batches, struct round *round) {
+  uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
+  int pending = vgpu__gate_tend(tenant, now);
+  uint64_t express_ns = vgpu__express_tend(tenant, now);
+  vgpu__peers_tend(tenant, now);
+  int working = batches > 0 || pending || express_ns != 0 || !vgpu__is_quiet(tenant);
+  STORE_RELEASE(tenant->slot->heartbeat_ns, now);
+  vgpu__follow_seat(tenant, now);
+  vgpu__follow_heartbeat(tenant, now, working);
+  uint64_t tick_ns = vgpu__tick_ns(tenant, working, pending, express_ns);
+  if (tick_ns < round->tick_ns) round->tick_ns = tick_ns;
+  round->attached++;
+  if (!working) return;
+  round->workers++;
+  round->working = tenant;
+  round->word = word;
+}
+
+static void vgpu__rest(const struct round *round, uint64_t idle_ns) {
+  if (round->workers > 0 || idle_ns < LINGER_NS) {
+    const struct vgpu_tenant *tenant = round->working == NULL ? &vgpu__home : round->working;
+    uint32_t word = round->working == NULL ? LOAD_ACQUIRE(tenant->grant->word) : round->word;
+    uint64_t tick_ns = round->tick_ns;
+    /* Only one word can be waited on: the others' gates are looked at more often. */
+    if (round->workers > 1 && tick_ns > CONTENDED_TICK_NS) tick_ns = CONTENDED_TICK_NS;
+    vgpu__futex_wait(&tenant->grant->word, word, tick_ns);
     return;
   }
   __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&vgpu_hook.slot->busy, __ATOMIC_SEQ_CST) == 0 && LOAD(vgpu_hook.slot->waiting) == 0) {
-    vgpu__futex_wait(&asleep, 1, SLEEP_NS);
-  }
+  if (vgpu__all_quiet()) vgpu__futex_wait(&asleep, 1, SLEEP_NS);
   __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -98,19 +136,17 @@ static void *vgpu__monitor(void *unused) {
   prctl(PR_SET_TIMERSLACK, 5000, 0, 0, 0); /* of this thread only */
   for (unsigned turn = 0;; turn++) {
     uint64_t now = vgpu__now_ns();
+    unsigned batches[VGPU_TENANTS] = {0};
+    struct round round = {.tick_ns = TICK_NS};
     __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) break;
-    int batches = vgpu__tend_lanes(now);
+    vgpu__tend_lanes(now, batches);
     STORE_RELEASE(inside, 0);
-    int pending = vgpu__gate_tend(now);
-    uint64_t express_ns = vgpu__express_tend(now);
-    int working = batches > 0 || pending || express_ns != 0 || LOAD(vgpu_hook.slot->busy) != 0 || LOAD(vgpu_hook.slot->waiting) != 0;
-    if (working) worked_ns = now;
-    STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, now);
-    vgpu__follow_seat(now);
-    vgpu__follow_heartbeat(now, working);
+    struct vgpu_tenant *tenant;
+    for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__tend_tenant(tenant, now, batches[i], &round);
+    if (round.workers > 0) worked_ns = now;
     if (turn % REFRESH == 0) vgpu__publish_passed();
-    vgpu__rest(working, pending, express_ns, now - worked_ns);
+    vgpu__rest(&round, now - worked_ns);
   }
   STORE_RELEASE(inside, 0);
   return NULL;
@@ -120,16 +156,18 @@ void vgpu__monitor_wake(void) {
   if (__atomic_load_n(&asleep, __ATOMIC_SEQ_CST) == 0 || __atomic_exchange_n(&asleep, 0, __ATOMIC_SEQ_CST) == 0) return;
   int kept = errno;
   /* The monitor's last beat may be old, and until it wakes the seat must not take us for stopped. */
-  STORE_RELEASE(vgpu_hook.slot->heartbeat_ns, vgpu__now_ns());
+  uint64_t now = vgpu__now_ns();
+  struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) STORE_RELEASE(tenant->slot->heartbeat_ns, now);
   syscall(SYS_futex, &asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
   errno = kept;
 }
 
-int vgpu__monitor_start(const char *run_dir, const char *lease) {
+int vgpu__monitor_start(void) {
+  if (runs) return 0;
   pthread_t thread;
   pthread_attr_t attributes;
   uint64_t all = ~(uint64_t)0, before = 0;
-  connection = (struct connection){.run_dir = run_dir, .lease = lease, .welcome = 1};
   if (pthread_attr_init(&attributes) != 0) return -1;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, STACK);
@@ -144,13 +182,14 @@ int vgpu__monitor_start(const char *run_dir, const char *lease) {
   }
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
   pthread_attr_destroy(&attributes);
+  runs = !failed;
   return failed ? -1 : 0;
 }
 
 void vgpu__monitor_forget(void) {
+  runs = 0;
   asleep = 0;
   inside = 0;
-  connection = (struct connection){.welcome = 0};
 }
 
 /* At the program's end the driver ends too: the monitor calls nothing of it any more. It is out of it in a moment, if not blocked. */
@@ -158,5 +197,6 @@ __attribute__((destructor)) static void vgpu__monitor_stop(void) {
   uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
   __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline) vgpu__sleep_ns(20u * NS_PER_US);
-  vgpu__express_leave();
+  struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__express_leave(tenant);
 }

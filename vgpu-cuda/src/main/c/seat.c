@@ -17,43 +17,37 @@
 /* Above what programs commonly use themselves, or close one by one. */
 enum { FIRST_FD = 700 };
 
-static struct vgpu_lock seat_lock;
-static int fd = -1;
-static ino_t inode;
-static struct shm_message incoming;
-static size_t incoming_size;
-
 /* Is fd still the socket that we opened? If not, it is the program's: forget it, do not close it. */
-static int vgpu__is_ours(void) {
+static int vgpu__is_ours(struct vgpu_link *link) {
   struct stat seen;
-  if (fd < 0) return 0;
-  if (vgpu__fstat(fd, &seen) == 0 && S_ISSOCK(seen.st_mode) && seen.st_ino == inode) return 1;
-  fd = -1;
+  if (link->fd < 0) return 0;
+  if (vgpu__fstat(link->fd, &seen) == 0 && S_ISSOCK(seen.st_mode) && seen.st_ino == link->inode) return 1;
+  link->fd = -1;
   return 0;
 }
 
-static void vgpu__hang_up(void) {
-  if (vgpu__is_ours()) close(fd);
-  fd = -1;
-  incoming_size = 0;
+static void vgpu__hang_up(struct vgpu_link *link) {
+  if (vgpu__is_ours(link)) close(link->fd);
+  link->fd = -1;
+  link->incoming_size = 0;
 }
 
-static int vgpu__send_locked(const struct shm_message *message) {
-  if (!vgpu__is_ours()) return -1;
-  ssize_t sent = send(fd, message, sizeof *message, MSG_DONTWAIT | MSG_NOSIGNAL);
+static int vgpu__send_locked(struct vgpu_link *link, const struct shm_message *message) {
+  if (!vgpu__is_ours(link)) return -1;
+  ssize_t sent = send(link->fd, message, sizeof *message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent == (ssize_t)sizeof *message) return 0;
   /* A full buffer: the seat is stopped; whoever waits asks again. Part of a message, or an error: begin anew. */
   if (sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)) return 0;
-  vgpu__hang_up();
+  vgpu__hang_up(link);
   return -1;
 }
 
-static void vgpu__fill(struct shm_message *message, uint32_t type) {
+static void vgpu__fill(const struct vgpu_tenant *tenant, struct shm_message *message, uint32_t type) {
   memset(message, 0, sizeof *message);
   message->type = type;
   message->version = (uint32_t)SHM_MESSAGE_VERSION;
   message->layout_major = (uint32_t)SHM_LAYOUT_MAJOR;
-  message->slot_number = LOAD(vgpu_hook.mode) == VGPU_ATTACHED ? vgpu_hook.slot_number : (uint32_t)SHM_NO_SLOT;
+  message->slot_number = LOAD(tenant->mode) == VGPU_ATTACHED ? tenant->slot_number : (uint32_t)SHM_NO_SLOT;
   message->pid = (uint32_t)getpid();
 }
 
@@ -82,82 +76,95 @@ static int vgpu__open_socket(const char *run_dir) {
   return made;
 }
 
-int vgpu__seat_connect(const char *run_dir, const char *lease) {
+int vgpu__seat_connect(struct vgpu_tenant *tenant) {
+  struct vgpu_link *link = &tenant->link;
   int kept = errno;
   struct shm_message hello;
-  vgpu__fill(&hello, (uint32_t)SHM_MESSAGE_HELLO);
+  vgpu__fill(tenant, &hello, (uint32_t)SHM_MESSAGE_HELLO);
   hello.start_time = vgpu__start_time();
   hello.pid_namespace = vgpu__pid_namespace();
-  size_t length = strlen(lease);
+  size_t length = strlen(tenant->lease);
   if (length >= sizeof hello.lease) length = sizeof hello.lease - 1;
-  memcpy(hello.lease, lease, length);
-  vgpu__lock(&seat_lock);
-  vgpu__hang_up();
+  memcpy(hello.lease, tenant->lease, length);
+  vgpu__lock(&link->lock);
+  vgpu__hang_up(link);
   struct stat seen;
-  fd = vgpu__open_socket(run_dir);
-  int failed = fd < 0 || vgpu__fstat(fd, &seen) != 0;
+  link->fd = link->barred ? -1 : vgpu__open_socket(tenant->run_dir);
+  int failed = link->fd < 0 || vgpu__fstat(link->fd, &seen) != 0;
   int why = errno;
   if (!failed) {
-    inode = seen.st_ino;
-    failed = vgpu__send_locked(&hello) != 0;
+    link->inode = seen.st_ino;
+    failed = vgpu__send_locked(link, &hello) != 0;
     why = errno;
   }
-  vgpu__unlock(&seat_lock);
+  vgpu__unlock(&link->lock);
   errno = kept;
   return failed ? (why == 0 ? EIO : why) : 0;
 }
 
-void vgpu__seat_send(uint32_t type) {
+void vgpu__seat_send(struct vgpu_tenant *tenant, uint32_t type) {
+  struct vgpu_link *link = &tenant->link;
   int kept = errno;
   struct shm_message message;
-  vgpu__fill(&message, type);
-  vgpu__lock(&seat_lock);
-  vgpu__send_locked(&message);
-  vgpu__unlock(&seat_lock);
+  vgpu__fill(tenant, &message, type);
+  vgpu__lock(&link->lock);
+  vgpu__send_locked(link, &message);
+  vgpu__unlock(&link->lock);
   errno = kept;
 }
 
-int vgpu__seat_receive(struct shm_message *into) {
+int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into) {
+  struct vgpu_link *link = &tenant->link;
   int kept = errno;
   int result = VGPU_SEAT_NOTHING;
-  vgpu__lock(&seat_lock);
-  if (!vgpu__is_ours()) {
+  vgpu__lock(&link->lock);
+  if (!vgpu__is_ours(link)) {
     result = VGPU_SEAT_GONE;
   } else {
-    char *at = (char *)&incoming + incoming_size;
-    ssize_t size = recv(fd, at, sizeof incoming - incoming_size, MSG_DONTWAIT);
+    char *at = (char *)&link->incoming + link->incoming_size;
+    ssize_t size = recv(link->fd, at, sizeof link->incoming - link->incoming_size, MSG_DONTWAIT);
     if (size > 0) {
-      incoming_size += (size_t)size;
+      link->incoming_size += (size_t)size;
     } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
-      vgpu__hang_up();
+      vgpu__hang_up(link);
       result = VGPU_SEAT_GONE;
     }
-    if (incoming_size == sizeof incoming) {
-      *into = incoming;
-      incoming_size = 0;
+    if (link->incoming_size == sizeof link->incoming) {
+      *into = link->incoming;
+      link->incoming_size = 0;
       result = VGPU_SEAT_MESSAGE;
     }
   }
-  vgpu__unlock(&seat_lock);
+  vgpu__unlock(&link->lock);
   errno = kept;
   return result;
 }
 
-int vgpu__seat_connected(void) {
-  vgpu__lock(&seat_lock);
-  int ours = vgpu__is_ours();
-  vgpu__unlock(&seat_lock);
+int vgpu__seat_connected(struct vgpu_tenant *tenant) {
+  struct vgpu_link *link = &tenant->link;
+  vgpu__lock(&link->lock);
+  int ours = vgpu__is_ours(link);
+  vgpu__unlock(&link->lock);
   return ours;
 }
 
-void vgpu__seat_close(void) {
-  vgpu__lock(&seat_lock);
-  vgpu__hang_up();
-  vgpu__unlock(&seat_lock);
+void vgpu__seat_close(struct vgpu_tenant *tenant) {
+  struct vgpu_link *link = &tenant->link;
+  vgpu__lock(&link->lock);
+  vgpu__hang_up(link);
+  vgpu__unlock(&link->lock);
+}
+
+/* The lease was left: also the monitor, which may be at it just now, connects no more. */
+void vgpu__seat_bar(struct vgpu_tenant *tenant) {
+  vgpu__lock(&tenant->link.lock);
+  tenant->link.barred = 1;
+  vgpu__hang_up(&tenant->link);
+  vgpu__unlock(&tenant->link.lock);
 }
 
 /* In the child of a fork: the connection is the parent's. */
-void vgpu__seat_forget(void) {
-  seat_lock.word = 0;
-  vgpu__hang_up();
+void vgpu__seat_forget(struct vgpu_tenant *tenant) {
+  tenant->link.lock.word = 0;
+  vgpu__hang_up(&tenant->link);
 }

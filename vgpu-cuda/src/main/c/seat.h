@@ -7,9 +7,11 @@
 enum { VGPU_SEAT_NOTHING, VGPU_SEAT_MESSAGE, VGPU_SEAT_GONE };
 
 /* Connects and says HELLO, with our slot if we have one: 0, or an errno. The WELCOME comes later. */
-int vgpu__seat_connect(const char *run_dir, const char *lease);
+int vgpu__seat_connect(struct vgpu_tenant *tenant);
 /* One message if a whole one is there. */
-int vgpu__seat_receive(struct shm_message *into);
-void vgpu__seat_close(void);
+int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into);
+void vgpu__seat_close(struct vgpu_tenant *tenant);
+void vgpu__seat_bar(struct vgpu_tenant *tenant);
+void vgpu__seat_forget(struct vgpu_tenant *tenant);
 
 #endif

@@ -8,10 +8,12 @@
 
 struct entry {
   uint64_t key;
-  uint64_t value; /* units << 20 | context << 8 | kind; 0: free */
+  uint64_t value; /* units << 24 | context << 12 | tenant << 6 | kind; 0: free */
 };
 
-enum { FIRST_CAPACITY = 1 << 12, VALUE_SHIFT = 20, CONTEXT_SHIFT = 8, KIND_MASK = 0xff, CONTEXT_MASK = 0xfff };
+enum { FIRST_CAPACITY = 1 << 12, VALUE_SHIFT = 24, CONTEXT_SHIFT = 12, TENANT_SHIFT = 6 };
+enum { KIND_MASK = 0x3f, TENANT_MASK = 0x3f, CONTEXT_MASK = 0xfff };
+_Static_assert((int)VGPU_TENANTS <= (int)TENANT_MASK + 1, "a tenant in six bits");
 
 static struct vgpu_lock table_lock;
 static struct entry *entries;
@@ -63,7 +65,9 @@ static void erase(size_t hole) {
 
 static uint64_t bytes_of(uint64_t value) { return (value >> VALUE_SHIFT) * SHM_MEMORY_UNIT; }
 
-int vgpu__table_put(enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context) {
+static unsigned tenant_of(uint64_t value) { return (unsigned)(value >> TENANT_SHIFT) & TENANT_MASK; }
+
+int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context) {
   uint64_t units = bytes / SHM_MEMORY_UNIT + (bytes % SHM_MEMORY_UNIT != 0);
   if (context > CONTEXT_MASK) context = 0;
   vgpu__lock(&table_lock);
@@ -71,13 +75,14 @@ int vgpu__table_put(enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned 
   if (!full) {
     size_t at = find(key, kind);
     if (entries[at].value == 0) live++;
-    entries[at] = (struct entry){key, units << VALUE_SHIFT | (uint64_t)context << CONTEXT_SHIFT | (uint64_t)kind};
+    entries[at] = (struct entry){key, units << VALUE_SHIFT | (uint64_t)context << CONTEXT_SHIFT |
+                                          (uint64_t)tenant->index << TENANT_SHIFT | (uint64_t)kind};
   }
   vgpu__unlock(&table_lock);
   return full ? -1 : 0;
 }
 
-uint64_t vgpu__table_take(enum vgpu_kind kind, uint64_t key, unsigned *context) {
+int vgpu__table_take(enum vgpu_kind kind, uint64_t key, struct vgpu_record *into) {
   uint64_t value = 0;
   vgpu__lock(&table_lock);
   if (capacity != 0) {
@@ -86,18 +91,38 @@ uint64_t vgpu__table_take(enum vgpu_kind kind, uint64_t key, unsigned *context) 
     if (value != 0) erase(at);
   }
   vgpu__unlock(&table_lock);
-  if (context != NULL) *context = (unsigned)(value >> CONTEXT_SHIFT) & CONTEXT_MASK;
-  return bytes_of(value);
+  if (value == 0) return 0;
+  into->tenant = vgpu__tenants[tenant_of(value)];
+  into->bytes = bytes_of(value);
+  into->context = (unsigned)(value >> CONTEXT_SHIFT) & CONTEXT_MASK;
+  return 1;
+}
+
+struct vgpu_tenant *vgpu__table_tenant(enum vgpu_kind kind, uint64_t key) {
+  uint64_t value = 0;
+  vgpu__lock(&table_lock);
+  if (capacity != 0) value = entries[find(key, kind)].value;
+  vgpu__unlock(&table_lock);
+  return value == 0 ? NULL : vgpu__tenants[tenant_of(value)];
+}
+
+uint64_t vgpu__table_tenants(void) {
+  uint64_t bits = 0;
+  vgpu__lock(&table_lock);
+  for (size_t i = 0; i < capacity; i++) {
+    if (entries[i].value != 0) bits |= (uint64_t)1 << tenant_of(entries[i].value);
+  }
+  vgpu__unlock(&table_lock);
+  return bits;
 }
 
 /* Takes all whose value, masked, is as wanted. A deletion may move an entry to where we are: look there again. */
-static uint64_t take_all(uint64_t mask, uint64_t wanted) {
-  uint64_t bytes = 0;
+static void take_all(uint64_t mask, uint64_t wanted, struct vgpu_sums *sums) {
   vgpu__lock(&table_lock);
   for (size_t pass = 0; pass < 2; pass++) {
     for (size_t i = 0; i < capacity;) {
       if (entries[i].value != 0 && (entries[i].value & mask) == wanted) {
-        bytes += bytes_of(entries[i].value);
+        sums->bytes[tenant_of(entries[i].value)] += bytes_of(entries[i].value);
         erase(i);
       } else {
         i++;
@@ -105,14 +130,13 @@ static uint64_t take_all(uint64_t mask, uint64_t wanted) {
     }
   }
   vgpu__unlock(&table_lock);
-  return bytes;
 }
 
-uint64_t vgpu__table_take_context(unsigned context) {
-  return context == 0 ? 0 : take_all((uint64_t)CONTEXT_MASK << CONTEXT_SHIFT, (uint64_t)context << CONTEXT_SHIFT);
+void vgpu__table_take_context(unsigned context, struct vgpu_sums *sums) {
+  if (context != 0) take_all((uint64_t)CONTEXT_MASK << CONTEXT_SHIFT, (uint64_t)context << CONTEXT_SHIFT, sums);
 }
 
-uint64_t vgpu__table_take_kind(enum vgpu_kind kind) { return take_all(KIND_MASK, (uint64_t)kind); }
+void vgpu__table_take_kind(enum vgpu_kind kind, struct vgpu_sums *sums) { take_all(KIND_MASK, (uint64_t)kind, sums); }
 
 void vgpu__table_forget(void) {
   table_lock.word = 0;

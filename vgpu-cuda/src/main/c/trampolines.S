@@ -3,10 +3,10 @@
  * they came. A slot begins at its own lazy entry, which saves whatever may hold an argument, binds, and jumps.
  * Slots lie together: struct vgpu_pass of hook.h.
  */
-#define HANDLED(name, symbol, since, thread, params)
+#define HANDLED(name, class, symbol, since, thread, params)
 #define SYNC_WORK(name, symbol, since, thread, params, args)
 #define ASYNC_WORK(name, symbol, since, thread, params, args)
-#define PASS(name) vgpu_pass name;
+#define PASS(name, class, since) vgpu_pass name;
 
 .macro vgpu_pass name
   .section .rodata.str1.1, "aMS", @progbits, 1

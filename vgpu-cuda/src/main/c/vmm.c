@@ -12,7 +12,7 @@ struct record {
   uint64_t handle; /* of a mapping */
   uint32_t kind;   /* FREE, HANDLE, MAPPING */
   uint32_t references, mappings;
-  uint32_t padding;
+  uint32_t tenant; /* who pays for the handle */
 };
 
 enum { FREE, HANDLE, MAPPING };
@@ -76,17 +76,17 @@ static void erase(struct record *record) {
   live--;
 }
 
-/* The bytes to give back if nothing holds the handle any more. */
-static uint64_t settle(struct record *handle) {
-  if (handle->references > 0 || handle->mappings > 0) return 0;
-  uint64_t bytes = handle->bytes;
+/* Adds the bytes to give back if nothing holds the handle any more. */
+static void settle(struct record *handle, struct vgpu_sums *sums) {
+  if (handle->references > 0 || handle->mappings > 0) return;
+  sums->bytes[handle->tenant] += handle->bytes;
   erase(handle);
-  return bytes;
 }
 
-int vgpu__vmm_created(uint64_t handle, uint64_t bytes) {
+int vgpu__vmm_created(struct vgpu_tenant *tenant, uint64_t handle, uint64_t bytes) {
   vgpu__lock(&vmm_lock);
-  int failed = put((struct record){.key = handle, .bytes = bytes, .kind = HANDLE, .references = 1});
+  uint32_t index = tenant->index;
+  int failed = put((struct record){.key = handle, .bytes = bytes, .kind = HANDLE, .references = 1, .tenant = index});
   vgpu__unlock(&vmm_lock);
   return failed;
 }
@@ -98,16 +98,14 @@ void vgpu__vmm_retained(uint64_t handle) {
   vgpu__unlock(&vmm_lock);
 }
 
-uint64_t vgpu__vmm_released(uint64_t handle) {
-  uint64_t bytes = 0;
+void vgpu__vmm_released(uint64_t handle, struct vgpu_sums *sums) {
   vgpu__lock(&vmm_lock);
   struct record *found = lookup(handle, HANDLE);
   if (found != NULL && found->references > 0) {
     found->references--;
-    bytes = settle(found);
+    settle(found, sums);
   }
   vgpu__unlock(&vmm_lock);
-  return bytes;
 }
 
 int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size) {
@@ -123,8 +121,8 @@ int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size) {
 }
 
 /* A range may span several mappings, one after the other. */
-uint64_t vgpu__vmm_unmapped(uint64_t address, uint64_t size) {
-  uint64_t bytes = 0, end = address + size;
+void vgpu__vmm_unmapped(uint64_t address, uint64_t size, struct vgpu_sums *sums) {
+  uint64_t end = address + size;
   vgpu__lock(&vmm_lock);
   while (address < end) {
     struct record *mapping = lookup(address, MAPPING);
@@ -135,11 +133,20 @@ uint64_t vgpu__vmm_unmapped(uint64_t address, uint64_t size) {
     struct record *found = lookup(handle, HANDLE);
     if (found != NULL && found->mappings > 0) {
       found->mappings--;
-      bytes += settle(found);
+      settle(found, sums);
     }
   }
   vgpu__unlock(&vmm_lock);
-  return bytes;
+}
+
+uint64_t vgpu__vmm_tenants(void) {
+  uint64_t bits = 0;
+  vgpu__lock(&vmm_lock);
+  for (size_t i = 0; i < capacity; i++) {
+    if (records[i].kind == HANDLE) bits |= (uint64_t)1 << records[i].tenant;
+  }
+  vgpu__unlock(&vmm_lock);
+  return bits;
 }
 
 void vgpu__vmm_forget(void) {

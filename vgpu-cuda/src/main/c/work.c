@@ -73,11 +73,18 @@ abi_result cuLaunchGridAsync(CUfunction function, int width, int height, CUstrea
   WORK(stream, 0, REAL(cuLaunchGridAsync)(function, width, height, stream));
 }
 
-abi_result cuGraphLaunch(CUgraphExec graph, CUstream stream) { WORK(stream, 0, REAL(cuGraphLaunch)(graph, stream)); }
+/* A graph belongs to the tenant in whose scope it was instantiated, whatever stream it is launched into. */
+#define LAUNCH_GRAPH(graph, stream, thread, launch)                                            \
+  struct vgpu_tenant *owner = UNLIKELY(vgpu__are_several()) ? vgpu__graph_tenant(graph) : NULL; \
+  if (UNLIKELY(owner != NULL)) {                                                               \
+    CUstream named = (thread) && (stream) == NULL ? ABI_STREAM_PER_THREAD : (stream);          \
+    if (vgpu__is_foreign(owner, named)) return vgpu__launch_as(owner, graph, stream, named, launch); \
+  }                                                                                            \
+  WORK(stream, thread, launch(graph, stream))
 
-abi_result cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
-  WORK(stream, 1, REAL(cuGraphLaunch_ptsz)(graph, stream));
-}
+abi_result cuGraphLaunch(CUgraphExec graph, CUstream stream) { LAUNCH_GRAPH(graph, stream, 0, REAL(cuGraphLaunch)); }
+
+abi_result cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) { LAUNCH_GRAPH(graph, stream, 1, REAL(cuGraphLaunch_ptsz)); }
 
 /*
  * Copies and memsets. One that waits for the GPU and ends on the host ends the batch, as a synchronisation does: what follows may
@@ -93,8 +100,8 @@ static void vgpu__settle_copy(CUstream stream) {
   vgpu__harvest_stream(stream);
 }
 
-#define PASS(name)
-#define HANDLED(name, symbol, since, thread, params)
+#define PASS(name, class, since)
+#define HANDLED(name, class, symbol, since, thread, params)
 #define SYNC_WORK(name, symbol, since, thread, params, args)        \
   abi_result name params {                                          \
     ENTER((CUstream)NULL, thread)                                   \

@@ -1,8 +1,11 @@
 #!/bin/sh
-# What can be checked without running the hook. Usage: check.sh layout | exports LIBRARY | header [CUDA_INCLUDE]
+# What can be checked without running the hook. Usage: check.sh layout | exports LIBRARY | nvml-exports LIBRARY | glibc LIBRARY | header [CUDA_INCLUDE]
 #   layout   prints the shared region as C has it
 #   exports  the library exports exactly the functions of vgpu_hooks.def, and our own
+#   nvml-exports  what stands in for NVML exports exactly the functions of vgpu_nvml.def, and its marker
+#   glibc    the library loads with glibc 2.17 and needs no other library (the build refuses one that does not)
 #   header   our declarations and the list of functions against cuda.h; says so if there is none
+#   versions [FILE]  the list of functions against those of all headers from 11.0 on, and every row has a class
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 main=$here/../../main
@@ -14,6 +17,13 @@ listed() {
   sed -n 's/^\(PASS\|HANDLED\|SYNC_WORK\|ASYNC_WORK\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_hooks.def" | sort
 }
 
+# name, class, since
+classified() {
+  sed -n -e 's/^PASS(\([A-Za-z0-9_]*\), \([A-Z_]*\), \([0-9]*\))$/\1 \2 \3/p' \
+    -e 's/^HANDLED(\([A-Za-z0-9_]*\), \([A-Z_]*\), [A-Za-z0-9_]*, \([0-9]*\), [01], (.*))$/\1 \2 \3/p' \
+    -e 's/^A\{0,1\}SYNC_WORK(\([A-Za-z0-9_]*\), [A-Za-z0-9_]*, \([0-9]*\), [01], (.*))$/\1 WORK \2/p' "$main/shm/vgpu_hooks.def"
+}
+
 case $1 in
   layout)
     $cc -std=c11 -I"$main/shm" "$here/layout_probe.c" -o "$work/probe"
@@ -21,10 +31,21 @@ case $1 in
     ;;
   exports)
     nm -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
-    { listed; printf 'dlopen\nvgpu_attach\nvgpu_hook_version\n'; } | sort > "$work/listed"
+    { listed; printf 'dlopen\nvgpu_attach\nvgpu_hook_version\nvgpu_tenant_add\nvgpu_tenant_bind\nvgpu_tenant_drop\n'; } | sort > "$work/listed"
     [ -z "$(listed | uniq -d)" ] || { echo "listed twice: $(listed | uniq -d)" >&2; exit 1; }
     diff "$work/listed" "$work/exported"
     echo "$(listed | wc -l) functions"
+    ;;
+  nvml-exports)
+    nm -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
+    sed -n 's/^\(PASS\|DENY\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_nvml.def" > "$work/functions"
+    { cat "$work/functions"; echo vgpu_nvml_version; } | sort > "$work/listed"
+    [ -z "$(uniq -d "$work/listed")" ] || { echo "listed twice: $(uniq -d "$work/listed")" >&2; exit 1; }
+    diff "$work/listed" "$work/exported"
+    echo "$(wc -l < "$work/functions") functions"
+    ;;
+  glibc)
+    sh "$main/c/check_library.sh" "$2"
     ;;
   header)
     include=${2:-/usr/local/cuda/include}
@@ -42,6 +63,28 @@ case $1 in
       echo "cuda.h has functions that vgpu_hooks.def has not:" $missing >&2
       exit 1
     fi
+    version=$(sed -n 's/^#define CUDA_VERSION *\([0-9]*\).*/\1/p' "$include/cuda.h")
+    classified | awk -v version="$version" 'NR == FNR { since[$1] = $3; next } since[$1] > version { print $1, since[$1] }' - "$work/header" > "$work/late"
+    if [ -s "$work/late" ]; then
+      echo "vgpu_hooks.def has these only from a later version on than the header's, $version:" && cat "$work/late"
+      exit 1
+    fi >&2
     echo "$(wc -l < "$work/header") functions of the header"
+    ;;
+  versions)
+    classified > "$work/classes"
+    sort "${2:-$here/driver_functions.txt}" | grep -v '^#' > "$work/known"
+    awk 'NR == FNR { class[$1] = $2; next } !($1 in class)' "$work/classes" "$work/known" > "$work/missing"
+    if [ -s "$work/missing" ]; then
+      echo "vgpu_hooks.def has not these functions (name, first version, last version):" && cat "$work/missing"
+      exit 1
+    fi >&2
+    if grep -vE ' (MEM_PLUS|MEM_MINUS|WORK|WAITS|QUERY|PASS) [0-9]+$' "$work/classes" >&2 || [ "$(listed | wc -l)" != "$(wc -l < "$work/classes")" ]; then
+      echo "a row of vgpu_hooks.def has no class or no version" >&2
+      exit 1
+    fi
+    for class in MEM_PLUS MEM_MINUS WORK WAITS QUERY PASS; do
+      echo "$class $(grep -c " $class " "$work/classes")"
+    done
     ;;
 esac

@@ -219,6 +219,19 @@ static int is_dead(uint32_t pid) {
   return state == NULL || state[2] == 'Z' || state[2] == 'X';
 }
 
+/* It lives, and has left the lease: it maps the report no more. */
+static int has_left(const struct fake_seat *seat, uint32_t pid) {
+  char path[64], line[512], report[128];
+  int maps = 0;
+  snprintf(path, sizeof path, "/proc/%u/maps", pid);
+  snprintf(report, sizeof report, "%s/leases/test/report", seat->dir);
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return 0;
+  while (!maps && fgets(line, sizeof line, file) != NULL) maps = strstr(line, report) != NULL;
+  fclose(file);
+  return !maps;
+}
+
 static void serve(struct fake_seat *seat) {
   int fd = accept4(seat->listener, NULL, NULL, SOCK_CLOEXEC);
   struct shm_message message;
@@ -241,6 +254,7 @@ static void serve(struct fake_seat *seat) {
       if (size == 0 || (size < 0 && errno != EAGAIN)) {
         close(seat->connection[i]);
         seat->connection[i] = -1;
+        if (has_left(seat, GET(seat->slots[i].pid))) recover(seat, i);
       }
     }
     if (seat->connection[i] < 0 && GET(seat->slots[i].state) == SHM_SLOT_ATTACHED && is_dead(GET(seat->slots[i].pid))) {

@@ -11,6 +11,7 @@
 
 #include "cuda_calls.h"
 #include "../../main/c/shm.h"
+#include "roles_work.h"
 #include "stub_driver.h"
 #include "test.h"
 
@@ -433,6 +434,12 @@ static const struct {
     {"churn", role_churn},
     {"fill", role_fill},
     {"churn-for", role_churn_and_launch},
+    {"tenants-memory", role_tenants_memory},
+    {"tenants-streams", role_tenants_streams},
+    {"tenants-gates", role_tenants_gates},
+    {"tenants-drop", role_tenants_drop},
+    {"tenants-fork", role_tenants_fork},
+    {"tenants-churn", role_tenants_churn},
 };
 
 int run_as(const char *role, const char *argument) {
@@ -441,5 +448,5 @@ int run_as(const char *role, const char *argument) {
     roles[i].run(argument);
     return failures == 0 ? 0 : 1;
   }
-  return 2;
+  return run_work_role(role, argument);
 }

@@ -3,6 +3,7 @@
 #define VGPU_TEST_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
 extern int failures;
@@ -17,5 +18,31 @@ extern int failures;
   } while (0)
 
 int run_as(const char *role, const char *argument);
+
+/* test_hook.c: programs that are this one in a role. */
+struct fake_seat;
+pid_t start(const struct fake_seat *seat, const char *role, const char *argument);
+int finish(pid_t pid);
+int stop_launching(const struct fake_seat *seat, pid_t pid);
+
+/* test_work.c */
+void test_peers_even(void);
+
+/* test_tenants.c */
+void test_tenants_memory(void);
+void test_tenants_streams(void);
+void test_tenants_gates(void);
+void test_tenants_drop(void);
+void test_tenants_fork(void);
+void test_tenants_churn(void);
+void test_tenants_killed(void);
+
+/* roles_tenants.c */
+void role_tenants_memory(const char *argument);
+void role_tenants_streams(const char *argument);
+void role_tenants_gates(const char *argument);
+void role_tenants_drop(const char *argument);
+void role_tenants_fork(const char *argument);
+void role_tenants_churn(const char *argument);
 
 #endif

@@ -21,7 +21,7 @@ static const char *hook, *stub, *self;
 int failures;
 
 /* Starts this program in a role under the lease. */
-static pid_t start(const struct fake_seat *seat, const char *role, const char *argument) {
+pid_t start(const struct fake_seat *seat, const char *role, const char *argument) {
   pid_t pid = fork();
   if (pid != 0) return pid;
   setenv("VGPU_RUN_DIR", seat->dir, 1);
@@ -33,7 +33,7 @@ static pid_t start(const struct fake_seat *seat, const char *role, const char *a
   _exit(127);
 }
 
-static int finish(pid_t pid) {
+int finish(pid_t pid) {
   int status = -1;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -136,7 +136,7 @@ static uint64_t own_start_time(void) {
   return start;
 }
 
-static int stop_launching(const struct fake_seat *seat, pid_t pid) {
+int stop_launching(const struct fake_seat *seat, pid_t pid) {
   char path[128];
   snprintf(path, sizeof path, "%s/stop", seat->dir);
   close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -667,9 +667,17 @@ static const struct {
     {"express-exit", test_express_exit},
     {"express-garbage", test_express_garbage},
     {"express-missing", test_express_missing},
+    {"tenants-memory", test_tenants_memory},
+    {"tenants-streams", test_tenants_streams},
+    {"tenants-gates", test_tenants_gates},
+    {"tenants-drop", test_tenants_drop},
+    {"tenants-fork", test_tenants_fork},
+    {"tenants-churn", test_tenants_churn},
+    {"tenants-killed", test_tenants_killed},
     {"refused", test_refused},
     {"garbage", test_garbage},
     {"garbage-grant", test_garbage_grant},
+    {"peers-even", test_peers_even},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };

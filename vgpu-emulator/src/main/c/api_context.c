@@ -1,5 +1,6 @@
 /* Contexts, and the stack of them that each thread has. */
 #include "driver.h"
+#include "memory.h"
 #include "operation.h"
 
 #include <string.h>
@@ -311,14 +312,20 @@ static CUresult release(CUdevice ordinal, bool all) {
         emu_context_drain(closing);
         emu_context_close(closing);
     }
+    if (all && result == CUDA_SUCCESS) { /* all that the process has on the device */
+        emu_pools_reset(device->gpu);
+        emu_graph_memory_reset(device->gpu);
+    }
     return result;
 }
 
 EMU_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    EMU_INITIALIZED();
     return release(device, false);
 }
 
 EMU_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    EMU_INITIALIZED();
     return release(device, true);
 }
 

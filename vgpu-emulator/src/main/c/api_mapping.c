@@ -1,21 +1,33 @@
 /* Addresses and memory apart: reserve the one, create the other, map them together. */
 #include "driver.h"
 #include "memory.h"
+#include "shared_memory.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    LOCATION_DEVICE = 1,
+    LOCATION_HOST = 2,
+    LOCATION_HOST_NUMA_CURRENT = 4,
+    SHARED_AS_DESCRIPTOR = 1
+};
 
 #define GRANULARITY (UINT64_C(2) << 20)
 
 /*
- * The memory behind a handle is a shared anonymous mapping, so that it can be mapped at several
- * addresses: mremap() of length 0 makes one more mapping of the same pages.
+ * The memory behind a handle is a file without a name, so that it can be mapped at several addresses and by several processes.
+ * Who made it is charged; who imports it is not.
  */
 typedef struct {
     emu_object object;
     emu_gpu *gpu;
     CUmemAllocationProp properties;
     uint64_t bytes;
-    void *memory;
+    int fd;
+    bool is_charged;
     uint32_t users; /* handles and mappings */
     uint32_t handles;
 } physical;
@@ -80,38 +92,53 @@ EMU_API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
+/* fd: the memory's, which is kept; -1: it is made. */
+static physical *open_physical(emu_gpu *gpu, uint64_t bytes, int fd) {
+    char name[32];
+    physical *memory = emu_pool_take(&physicals);
+    if (memory == NULL) {
+        return NULL;
+    }
+    snprintf(name, sizeof name, "gpu-%u", gpu->index);
+    memory->fd = fd >= 0 ? fd : emu_shared_memory_make(name, bytes);
+    if (memory->fd < 0) {
+        emu_pool_give(&physicals, memory);
+        return NULL;
+    }
+    memory->gpu = gpu;
+    memory->bytes = bytes;
+    memory->users = 1;
+    memory->handles = 1;
+    return memory;
+}
+
 EMU_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                              const CUmemAllocationProp *properties, unsigned long long flags) {
     EMU_INITIALIZED();
     EMU_REQUIRE(handle != NULL && properties != NULL && flags == 0 && bytes > 0 &&
                 bytes % GRANULARITY == 0 && properties->type == 1);
-    if (properties->location.type != 1 || properties->handle_types != 0) {
-        return CUDA_ERROR_NOT_SUPPORTED; /* host memory; sharing with other processes */
+    bool on_host = properties->location.type >= LOCATION_HOST &&
+                   properties->location.type <= LOCATION_HOST_NUMA_CURRENT;
+    if ((properties->location.type != LOCATION_DEVICE && !on_host) ||
+        (properties->handle_types & ~SHARED_AS_DESCRIPTOR) != 0) {
+        return CUDA_ERROR_NOT_SUPPORTED; /* the handles of other systems and of fabrics */
     }
-    emu_device *device = emu_device_at(properties->location.id);
+    emu_device *device = emu_device_at(on_host ? 0 : properties->location.id);
     if (device == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    if (!emu_gpu_charge(device->gpu, bytes)) {
+    if (!on_host && !emu_gpu_charge(device->gpu, bytes)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    physical *memory = emu_pool_take(&physicals);
-    void *map = memory == NULL ? MAP_FAILED
-                               : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == MAP_FAILED) {
-        if (memory != NULL) {
-            emu_pool_give(&physicals, memory);
+    physical *memory = open_physical(device->gpu, bytes, -1);
+    if (memory == NULL) {
+        if (!on_host) {
+            emu_gpu_refund(device->gpu, bytes);
         }
-        emu_gpu_refund(device->gpu, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    memory->gpu = device->gpu;
     memory->properties = *properties;
-    memory->bytes = bytes;
-    memory->memory = map;
-    memory->users = 1;
-    memory->handles = 1;
+    memory->is_charged = !on_host;
     *handle = (CUmemGenericAllocationHandle)(uintptr_t)memory;
     return CUDA_SUCCESS;
 }
@@ -119,8 +146,10 @@ EMU_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 /* With mapping_lock. */
 static void drop_user(physical *memory) {
     if (--memory->users == 0) {
-        munmap(memory->memory, memory->bytes);
-        emu_gpu_refund(memory->gpu, memory->bytes);
+        close(memory->fd);
+        if (memory->is_charged) {
+            emu_gpu_refund(memory->gpu, memory->bytes);
+        }
         emu_pool_give(&physicals, memory);
     }
 }
@@ -153,8 +182,8 @@ static CUresult map_at(CUdeviceptr address, size_t bytes, physical *memory) {
                              .kind = EMU_MAPPED_MEMORY,
                              .device = (CUdevice)memory->gpu->index,
                              .extra = (uint64_t)(uintptr_t)memory};
-    if (mremap(memory->memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-               (void *)(uintptr_t)address) == MAP_FAILED) {
+    if (mmap((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+             memory->fd, 0) == MAP_FAILED) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (!emu_ranges_add(&mapped)) {
@@ -238,4 +267,54 @@ EMU_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
     EMU_REQUIRE(properties != NULL && memory != NULL);
     *properties = memory->properties;
     return CUDA_SUCCESS;
+}
+
+EMU_API CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+                                              int type, unsigned long long flags) {
+    EMU_INITIALIZED();
+    int copy = -1;
+    EMU_REQUIRE(shareable != NULL && flags == 0 && type == SHARED_AS_DESCRIPTOR);
+    pthread_mutex_lock(&mapping_lock);
+    physical *memory = physical_of(handle);
+    bool may = memory != NULL && (memory->properties.handle_types & type) != 0;
+    if (may) {
+        copy = emu_shared_memory_copy(memory->fd);
+    }
+    pthread_mutex_unlock(&mapping_lock);
+    EMU_REQUIRE(may);
+    if (copy < 0) {
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    memcpy(shareable, &copy, sizeof copy);
+    return CUDA_SUCCESS;
+}
+
+/* The descriptor stays the program's. */
+EMU_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+                                                void *shareable, int type) {
+    EMU_INITIALIZED();
+    int fd = (int)(intptr_t)shareable;
+    uint64_t inode = 0;
+    uint64_t bytes = 0;
+    char name[32];
+    EMU_REQUIRE(handle != NULL && type == SHARED_AS_DESCRIPTOR &&
+                emu_shared_memory_identify(fd, &inode, &bytes));
+    for (int i = 0; i < emu_driver.device_count; i++) {
+        emu_gpu *gpu = emu_driver.devices[i].gpu;
+        snprintf(name, sizeof name, "gpu-%u", gpu->index);
+        if (!emu_shared_memory_is(fd, name)) {
+            continue;
+        }
+        int copy = emu_shared_memory_copy(fd);
+        physical *memory = copy < 0 ? NULL : open_physical(gpu, bytes, copy);
+        if (memory == NULL) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        memory->properties = (CUmemAllocationProp){.type = 1,
+                                                   .handle_types = SHARED_AS_DESCRIPTOR,
+                                                   .location = {LOCATION_DEVICE, i}};
+        *handle = (CUmemGenericAllocationHandle)(uintptr_t)memory;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,6 +1,7 @@
 /* Device memory, host memory, and what is known of a pointer. */
 #include "driver.h"
 #include "heap.h"
+#include "imported.h"
 #include "memory.h"
 #include "operation.h"
 
@@ -59,7 +60,18 @@ EMU_API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
 EMU_API CUresult cuMemFree_v2(CUdeviceptr address) {
     EMU_CONTEXT(context);
     (void)context;
-    return address == 0 ? CUDA_SUCCESS : emu_memory_free(address, KINDS_OF_MEMFREE);
+    if (address == 0) {
+        return CUDA_SUCCESS;
+    }
+    CUresult result = emu_memory_free(address, KINDS_OF_MEMFREE);
+    if (result == CUDA_SUCCESS) {
+        emu_pools_settle();
+        return result;
+    }
+    if (emu_graph_memory_free(address)) {
+        return CUDA_SUCCESS;
+    }
+    return emu_imported_unmap(address, 1u << IMPORTED_POINTER | 1u << IMPORTED_EXTERNAL);
 }
 
 EMU_API CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address) {
@@ -225,8 +237,10 @@ static CUresult pointer_attribute(void *data, int attribute, uint64_t address,
     case 4:
         *(void **)data = (void *)(uintptr_t)address;
         return device && !managed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    case 6:  /* SYNC_MEMOPS */
     case 10: /* IS_LEGACY_CUDA_IPC_CAPABLE */
+        *(unsigned int *)data = found->kind == EMU_DEVICE_MEMORY ? 1 : 0;
+        return CUDA_SUCCESS;
+    case 6:  /* SYNC_MEMOPS */
     case 14: /* ALLOWED_HANDLE_TYPES */
         *(unsigned int *)data = 0;
         return CUDA_SUCCESS;

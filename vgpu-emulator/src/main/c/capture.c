@@ -1,5 +1,7 @@
 #include "capture.h"
 
+#include "memory.h"
+
 static emu_pool captures = EMU_POOL(emu_capture, 1 << 16);
 static uint64_t capture_count;
 static uint64_t active_count;
@@ -159,6 +161,7 @@ static CUresult take_node(CUstream stream, const emu_operation *operation) {
 }
 
 bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult *result) {
+    emu_allocation freed;
     bool waits_for_captured =
         operation->kind == EMU_WAIT && operation->event.event->capture != NULL;
     if (stream->capture == NULL && !waits_for_captured) {
@@ -179,14 +182,20 @@ bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult 
     case EMU_RECORD:
         *result = take_record(stream, operation->event.event);
         break;
-    case EMU_FREE:
-        *result = emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    case EMU_FREE: /* only what graphs have allocated */
+        *result = emu_memory_find(operation->address, &freed) && freed.kind == EMU_GRAPH_MEMORY
+                      ? take_node(stream, operation)
+                      : emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
         break;
+    case EMU_ALLOC:
     case EMU_KERNEL:
     case EMU_COPY:
     case EMU_FILL:
     case EMU_HOST:
     case EMU_EMPTY:
+    case EMU_WRITE_VALUE:
+    case EMU_WAIT_VALUE:
+    case EMU_CHILD:
         *result = take_node(stream, operation);
         break;
     }

@@ -28,6 +28,7 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUextMemory_st *CUexternalMemory;
 typedef uint64_t CUmemGenericAllocationHandle;
 typedef struct {
     char bytes[16];
@@ -146,6 +147,28 @@ typedef struct {
 } CUmemAccessDesc;
 
 typedef struct {
+    char reserved[64];
+} CUipcMemHandle;
+
+typedef struct {
+    int type;
+    union {
+        int fd;
+        void *pair[2];
+    } handle;
+    unsigned long long size;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+
+typedef struct {
+    unsigned long long offset;
+    unsigned long long size;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+
+typedef struct {
     int alloc_type;
     int handle_types;
     CUmemLocation location;
@@ -154,6 +177,14 @@ typedef struct {
     unsigned short usage;
     unsigned char reserved[54];
 } CUmemPoolProps;
+
+typedef struct {
+    CUmemPoolProps pool;
+    const CUmemAccessDesc *access;
+    size_t access_count;
+    size_t bytes;
+    CUdeviceptr address; /* what comes out */
+} CUDA_MEM_ALLOC_NODE_PARAMS;
 
 typedef struct {
     size_t src_x;
@@ -270,6 +301,30 @@ typedef struct {
     CUhostFn function;
     void *data;
 } CUDA_HOST_NODE_PARAMS;
+
+enum {
+    CU_STREAM_WAIT_VALUE_GEQ = 0,
+    CU_STREAM_WAIT_VALUE_EQ = 1,
+    CU_STREAM_WAIT_VALUE_AND = 2,
+    CU_STREAM_WAIT_VALUE_NOR = 3,
+    CU_STREAM_WAIT_VALUE_FLUSH = 1 << 30,
+    CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+    CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+    CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
+    CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+    CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
+    CU_STREAM_MEM_OP_BARRIER = 6,
+};
+
+/* A wait or a write; the other operations have no fields that the emulator looks at. */
+typedef struct {
+    int operation;
+    CUdeviceptr address;
+    uint64_t value; /* of 32 bits: the lower half */
+    unsigned int flags;
+    CUdeviceptr alias;
+    uint64_t pad;
+} CUstreamBatchMemOpParams;
 
 typedef struct {
     uint64_t flags;

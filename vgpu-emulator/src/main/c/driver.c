@@ -1,8 +1,10 @@
 #include "driver.h"
 
 #include "capture.h"
+#include "fail.h"
 #include "log.h"
 #include "memory.h"
+#include "rm_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,11 @@ __thread emu_thread_state emu_thread __attribute__((tls_model("initial-exec")));
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fork_handler_set;
 static uint64_t thread_count;
+
+CUresult emu_not_ready(const char *function) {
+    return __atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) == 0 ? CUDA_ERROR_NOT_INITIALIZED
+                                                                     : emu_fail_now(function);
+}
 
 uint64_t emu_thread_id(void) {
     if (emu_thread.id == 0) {
@@ -29,10 +36,11 @@ uint64_t emu_thread_id(void) {
  * the parent has died.
  */
 static void after_fork(void) {
-    if (emu_driver.ready == 1) {
+    if (emu_driver.ready != 0) {
         emu_driver.ready = 0;
         emu_driver.inherited = true;
         emu_driver.problem = CUDA_ERROR_NOT_INITIALIZED;
+        emu_rm_after_fork();
         emu_state_close(&emu_driver.state);
     }
     pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
@@ -124,24 +132,25 @@ static CUresult initialize(void) {
         emu_state_close(&emu_driver.state);
         return CUDA_ERROR_UNKNOWN;
     }
+    emu_rm_start(emu_driver.device_count);
     return CUDA_SUCCESS;
 }
 
 EMU_API CUresult cuInit(unsigned int flags) {
     EMU_REQUIRE(flags == 0);
-    if (__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) == 1) {
+    if (__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 0) {
         return CUDA_SUCCESS;
     }
     pthread_mutex_lock(&init_lock);
     CUresult result = emu_driver.inherited ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS && emu_driver.ready != 1) {
+    if (result == CUDA_SUCCESS && emu_driver.ready == 0) {
         if (!fork_handler_set) {
             pthread_atfork(NULL, NULL, after_fork);
             fork_handler_set = true;
         }
         result = initialize();
         if (result == CUDA_SUCCESS) {
-            __atomic_store_n(&emu_driver.ready, 1, __ATOMIC_RELEASE);
+            __atomic_store_n(&emu_driver.ready, emu_fail_open() ? 2 : 1, __ATOMIC_RELEASE);
         }
     }
     pthread_mutex_unlock(&init_lock);
@@ -196,6 +205,7 @@ CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUc
     }
     legacy->is_legacy = true;
     context->legacy = legacy;
+    emu_rm_context_opened(context);
     *result = context;
     return CUDA_SUCCESS;
 }
@@ -217,6 +227,7 @@ void emu_context_close(CUcontext context) {
     emu_gpu *gpu = context->gpu;
     uint32_t generation = context->object.generation;
     emu_modules_close(context);
+    emu_rm_context_closing(context);
     pthread_mutex_lock(&context->lock);
     emu_gpu_remove_context(gpu, context->index);
     forget_events(context);

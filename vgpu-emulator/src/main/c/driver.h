@@ -10,7 +10,10 @@ enum { EMU_STACK_DEPTH = 14 };
 #define EMU_INITIALIZED() \
     do { \
         if (__builtin_expect(__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 1, 0)) { \
-            return CUDA_ERROR_NOT_INITIALIZED; \
+            CUresult emu_refused = emu_not_ready(__func__); \
+            if (emu_refused != CUDA_SUCCESS) { \
+                return emu_refused; \
+            } \
         } \
     } while (0)
 
@@ -43,7 +46,7 @@ typedef struct {
 } emu_device;
 
 typedef struct {
-    int ready;      /* 1: initialised */
+    int ready;      /* 1: initialised; 2: initialised, and some calls fail on purpose (fail.h) */
     bool inherited; /* the parent process had initialised: as with the real driver, nothing works
                        here */
     CUresult problem;
@@ -91,6 +94,9 @@ static inline CUresult emu_current(CUcontext *context) {
     }
     return (*context)->sticky;
 }
+
+/* Why this call of an entry point cannot be served: no cuInit, or an error on purpose. */
+CUresult emu_not_ready(const char *function);
 
 /* A number of the calling thread's, never 0. */
 uint64_t emu_thread_id(void);

@@ -17,8 +17,9 @@ static void advance_view(emu_gpu *gpu, emu_view *view) {
     for (uint32_t i = 0; i < s->context_count; i++) {
         uint32_t owner = s->contexts[i].owner;
         view->demand[i] = owner == 0 ? 0 : emu_demand(gpu, i);
-        if (owner != 0 && owner <= EMU_MAX_PROCESSES &&
-            emu_bits_get(s->suspended, (int)owner - 1)) {
+        bool suspended = owner != 0 && owner <= EMU_MAX_PROCESSES &&
+                         emu_bits_get(s->suspended, (int)owner - 1);
+        if (owner != 0 && (suspended || s->contexts[i].is_stopped != 0)) {
             view->demand[i] = s->contexts[i].served_ns; /* its work waits */
         }
     }
@@ -111,6 +112,44 @@ void emu_gpu_remove_context(emu_gpu *gpu, uint32_t context) {
         advance_view(gpu, &view);
         emu_context_remove(&view.schedule, context);
     } while (!emu_schedule_publish(gpu, seen, &view.schedule));
+}
+
+typedef enum { CHANGE_STOP, CHANGE_SLICE, CHANGE_KICK } context_change;
+
+static void change_context(emu_gpu *gpu, uint32_t context, context_change change, uint32_t value) {
+    emu_view view;
+    uint64_t seen = 0;
+    if (context >= EMU_MAX_CONTEXTS) {
+        return;
+    }
+    do {
+        seen = emu_schedule_read(gpu, &view.schedule);
+        advance_view(gpu, &view);
+        emu_gpu_context *entry = &view.schedule.contexts[context];
+        if (context >= view.schedule.context_count ||
+            entry->owner != (uint32_t)gpu->state->slot + 1) {
+            return;
+        }
+        if (change == CHANGE_STOP) {
+            entry->is_stopped = value;
+        } else if (change == CHANGE_SLICE) {
+            entry->slice_us = value;
+        } else {
+            emu_kick(&view.schedule, view.demand, context);
+        }
+    } while (!emu_schedule_publish(gpu, seen, &view.schedule));
+}
+
+void emu_gpu_stop_context(emu_gpu *gpu, uint32_t context, bool stopped) {
+    change_context(gpu, context, CHANGE_STOP, stopped ? 1 : 0);
+}
+
+void emu_gpu_slice_context(emu_gpu *gpu, uint32_t context, uint32_t slice_us) {
+    change_context(gpu, context, CHANGE_SLICE, slice_us);
+}
+
+void emu_gpu_kick_context(emu_gpu *gpu, uint32_t context) {
+    change_context(gpu, context, CHANGE_KICK, 0);
 }
 
 /* Takes what a process held out of the ledger; true if that frees memory of the GPU. */

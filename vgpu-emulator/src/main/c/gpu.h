@@ -31,6 +31,13 @@ void emu_gpu_watch(emu_gpu *gpu, emu_view *view);
 uint32_t emu_gpu_add_context(emu_gpu *gpu);
 void emu_gpu_remove_context(emu_gpu *gpu, uint32_t context);
 
+/* What the driver does with a context's channel group: stops its work, in the middle of a kernel
+ * if need be, and lets it go on; gives it another time slice (0: the GPU's); takes the GPU from it
+ * once. */
+void emu_gpu_stop_context(emu_gpu *gpu, uint32_t context, bool stopped);
+void emu_gpu_slice_context(emu_gpu *gpu, uint32_t context, uint32_t slice_us);
+void emu_gpu_kick_context(emu_gpu *gpu, uint32_t context);
+
 /* Takes memory for this process. False: there is not so much free. Waits while this process is
  * suspended. */
 bool emu_gpu_charge(emu_gpu *gpu, uint64_t bytes);

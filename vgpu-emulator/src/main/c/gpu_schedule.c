@@ -57,6 +57,11 @@ uint32_t emu_runnable_count(const emu_schedule *s, const uint64_t *demand) {
     return count;
 }
 
+static uint64_t slice_of(const emu_schedule *s, uint32_t context, uint64_t slice_ns) {
+    uint64_t own_ns = (uint64_t)s->contexts[context].slice_us * 1000;
+    return own_ns == 0 ? slice_ns : own_ns;
+}
+
 /*
  * Jumps over whole rounds in which every runnable context uses its full slice, when nobody has
  * looked for long. Leaves enough rounds to be simulated one by one to fill the history.
@@ -67,28 +72,34 @@ static void skip_rounds(emu_schedule *s, const uint64_t *demand, uint64_t slice_
         return;
     }
     uint64_t count = 0;
+    uint64_t round_ns = 0;
     uint64_t rounds = EMU_NEVER;
     for (uint32_t i = 0; i < s->context_count; i++) {
         if (has_work(s, demand, i)) {
-            uint64_t own = (demand[i] - s->contexts[i].served_ns) / slice_ns;
+            uint64_t own_ns = slice_of(s, i, slice_ns);
+            uint64_t own = (demand[i] - s->contexts[i].served_ns) / own_ns;
             rounds = own < rounds ? own : rounds;
+            round_ns += own_ns;
             count++;
         }
     }
-    uint64_t fitting = (now_ns - s->now_ns) / (count * slice_ns);
+    if (count < 2) {
+        return;
+    }
+    uint64_t fitting = (now_ns - s->now_ns) / round_ns;
     rounds = fitting < rounds ? fitting : rounds;
     uint64_t kept = EMU_HISTORY / count + 2;
-    if (count < 2 || rounds <= kept) {
+    if (rounds <= kept) {
         return;
     }
     rounds -= kept;
     for (uint32_t i = 0; i < s->context_count; i++) {
         if (has_work(s, demand, i)) {
-            s->contexts[i].served_ns += rounds * slice_ns;
+            s->contexts[i].served_ns += rounds * slice_of(s, i, slice_ns);
         }
     }
-    s->busy_ns += rounds * count * slice_ns;
-    s->now_ns += rounds * count * slice_ns;
+    s->busy_ns += rounds * round_ns;
+    s->now_ns += rounds * round_ns;
     s->slice_start_ns = s->now_ns;
 }
 
@@ -96,6 +107,15 @@ static void start_turn(emu_schedule *s, uint32_t context) {
     s->turn = context;
     s->running = 1;
     s->slice_start_ns = s->now_ns;
+}
+
+void emu_kick(emu_schedule *s, const uint64_t *demand, uint32_t context) {
+    if (s->running && s->turn == context) {
+        uint32_t next = next_with_work(s, demand, context);
+        if (next != EMU_MAX_CONTEXTS && next != context) {
+            start_turn(s, next);
+        }
+    }
 }
 
 void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint64_t now_ns) {
@@ -121,8 +141,9 @@ void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uin
             dry_ns = s->now_ns + (demand[s->turn] - s->contexts[s->turn].served_ns);
             until = dry_ns < now_ns ? dry_ns : now_ns;
         }
+        uint64_t own_ns = slice_of(s, s->turn, slice_ns);
         uint64_t slice_end =
-            s->slice_start_ns + ((s->now_ns - s->slice_start_ns) / slice_ns + 1) * slice_ns;
+            s->slice_start_ns + ((s->now_ns - s->slice_start_ns) / own_ns + 1) * own_ns;
         run_turn(s, until < slice_end ? until : slice_end);
         if (s->now_ns == slice_end) {
             start_turn(s, other);

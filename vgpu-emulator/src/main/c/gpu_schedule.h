@@ -28,6 +28,9 @@ typedef struct {
     uint64_t served_ns;
     uint32_t owner;      /* process slot + 1; 0: not in use */
     uint32_t generation; /* tells the users of one entry apart */
+    uint32_t is_stopped; /* 1: its channels are disabled, so its work waits, in the middle of a
+                            kernel if need be */
+    uint32_t slice_us;   /* its own time slice; 0: the GPU's */
 } emu_gpu_context;
 
 /* Only 64-bit and pairs of 32-bit fields: it is copied as 64-bit words. The used part of contexts
@@ -55,6 +58,9 @@ static inline void emu_bits_set(uint64_t *words, int bit, bool value) {
     uint64_t mask = UINT64_C(1) << (bit % 64);
     words[bit / 64] = value ? words[bit / 64] | mask : words[bit / 64] & ~mask;
 }
+
+/* Takes the GPU from a context, if it has it and another one has work. */
+void emu_kick(emu_schedule *s, const uint64_t *demand, uint32_t context);
 
 /* Moves s on to now_ns. demand has context_count entries. */
 void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint64_t now_ns);

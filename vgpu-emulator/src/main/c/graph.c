@@ -1,5 +1,7 @@
 #include "graph.h"
 
+#include "graph_memory.h"
+
 #include "timeline.h"
 
 #include <stdlib.h>
@@ -44,12 +46,20 @@ CUgraph emu_graph_open(void) {
     return emu_pool_take(&emu_graphs);
 }
 
+static void close_node(CUgraphNode node) {
+    if (node->operation.kind == EMU_CHILD) {
+        emu_graph_close(node->operation.child);
+    }
+    emu_graph_memory_use(&node->operation, -1);
+    emu_nodes_clear(&node->needs);
+    emu_pool_give(&emu_nodes_pool, node);
+}
+
 void emu_graph_close(CUgraph graph) {
     while (graph->first != NULL) {
         CUgraphNode node = graph->first;
         graph->first = node->next;
-        emu_nodes_clear(&node->needs);
-        emu_pool_give(&emu_nodes_pool, node);
+        close_node(node);
     }
     emu_pool_give(&emu_graphs, graph);
 }
@@ -76,7 +86,37 @@ CUgraphNode emu_graph_add(CUgraph graph, const emu_operation *operation, const C
     }
     graph->last = node;
     graph->count++;
+    emu_graph_memory_use(operation, 1);
     return node;
+}
+
+void emu_nodes_remove(emu_nodes *set, CUgraphNode node) {
+    size_t kept = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        if (set->items[i] != node) {
+            set->items[kept++] = set->items[i];
+        }
+    }
+    set->count = kept;
+}
+
+void emu_graph_remove(CUgraphNode node) {
+    CUgraph graph = node->graph;
+    CUgraphNode before = NULL;
+    for (CUgraphNode n = graph->first; n != NULL; n = n->next) {
+        emu_nodes_remove(&n->needs, node);
+        before = n->next == node ? n : before;
+    }
+    if (before != NULL) {
+        before->next = node->next;
+    } else {
+        graph->first = node->next;
+    }
+    if (graph->last == node) {
+        graph->last = before;
+    }
+    graph->count--;
+    close_node(node);
 }
 
 static bool is_ready(CUgraphNode node) {
@@ -88,8 +128,8 @@ static bool is_ready(CUgraphNode node) {
     return node->mark == 0;
 }
 
-static bool fill_step(emu_step *step, CUgraphNode node) {
-    step->node = node;
+static bool fill_step(emu_step *step, CUgraphNode node, bool is_spread) {
+    step->node = is_spread ? node->source : node;
     step->operation = node->operation;
     step->need_count = node->needs.count;
     step->needs = calloc(node->needs.count + 1, sizeof(size_t));
@@ -99,11 +139,15 @@ static bool fill_step(emu_step *step, CUgraphNode node) {
     for (size_t i = 0; i < node->needs.count; i++) {
         step->needs[i] = node->needs.items[i]->mark - 1;
     }
+    emu_graph_memory_use(&step->operation, 1);
     return true;
 }
 
 static void free_steps(emu_step *steps, size_t count) {
     for (size_t i = 0; steps != NULL && i < count; i++) {
+        if (steps[i].needs != NULL) {
+            emu_graph_memory_use(&steps[i].operation, -1);
+        }
         free(steps[i].needs);
     }
     free(steps);
@@ -111,7 +155,7 @@ static void free_steps(emu_step *steps, size_t count) {
 
 /* Puts the nodes in order. Nodes mostly come in order already, so going round again is seldom
  * needed. */
-static CUresult order(CUgraph graph, emu_step **result) {
+static CUresult order_nodes(CUgraph graph, bool is_spread, emu_step **result) {
     emu_step *steps = calloc(graph->count + 1, sizeof *steps);
     if (steps == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -126,7 +170,7 @@ static CUresult order(CUgraph graph, emu_step **result) {
             if (is_ready(node)) {
                 node->mark = ++done;
                 progress = true;
-                if (!fill_step(&steps[done - 1], node)) {
+                if (!fill_step(&steps[done - 1], node, is_spread)) {
                     free_steps(steps, graph->count);
                     return CUDA_ERROR_OUT_OF_MEMORY;
                 }
@@ -139,6 +183,21 @@ static CUresult order(CUgraph graph, emu_step **result) {
     }
     *result = steps;
     return CUDA_SUCCESS;
+}
+
+static CUresult order(CUgraph graph, size_t *count, emu_step **result) {
+    *count = graph->count;
+    if (!emu_graph_has_children(graph)) {
+        return order_nodes(graph, false, result);
+    }
+    CUgraph spread = emu_graph_spread(graph);
+    if (spread == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *count = spread->count;
+    CUresult ordered = order_nodes(spread, true, result);
+    emu_graph_close(spread);
+    return ordered;
 }
 
 void emu_graph_exec_time(CUgraphExec exec) {
@@ -161,18 +220,19 @@ void emu_graph_exec_time(CUgraphExec exec) {
 
 CUresult emu_graph_instantiate(CUgraph graph, uint64_t flags, CUgraphExec *result) {
     emu_step *steps = NULL;
-    CUresult ordered = order(graph, &steps);
+    size_t count = 0;
+    CUresult ordered = order(graph, &count, &steps);
     if (ordered != CUDA_SUCCESS) {
         return ordered;
     }
     CUgraphExec exec = emu_pool_take(&emu_graph_execs);
     if (exec == NULL) {
-        free_steps(steps, graph->count);
+        free_steps(steps, count);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     pthread_mutex_init(&exec->lock, NULL);
     exec->flags = flags;
-    exec->count = graph->count;
+    exec->count = count;
     exec->steps = steps;
     emu_graph_exec_time(exec);
     *result = exec;
@@ -186,11 +246,12 @@ void emu_graph_exec_close(CUgraphExec exec) {
 
 CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph) {
     emu_step *steps = NULL;
-    CUresult result = order(graph, &steps);
+    size_t count = 0;
+    CUresult result = order(graph, &count, &steps);
     if (result != CUDA_SUCCESS) {
         return result;
     }
-    bool same = exec->count == graph->count;
+    bool same = exec->count == count;
     for (size_t i = 0; same && i < exec->count; i++) {
         same =
             exec->steps[i].operation.kind == steps[i].operation.kind &&
@@ -198,7 +259,7 @@ CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph) {
             memcmp(exec->steps[i].needs, steps[i].needs, steps[i].need_count * sizeof(size_t)) == 0;
     }
     if (!same) {
-        free_steps(steps, graph->count);
+        free_steps(steps, count);
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
     pthread_mutex_lock(&exec->lock);
@@ -222,8 +283,12 @@ static void launch_whole(CUgraphExec exec, CUstream stream) {
 }
 
 CUresult emu_graph_launch(CUgraphExec exec, CUstream stream) {
-    CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&exec->lock);
+    CUresult result = exec->is_plain ? CUDA_SUCCESS : emu_graph_memory_prepare(exec);
+    if (result != CUDA_SUCCESS) {
+        pthread_mutex_unlock(&exec->lock);
+        return result;
+    }
     if (exec->is_plain && emu_stream_is_plain(stream) && !emu_stream_must_queue(stream)) {
         launch_whole(exec, stream);
     } else { /* step by step: some wait for the host, or become nodes of another graph */

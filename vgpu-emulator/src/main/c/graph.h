@@ -10,7 +10,8 @@ struct CUgraphNode_st {
     CUgraphNode next; /* in the order in which they were added */
     emu_nodes needs;  /* must be done before */
     emu_operation operation;
-    size_t mark; /* scratch: the position in an order, from 1 on */
+    CUgraphNode source; /* of a clone: what it was made from; only its address counts */
+    size_t mark;        /* scratch: the position in an order, from 1 on */
 };
 
 struct CUgraph_st {
@@ -53,6 +54,14 @@ void emu_graph_close(CUgraph graph);
 /* A new node, which needs those given. NULL: no memory. */
 CUgraphNode emu_graph_add(CUgraph graph, const emu_operation *operation, const CUgraphNode *needs,
                           size_t count);
+
+/* A copy of a graph, with copies of the graphs within it. NULL: no memory. */
+CUgraph emu_graph_clone(CUgraph graph);
+/* A copy in which graphs that were nodes are spread out. NULL: no memory. */
+CUgraph emu_graph_spread(CUgraph graph);
+bool emu_graph_has_children(CUgraph graph);
+void emu_graph_remove(CUgraphNode node);
+void emu_nodes_remove(emu_nodes *set, CUgraphNode node);
 
 CUresult emu_graph_instantiate(CUgraph graph, uint64_t flags, CUgraphExec *result);
 void emu_graph_exec_close(CUgraphExec exec);

@@ -1,7 +1,10 @@
 #include "heap.h"
 
+#include "shared_memory.h"
+
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define NO_BLOCK UINT32_MAX
 enum { SECOND_BITS = 4, RELEASE_BYTES = 256 * 1024, PAGE = 4096 };
@@ -10,6 +13,24 @@ static void *reserve(uint64_t bytes) {
     void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return map == MAP_FAILED ? NULL : map;
+}
+
+/* The range itself, as memory that can be shared: what IPC handles between processes are about. */
+static uint64_t reserve_range(emu_heap *heap, uint64_t bytes) {
+    heap->fd = emu_shared_memory_make("heap", bytes);
+    void *map = heap->fd < 0 ? MAP_FAILED
+                             : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                                    heap->fd, 0);
+    if (map == MAP_FAILED) {
+        if (heap->fd >= 0) {
+            close(heap->fd);
+        }
+        heap->fd = -1;
+        return (uint64_t)(uintptr_t)reserve(bytes);
+    }
+    /* A child of a fork has no driver; as private memory would, this must not become its too. */
+    madvise(map, bytes, MADV_DONTFORK);
+    return (uint64_t)(uintptr_t)map;
 }
 
 static uint64_t words_of(uint64_t bits) {
@@ -151,7 +172,7 @@ bool emu_heap_open(emu_heap *heap, uint64_t bytes) {
         bits = words_of(bits);
     }
     heap->blocks = reserve((granules + 1) * sizeof(emu_block));
-    uint64_t base = (uint64_t)(uintptr_t)reserve(bytes);
+    uint64_t base = reserve_range(heap, bytes);
     if (!complete || heap->blocks == NULL || base == 0) {
         emu_heap_close(heap);
         return false;
@@ -177,6 +198,9 @@ void emu_heap_close(emu_heap *heap) {
     }
     if (heap->base != 0) {
         munmap((void *)(uintptr_t)heap->base, (uint64_t)heap->granules * EMU_GRANULE);
+        if (heap->fd >= 0) {
+            close(heap->fd);
+        }
     }
     memset(heap, 0, sizeof *heap);
 }
@@ -202,6 +226,7 @@ uint64_t emu_heap_allocate(emu_heap *heap, uint64_t bytes) {
     emu_block *block = &heap->blocks[index];
     block->is_used = 1;
     block->is_written = 0;
+    block->charged = 0;
     block->bytes = bytes;
     return heap->base + (uint64_t)index * EMU_GRANULE;
 }
@@ -213,7 +238,8 @@ static void release_pages(const emu_heap *heap, uint32_t index, uint32_t size) {
     start = (start + PAGE - 1) / PAGE * PAGE;
     end = end / PAGE * PAGE;
     if (start < end) {
-        madvise((void *)(uintptr_t)start, end - start, MADV_DONTNEED);
+        madvise((void *)(uintptr_t)start, end - start,
+                heap->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
     }
 }
 

@@ -27,10 +27,12 @@ typedef struct {
     };
     uint32_t kind; /* the caller's */
     uint32_t is_written;
+    uint64_t charged; /* the caller's: what was charged to the GPU for this block alone */
 } emu_block;
 
 typedef struct {
     uint64_t base;
+    int fd; /* of the memory, so that other processes can map it; -1: it is private */
     uint32_t granules;
     emu_block *blocks;
     uint64_t *starts[EMU_HEAP_LEVELS]; /* a bit per granule that starts a block; then a bit per word

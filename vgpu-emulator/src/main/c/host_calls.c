@@ -9,7 +9,7 @@
 
 /* How long the thread sleeps at most while something is kept back; what may be waited for is not
  * all on the GPU. */
-enum { LONGEST_SLEEP_NS = 1000000 };
+enum { LONGEST_SLEEP_NS = 1000000, WORD_SLEEP_NS = 50000 /* a word is looked at again */ };
 
 static struct {
     pthread_mutex_t lock;
@@ -126,7 +126,10 @@ static bool may_run(CUstream stream, const emu_operation *operation) {
     if (operation->kind == EMU_WAIT) {
         return __atomic_load_n(&operation->event.event->waiting, __ATOMIC_ACQUIRE) == 0;
     }
-    return operation->kind != EMU_HOST ||
+    if (operation->kind == EMU_WAIT_VALUE && !emu_word_is_there(&operation->word)) {
+        return false;
+    }
+    return (operation->kind != EMU_HOST && operation->kind != EMU_WRITE_VALUE) ||
            emu_timeline_reached(stream->context, emu_timeline_stream_end(stream->context, stream));
 }
 
@@ -162,7 +165,11 @@ static bool run_context(CUcontext context, uint64_t *wake) {
             continue;
         }
         emu_operation *first = stream->first_waiting;
-        if (first != NULL && first->kind == EMU_HOST && !first->running) {
+        if (first != NULL && first->kind == EMU_WAIT_VALUE) {
+            uint64_t at = emu_now_ns() + WORD_SLEEP_NS;
+            *wake = at < *wake ? at : *wake;
+        } else if (first != NULL && !first->running &&
+                   (first->kind == EMU_HOST || first->kind == EMU_WRITE_VALUE)) {
             uint64_t at = emu_timeline_wake(context, emu_timeline_stream_end(context, stream));
             *wake = at < *wake ? at : *wake;
         }
@@ -226,6 +233,13 @@ static bool must_keep(CUstream stream, const emu_operation *operation) {
         return true;
     }
     if (operation->kind == EMU_WAIT && operation->event.event->waiting > 0) {
+        return true;
+    }
+    if (operation->kind == EMU_WAIT_VALUE && !emu_word_is_there(&operation->word)) {
+        return true;
+    }
+    if (operation->kind == EMU_WRITE_VALUE &&
+        !emu_timeline_reached(stream->context, emu_timeline_stream_end(stream->context, stream))) {
         return true;
     }
     return before(stream, UINT64_MAX, false) > 0;

@@ -30,18 +30,8 @@ static struct {
     size_t capacity;
 } ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32_t owner,
-                             uint64_t *address) {
-    if (bytes == 0) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (bytes > gpu->state->settings.memory_bytes) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    uint64_t charge = emu_heap_round(bytes);
-    if (!emu_gpu_charge(gpu, charge)) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+static CUresult place(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32_t owner,
+                      uint64_t charged, uint64_t *address) {
     emu_heap *heap = &heaps[gpu->index];
     pthread_mutex_lock(&heap_locks[gpu->index]);
     uint64_t start = 0;
@@ -53,14 +43,50 @@ CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind,
         emu_block *block = emu_heap_find(heap, start, &same);
         block->kind = (uint32_t)kind;
         block->owner = owner;
+        block->charged = charged;
         *address = start;
     }
     pthread_mutex_unlock(&heap_locks[gpu->index]);
-    if (start == 0) {
-        emu_gpu_refund(gpu, charge);
+    return start == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult emu_memory_place(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32_t owner,
+                          uint64_t *address) {
+    return place(gpu, bytes, kind, owner, 0, address);
+}
+
+/* Managed memory that does not fit stays with the host: what fits is charged. */
+static uint64_t charge_resident(emu_gpu *gpu, uint64_t bytes) {
+    for (;;) {
+        uint64_t capacity = gpu->state->settings.memory_bytes;
+        uint64_t used = emu_gpu_used_bytes(gpu);
+        uint64_t free = used < capacity ? (capacity - used) / EMU_GRANULE * EMU_GRANULE : 0;
+        uint64_t part = bytes < free ? bytes : free;
+        if (part == 0 || emu_gpu_charge(gpu, part)) {
+            return part;
+        }
+    }
+}
+
+CUresult emu_memory_allocate(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32_t owner,
+                             uint64_t *address) {
+    if (bytes == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (bytes > UINT64_MAX / 2) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    return CUDA_SUCCESS;
+    uint64_t charge = emu_heap_round(bytes);
+    if (kind == EMU_MANAGED_MEMORY) {
+        charge = charge_resident(gpu, charge);
+    } else if (bytes > gpu->state->settings.memory_bytes || !emu_gpu_charge(gpu, charge)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = place(gpu, bytes, kind, owner, charge, address);
+    if (result != CUDA_SUCCESS) {
+        emu_gpu_refund(gpu, charge);
+    }
+    return result;
 }
 
 static int heap_of(uint64_t address) {
@@ -83,16 +109,20 @@ CUresult emu_memory_free(uint64_t address, unsigned int kinds) {
     uint64_t start = 0;
     emu_block *block = emu_heap_find(&heaps[index], address, &start);
     bool found = block != NULL && start == address && (kinds & 1u << block->kind) != 0;
-    uint64_t charge = 0;
+    emu_block freed = {0};
     if (found) {
-        charge = emu_heap_round(block->bytes);
+        freed = *block;
         emu_heap_free(&heaps[index], address);
     }
     pthread_mutex_unlock(&heap_locks[index]);
     if (!found) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    emu_gpu_refund(&emu_driver.state.gpus[index], charge);
+    if (freed.kind == EMU_POOL_MEMORY) {
+        emu_pool_freed(freed.owner, emu_heap_round(freed.bytes));
+    } else if (freed.charged > 0) {
+        emu_gpu_refund(&emu_driver.state.gpus[index], freed.charged);
+    }
     return CUDA_SUCCESS;
 }
 
@@ -107,7 +137,7 @@ void emu_memory_free_owned(emu_gpu *gpu, emu_memory_kind first, emu_memory_kind 
         position = start + (uint64_t)block->size * EMU_GRANULE;
         if (block->owner == owner && block->kind >= (uint32_t)first &&
             block->kind <= (uint32_t)last) {
-            charge += emu_heap_round(block->bytes);
+            charge += block->charged;
             emu_heap_free(heap, start);
         }
     }
@@ -117,20 +147,32 @@ void emu_memory_free_owned(emu_gpu *gpu, emu_memory_kind first, emu_memory_kind 
     }
 }
 
-uint64_t emu_memory_owned_bytes(emu_gpu *gpu, emu_memory_kind kind, uint32_t owner) {
-    emu_heap *heap = &heaps[gpu->index];
-    uint64_t bytes = 0;
-    pthread_mutex_lock(&heap_locks[gpu->index]);
-    uint64_t position = 0;
-    uint64_t start = 0;
-    for (emu_block *block = NULL; (block = emu_heap_next(heap, position, &start)) != NULL;) {
-        position = start + (uint64_t)block->size * EMU_GRANULE;
-        if (block->owner == owner && block->kind == (uint32_t)kind) {
-            bytes += emu_heap_round(block->bytes);
-        }
+bool emu_memory_offset(uint64_t address, int *fd, uint64_t *offset) {
+    int index = heap_of(address);
+    if (index == EMU_HEAP_NONE || heaps[index].fd < 0) {
+        return false;
     }
-    pthread_mutex_unlock(&heap_locks[gpu->index]);
-    return bytes;
+    *fd = heaps[index].fd;
+    *offset = address - heaps[index].base;
+    return true;
+}
+
+bool emu_memory_change(uint64_t address, emu_memory_kind kind,
+                       void (*change)(uint64_t bytes, uint32_t *owner, uint64_t *charged, void *data),
+                       void *data) {
+    int index = heap_of(address);
+    uint64_t start = 0;
+    if (index == EMU_HEAP_NONE) {
+        return false;
+    }
+    pthread_mutex_lock(&heap_locks[index]);
+    emu_block *block = emu_heap_find(&heaps[index], address, &start);
+    bool found = block != NULL && start == address && block->kind == (uint32_t)kind;
+    if (found) {
+        change(block->bytes, &block->owner, &block->charged, data);
+    }
+    pthread_mutex_unlock(&heap_locks[index]);
+    return found;
 }
 
 /* The index of the first range that starts after an address. */
@@ -232,6 +274,7 @@ static bool find_block(uint64_t address, bool written, emu_allocation *allocatio
 static bool find(uint64_t address, bool written, emu_allocation *allocation) {
     return find_block(address, written, allocation) ||
            emu_ranges_find(address, EMU_MAPPED_MEMORY, allocation) ||
+           emu_ranges_find(address, EMU_IMPORTED_MEMORY, allocation) ||
            emu_ranges_find(address, EMU_HOST_MEMORY, allocation) ||
            emu_ranges_find(address, EMU_REGISTERED_MEMORY, allocation);
 }

@@ -101,6 +101,7 @@ struct CUctx_st {
     emu_gpu *gpu;
     CUdevice device;
     uint32_t index; /* among the GPU's contexts */
+    uint32_t channel_group; /* its handle at the resource manager; 0: none */
     unsigned int flags;
     unsigned int api_version;
     bool is_primary;

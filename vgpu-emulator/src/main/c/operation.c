@@ -2,7 +2,9 @@
 
 #include "capture.h"
 #include "driver.h"
+#include "graph_memory.h"
 #include "host_calls.h"
+#include "imported.h"
 #include "memory.h"
 #include "timeline.h"
 
@@ -90,6 +92,34 @@ static void run_record(CUstream stream, const emu_event_use *use) {
     pthread_mutex_unlock(&context->lock);
 }
 
+bool emu_word_is_there(const emu_word *word) {
+    const void *at = (const void *)(uintptr_t)word->address;
+    bool wide = word->bytes == 8;
+    uint64_t seen = wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
+                         : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+    uint64_t mask = wide ? UINT64_MAX : UINT32_MAX;
+    switch (word->test) {
+    case CU_STREAM_WAIT_VALUE_EQ:
+        return seen == word->value;
+    case CU_STREAM_WAIT_VALUE_AND:
+        return (seen & word->value) != 0;
+    case CU_STREAM_WAIT_VALUE_NOR:
+        return (~(seen | word->value) & mask) != 0;
+    default: /* cyclic: a counter may have gone round */
+        return wide ? (int64_t)(seen - word->value) >= 0
+                    : (int32_t)((uint32_t)seen - (uint32_t)word->value) >= 0;
+    }
+}
+
+static void write_word(const emu_word *word) {
+    void *at = (void *)(uintptr_t)word->address;
+    if (word->bytes == 8) {
+        __atomic_store_n((uint64_t *)at, word->value, __ATOMIC_RELEASE);
+    } else {
+        __atomic_store_n((uint32_t *)at, (uint32_t)word->value, __ATOMIC_RELEASE);
+    }
+}
+
 void emu_operation_run(CUstream stream, const emu_operation *operation) {
     CUcontext context = stream->context;
     switch (operation->kind) {
@@ -112,10 +142,20 @@ void emu_operation_run(CUstream stream, const emu_operation *operation) {
         run_wait(stream, &operation->event);
         return;
     case EMU_FREE:
-        emu_memory_free(operation->address, 1u << EMU_DEVICE_MEMORY | 1u << EMU_POOL_MEMORY);
+        if (emu_memory_free(operation->address, 1u << EMU_DEVICE_MEMORY | 1u << EMU_POOL_MEMORY) !=
+                CUDA_SUCCESS &&
+            emu_imported_unmap(operation->address, 1u << IMPORTED_POINTER) != CUDA_SUCCESS) {
+            emu_graph_memory_run(operation);
+        }
+        return;
+    case EMU_ALLOC:
+    case EMU_WRITE_VALUE:
+        write_word(&operation->word);
         return;
     case EMU_HOST:
     case EMU_EMPTY:
+    case EMU_WAIT_VALUE:
+    case EMU_CHILD:
         return;
     }
     if (operation->duration_ns > 0) {
@@ -132,6 +172,7 @@ bool emu_stream_must_queue(CUstream stream) {
 CUresult emu_enqueue(CUstream stream, const emu_operation *operation) {
     CUcontext context = stream->context;
     if (!emu_stream_is_plain(stream) || operation->kind == EMU_HOST ||
+        operation->kind == EMU_WRITE_VALUE || operation->kind == EMU_WAIT_VALUE ||
         emu_stream_must_queue(stream) ||
         (operation->kind == EMU_WAIT && operation->event.event->capture != NULL)) {
         CUresult result = CUDA_SUCCESS;
@@ -163,6 +204,7 @@ CUresult emu_stream_drain(CUstream stream) {
     emu_timeline_wait(context, emu_timeline_stream_end(context, stream));
     CUresult result = context->sticky;
     pthread_mutex_unlock(&context->lock);
+    emu_pools_settle();
     return result;
 }
 
@@ -175,6 +217,7 @@ CUresult emu_context_drain(CUcontext context) {
     emu_timeline_wait(context, emu_timeline_context_end(context));
     CUresult result = context->sticky;
     pthread_mutex_unlock(&context->lock);
+    emu_pools_settle();
     return result;
 }
 

@@ -13,7 +13,11 @@ typedef enum {
     EMU_WAIT,
     EMU_HOST,
     EMU_FREE,
-    EMU_EMPTY
+    EMU_ALLOC, /* of graphs only; address */
+    EMU_EMPTY,
+    EMU_WRITE_VALUE,
+    EMU_WAIT_VALUE,
+    EMU_CHILD /* a node of a graph that is a graph itself; never in a stream */
 } emu_operation_kind;
 
 /* A box of bytes from one place to another. */
@@ -50,6 +54,14 @@ typedef struct {
     uint32_t generation;
 } emu_event_use;
 
+/* A word in memory that a stream writes, or waits for. */
+typedef struct {
+    uint64_t address;
+    uint64_t value;
+    uint32_t bytes; /* 4 or 8 */
+    uint32_t test;  /* CU_STREAM_WAIT_VALUE_ */
+} emu_word;
+
 struct emu_operation {
     emu_operation_kind kind;
     bool running; /* a host function that has been started */
@@ -69,6 +81,8 @@ struct emu_operation {
         emu_fill fill;
         emu_event_use event;
         emu_host_call host;
+        emu_word word;
+        CUgraph child; /* its own copy */
         uint64_t address;
     };
 };
@@ -81,6 +95,9 @@ CUresult emu_enqueue(CUstream stream, const emu_operation *operation);
 
 /* Does what an operation does to memory and to its stream. Without the context's lock. */
 void emu_operation_run(CUstream stream, const emu_operation *operation);
+
+/* Whether a word is what a stream waits for. */
+bool emu_word_is_there(const emu_word *word);
 
 /* Whether what is submitted to a stream becomes part of a graph. Needs no lock. */
 static inline bool emu_stream_is_captured(CUstream stream) {

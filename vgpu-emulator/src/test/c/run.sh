@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text driver time random sharing"
+tests="schedule text driver memory time graph random sharing rm"
 case $2 in
   plain) sanitize= ;;
   address)
@@ -17,7 +17,7 @@ case $2 in
   thread)
     # The fences that the sanitizer does not know order accesses that are atomic each; see state_values.c.
     sanitize="-fsanitize=thread -Wno-tsan"
-    tests="driver time random"
+    tests="driver memory time graph random rm"
     ;;
   *) exit 2 ;;
 esac
@@ -32,8 +32,8 @@ warnings="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wconversion -Werror -
 sources_of() {
   case $1 in
     schedule) echo gpu_schedule ;;
-    text) echo settings ptx heap ;;
-    sharing) echo gpu gpu_schedule log process settings state_file state_values suspend ;;
+    text) echo settings ptx heap shared_memory ;;
+    sharing | rm) echo gpu gpu_schedule log process settings state_file state_values suspend ;;
   esac
 }
 build() {

@@ -12,7 +12,6 @@
 
 /* Newer C libraries have these in another place, under another version; old programs' names for them work on all. */
 #if defined(__x86_64__) && defined(__GLIBC__)
-__asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 __asm__(".symver dlerror,dlerror@GLIBC_2.2.5");
 #endif
@@ -60,10 +59,17 @@ JNI(int64_t, address)(jni_env env, jni_object type, jni_object buffer) {
   return (int64_t)(uintptr_t)memory(env, buffer);
 }
 
-/* The reason is taken here: before another call, Java may have looked something up and so have cleared it. */
+/*
+ * The C library's own dlopen: in a JVM that is itself under a virtual GPU the hook's comes first, and gives what stands in for
+ * a driver's library, but a pool is to see the GPUs themselves.
+ * The reason is taken here: before another call, Java may have looked something up and so have cleared it.
+ */
 JNI(int64_t, open)(jni_env env, jni_object type, jni_object path, jni_object reason, int32_t size) {
-  void *library = dlopen(memory(env, path), RTLD_NOW | RTLD_LOCAL);
+  void *(*load)(const char *, int) = NULL;
+  void *found = dlsym(RTLD_NEXT, "dlopen");
   (void)type;
+  memcpy(&load, &found, sizeof load);
+  void *library = load == NULL ? NULL : load(memory(env, path), RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
     copy(memory(env, reason), size, dlerror());
   }

@@ -40,3 +40,7 @@ build spin spin.c driver.c driver_nolink.c program.c -ldl -lm
 build sgemm sgemm.c driver.c driver_nolink.c program.c -ldl -lm
 build hoard hoard.c driver.c driver_link.c program.c -Wl,--no-as-needed "$work/libcuda.so.1" -Wl,--as-needed -ldl -lm
 build burst burst.c driver.c driver_link.c program.c -Wl,--no-as-needed "$work/libcuda.so.1" -Wl,--as-needed -ldl -lm
+
+cc -std=c11 -O2 -shared -fPIC -I"$here" -Wl,-soname,libnvidia-ml.so.1 -o "$work/libnvidia-ml.so.1" "$here/nvml_stub.c"
+build smi smi.c nvml_load.c program.c -ldl -lm
+build smi-linked smi.c nvml_link.c program.c -Wl,--no-as-needed "$work/libnvidia-ml.so.1" -Wl,--as-needed -ldl -lm

@@ -6,6 +6,7 @@ import dev.vgpu.bench.colocation.ColocationOptions;
 import dev.vgpu.bench.colocation.ColocationPlot;
 import dev.vgpu.bench.colocation.Storm;
 import dev.vgpu.bench.fairness.Fairness;
+import dev.vgpu.bench.gpucheck.GpuCheck;
 import dev.vgpu.bench.harness.Node;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -32,6 +33,8 @@ public final class Bench {
         storm    1,000 short requests a second beside training loops; a seat at rest
         preempt  how soon offline gates are closed when an idle online tenant begins
         stall    how long deaths and stops hold others up; attaching, opening, take-over
+      vgpu bench gpu-check ...
+                 what vgpu gpu-check runs
       vgpu bench plot FILE... OUT.svg
                  draws what colocation --json printed
         --keep FILE  writes the JSON object there as well
@@ -67,6 +70,9 @@ public final class Bench {
    */
   public static void main(String[] args) throws Exception {
     List<String> names = new ArrayList<>(List.of(args));
+    if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
+      System.exit(GpuCheck.run(names.subList(1, names.size())));
+    }
     boolean quick = names.remove("--quick");
     boolean json = names.remove("--json");
     if (names.contains("--help") || names.contains("-h")) {

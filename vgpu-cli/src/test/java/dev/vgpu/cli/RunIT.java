@@ -187,6 +187,21 @@ class RunIT {
     assertThat(greedy.err()).contains("CUDA_ERROR_OUT_OF_MEMORY");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"smi", "smi-linked"})
+  void nvmlShowsTheVirtualGpu(String program) throws Exception {
+    CommandNode.Command run =
+        node.run("--memory 777MiB --gpu 1", CommandNode.program(program), "--json");
+    JsonNode gpus = run.succeeds().json().path("gpus");
+    assertThat(gpus).as("%s", run).hasSize(1);
+    JsonNode gpu = gpus.get(0);
+    assertThat(gpu.path("index").asInt()).isZero();
+    assertThat(gpu.path("total").asLong()).isEqualTo(777 * MIB);
+    assertThat(gpu.path("used").asLong()).isZero();
+    assertThat(gpu.path("free_v2").asLong()).isEqualTo(777 * MIB);
+    assertThat(gpu.path("processes")).isEmpty();
+  }
+
   /** The program in Python; the one in C where there is no Python. */
   private static String[] python(String... arguments) {
     boolean hasPython =

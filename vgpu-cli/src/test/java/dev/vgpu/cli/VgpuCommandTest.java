@@ -50,7 +50,8 @@ class VgpuCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"demo", "devices", "doctor", "simulate", "bench", "completion"})
+  @ValueSource(
+      strings = {"demo", "devices", "doctor", "simulate", "bench", "gpu-check", "completion"})
   void everyCommandHasHelp(String command) {
     assertThat(run(command, "--help")).isZero();
     assertThat(out.toString(UTF_8)).contains("Usage: vgpu " + command);

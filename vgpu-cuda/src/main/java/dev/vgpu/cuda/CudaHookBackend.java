@@ -23,7 +23,7 @@ public final class CudaHookBackend implements EnforcementBackend {
           .worksFor(Capabilities.Scope.PROCESS, Capabilities.Scope.THIS_JVM)
           .build();
 
-  private final HookLibrary library;
+  private final Preloads preloads;
   private final Map<String, String> environment;
 
   /** Makes the backend; {@code ServiceLoader} does. */
@@ -33,7 +33,7 @@ public final class CudaHookBackend implements EnforcementBackend {
 
   CudaHookBackend(Map<String, String> environment) {
     this.environment = Map.copyOf(environment);
-    this.library = new HookLibrary(environment);
+    this.preloads = Preloads.of(environment);
   }
 
   @Override
@@ -43,7 +43,7 @@ public final class CudaHookBackend implements EnforcementBackend {
 
   @Override
   public BackendStatus status() {
-    Optional<String> missing = library.missing();
+    Optional<String> missing = preloads.hook().missing();
     return missing.isPresent()
         ? BackendStatus.ofUnavailable(name(), missing.get())
         : BackendStatus.ofAvailable(name(), CAPABILITIES);
@@ -65,7 +65,7 @@ public final class CudaHookBackend implements EnforcementBackend {
   public Enforcement open(Path runDirectory) {
     return new HookEnforcement(
         runDirectory.toAbsolutePath(),
-        library,
+        preloads,
         new ContextMemory(environment),
         !"off".equals(environment.get(HookEnvironment.VGPU_EXPRESS_LANE)),
         NanoClock.SYSTEM,

@@ -29,7 +29,7 @@ final class HookEnforcement implements Enforcement {
   private final NanoClock clock;
   private final ProcessLife life;
   private final Wake wake;
-  private final HookLibrary library;
+  private final Preloads preloads;
   private final ContextMemory contextMemory;
   private final long startTime;
   private final boolean expressLanes;
@@ -37,14 +37,14 @@ final class HookEnforcement implements Enforcement {
 
   HookEnforcement(
       Path runDirectory,
-      HookLibrary library,
+      Preloads preloads,
       ContextMemory contextMemory,
       boolean expressLanes,
       NanoClock clock,
       ProcFiles proc,
       Wake wake) {
     this.runDirectory = runDirectory;
-    this.library = library;
+    this.preloads = preloads;
     this.contextMemory = contextMemory;
     this.expressLanes = expressLanes;
     this.clock = clock;
@@ -116,7 +116,7 @@ final class HookEnforcement implements Enforcement {
 
   private Map<String, String> environment(String id, VirtualGpuRequest request) {
     Map<String, String> environment = new LinkedHashMap<>();
-    environment.put("LD_PRELOAD", library.in(runDirectory) + ":${LD_PRELOAD}");
+    environment.put("LD_PRELOAD", preloads.variable(runDirectory));
     environment.put(HookEnvironment.VGPU_RUN_DIR, runDirectory.toString());
     environment.put(HookEnvironment.VGPU_LEASE, id);
     environment.put(

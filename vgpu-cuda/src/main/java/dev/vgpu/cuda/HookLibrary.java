@@ -16,25 +16,43 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The hook itself: a library in this jar, or the one that {@code VGPU_HOOK} names. It is unpacked
- * once to a run directory, or where {@link LibraryPlace} says, under its checksum, so that several
- * versions can lie side by side.
+ * A library that is preloaded: the hook itself, or what stands in for NVML. It is in this jar, or
+ * is, of the hook, the one that {@code VGPU_HOOK} names. It is unpacked once to a run directory, or
+ * where {@link LibraryPlace} says, under its checksum, so that several versions can lie side by
+ * side.
  */
 final class HookLibrary {
   static final String NAME = "libvgpu_cuda.so";
+  static final String NVML_NAME = "libvgpu_nvml.so";
 
+  private final String name;
   private final String resource;
   private final @Nullable String named;
   private final Map<String, String> environment;
 
   HookLibrary(Map<String, String> environment) {
-    this("/META-INF/native/linux-" + architecture() + "/" + NAME, environment);
+    this(resource(NAME), environment);
   }
 
   HookLibrary(String resource, Map<String, String> environment) {
+    this(NAME, resource, environment.get(HookEnvironment.VGPU_HOOK), environment);
+  }
+
+  private HookLibrary(
+      String name, String resource, @Nullable String named, Map<String, String> environment) {
+    this.name = name;
     this.resource = resource;
-    this.named = environment.get(HookEnvironment.VGPU_HOOK);
+    this.named = named;
     this.environment = Map.copyOf(environment);
+  }
+
+  /** {@return what stands in for NVML} */
+  static HookLibrary nvml(Map<String, String> environment) {
+    return new HookLibrary(NVML_NAME, resource(NVML_NAME), null, environment);
+  }
+
+  private static String resource(String name) {
+    return "/META-INF/native/linux-" + architecture() + "/" + name;
   }
 
   private static String architecture() {
@@ -81,7 +99,7 @@ final class HookLibrary {
     try {
       String sum = expectedSum();
       Path directory = place.resolve(sum);
-      Path file = directory.resolve(NAME);
+      Path file = directory.resolve(name);
       byte[] bytes = read(resource);
       // It appears there whole or not at all, so its length is enough; its sum would take longer to
       // compute in a fresh JVM than all the rest of an acquisition.
@@ -92,7 +110,7 @@ final class HookLibrary {
               "the hook in the jar is damaged: sha256=" + found + " expected=" + sum);
         }
         Files.createDirectories(directory);
-        writeWhole(file, bytes);
+        writeWhole(name, file, bytes);
       }
       return file.toAbsolutePath();
     } catch (IOException e) {
@@ -102,8 +120,8 @@ final class HookLibrary {
   }
 
   /** At no moment is there a part of it under its name. */
-  private static void writeWhole(Path file, byte[] bytes) throws IOException {
-    Path part = Files.createTempFile(file.getParent(), NAME, ".part");
+  private static void writeWhole(String name, Path file, byte[] bytes) throws IOException {
+    Path part = Files.createTempFile(file.getParent(), name, ".part");
     try {
       Files.write(part, bytes);
       Files.setPosixFilePermissions(part, PosixFilePermissions.fromString("r-xr-xr-x"));

@@ -50,6 +50,19 @@ class NativeTest {
   }
 
   @Test
+  void listHasTheFunctionsOfEveryVersionAndClassifiesEach() throws Exception {
+    String check = TESTS.resolve("check.sh").toString();
+    assertThat(succeed("sh", check, "versions")).contains("MEM_PLUS ", "QUERY ");
+
+    Path known = work.resolve("known");
+    Files.writeString(known, "cuMemAlloc_v2 11000\ncuNewInTheNextVersion 14000\n");
+    Result lacking = run("sh", check, "versions", known.toString());
+
+    assertThat(lacking.status()).isNotZero();
+    assertThat(lacking.output()).contains("cuNewInTheNextVersion").doesNotContain("cuMemAlloc");
+  }
+
+  @Test
   void hookKeepsItsPromises() throws Exception {
     runTests("plain", List.of());
   }

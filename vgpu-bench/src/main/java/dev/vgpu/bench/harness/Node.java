@@ -23,6 +23,12 @@ public final class Node implements AutoCloseable {
   /** What puts a program under a virtual GPU; a bare one has none of them. */
   private static final List<String> OF_A_LEASE = List.of("LD_PRELOAD", "VGPU_LEASE");
 
+  /** Where the C program is, built already: for machines without a compiler. */
+  private static final String BUILT = "VGPU_BENCH_PROGRAM";
+
+  /** The variables of ours that all nodes' processes have too, with commas; else none is. */
+  private static final String KEPT = "VGPU_BENCH_KEEP";
+
   private final Path directory;
   private final Path program;
   private final Map<String, String> settings;
@@ -49,13 +55,39 @@ public final class Node implements AutoCloseable {
       Path directory = Files.createTempDirectory(Path.of("/tmp"), "vgpu-n");
       Files.createDirectory(directory.resolve("run"));
       Files.createDirectory(directory.resolve("c"));
-      Path program = ProgramSource.compile(directory.resolve("c"));
-      Node node = new Node(directory, program, Map.copyOf(settings));
+      String built = System.getenv(BUILT);
+      Path program = built == null ? ProgramSource.compile(directory.resolve("c")) : Path.of(built);
+      Map<String, String> all = kept();
+      all.putAll(settings);
+      Node node = new Node(directory, program, Map.copyOf(all));
       Runtime.getRuntime().addShutdownHook(node.atExit);
       return node;
     } catch (IOException e) {
       throw new UncheckedIOException("cannot make a directory under /tmp", e);
     }
+  }
+
+  /**
+   * Builds the C program.
+   *
+   * @param directory where to
+   * @return the program
+   * @throws IllegalStateException if there is no C compiler, or it fails
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public static Path buildProgram(Path directory) throws InterruptedException {
+    return ProgramSource.compile(directory);
+  }
+
+  private static Map<String, String> kept() {
+    Map<String, String> kept = new HashMap<>();
+    for (String name : Objects.requireNonNullElse(System.getenv(KEPT), "").split(",", -1)) {
+      String value = name.isEmpty() ? null : System.getenv(name);
+      if (value != null) {
+        kept.put(name, value);
+      }
+    }
+    return kept;
   }
 
   /** {@return the run directory} */
@@ -118,15 +150,25 @@ public final class Node implements AutoCloseable {
    */
   public Child start(String name, ProcessBuilder builder, Map<String, String> environment) {
     Map<String, String> variables = builder.environment();
-    variables.keySet().removeIf(key -> key.startsWith("VGPU_") && !key.equals("VGPU_HOME"));
-    variables.put("VGPU_RUN_DIR", runDirectory().toString());
-    variables.putAll(settings);
-    environment.forEach((key, value) -> variables.put(key, expanded(key, value)));
+    adapt(variables, environment);
     builder.redirectError(ProcessBuilder.Redirect.appendTo(file("stderr").toFile()));
     Child child = new Child(name, builder);
     children.removeIf(other -> !other.isAlive());
     children.add(child);
     return child;
+  }
+
+  /**
+   * Turns an environment into that of a program of this node.
+   *
+   * @param variables the environment, for example of a process builder
+   * @param environment what is added, for example what puts the program under a virtual GPU
+   */
+  public void adapt(Map<String, String> variables, Map<String, String> environment) {
+    variables.keySet().removeIf(key -> key.startsWith("VGPU_") && !key.equals("VGPU_HOME"));
+    variables.put("VGPU_RUN_DIR", runDirectory().toString());
+    variables.putAll(settings);
+    environment.forEach((key, value) -> variables.put(key, expanded(key, value)));
   }
 
   private static String expanded(String key, String value) {

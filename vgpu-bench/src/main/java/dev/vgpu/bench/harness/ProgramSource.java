@@ -24,7 +24,10 @@ final class ProgramSource {
           "hostile.c",
           "serve.c",
           "train.c",
-          "preempt.c");
+          "preempt.c",
+          "session.c",
+          "about.c",
+          "checkpoint.c");
   private static final List<String> FLAGS = List.of("-std=c11", "-O2", "-Wall", "-Wextra");
 
   private ProgramSource() {}

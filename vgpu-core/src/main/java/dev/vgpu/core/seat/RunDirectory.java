@@ -3,7 +3,6 @@ package dev.vgpu.core.seat;
 import dev.vgpu.VgpuException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -141,8 +140,7 @@ public record RunDirectory(Path path, Origin origin) {
     if (!Files.isWritable(path)) {
       throw unusable("it is not writable for this process");
     }
-    FileStore store = Files.getFileStore(path);
-    String type = store.type().toLowerCase(Locale.ROOT);
+    String type = fileSystemType();
     if (REMOTE.stream().anyMatch(type::startsWith)) {
       throw unusable(
           "it is on a file system of the network ("
@@ -150,12 +148,20 @@ public record RunDirectory(Path path, Origin origin) {
               + "), where locks do not hold;"
               + " name one on this machine");
     }
-    if (store.getUsableSpace() < LEAST_FREE_BYTES) {
+    // Not the file store's: a chroot may have none.
+    long usableBytes = path.toFile().getUsableSpace();
+    if (usableBytes < LEAST_FREE_BYTES) {
       throw unusable(
-          "its file system is full: usableBytes="
-              + store.getUsableSpace()
-              + " needed="
-              + LEAST_FREE_BYTES);
+          "its file system is full: usableBytes=" + usableBytes + " needed=" + LEAST_FREE_BYTES);
+    }
+  }
+
+  /** Nothing where it is not known: in a chroot whose root is no mount point, there is no entry. */
+  private String fileSystemType() {
+    try {
+      return Files.getFileStore(path).type().toLowerCase(Locale.ROOT);
+    } catch (IOException e) {
+      return "";
     }
   }
 

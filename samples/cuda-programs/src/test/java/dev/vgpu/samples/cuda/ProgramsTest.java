@@ -34,6 +34,12 @@ class ProgramsTest {
     assertThat(ended.output()).startsWith("Usage: " + program).contains("--device", "Exit codes:");
   }
 
+  @Test
+  void smiSaysThatThereIsNoNvml() throws Exception {
+    assertThat(run("smi-linked").output()).contains("nvmlInit_v2: ", "(12)");
+    assertThat(run("smi", "--colour").exitCode()).isEqualTo(2);
+  }
+
   @ParameterizedTest
   @CsvSource({
     "spin, --us x, not a number",

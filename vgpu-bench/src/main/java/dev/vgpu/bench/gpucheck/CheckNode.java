@@ -1,0 +1,137 @@
+package dev.vgpu.bench.gpucheck;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.bench.harness.Node;
+import dev.vgpu.bench.harness.PoolProcess;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A node of a step's own with its seat, and programs there: bare, or under virtual GPUs. Confined
+ * to one thread.
+ */
+final class CheckNode implements AutoCloseable {
+  /** Nothing: beside vgpu, not under it. */
+  static final Map<String, String> BARE = Map.of();
+
+  private final Place place;
+  private final Node node;
+  private final PoolProcess pool;
+
+  private CheckNode(Place place, Node node, PoolProcess pool) {
+    this.place = place;
+    this.node = node;
+    this.pool = pool;
+  }
+
+  /** Opens one. */
+  static CheckNode open(Place place) throws InterruptedException {
+    Node node = Node.open(Map.of());
+    try {
+      return new CheckNode(place, node, node.openPool());
+    } catch (IllegalStateException | InterruptedException e) {
+      node.close();
+      throw e;
+    }
+  }
+
+  /** Cuts a virtual GPU; what comes back puts a program under it. */
+  Map<String, String> lease(
+      String name, SharePolicy policy, int percent, PreemptionClass urgency, MemorySize quota)
+      throws InterruptedException {
+    return pool.acquire(name, policy, percent, urgency, quota);
+  }
+
+  /** The same, nearline and without a share. */
+  Map<String, String> lease(String name, MemorySize quota) throws InterruptedException {
+    return lease(name, SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE, quota);
+  }
+
+  /** Closes one. */
+  void release(String name) throws InterruptedException {
+    pool.release(name);
+  }
+
+  /** {@return the first lease, as the seat sees it} */
+  JsonNode lease() throws InterruptedException {
+    return pool.leases().path(0);
+  }
+
+  /** {@return what all leases hold} */
+  long memoryHeld() throws InterruptedException {
+    return pool.memoryHeld();
+  }
+
+  /** Starts the C program, and talks to it. */
+  Child start(Map<String, String> environment, String... arguments) {
+    return node.start(environment, arguments);
+  }
+
+  /** Starts any program, and talks to it. */
+  Child start(String name, List<String> command, Map<String, String> environment) {
+    return node.start(name, new ProcessBuilder(command), environment);
+  }
+
+  /** Runs a program to its end. */
+  Done run(Map<String, String> environment, double limitSeconds, List<String> command)
+      throws InterruptedException {
+    return Done.run(
+        command, variables -> node.adapt(variables, environment), place.work(), limitSeconds);
+  }
+
+  /** {@return the file of a sample program} */
+  String samplePath(String name) {
+    return place.sample(name).toString();
+  }
+
+  /** Runs a sample program to its end. */
+  Done sample(Map<String, String> environment, double limitSeconds, String... command)
+      throws InterruptedException {
+    List<String> all = new ArrayList<>(List.of(command));
+    all.set(0, place.sample(command[0]).toString());
+    if (command[0].endsWith(".py")) {
+      all.add(0, Place.onPath("python3").map(Object::toString).orElse("python3"));
+    }
+    return run(environment, limitSeconds, all);
+  }
+
+  /** Runs the C program to its end. */
+  Done program(Map<String, String> environment, double limitSeconds, String... arguments)
+      throws InterruptedException {
+    List<String> all = new ArrayList<>(List.of(node.program().toString()));
+    all.addAll(List.of(arguments));
+    return run(environment, limitSeconds, all);
+  }
+
+  /** Waits until all leases hold nothing any more; milliseconds, or -1 if that takes too long. */
+  double awaitNothingHeld(double limitSeconds) throws InterruptedException {
+    long beginNs = NanoClock.nanoTime();
+    while ((NanoClock.nanoTime() - beginNs) / 1e9 < limitSeconds) {
+      if (memoryHeld() == 0) {
+        return (NanoClock.nanoTime() - beginNs) / 1e6;
+      }
+      NanoClock.sleepMillis(2);
+    }
+    return -1;
+  }
+
+  Node node() {
+    return node;
+  }
+
+  /** {@return what children wrote on standard error, its end} */
+  String errors() {
+    return Done.tail(node.errors());
+  }
+
+  @Override
+  public void close() {
+    node.close();
+  }
+}

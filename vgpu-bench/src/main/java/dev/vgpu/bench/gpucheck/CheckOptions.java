@@ -1,0 +1,82 @@
+package dev.vgpu.bench.gpucheck;
+
+import dev.vgpu.bench.colocation.ColocationOptions;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * What was asked for. Immutable.
+ *
+ * @param out where the table and the JSON go
+ * @param budgetSeconds for all steps together
+ * @param quick the shortest form of each step, for tests of the check itself
+ * @param json whether the JSON is printed instead of the table
+ * @param keep whether the working directory stays
+ * @param driver for tests: where another libcuda.so.1 and libnvidia-ml.so.1 are
+ * @param only the steps to run; all if empty
+ */
+record CheckOptions(
+    Path out,
+    double budgetSeconds,
+    boolean quick,
+    boolean json,
+    boolean keep,
+    Optional<Path> driver,
+    List<String> only) {
+  /** A command on a lent machine may take ten minutes; the rest is for packing and copying. */
+  private static final String BUDGET = "540";
+
+  static final String USAGE =
+      """
+      usage: vgpu gpu-check [--out DIR] [--budget SECONDS] [--quick] [--json] [--only STEP,...] [--keep]
+             vgpu gpu-check --pack [FILE]
+        Checks vgpu on this machine's first NVIDIA GPU, in less than ten minutes. Changes no setting of it.
+        Writes gpu-check-GPU-DRIVER.txt and .json into DIR (default: here), anew after each step.
+        --budget SECONDS  for all steps together (default 540); what does not fit is left out
+        --only STEP,...   these steps only
+        --quick           the shortest form of each step
+        --keep            leave the working directory, with all logs
+        --pack [FILE]     make the bundle that needs neither Java nor a compiler nor the network
+                          (default target/vgpu-gpu-check.tar.gz); there: ./gpu-check.sh
+      Exit codes: 0 all steps ended well, 1 a step failed or there is no GPU, 2 wrong usage.
+      """;
+
+  /** Copies the list. */
+  CheckOptions {
+    only = List.copyOf(only);
+  }
+
+  /**
+   * Reads a command line.
+   *
+   * @throws IllegalArgumentException if it cannot be read
+   */
+  static CheckOptions of(List<String> arguments) {
+    List<String> left = new ArrayList<>(arguments);
+    String driver = ColocationOptions.value(left, "--driver", "");
+    String only = ColocationOptions.value(left, "--only", "");
+    String budget = ColocationOptions.value(left, "--budget", BUDGET);
+    Path out = Path.of(ColocationOptions.value(left, "--out", "."));
+    boolean quick = left.remove("--quick");
+    boolean json = left.remove("--json");
+    boolean keep = left.remove("--keep");
+    if (!left.isEmpty()) {
+      throw new IllegalArgumentException("what is '" + left.get(0) + "'?");
+    }
+    if (!budget.matches("[1-9][0-9]{0,4}")) {
+      throw new IllegalArgumentException("--budget is a number of seconds, not '" + budget + "'");
+    }
+    List<String> steps = only.isEmpty() ? List.of() : List.of(only.split(",", -1));
+    steps.forEach(StepName::of);
+    return new CheckOptions(
+        out.toAbsolutePath(),
+        Double.parseDouble(budget),
+        quick,
+        json,
+        keep,
+        driver.isEmpty() ? Optional.empty() : Optional.of(Path.of(driver).toAbsolutePath()),
+        steps);
+  }
+}

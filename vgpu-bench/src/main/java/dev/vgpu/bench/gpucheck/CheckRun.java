@@ -1,0 +1,171 @@
+package dev.vgpu.bench.gpucheck;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.bench.harness.Node;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Stream;
+
+/** Runs the steps one after the other. Confined to one thread. */
+final class CheckRun {
+  /** A step that could have only less than this is left out. */
+  private static final double LEAST_SECONDS = 5;
+
+  /** What ending a step takes at worst. */
+  private static final double ENDING_SECONDS = 6;
+
+  private static final double START_SECONDS = 60;
+  private static final List<String> LIBRARIES = List.of("libcuda.so.1", "libnvidia-ml.so.1");
+  private static final List<String> VARIABLES = List.of("VGPU_CUDA_DRIVER", "VGPU_NVML");
+
+  private final CheckOptions options;
+  private final Map<String, String> environment = new HashMap<>();
+  private final long beginNs = NanoClock.nanoTime();
+
+  CheckRun(CheckOptions options) {
+    this.options = options;
+  }
+
+  /** Runs it; the exit code. */
+  int run() throws IOException, InterruptedException {
+    Path work = Files.createTempDirectory("vgpu-gpu-check");
+    try {
+      return run(Place.of(work));
+    } finally {
+      if (options.keep()) {
+        System.err.println("gpu-check: the working directory is " + work);
+      } else {
+        remove(work);
+      }
+    }
+  }
+
+  private int run(Place place) throws IOException, InterruptedException {
+    Path program = place.program().orElse(null);
+    if (program == null) {
+      program = Node.buildProgram(Files.createDirectory(place.work().resolve("c")));
+    }
+    options.driver().ifPresent(this::useDriver);
+    environment.put("VGPU_BENCH_PROGRAM", program.toString());
+    environment.put("VGPU_BENCH_KEEP", "VGPU_CUDA_DRIVER,VGPU_NVML,VGPU_HOOK_LOG,VGPU_EMULATOR");
+    environment.put("VGPU_HOOK_LOG", place.work().resolve("hook.log").toString());
+    String missing = findDriver(place, program);
+    Done about = own(place, program, "about");
+    if (missing.isEmpty() && !about.isOk()) {
+      missing = about.out().isBlank() ? about.why() : about.out().strip();
+    }
+    if (!missing.isEmpty()) {
+      System.err.println(
+          "gpu-check: there is no NVIDIA GPU here that CUDA programs can use: "
+              + missing
+              + ". This command needs one; ./vgpu bench and ./vgpu test do not.");
+      return 1;
+    }
+    Files.writeString(place.work().resolve(Place.ABOUT), about.json().toString());
+    Files.createDirectories(options.out());
+    Report report = new Report(options, place, about.json());
+    System.err.println("gpu-check: " + report.title());
+    for (StepName step : StepName.values()) {
+      if (options.only().isEmpty() || options.only().contains(step.word())) {
+        report.add(step, step(place, program, step));
+        report.write(seconds());
+      }
+    }
+    report.end(seconds());
+    System.out.print(options.json() ? report.json() : report.text());
+    return report.isGood() ? 0 : 1;
+  }
+
+  /** A test's driver comes first for all programs. */
+  private void useDriver(Path directory) {
+    String own = System.getenv("LD_LIBRARY_PATH");
+    environment.put(
+        "LD_LIBRARY_PATH",
+        directory + (own == null || own.isEmpty() ? "" : File.pathSeparator + own));
+    // Not what this shell may have set for another one.
+    VARIABLES.forEach(name -> environment.put(name, ""));
+  }
+
+  /**
+   * Sets where the driver is, as the C library's loader finds it; why there is none, or nothing.
+   */
+  private String findDriver(Place place, Path program) throws InterruptedException {
+    Done where = own(place, program, "where", LIBRARIES.get(0), LIBRARIES.get(1));
+    for (int i = 0; i < LIBRARIES.size(); i++) {
+      String found = "path " + LIBRARIES.get(i) + " ";
+      String none = "none " + LIBRARIES.get(i) + " ";
+      for (String line : where.out().split("\n", -1)) {
+        if (line.startsWith(found)) {
+          environment.put(VARIABLES.get(i), line.substring(found.length()));
+        } else if (line.startsWith(none)) {
+          return line.substring(none.length());
+        }
+      }
+    }
+    return where.isOk() ? "" : where.why();
+  }
+
+  private Done own(Place place, Path program, String... arguments) throws InterruptedException {
+    List<String> command = new ArrayList<>(List.of(program.toString()));
+    command.addAll(List.of(arguments));
+    return Done.run(command, this::adapt, place.work(), START_SECONDS);
+  }
+
+  private void adapt(Map<String, String> variables) {
+    environment.forEach(
+        (name, value) -> {
+          if (value.isEmpty()) {
+            variables.remove(name);
+          } else {
+            variables.put(name, value);
+          }
+        });
+  }
+
+  private Outcome step(Place place, Path program, StepName step) throws InterruptedException {
+    double left = options.budgetSeconds() - seconds() - ENDING_SECONDS;
+    double limit = Math.min(step.limitSeconds(), left);
+    if (limit < LEAST_SECONDS) {
+      return Outcome.notRun(
+          String.format(Locale.ROOT, "no time left of %.0f s", options.budgetSeconds()));
+    }
+    System.err.printf(
+        Locale.ROOT, "gpu-check: %s: %s (%.0f s at most)%n", step.word(), step.what(), limit);
+    List<String> command =
+        new ArrayList<>(
+            List.of(program.toString(), "session", String.format(Locale.ROOT, "%.3f", limit)));
+    command.addAll(Place.stepCommand());
+    command.addAll(List.of(step.word(), "--work", place.work().toString()));
+    if (options.quick()) {
+      command.add("--quick");
+    }
+    // Above the step's own limit: the program that holds its session ends it.
+    Done done = Done.run(command, this::adapt, place.work(), limit + ENDING_SECONDS);
+    JsonNode found = Outcome.read(place.work().resolve(step.word() + ".json"));
+    return Outcome.of(done, found, Outcome.tailOf(place.work().resolve("hook.log")));
+  }
+
+  private double seconds() {
+    return (NanoClock.nanoTime() - beginNs) / 1e9;
+  }
+
+  private static void remove(Path directory) {
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
+    } catch (IOException | UncheckedIOException e) {
+      System.err.println(
+          "gpu-check: cannot remove " + directory + ": " + Objects.toString(e.getMessage()));
+    }
+  }
+}

@@ -1,0 +1,132 @@
+package dev.vgpu.bench.gpucheck;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.harness.Answer;
+import dev.vgpu.bench.harness.Child;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+
+/** What vgpu adds to a launch, to a pair of alloc and free, and to a program's start. */
+final class CostsStep implements Step {
+  private static final int LIMIT_PERCENT = 90;
+  private static final List<String> NAMES = List.of("bare", "bare again", "vgpu", "vgpu, limited");
+
+  @Override
+  public void run(Place place, Findings findings, boolean quick) throws Exception {
+    try (CheckNode node = CheckNode.open(place)) {
+      MemorySize quota = place.quota(4, 25);
+      Map<String, String> free = node.lease("free", quota);
+      Map<String, String> limited =
+          node.lease(
+              "limited", SharePolicy.FIXED_SHARE, LIMIT_PERCENT, PreemptionClass.NEARLINE, quota);
+      List<Map<String, String>> all = List.of(CheckNode.BARE, CheckNode.BARE, free, limited);
+      List<Double> launch = launches(node, findings, all, quick);
+      List<Double> alloc = allocations(node, findings, all.subList(0, 3), quick);
+      double start = starts(node, findings, free, quick);
+      findings.summary(
+          "launch %+.1f ns (limited %+.1f), alloc and free %+.0f ns, start %+.1f ms",
+          launch.get(2), launch.get(3), alloc.get(2), start);
+    }
+  }
+
+  private static List<Double> launches(
+      CheckNode node, Findings findings, List<Map<String, String>> places, boolean quick)
+      throws InterruptedException {
+    // No more than the driver's queue takes: else a launch is as long as a kernel.
+    return compare(node, findings, "launch", places, "run 100 256", quick ? 3 : 15, -1);
+  }
+
+  private static List<Double> allocations(
+      CheckNode node, Findings findings, List<Map<String, String>> places, boolean quick)
+      throws InterruptedException {
+    List<Double> added = List.of();
+    for (int live : quick ? new int[] {1_000, 0} : new int[] {10_000, 1_000, 0}) {
+      added = compare(node, findings, "alloc", places, "run 50 32", quick ? 3 : 9, live);
+    }
+    return added;
+  }
+
+  /** Programs take turns; what one adds is the median of its differences from the first. */
+  private static List<Double> compare(
+      CheckNode node,
+      Findings findings,
+      String what,
+      List<Map<String, String>> places,
+      String order,
+      int rounds,
+      int live)
+      throws InterruptedException {
+    List<Child> programs = new ArrayList<>();
+    for (Map<String, String> place : places) {
+      programs.add(node.start(place, what, "1").awaitReady());
+    }
+    List<List<Double>> ns = new ArrayList<>();
+    for (Child program : programs) {
+      if (live >= 0) {
+        program.ask("live " + live);
+      }
+      program.ask(order);
+      ns.add(new ArrayList<>());
+    }
+    for (int round = 0; round < rounds; round++) {
+      for (int i = 0; i < programs.size(); i++) {
+        int index = (i + round) % programs.size();
+        Answer answer = programs.get(index).ask(order);
+        ns.get(index).add(answer.number("median_ns"));
+      }
+    }
+    for (Child program : programs) {
+      program.kill();
+    }
+    String name = live < 0 ? what : what + " and free, " + live + " live";
+    List<Double> added = new ArrayList<>();
+    for (int i = 0; i < programs.size(); i++) {
+      List<Double> differences = new ArrayList<>();
+      for (int round = 0; round < rounds; round++) {
+        differences.add(ns.get(i).get(round) - ns.get(0).get(round));
+      }
+      added.add(median(differences));
+      ObjectNode into = findings.at(name, NAMES.get(i));
+      into.put("ns", Findings.rounded(median(ns.get(i)), 1));
+      into.put("added_ns", Findings.rounded(added.get(i), 1));
+      findings.line(
+          "%-30s%-16s%12.1f ns%+12.1f ns", name, NAMES.get(i), median(ns.get(i)), added.get(i));
+    }
+    return added;
+  }
+
+  private static double starts(
+      CheckNode node, Findings findings, Map<String, String> leased, boolean quick)
+      throws InterruptedException {
+    List<Double> bare = new ArrayList<>();
+    List<Double> held = new ArrayList<>();
+    for (int i = 0; i < (quick ? 2 : 6); i++) {
+      bare.add(start(node, CheckNode.BARE));
+      held.add(start(node, leased));
+    }
+    findings.at("start").put("bare_ms", Findings.rounded(median(bare), 2));
+    findings.at("start").put("vgpu_ms", Findings.rounded(median(held), 2));
+    findings.line(
+        "cuInit and a context: bare %.1f ms, under vgpu %.1f ms", median(bare), median(held));
+    return median(held) - median(bare);
+  }
+
+  private static double start(CheckNode node, Map<String, String> environment)
+      throws InterruptedException {
+    Child program = node.start(environment, "init");
+    Answer answer = program.answer();
+    program.awaitEnd();
+    return (answer.number("init_ns") + answer.number("context_ns")) / 1e6;
+  }
+
+  static double median(List<Double> values) {
+    List<Double> sorted = new ArrayList<>(values);
+    Collections.sort(sorted);
+    return sorted.isEmpty() ? 0 : sorted.get(sorted.size() / 2);
+  }
+}

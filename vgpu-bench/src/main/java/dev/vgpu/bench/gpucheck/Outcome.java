@@ -1,0 +1,83 @@
+package dev.vgpu.bench.gpucheck;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.MissingNode;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+
+/**
+ * How a step ended. Immutable.
+ *
+ * @param state {@code ok}, {@code failed}, {@code timeout} or {@code not run}
+ * @param seconds how long it ran
+ * @param why what went wrong, in one line; empty if nothing did
+ * @param found what it wrote down
+ * @param err the end of what it wrote on standard error, and of the hook's log, where it failed
+ */
+record Outcome(String state, double seconds, String why, JsonNode found, String err, String log) {
+  private static final int MOST_CHARS = 300;
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  static Outcome notRun(String why) {
+    return new Outcome("not run", 0, why, MissingNode.getInstance(), "", "");
+  }
+
+  static Outcome of(Done done, JsonNode found, String log) {
+    String why = found.path("failures").path(0).asText(done.isOk() ? "" : done.why());
+    String state = "ok";
+    if (done.exitCode() == Done.TIMED_OUT) {
+      state = "timeout";
+      why = done.why();
+    } else if (!done.isOk() || found.isMissingNode()) {
+      state = "failed";
+    }
+    return new Outcome(state, done.seconds(), firstLines(why), found, done.err(), log);
+  }
+
+  /** In one line, not too long. */
+  private static String firstLines(String text) {
+    String line = text.strip().replaceAll("\\s*\\n\\s*", " / ");
+    return line.length() <= MOST_CHARS ? line : line.substring(0, MOST_CHARS) + "…";
+  }
+
+  static JsonNode read(Path file) {
+    try {
+      return JSON.readTree(file.toFile());
+    } catch (IOException e) {
+      return MissingNode.getInstance();
+    }
+  }
+
+  /** {@return JSON from a text; a missing node if it is none} */
+  static JsonNode parse(String text) {
+    try {
+      return JSON.readTree(text);
+    } catch (JsonProcessingException e) {
+      return MissingNode.getInstance();
+    }
+  }
+
+  static String tailOf(Path file) {
+    try {
+      return Done.tail(Files.readString(file));
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  static List<String> linesOf(Path file) {
+    try {
+      return Files.readAllLines(file);
+    } catch (IOException e) {
+      return List.of();
+    }
+  }
+
+  boolean isOk() {
+    return state.equals("ok");
+  }
+}

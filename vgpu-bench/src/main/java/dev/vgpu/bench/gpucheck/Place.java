@@ -1,0 +1,109 @@
+package dev.vgpu.bench.gpucheck;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.vgpu.MemorySize;
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+
+/**
+ * Where everything is: in an unpacked bundle ({@code VGPU_BUNDLE}) or in a checkout ({@code
+ * VGPU_HOME}). Immutable.
+ *
+ * @param home the bundle or the checkout
+ * @param isBundle which of both
+ * @param work a directory of this run's own
+ */
+record Place(Path home, boolean isBundle, Path work) {
+  /** What the first look at the GPU found, in the working directory. */
+  static final String ABOUT = "about.json";
+
+  /** The class path of the {@code vgpu} command; in a bundle everything is in one. */
+  static final String COMMAND_CLASS_PATH = "vgpu.command.classpath";
+
+  static Place of(Path work) {
+    String bundle = System.getenv("VGPU_BUNDLE");
+    String home = Objects.requireNonNullElse(System.getenv("VGPU_HOME"), ".");
+    return new Place(
+        Path.of(bundle == null ? home : bundle).toAbsolutePath().normalize(), bundle != null, work);
+  }
+
+  /** {@return one of the sample programs, or {@code spin.py}, or {@code torch_pair.py}} */
+  Path sample(String name) {
+    if (isBundle) {
+      return home.resolve("programs").resolve(name);
+    }
+    if (name.equals("torch_pair.py")) {
+      return home.resolve("vgpu-bench/src/main/python").resolve(name);
+    }
+    return home.resolve("samples/cuda-programs/target/programs").resolve(name);
+  }
+
+  /** {@return the C program, built; empty where it has to be built first} */
+  Optional<Path> program() {
+    Path built = home.resolve("programs/gpu_program");
+    return isBundle && Files.isExecutable(built) ? Optional.of(built) : Optional.empty();
+  }
+
+  /** {@return what the first look at the GPU found} */
+  JsonNode about() {
+    return Outcome.read(work.resolve(ABOUT));
+  }
+
+  /** {@return a quota of so much, or of a part of the GPU's memory where that is less} */
+  MemorySize quota(long gibibytes, int mostPercent) {
+    long most = about().path("memory_bytes").asLong() / 100 * mostPercent;
+    long wanted = gibibytes << 30;
+    return MemorySize.ofBytes(Math.min(wanted, most) >> 21 << 21);
+  }
+
+  /** {@return the Java that runs this} */
+  static String java() {
+    return Path.of(System.getProperty("java.home", ""), "bin", "java").toString();
+  }
+
+  /** {@return the beginning of a {@code vgpu} command} */
+  static List<String> vgpu() {
+    String own = System.getProperty("java.class.path", "");
+    return List.of(
+        java(),
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        Objects.requireNonNullElse(System.getProperty(COMMAND_CLASS_PATH), own),
+        "dev.vgpu.cli.VgpuCommand");
+  }
+
+  /** {@return the beginning of the command that runs one step} */
+  static List<String> stepCommand() {
+    String own = System.getProperty("java.class.path", "");
+    String command = Objects.requireNonNullElse(System.getProperty(COMMAND_CLASS_PATH), own);
+    return List.of(
+        java(),
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-D" + COMMAND_CLASS_PATH + "=" + command,
+        "-cp",
+        own,
+        "dev.vgpu.bench.Bench",
+        "gpu-check",
+        "--step");
+  }
+
+  /** {@return the first of the machine's programs of these names; empty if there is none} */
+  static Optional<Path> onPath(String... names) {
+    String path = Objects.requireNonNullElse(System.getenv("PATH"), "/usr/bin:/bin");
+    for (String name : names) {
+      for (String directory : path.split(File.pathSeparator, -1)) {
+        Path file = Path.of(directory.isEmpty() ? "." : directory, name);
+        if (Files.isExecutable(file) && !Files.isDirectory(file)) {
+          return Optional.of(file);
+        }
+      }
+    }
+    return Optional.empty();
+  }
+}

@@ -1,0 +1,157 @@
+package dev.vgpu.bench.gpucheck;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.harness.Answer;
+import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.NanoClock;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/** Whether shares are held, by the kernels' length. */
+final class SharesStep implements Step {
+  private static final List<List<Integer>> MIXES =
+      List.of(List.of(50, 50), List.of(75, 25), List.of(30, 30, 40));
+  private static final long[] LENGTHS_US = {1_000, 50, 10_000, 200};
+  private static final long[] QUICK_LENGTHS_US = {1_000};
+  private static final long WARM_UP_MS = 500;
+
+  @Override
+  public void run(Place place, Findings findings, boolean quick) throws Exception {
+    MemorySize quota = place.quota(4, 25);
+    try (CheckNode node = CheckNode.open(place)) {
+      Shares shares = new Shares(node, findings, quick ? 500 : 1_500);
+      findings.line(
+          "%-10s%-8s%-12s%s",
+          "kernel ms", "synced", "shares", "held % of the time; lost % of alone");
+      for (long us : quick ? QUICK_LENGTHS_US : LENGTHS_US) {
+        for (int sync : quick ? new int[] {0} : new int[] {0, 1}) {
+          shares.each(us, sync, quota, quick);
+        }
+      }
+      findings.summary(
+          "worst of 50/50, 75/25, 30/30/40: %.2f points off, %.1f %% lost; 50 %% alone: %.2f off",
+          shares.worst, shares.mostLost, shares.worstLimited);
+    }
+  }
+
+  /** Runs mixes, and keeps the worst. */
+  private static final class Shares {
+    private final CheckNode node;
+    private final Findings findings;
+    private final long windowMs;
+    private double worst;
+    private double worstLimited;
+    private double mostLost;
+
+    Shares(CheckNode node, Findings findings, long windowMs) {
+      this.node = node;
+      this.findings = findings;
+      this.windowMs = windowMs;
+    }
+
+    private void each(long us, int sync, MemorySize quota, boolean quick)
+        throws InterruptedException {
+      double alone = held(List.of(CheckNode.BARE), us, sync).get(0);
+      tell(us, sync, "bare", List.of(alone), 0);
+      Map<String, String> half =
+          node.lease("half", SharePolicy.FIXED_SHARE, 50, PreemptionClass.NEARLINE, quota);
+      double limited = held(List.of(half), us, sync).get(0);
+      node.release("half");
+      tell(us, sync, "50 alone", List.of(limited), 0);
+      // Of the time, as far as the program alone could have used as much.
+      if (alone > 55) {
+        worstLimited = Math.max(worstLimited, Math.abs(limited - 50));
+      }
+      for (List<Integer> mix : quick ? MIXES.subList(1, 2) : MIXES) {
+        mix(us, sync, mix, quota, alone);
+      }
+    }
+
+    private void mix(long us, int sync, List<Integer> mix, MemorySize quota, double alone)
+        throws InterruptedException {
+      List<Map<String, String>> places = new ArrayList<>();
+      for (int i = 0; i < mix.size(); i++) {
+        places.add(
+            node.lease(
+                "tenant" + i,
+                SharePolicy.BURST_SHARE,
+                mix.get(i),
+                PreemptionClass.NEARLINE,
+                quota));
+      }
+      List<Double> held = held(places, us, sync);
+      double sum = held.stream().mapToDouble(Double::doubleValue).sum();
+      for (int i = 0; i < mix.size(); i++) {
+        node.release("tenant" + i);
+        worst = Math.max(worst, Math.abs(100 * held.get(i) / sum - mix.get(i)));
+      }
+      double lost = 100 * (1 - sum / alone);
+      mostLost = Math.max(mostLost, lost);
+      tell(
+          us, sync, mix.stream().map(String::valueOf).collect(Collectors.joining("/")), held, lost);
+    }
+
+    private void tell(long us, int sync, String what, List<Double> held, double lost) {
+      String words =
+          held.stream()
+              .map(value -> String.valueOf(Findings.rounded(value, 2)))
+              .collect(Collectors.joining("  "));
+      findings.line(
+          "%-10s%-8s%-12s%s; %.2f", us / 1e3, sync == 0 ? "never" : "every", what, words, lost);
+      ObjectNode into =
+          findings.at(us + " us, synced " + (sync == 0 ? "never" : "every kernel"), what);
+      ArrayNode values = into.putArray("held_percent");
+      held.forEach(value -> values.add(Findings.rounded(value, 3)));
+      into.put("lost_percent", Findings.rounded(lost, 2));
+      findings.write();
+    }
+
+    /** How much of the time kernels of each ran, all at once; percent. */
+    private List<Double> held(List<Map<String, String>> places, long us, int sync)
+        throws InterruptedException {
+      List<Child> programs = new ArrayList<>();
+      for (Map<String, String> place : places) {
+        programs.add(node.start(place, "load", us + "000", "1", Integer.toString(sync)));
+      }
+      for (Child program : programs) {
+        program.awaitReady();
+      }
+      for (Child program : programs) {
+        program.ask("start");
+      }
+      NanoClock.sleepMillis(WARM_UP_MS);
+      List<Answer> before = readings(programs);
+      NanoClock.sleepMillis(windowMs);
+      List<Answer> after = readings(programs);
+      List<Double> percents = new ArrayList<>();
+      for (int i = 0; i < programs.size(); i++) {
+        double kernels = after.get(i).number("kernels") - before.get(i).number("kernels");
+        double wallUs = (after.get(i).number("now_ns") - before.get(i).number("now_ns")) / 1e3;
+        percents.add(100 * kernels * us / wallUs);
+      }
+      for (Child program : programs) {
+        program.kill();
+      }
+      return Collections.unmodifiableList(percents);
+    }
+
+    private static List<Answer> readings(List<Child> programs) throws InterruptedException {
+      List<Answer> answers = new ArrayList<>();
+      for (Child program : programs) {
+        Answer answer = program.ask("read");
+        if (answer.whole("error") != 0) {
+          throw new IllegalStateException("a program failed: " + answer.line());
+        }
+        answers.add(answer);
+      }
+      return answers;
+    }
+  }
+}

@@ -1,0 +1,192 @@
+/*
+ * Turns among the processes of one lease: while several have work, one at a time may start some, and they take turns by the GPU time
+ * that each has had. Nobody decides for them: who holds the turn stands in the lease's report page, and passes it on.
+ *
+ * `pace` is a process's GPU time; only differences mean something. Who is QUANTUM ahead of the one that had least passes the turn to
+ * it. So each gets the same, whatever the length of its kernels and however often it waits for them. While the holder has nothing on
+ * the GPU and does not come back at once, others may go on: no time is lost to a process that is busy elsewhere.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lane.h"
+
+static const uint64_t QUANTUM_NS = 2u * NS_PER_MS;
+static const uint64_t CREDIT_NS = 10u * NS_PER_MS; /* how far one may fall back that has little to do */
+static const uint64_t STALE_NS = 5u * NS_PER_MS;   /* a process that was not seen alive for so long holds nobody up */
+static const uint64_t PAUSE_NS = 150u * NS_PER_US; /* longer than one that waits for each kernel takes to come back */
+static const uint64_t MOST_PAUSE_NS = NS_PER_MS;
+static const uint64_t LINGER_NS = 2u * NS_PER_MS;
+static const uint64_t SLACK_NS = 80u * NS_PER_US; /* the next one's work may be queued so long before the last one's ends */
+static const uint64_t LOOK_NS = 40u * NS_PER_US, SLEEP_NS = NS_PER_MS;
+enum { HOLDER_MASK = 0xff, COUNT_SHIFT = 8, WORDS = 2, WORD_BITS = 64 };
+
+static uint64_t vgpu__bit(uint32_t slot) { return (uint64_t)1 << slot % WORD_BITS; }
+
+/* What a look at the others found. */
+struct others {
+  unsigned count;
+  uint32_t least; /* the slot that had least, this one included */
+  uint64_t least_pace, most_pace;
+  int drain;  /* what one that has passed the turn on has on the GPU is not done yet */
+  int holder; /* the holder is one of them */
+  int idle;   /* and has nothing to do at this moment */
+  uint64_t holder_pace;
+};
+
+static int vgpu__is_live(const struct shm_slot *slot, uint64_t now) {
+  uint64_t beat = LOAD_ACQUIRE(slot->heartbeat_ns);
+  return LOAD_ACQUIRE(slot->state) == SHM_SLOT_ATTACHED && (beat > now ? beat - now : now - beat) < STALE_NS;
+}
+
+static void vgpu__look_at(const struct vgpu_tenant *tenant, uint32_t index, uint32_t holder, uint64_t now, struct others *others) {
+  const struct shm_slot *slot = &tenant->slots[index];
+  if (!vgpu__is_live(slot, now)) return;
+  uint64_t pace = LOAD_ACQUIRE(slot->pace_ns);
+  uint32_t busy = LOAD(slot->busy);
+  uint64_t drains = LOAD_ACQUIRE(slot->drains_ns);
+  if (others->count++ == 0 || pace > others->most_pace) others->most_pace = pace;
+  if (pace < others->least_pace || (pace == others->least_pace && index < others->least)) {
+    others->least_pace = pace;
+    others->least = index;
+  }
+  if (busy != 0 && drains > now + SLACK_NS && drains < now + CREDIT_NS) others->drain = 1;
+  if (index == holder) {
+    others->holder = 1;
+    others->holder_pace = pace;
+    others->idle = busy == 0 && LOAD(slot->waiting) == 0;
+  }
+}
+
+static struct others vgpu__look(const struct vgpu_tenant *tenant, uint32_t holder, uint64_t pace, uint64_t now) {
+  struct others others = {.least = tenant->slot_number, .least_pace = pace};
+  for (uint32_t w = 0; w < WORDS; w++) {
+    uint64_t bits = LOAD(tenant->ledger->active[w]);
+    if (tenant->slot_number / WORD_BITS == w) bits &= ~vgpu__bit(tenant->slot_number);
+    for (; bits != 0; bits &= bits - 1) {
+      vgpu__look_at(tenant, w * WORD_BITS + (uint32_t)__builtin_ctzll(bits), holder, now, &others);
+    }
+  }
+  return others;
+}
+
+static int vgpu__is_alone(const struct vgpu_tenant *tenant) {
+  uint32_t own = tenant->slot_number;
+  const uint64_t *active = tenant->ledger->active;
+  uint64_t rest = LOAD(active[own / WORD_BITS]) & ~vgpu__bit(own);
+  return rest == 0 && LOAD(active[1 - own / WORD_BITS]) == 0;
+}
+
+/* Gives the turn to a slot, unless somebody else was quicker. */
+static void vgpu__pass_turn(struct vgpu_tenant *tenant, uint32_t seen, uint32_t slot) {
+  uint32_t next = ((seen >> COUNT_SHIFT) + 1) << COUNT_SHIFT | slot;
+  if (!__atomic_compare_exchange_n(&tenant->ledger->turn, &seen, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
+  int kept = errno;
+  syscall(SYS_futex, &tenant->ledger->turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+  errno = kept;
+}
+
+/* One that had little to do may catch up, but not for long. */
+static uint64_t vgpu__own_pace(struct vgpu_tenant *tenant, const struct others *others) {
+  uint64_t pace = LOAD(tenant->slot->pace_ns);
+  if (others->count == 0 || others->most_pace <= pace + CREDIT_NS) return pace;
+  ADD(tenant->slot->pace_ns, others->most_pace - CREDIT_NS - pace);
+  return others->most_pace - CREDIT_NS;
+}
+
+void vgpu__peers_begin(struct vgpu_tenant *tenant) {
+  uint64_t *word = &tenant->ledger->active[tenant->slot_number / WORD_BITS];
+  uint64_t bit = vgpu__bit(tenant->slot_number);
+  if ((LOAD(*word) & bit) != 0) return;
+  /* What the others had while this one had nothing to do is no credit. */
+  struct others others = vgpu__look(tenant, 0, UINT64_MAX, vgpu__now_ns());
+  uint64_t pace = LOAD(tenant->slot->pace_ns);
+  if (others.count > 0 && others.least_pace > pace) ADD(tenant->slot->pace_ns, others.least_pace - pace);
+  STORE(tenant->peers.idle_since_ns, 0);
+  __atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
+}
+
+/* The holder may be between two kernels, or gone for longer. The longer ours take, the surer one has to be. */
+static int vgpu__may_borrow(struct vgpu_tenant *tenant, const struct others *others, uint32_t turn, uint64_t each_ns, uint64_t now) {
+  struct vgpu_peers *peers = &tenant->peers;
+  if (!others->idle || others->drain) {
+    STORE(peers->seen_ns, 0);
+    return 0;
+  }
+  if (LOAD(peers->seen_ns) == 0 || LOAD(peers->seen_pace) != others->holder_pace || LOAD(peers->seen_turn) != turn) {
+    STORE(peers->seen_pace, others->holder_pace);
+    STORE(peers->seen_turn, turn);
+    STORE(peers->seen_ns, now);
+    return 0;
+  }
+  uint64_t pause = PAUSE_NS + each_ns / 4;
+  return now - LOAD(peers->seen_ns) > (pause < MOST_PAUSE_NS ? pause : MOST_PAUSE_NS);
+}
+
+int vgpu__peers_may_start(struct vgpu_tenant *tenant, uint64_t each_ns) {
+  if (LIKELY(vgpu__is_alone(tenant))) return 1;
+  uint32_t turn = LOAD_ACQUIRE(tenant->ledger->turn), holder = turn & HOLDER_MASK, own = tenant->slot_number;
+  uint64_t now = vgpu__now_ns(), inflight = vgpu__inflight_scaled(tenant);
+  struct others others = vgpu__look(tenant, holder, LOAD(tenant->slot->pace_ns), now);
+  if (others.count == 0) return 1;
+  uint64_t pace = vgpu__own_pace(tenant, &others) + inflight;
+  if (holder != own && others.holder) return vgpu__may_borrow(tenant, &others, turn, each_ns, now);
+  int64_t ahead = (int64_t)(pace - others.least_pace);
+  if (others.least == own || ahead <= (holder == own ? (int64_t)QUANTUM_NS : 0)) {
+    if (holder != own) vgpu__pass_turn(tenant, turn, own);
+    STORE(tenant->slot->drains_ns, 0);
+    return !others.drain && (LOAD_ACQUIRE(tenant->ledger->turn) & HOLDER_MASK) == own;
+  }
+  STORE_RELEASE(tenant->slot->drains_ns, inflight == 0 ? 0 : now + inflight);
+  vgpu__pass_turn(tenant, turn, others.least);
+  return 0;
+}
+
+void vgpu__peers_wait(struct vgpu_tenant *tenant) {
+  struct shm_slot *slot = tenant->slot;
+  uint64_t began = vgpu__now_ns();
+  uint32_t turn = LOAD_ACQUIRE(tenant->ledger->turn);
+  __atomic_fetch_add(&slot->waiting, 1, __ATOMIC_SEQ_CST);
+  vgpu__peers_begin(tenant);
+  vgpu__monitor_wake();
+  STORE_RELEASE(slot->heartbeat_ns, began);
+  int soon = (turn & HOLDER_MASK) == tenant->slot_number || LOAD(slot->busy) != 0 || LOAD(tenant->peers.seen_ns) != 0;
+  vgpu__futex_wait(&tenant->ledger->turn, turn, soon ? LOOK_NS : SLEEP_NS / 4);
+  __atomic_fetch_sub(&slot->waiting, 1, __ATOMIC_SEQ_CST);
+  if (LOAD(slot->busy) != 0) vgpu__harvest_all(NULL);
+  ADD(slot->waited_ns, vgpu__now_ns() - began);
+}
+
+/* Two streams at once are one GPU. What other processes had meanwhile is in here too, where their work overlaps ours. */
+void vgpu__peers_charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns) {
+  uint64_t *until = &tenant->peers.until_ns, seen = LOAD(*until);
+  for (int i = 0; i < 1000; i++) {
+    uint64_t from = seen > start_ns ? seen : start_ns;
+    if (end_ns <= from) return;
+    if (__atomic_compare_exchange_n(until, &seen, end_ns, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      __atomic_fetch_add(&tenant->slot->pace_ns, end_ns - from, __ATOMIC_RELEASE);
+      return;
+    }
+  }
+}
+
+/* By the monitor: one that has had nothing to do for a while is not waited for. */
+void vgpu__peers_tend(struct vgpu_tenant *tenant, uint64_t now) {
+  uint64_t *word = &tenant->ledger->active[tenant->slot_number / WORD_BITS];
+  uint64_t bit = vgpu__bit(tenant->slot_number);
+  if ((LOAD(*word) & bit) == 0) return;
+  struct shm_slot *slot = tenant->slot;
+  if (__atomic_load_n(&slot->busy, __ATOMIC_SEQ_CST) != 0 || LOAD(slot->waiting) != 0) {
+    STORE(tenant->peers.idle_since_ns, 0);
+    return;
+  }
+  uint64_t since = LOAD(tenant->peers.idle_since_ns);
+  if (since == 0) STORE(tenant->peers.idle_since_ns, now);
+  if (since == 0 || now - since < LINGER_NS) return;
+  __atomic_fetch_and(word, ~bit, __ATOMIC_SEQ_CST);
+  /* It may have begun anew meanwhile, and have seen its bit still set. */
+  if (__atomic_load_n(&slot->busy, __ATOMIC_SEQ_CST) != 0) __atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
+}

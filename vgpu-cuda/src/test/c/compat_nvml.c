@@ -1,0 +1,225 @@
+/* The programs of compat.c that ask NVML. They never call CUDA, except for those that they look at. */
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../main/nvml/nvml_abi.h"
+#include "compat.h"
+
+nvmlReturn_t nvmlInit_v2(void);
+nvmlReturn_t nvmlShutdown(void);
+const char *nvmlErrorString(nvmlReturn_t code);
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count);
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index);
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned size);
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned size);
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory);
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_v2 *memory);
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, struct nvml_utilization *utilization);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count, struct nvml_process_v1 *infos);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, struct nvml_process_v2 *infos);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count, struct nvml_process_v2 *infos);
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struct nvml_process_sample *samples, unsigned *count,
+                                             unsigned long long since_us);
+nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size);
+
+static nvmlDevice_t first(void) {
+  nvmlDevice_t device = NULL;
+  nvmlReturn_t result = nvmlInit_v2();
+  CHECK(result == NVML_SUCCESS, "nvmlInit_v2: %s", nvmlErrorString(result));
+  CHECK(nvmlDeviceGetHandleByIndex_v2(0, &device) == NVML_SUCCESS, "the first device");
+  return device;
+}
+
+static void shows_quota(nvmlDevice_t device, nvmlReturn_t (*get)(nvmlDevice_t, struct nvml_memory *)) {
+  struct nvml_memory memory = {0};
+  CHECK(get(device, &memory) == NVML_SUCCESS && memory.total == QUOTA, "total %llu", memory.total);
+  CHECK(memory.used == 0 && memory.free == QUOTA, "used %llu free %llu", memory.used, memory.free);
+}
+
+static void role_nvml_linked(void) {
+  struct nvml_memory_v2 second = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
+  nvmlDevice_t device = first();
+  shows_quota(device, nvmlDeviceGetMemoryInfo);
+  CHECK(nvmlDeviceGetMemoryInfo_v2(device, &second) == NVML_SUCCESS, "the second form");
+  CHECK(second.total == QUOTA && second.used == 0 && second.free == QUOTA && second.reserved == 0, "%llu", second.total);
+  second.version = 1;
+  CHECK(nvmlDeviceGetMemoryInfo_v2(device, &second) == NVML_VERSION_MISMATCH, "another version");
+  CHECK(nvmlShutdown() == NVML_SUCCESS, "shutdown");
+  CHECK(nvmlShutdown() == NVML_UNINITIALIZED, "again");
+  CHECK(nvmlDeviceGetName(device, (char[64]){0}, 64) == NVML_UNINITIALIZED, "passed through after the end");
+}
+
+static void found_in(void *library) {
+  nvmlReturn_t (*init)(void), (*handle)(unsigned, nvmlDevice_t *), (*memory)(nvmlDevice_t, struct nvml_memory *);
+  nvmlDevice_t device = NULL;
+  CHECK(library != NULL, "dlopen: %s", dlerror());
+  if (library == NULL) return;
+  void *found[] = {dlsym(library, "nvmlInit_v2"), dlsym(library, "nvmlDeviceGetHandleByIndex_v2"),
+                   dlsym(library, "nvmlDeviceGetMemoryInfo")};
+  memcpy(&init, &found[0], sizeof init);
+  memcpy(&handle, &found[1], sizeof handle);
+  memcpy(&memory, &found[2], sizeof memory);
+  CHECK(init() == NVML_SUCCESS && handle(0, &device) == NVML_SUCCESS, "init");
+  shows_quota(device, memory);
+}
+
+static void role_nvml_dlopen(void) { found_in(dlopen("libnvidia-ml.so.1", RTLD_NOW)); }
+static void role_nvml_dlopen_path(void) { found_in(dlopen(getenv("VGPU_NVML"), RTLD_NOW)); }
+
+static void role_nvml_refused(void) {
+  CHECK(nvmlInit_v2() == NVML_NO_PERMISSION, "a lease that is not there");
+  CHECK(nvmlDeviceGetCount_v2(&(unsigned){0}) == NVML_UNINITIALIZED, "nothing else works");
+  CHECK(strcmp(nvmlErrorString(NVML_NO_PERMISSION), "Insufficient Permissions") == 0, "texts do");
+}
+
+static void role_nvml_open(void) {
+  struct nvml_memory memory = {0};
+  CHECK(nvmlDeviceGetMemoryInfo(first(), &memory) == NVML_SUCCESS && memory.total == 1ull << 30, "%llu", memory.total);
+}
+
+/* Run with CUDA_VISIBLE_DEVICES=1: the second of the two. */
+static void role_nvml_devices(void) {
+  unsigned count = 0, index = 7;
+  char uuid[96] = "", others[128] = "";
+  nvmlDevice_t device = first(), other = NULL;
+  CHECK(nvmlDeviceGetCount_v2(&count) == NVML_SUCCESS && count == 1, "%u devices", count);
+  CHECK(nvmlDeviceGetIndex(device, &index) == NVML_SUCCESS && index == 0, "index %u", index);
+  CHECK(nvmlDeviceGetHandleByIndex_v2(1, &other) == NVML_INVALID_ARGUMENT, "no second one");
+  CHECK(nvmlDeviceGetUUID(device, uuid, sizeof uuid) == NVML_SUCCESS, "its UUID");
+  CHECK(nvmlDeviceGetHandleByUUID(uuid, &other) == NVML_SUCCESS && other == device, "found by it");
+  nvmlShutdown();
+  setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  CHECK(nvmlDeviceGetUUID(first(), others, sizeof others) == NVML_SUCCESS && strcmp(uuid, others) != 0, "%s", others);
+  CHECK(nvmlDeviceGetHandleByUUID(uuid, &other) == NVML_NOT_FOUND, "the other is not there now");
+  nvmlShutdown();
+  uuid[12] = '\0';
+  snprintf(others, sizeof others, "%s,0", uuid);
+  setenv("CUDA_VISIBLE_DEVICES", others, 1);
+  device = first();
+  CHECK(nvmlDeviceGetCount_v2(&count) == NVML_SUCCESS && count == 2, "%s: %u devices", others, count);
+  CHECK(nvmlDeviceGetIndex(device, &index) == NVML_SUCCESS && index == 0, "in that order: %u", index);
+  nvmlShutdown();
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  CHECK(nvmlInit_v2() == NVML_SUCCESS && nvmlDeviceGetCount_v2(&count) == NVML_SUCCESS && count == 0, "none");
+}
+
+/* ---- beside a process that uses the GPU ---- */
+
+static pid_t worker(int *input, const char *role) {
+  int to[2], from[2];
+  char ready = 0;
+  CHECK(pipe(to) == 0 && pipe(from) == 0, "pipe");
+  pid_t pid = fork();
+  if (pid == 0) {
+    dup2(to[0], 0);
+    dup2(from[1], 1);
+    close(to[0]), close(to[1]), close(from[0]), close(from[1]);
+    execl("/proc/self/exe", "compat_program", role, (char *)NULL);
+    _exit(127);
+  }
+  close(to[0]), close(from[1]);
+  CHECK(read(from[0], &ready, 1) == 1, "the worker");
+  close(from[0]);
+  *input = to[1];
+  return pid;
+}
+
+static void end(pid_t pid, int input) {
+  int status;
+  close(input);
+  waitpid(pid, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the worker ended with %x", status);
+}
+
+static void role_nvml_processes(void) {
+  struct nvml_process_v2 infos[4] = {0};
+  struct nvml_process_v1 old[4] = {0};
+  struct nvml_memory memory = {0};
+  unsigned count = 4;
+  char name[256] = "";
+  int input;
+  nvmlDevice_t device = first();
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, infos) == NVML_SUCCESS && count == 0, "%u at first", count);
+  pid_t pid = worker(&input, "hold");
+  count = 0;
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_INSUFFICIENT_SIZE && count == 1, "%u", count);
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, infos) == NVML_SUCCESS && count == 1, "%u", count);
+  CHECK(infos[0].pid == (unsigned)pid && infos[0].bytes == CONTEXT + (32u << 20), "%u: %llu", infos[0].pid, infos[0].bytes);
+  count = 4;
+  CHECK(nvmlDeviceGetComputeRunningProcesses(device, &count, old) == NVML_SUCCESS && count == 1, "the first form");
+  CHECK(old[0].pid == (unsigned)pid && old[0].bytes == infos[0].bytes, "%u: %llu", old[0].pid, old[0].bytes);
+  count = 4;
+  CHECK(nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, infos) == NVML_SUCCESS && count == 0, "graphics %u", count);
+  CHECK(nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS && memory.used == CONTEXT + (32u << 20), "%llu", memory.used);
+  CHECK(memory.free == QUOTA - memory.used, "free %llu", memory.free);
+  CHECK(nvmlSystemGetProcessName((unsigned)pid, name, sizeof name) == NVML_SUCCESS, "%s", name);
+  CHECK(nvmlSystemGetProcessName(1, name, sizeof name) == NVML_NOT_FOUND, "another's name");
+  end(pid, input);
+}
+
+static void role_nvml_usage(void) {
+  struct nvml_utilization busy = {0};
+  struct nvml_process_sample sample[2];
+  unsigned count = 2, most = 0;
+  int input;
+  nvmlDevice_t device = first();
+  pid_t pid = worker(&input, "spin");
+  for (int i = 0; i < 100 && most < 50; i++) {
+    CHECK(nvmlDeviceGetUtilizationRates(device, &busy) == NVML_SUCCESS && busy.gpu <= 100, "%u", busy.gpu);
+    if (busy.gpu > most) most = busy.gpu;
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+  }
+  /* Of a share of half of the GPU, a process that never stops takes all that it may, and more: never more than 100. */
+  CHECK(most >= 50 && busy.memory <= busy.gpu, "busy: %u %%, memory %u %%", most, busy.memory);
+  CHECK(nvmlDeviceGetProcessUtilization(device, sample, &count, 0) == NVML_SUCCESS && count == 1, "%u samples", count);
+  CHECK(sample[0].pid == (unsigned)pid && sample[0].sm <= 100, "%u: %u %%", sample[0].pid, sample[0].sm);
+  end(pid, input);
+}
+
+/* What would change the GPU for all, and what makes no sense. */
+static void role_nvml_denied(void) {
+  nvmlReturn_t (*set)(nvmlDevice_t, unsigned), (*query)(nvmlDevice_t, unsigned *);
+  nvmlDevice_t device = first();
+  void *found = dlsym(RTLD_DEFAULT, "nvmlDeviceSetComputeMode");
+  memcpy(&set, &found, sizeof set);
+  CHECK(found != NULL && set(device, 3) == NVML_NO_PERMISSION, "a setting");
+  found = dlsym(RTLD_DEFAULT, "nvmlDeviceGetBoardId");
+  memcpy(&query, &found, sizeof query);
+  CHECK(found != NULL && query(device, &(unsigned){0}) == NVML_FUNCTION_NOT_FOUND, "what the real library lacks");
+  CHECK(nvmlDeviceGetMemoryInfo(device, NULL) == NVML_INVALID_ARGUMENT, "NULL");
+  CHECK(nvmlDeviceGetMemoryInfo(NULL, &(struct nvml_memory){0}) == NVML_INVALID_ARGUMENT, "no device");
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, NULL, NULL) == NVML_INVALID_ARGUMENT, "no count");
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(NULL, &(unsigned){0}, NULL) == NVML_INVALID_ARGUMENT, "no device");
+  CHECK(nvmlDeviceGetHandleByIndex_v2(0, NULL) == NVML_INVALID_ARGUMENT, "nowhere to put it");
+  CHECK(nvmlDeviceGetHandleByUUID("GPU-nobody", &device) == NVML_NOT_FOUND, "nobody's");
+  CHECK(nvmlDeviceGetUtilizationRates(device, NULL) == NVML_INVALID_ARGUMENT, "NULL");
+}
+
+#define ROLE(name) {#name, role_##name}
+static const struct {
+  const char *name;
+  void (*run)(void);
+} roles[] = {
+    ROLE(nvml_linked),  ROLE(nvml_dlopen),    ROLE(nvml_dlopen_path), ROLE(nvml_refused), ROLE(nvml_open),
+    ROLE(nvml_devices), ROLE(nvml_processes), ROLE(nvml_usage),       ROLE(nvml_denied),
+};
+
+int nvml_role(const char *role) {
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+    if (strcmp(role, roles[i].name) == 0) {
+      roles[i].run();
+      return failures;
+    }
+  }
+  fprintf(stderr, "no such role: %s\n", role);
+  return 99;
+}

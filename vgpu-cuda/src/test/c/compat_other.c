@@ -1,0 +1,24 @@
+/* Another preloaded library, as an allocator or a profiler is one: it takes malloc and dlopen, and passes them on. */
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+static unsigned long calls;
+
+unsigned long other_calls(void);
+unsigned long other_calls(void) { return __atomic_load_n(&calls, __ATOMIC_RELAXED); }
+
+extern void *__libc_malloc(size_t size);
+
+void *malloc(size_t size) {
+  __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+  return __libc_malloc(size);
+}
+
+void *dlopen(const char *path, int flags) {
+  void *(*next)(const char *, int);
+  void *found = dlsym(RTLD_NEXT, "dlopen");
+  __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+  memcpy(&next, &found, sizeof next);
+  return next(path, flags);
+}

@@ -1,0 +1,68 @@
+/* Tests of what starts work: turns among the processes of a lease. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "fake_seat.h"
+#include "test.h"
+
+/* GPU time of what two programs launched, by what a kernel of each takes. */
+struct pair {
+  const struct fake_seat *seat;
+  uint64_t each_ns[2], before[2];
+  int slot[2];
+};
+
+static uint64_t had_ns(const struct pair *pair, int which) {
+  return __atomic_load_n(&pair->seat->slots[pair->slot[which]].launches, __ATOMIC_ACQUIRE) * pair->each_ns[which] - pair->before[which];
+}
+
+/* Waits until both have had so much; at most 20 s. */
+static int await_both(const struct pair *pair, uint64_t ns) {
+  for (uint64_t since = seat_now(); seat_now() - since < 20000000000u; usleep(1000)) {
+    if (had_ns(pair, 0) > ns && had_ns(pair, 1) > ns) return 1;
+  }
+  return 0;
+}
+
+static int slot_of(const struct fake_seat *seat, pid_t pid) {
+  for (uint64_t since = seat_now(); seat_now() - since < 5000000000u; usleep(1000)) {
+    for (int i = 1; i < (int)SHM_SLOT_COUNT; i++) {
+      if (GET(seat->slots[i].pid) == (uint32_t)pid) return i;
+    }
+  }
+  CHECK(0, "no slot");
+  return 1;
+}
+
+/*
+ * Each of two processes has a GPU of its own here, so nothing but their turns can make them even. By GPU time: when the slower one has
+ * had 0.4 s, the other must have had about as much.
+ */
+static void share(const char *first, const char *second, double least) {
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  seat_start(&seat);
+  pid_t pids[] = {start(&seat, "load", first), start(&seat, "load", second)};
+  struct pair pair = {.seat = &seat, .each_ns = {strtoull(first, NULL, 10), strtoull(second, NULL, 10)}};
+  for (int i = 0; i < 2; i++) pair.slot[i] = slot_of(&seat, pids[i]);
+  CHECK(await_both(&pair, 20000000), "they do not both work");
+  for (int i = 0; i < 2; i++) pair.before[i] += had_ns(&pair, i);
+  CHECK(await_both(&pair, 400000000), "they do not go on");
+  double had[] = {(double)had_ns(&pair, 0) / 1e6, (double)had_ns(&pair, 1) / 1e6};
+  double ratio = had[0] < had[1] ? had[0] / had[1] : had[1] / had[0];
+  printf("  \"%s\" beside \"%s\": %.1f and %.1f ms, %.3f\n", first, second, had[0], had[1], ratio);
+  CHECK(ratio > least, "\"%s\" beside \"%s\": %.3f", first, second, ratio);
+  stop_launching(&seat, pids[0]);
+  finish(pids[1]);
+  seat_close(&seat);
+}
+
+/* A busy machine may keep one from its processor for a while, and then the other goes on, rightly; without turns it is 0.3 or so. */
+void test_peers_even(void) {
+  share("1000000 0 0", "1000000 0 0", 0.7);
+  share("4000000 0 0", "50000 1 0", 0.7);
+  share("300000 0 0", "20000 0 0", 0.7);
+}
