@@ -156,7 +156,7 @@ static uint64_t vgpu__until_room(const struct vgpu_lane *lane) {
     inflight = inflight > ran ? inflight - ran : 0;
   }
   /* One that runs and one behind it: of uneven lengths the running one may end any moment. Not where urgent work waits for that. */
-  if (LOAD(vgpu_hook.grant->express_mask) == 0) {
+  if (LOAD(lane->tenant->grant->express_mask) == 0) {
     uint64_t pair = 2 * lane->each_ns < 2 * bound ? 2 * lane->each_ns : 2 * bound;
     bound = pair > bound ? pair : bound;
   }

@@ -111,6 +111,21 @@ public interface EnforcedLease extends AutoCloseable {
   }
 
   /**
+   * {@return how much of {@link #gpuTimeNs} was others' slices, as was told last, in nanoseconds}
+   * Kept with the lease for whoever holds the seat next.
+   */
+  default long othersNs() {
+    return 0;
+  }
+
+  /**
+   * Tells how much of {@link #gpuTimeNs} was others' slices while this lease overlapped with them.
+   *
+   * @param ns in nanoseconds, in all; never decreases
+   */
+  default void othersNs(long ns) {}
+
+  /**
    * Grants other terms.
    *
    * @param request what is granted from now on

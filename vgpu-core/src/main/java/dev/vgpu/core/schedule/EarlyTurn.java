@@ -8,13 +8,16 @@ import org.jspecify.annotations.Nullable;
  * does not stand still while the turn is passed on. Confined to the scheduler's owner.
  *
  * <p>Both say that they used the time from when the later one's work began until the earlier one's
- * ended, since the measured time of work runs on while others have their slices; the GPU worked for
- * them in turns. So each is given half of that time back. By how much less or more it really was
- * depends on where in a slice they met: that is no more than half a slice, and what a tenant gains
- * by it at the beginning of its turns it loses at their ends.
+ * ended, since the measured time of work runs on while others have their slices. What each of them
+ * had of it follows from the slices' length; the rest is given back to it. Where slices are of
+ * another length than the driver's usual one, that is wrong by half a slice or so; and what a
+ * tenant gains by it at the beginning of its turns it loses at their ends.
  */
 final class EarlyTurn {
   private static final long UNKNOWN = Long.MIN_VALUE;
+
+  /** The time slice that the driver gives a context while others have work too. */
+  private static final double SLICE_NS = 1_024_000;
 
   /** What is left of a turn when its gate is shut, so short that nobody need wait for it. */
   private static final double SHORT_OVERRUN_NS = 6_000_000;
@@ -114,17 +117,27 @@ final class EarlyTurn {
     }
     double bothNs = Math.max(0, endNs - startNs);
     if (bothNs > 0) {
-      giveBack(level, before, bothNs / 2);
-      giveBack(level, after, bothNs / 2);
+      double laterNs = laterNs(bothNs);
+      giveBack(level, before, laterNs);
+      giveBack(level, after, bothNs - laterNs);
       level.advance(-bothNs, -bothNs);
     }
     clear();
     return bothNs;
   }
 
+  /**
+   * How much of the time that both had work on the GPU the later one had: it begins with a slice of
+   * its own, and ends with one of the earlier one, within which that is done.
+   */
+  static double laterNs(double bothNs) {
+    double rounds = Math.max(0, Math.rint((bothNs / SLICE_NS - 1.5) / 2));
+    return Math.min(bothNs, (rounds + 1) * SLICE_NS);
+  }
+
   private static void giveBack(ShareLevel level, Tenant tenant, double ns) {
     tenant.bookedNs -= ns;
-    tenant.othersNs += ns;
+    tenant.gate.othersUsed(ns);
     level.charge(tenant, -ns);
   }
 }

@@ -413,8 +413,10 @@ public final class ShareScheduler implements TurnStepper {
     if (usedNs > 0) {
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
       double part = (tenant.isOffline() ? offlineTurns : upperTurns).sliceOf(tenant, lastNs);
-      tenant.othersNs += usedNs * (1 - part);
-      usedNs *= part;
+      if (part < 1) {
+        tenant.gate.othersUsed(usedNs * (1 - part));
+        usedNs *= part;
+      }
     }
     double paidNs = Math.min(tenant.prepaidNs, usedNs);
     tenant.prepaidNs -= paidNs;

@@ -159,8 +159,8 @@ final class StateReport {
     if (turns.mustStayShort()) {
       return "more urgent work may come: one offline tenant at a time has work on the GPU";
     }
-    if (turns.isTakingTurns()) {
-      return "together some got more than their shares";
+    if (!level.isOfOneGroup()) {
+      return "those who have work are entitled to unlike shares";
     }
     for (int i = 0; i < level.size(); i++) {
       if (!level.member(i).gate.mayOverlap()) {

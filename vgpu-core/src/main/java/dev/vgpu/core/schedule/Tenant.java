@@ -65,9 +65,6 @@ public final class Tenant {
   /** What it used in all, as far as believed. */
   double bookedNs;
 
-  /** What it said that it used and was others': slices of work that was on the GPU at once. */
-  double othersNs;
-
   /** When it last told that it used more, and what its level's slice clock said then. */
   long toldNs;
 

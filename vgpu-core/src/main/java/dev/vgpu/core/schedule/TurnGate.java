@@ -98,6 +98,14 @@ public interface TurnGate {
     return -1;
   }
 
+  /**
+   * Tells that some of what it said it used was others': slices while their work was on the GPU
+   * beside its own.
+   *
+   * @param ns in nanoseconds
+   */
+  default void othersUsed(double ns) {}
+
   /** {@return whether its turns are on several GPUs together} It never changes. */
   default boolean spansGpus() {
     return false;
