@@ -1,6 +1,7 @@
 package dev.vgpu.bench;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.bench.chaos.Chaos;
 import dev.vgpu.bench.colocation.Colocation;
 import dev.vgpu.bench.colocation.ColocationOptions;
 import dev.vgpu.bench.colocation.ColocationPlot;
@@ -70,6 +71,9 @@ public final class Bench {
    */
   public static void main(String[] args) throws Exception {
     List<String> names = new ArrayList<>(List.of(args));
+    if (!names.isEmpty() && names.get(0).equals("chaos")) {
+      System.exit(Chaos.run(names.subList(1, names.size())));
+    }
     if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
       System.exit(GpuCheck.run(names.subList(1, names.size())));
     }
