@@ -17,6 +17,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -54,9 +55,7 @@ final class HookLease implements EnforcedLease {
   private final WorkWatch watch = new WorkWatch();
   private boolean ended;
   private long lookedNs, lastGpuNs;
-  private long lastPassedThrough;
-  private long lastLaunches;
-  private long lastDenied;
+  private long lastPassedThrough, lastLaunches, lastDenied;
 
   HookLease(
       String id,
@@ -459,13 +458,9 @@ final class HookLease implements EnforcedLease {
         owner.clock().nanoTime());
   }
 
-  interface Reading<T> {
-    T read();
-  }
-
-  private <T> T guarded(Reading<T> reading, T otherwise) {
+  private <T> T guarded(Supplier<T> reading, T otherwise) {
     try {
-      return reading.read();
+      return reading.get();
     } catch (ReportPage.LostException | InternalError e) {
       giveUp(e);
       return otherwise;
@@ -473,11 +468,11 @@ final class HookLease implements EnforcedLease {
   }
 
   /** A reading of what the processes say now. */
-  <T> T fresh(Reading<T> reading, T otherwise) {
+  <T> T fresh(Supplier<T> reading, T otherwise) {
     return guarded(
         () -> {
           slots.refresh();
-          return reading.read();
+          return reading.get();
         },
         otherwise);
   }
