@@ -42,30 +42,43 @@ int vgpu__is_capturing(CUstream stream) {
 /* How many launches the next batch may have: half of what may be in flight, at most 0.5 ms of GPU work and doubling; one if the
  * host is slow. */
 static uint32_t vgpu__plan(const struct vgpu_lane *lane, uint64_t now) {
-  if (lane->each_ns == 0 || lane->plan == 0) return 1;
-  uint64_t gap = (now - lane->opened_ns) / lane->plan;
+  if (lane->each_ns == 0 || lane->planned == 0) return 1;
+  uint64_t gap = (now - lane->planned_ns) / lane->planned;
   if (gap > SPARSE_NS) return 1;
   uint64_t most = vgpu__bound_ns(lane->tenant) / 2;
   uint64_t wanted = (most < BATCH_NS ? most : BATCH_NS) / lane->each_ns;
-  if (wanted > 2 * (uint64_t)lane->plan) wanted = 2 * (uint64_t)lane->plan;
+  if (wanted > 2 * (uint64_t)lane->planned) wanted = 2 * (uint64_t)lane->planned;
   if (wanted > MOST_LAUNCHES) wanted = MOST_LAUNCHES;
   return wanted < 1 ? 1 : (uint32_t)wanted;
 }
 
-int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now) {
+/* What the batch that is about to be opened may have, and should take. */
+static void vgpu__plan_batch(struct vgpu_lane *lane, const struct vgpu_piece *piece, uint64_t now) {
+  lane->alone = piece != NULL;
+  lane->piece = piece == NULL ? (struct vgpu_piece){.kind = PIECE_WORK} : *piece;
+  lane->opened_ns = now;
+  if (piece != NULL) {
+    lane->plan = 1;
+    lane->cost_ns = piece->kind == PIECE_COPY ? 0 : piece->cost_ns == 0 ? BATCH_NS : piece->cost_ns;
+    return;
+  }
+  lane->plan = lane->planned = vgpu__plan(lane, now);
+  lane->planned_ns = now;
+  lane->cost_ns = (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
+}
+
+int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uint64_t now) {
   int entered = vgpu__context_enter(lane->context);
   CUevent start = vgpu__event_take(lane->context);
   int failed = start == NULL || REAL(cuEventRecord)(start, lane->stream) != ABI_SUCCESS;
   if (failed) vgpu__event_return(lane->context, start);
   vgpu__context_leave(entered);
   if (failed) return -1;
-  lane->plan = vgpu__plan(lane, now);
-  lane->opened_ns = now;
+  vgpu__plan_batch(lane, piece, now);
   STORE_RELEASE(lane->tenant->slot->heartbeat_ns, now);
   vgpu__express_beat(lane->tenant, now);
   lane->start = start;
   STORE(lane->folded, 0);
-  lane->cost_ns = (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
   ADD(lane->tenant->inflight_ns, lane->cost_ns);
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
   return 0;
@@ -77,7 +90,7 @@ static void vgpu__abandon(struct vgpu_lane *lane) {
   lane->start = NULL;
   ADD(lane->tenant->inflight_ns, -lane->cost_ns);
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
-  vgpu__busy_leave(lane->tenant, 1);
+  if (lane->piece.kind == PIECE_WORK) vgpu__busy_leave(lane->tenant, 1);
 }
 
 void vgpu__batch_close(struct vgpu_lane *lane) {
@@ -97,10 +110,17 @@ void vgpu__batch_close(struct vgpu_lane *lane) {
   }
   vgpu__context_leave(entered);
   uint32_t launches = LOAD(lane->folded);
-  uint64_t cost = launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
+  uint64_t cost = lane->alone || launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
   ADD(lane->tenant->inflight_ns, cost - lane->cost_ns);
-  lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){
-      .start = lane->start, .end = end, .opened_ns = lane->opened_ns, .cost_ns = cost, .launches = launches};
+  lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){.start = lane->start,
+                                                                          .end = end,
+                                                                          .opened_ns = lane->opened_ns,
+                                                                          .cost_ns = cost,
+                                                                          .launches = launches,
+                                                                          .kind = lane->piece.kind,
+                                                                          .alone = lane->alone,
+                                                                          .graph = lane->piece.graph,
+                                                                          .generation = lane->piece.generation};
   STORE(lane->count, lane->count + 1);
   lane->start = NULL;
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
@@ -155,6 +175,26 @@ static uint64_t vgpu__end_ns(struct vgpu_context *context, const struct vgpu_bat
   return at;
 }
 
+static void vgpu__charge_batch(struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took, uint64_t end) {
+  struct vgpu_tenant *tenant = lane->tenant;
+  if (batch->kind == PIECE_COPY) {
+    ADD(tenant->slot->copy_ns, took);
+    return;
+  }
+  uint64_t charged = vgpu__charge(tenant, end - took, end);
+  vgpu__peers_charge(tenant, end - took, end);
+  if (took > 0) {
+    uint32_t share = (uint32_t)(charged * 1024 / took);
+    uint32_t before = LOAD(tenant->overlap);
+    uint32_t after = before - before / 16 + (share < 1024 ? share : 1024) / 16;
+    STORE(tenant->overlap, after < 32 ? 32 : after);
+  }
+  if (batch->graph != NULL) vgpu__graph_measured(batch->graph, batch->generation, took);
+  if (batch->alone || batch->launches == 0) return;
+  uint64_t each = took / batch->launches + 1;
+  lane->each_ns = each > lane->each_ns ? each : lane->each_ns - lane->each_ns / 4 + each / 4;
+}
+
 static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch) {
   int negative, keep;
   uint64_t now = vgpu__now_ns();
@@ -166,18 +206,7 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   uint64_t end = vgpu__end_ns(lane->context, batch, took, now, &keep);
   vgpu__unlock(&lane->context->clock_lock);
   lane->ended_ns = end;
-  uint64_t charged = vgpu__charge(lane->tenant, end - took, end);
-  vgpu__peers_charge(lane->tenant, end - took, end);
-  if (took > 0) {
-    uint32_t share = (uint32_t)(charged * 1024 / took);
-    uint32_t before = LOAD(lane->tenant->overlap);
-    uint32_t after = before - before / 16 + (share < 1024 ? share : 1024) / 16;
-    STORE(lane->tenant->overlap, after < 32 ? 32 : after);
-  }
-  if (batch->launches > 0) {
-    uint64_t each = took / batch->launches + 1;
-    lane->each_ns = each > lane->each_ns ? each : lane->each_ns - lane->each_ns / 4 + each / 4;
-  }
+  vgpu__charge_batch(lane, batch, took, end);
   vgpu__event_return(lane->context, batch->start);
   if (!keep) vgpu__event_return(lane->context, batch->end);
 }
@@ -197,9 +226,9 @@ unsigned vgpu__batch_harvest(struct vgpu_lane *lane) {
       vgpu__event_return(lane->context, batch->end);
     }
     ADD(lane->tenant->inflight_ns, -batch->cost_ns);
+    done += batch->kind == PIECE_WORK;
     lane->head = (lane->head + 1) % VGPU_RING;
     STORE(lane->count, lane->count - 1);
-    done++;
   }
   vgpu__context_leave(entered);
   vgpu__busy_leave(lane->tenant, done);
@@ -211,12 +240,13 @@ void vgpu__batch_drop(struct vgpu_lane *lane) {
   vgpu__batch_close(lane);
   vgpu__batch_harvest(lane);
   if ((lane->ticket & 1) != 0) vgpu__abandon(lane);
-  unsigned left = lane->count;
+  unsigned left = 0;
   for (; lane->count > 0; STORE(lane->count, lane->count - 1)) {
     struct vgpu_batch *batch = &lane->ring[lane->head];
     vgpu__event_return(lane->context, batch->start);
     vgpu__event_return(lane->context, batch->end);
     ADD(lane->tenant->inflight_ns, -batch->cost_ns);
+    left += batch->kind == PIECE_WORK;
     lane->head = (lane->head + 1) % VGPU_RING;
   }
   vgpu__busy_leave(lane->tenant, left);

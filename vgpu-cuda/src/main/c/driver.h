@@ -12,6 +12,7 @@
   OWN(cuEventRecord, (CUevent event, CUstream stream))                          \
   OWN(cuEventDestroy_v2, (CUevent event))                                       \
   OWN(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))    \
+  OWN(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr pointer)) \
   OWN(cuCtxGetCurrent, (CUcontext * context))                                   \
   OWN(cuCtxGetDevice, (CUdevice * device))                                      \
   OWN(cuStreamIsCapturing, (CUstream stream, int *status))                      \

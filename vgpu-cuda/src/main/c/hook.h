@@ -356,6 +356,29 @@ static inline int vgpu__enter_fast(struct vgpu_entry *entry, CUstream stream) {
 }
 
 
+/* Work that is a batch of its own. */
+enum vgpu_piece_kind {
+  PIECE_WORK, /* takes GPU time */
+  PIECE_COPY, /* takes a copy engine's: accounted apart, and held back by more urgent tenants only */
+};
+struct vgpu_piece {
+  enum vgpu_piece_kind kind;
+  CUgraphExec graph;   /* whose time it is, or NULL */
+  uint32_t generation; /* of that graph's entry */
+  uint64_t cost_ns;    /* what it should take; 0: not known */
+};
+
+/* As enter_slow and leave_slow; the entry is the caller's own, zeroed. */
+abi_result vgpu__piece_enter(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream, int *counted);
+void vgpu__piece_leave(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream);
+
+/* ---- graph.c: what graphs take ---- */
+/* How to launch a graph: 1 as a piece of its own, to be measured; 0: with others, it is short. */
+int vgpu__graph_piece(CUgraphExec graph, struct vgpu_piece *piece);
+void vgpu__graph_measured(CUgraphExec graph, uint32_t generation, uint64_t took_ns);
+void vgpu__graph_forget(CUgraphExec graph); /* before it is destroyed */
+void vgpu__graphs_forget(void);
+
 /* Opens a batch or joins one; waits at the gate. ABI_SUCCESS, or the error to return. *counted: leave must be called. */
 abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *counted);
 /* After the work was handed to the driver: closes the batch when it is full. */

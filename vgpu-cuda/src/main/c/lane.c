@@ -66,7 +66,7 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
   STORE(lane->tenant, tenant);
   lane->context = context;
   lane->owner = owner;
-  lane->plan = 0;
+  lane->plan = lane->planned = 0;
   lane->unmeasured = 0;
   lane->each_ns = 0;
   lane->ended_ns = 0;
@@ -143,7 +143,7 @@ uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
  * How long until there is room for one more launch; 0: now. What runs is taken to have progressed since it began, so that the next
  * launch is queued behind it in time: the GPU must not run dry, whatever the kernels' length.
  */
-static uint64_t vgpu__until_room(const struct vgpu_lane *lane) {
+static uint64_t vgpu__until_room(const struct vgpu_lane *lane, uint64_t each_ns) {
   uint64_t inflight = vgpu__inflight_scaled(lane->tenant), bound = vgpu__bound_ns(lane->tenant);
   if (lane->count == VGPU_RING) return lane->ring[lane->head].cost_ns + 1;
   if (inflight == 0) return 0;
@@ -156,12 +156,51 @@ static uint64_t vgpu__until_room(const struct vgpu_lane *lane) {
     inflight = inflight > ran ? inflight - ran : 0;
   }
   bound += bound / 16; /* measured lengths are not even */
-  uint64_t allowed = bound > lane->each_ns + SLACK_NS ? bound - lane->each_ns : SLACK_NS;
+  uint64_t allowed = bound > each_ns + SLACK_NS ? bound - each_ns : SLACK_NS;
   return inflight <= allowed ? 0 : inflight - allowed;
 }
 
-/* One try with the lane locked. A forced one does not look at what is in flight: it waited long enough for that. */
-static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, int forced, uint64_t *room_ns) {
+/* Opens a batch if there is room, and the turn is ours; the gate was open a moment ago. */
+static enum step vgpu__open(struct vgpu_lane *lane, const struct vgpu_piece *piece, int forced, uint64_t *room_ns) {
+  struct vgpu_tenant *tenant = lane->tenant;
+  int counts = piece == NULL || piece->kind == PIECE_WORK;
+  uint64_t each_ns = piece == NULL ? lane->each_ns : piece->cost_ns;
+  if (counts && !forced && !vgpu__peers_may_start(tenant, each_ns)) return STEP_TURN;
+  if (counts || lane->count == VGPU_RING) {
+    if (vgpu__until_room(lane, each_ns) != 0) vgpu__batch_harvest(lane);
+    *room_ns = vgpu__until_room(lane, each_ns);
+    if (*room_ns != 0) {
+      if (!forced) return STEP_FULL;
+      if (lane->count == VGPU_RING) return STEP_PASS;
+    }
+  }
+  if (lane->unmeasured > 0) {
+    lane->unmeasured--;
+    return STEP_PASS;
+  }
+  if (counts) vgpu__busy_enter(tenant);
+  uint32_t word = __atomic_load_n(&tenant->grant->word, __ATOMIC_SEQ_CST);
+  if (counts && !vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous)) {
+    vgpu__busy_leave(tenant, 1);
+    return STEP_SHUT;
+  }
+  if (vgpu__batch_open(lane, piece, vgpu__now_ns()) == 0) return STEP_IN;
+  lane->unmeasured = UNMEASURED_TRIES;
+  if (counts) vgpu__busy_leave(tenant, 1);
+  return STEP_PASS;
+}
+
+/* Whether the open batch must end before this joins: it is full, by others or by this thread before it turned to other streams. */
+static int vgpu__must_close(const struct vgpu_lane *lane, const struct vgpu_piece *piece) {
+  return (lane->ticket & 1) != 0 && (piece != NULL || lane->alone || LOAD(lane->folded) >= lane->plan);
+}
+
+/*
+ * One try with the lane locked. A forced one does not look at what is in flight: it waited long enough for that. The copies of all but
+ * offline tenants go on at a shut gate: it shuts for the GPU's time, which they do not take.
+ */
+static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, const struct vgpu_piece *piece, int forced,
+                            uint64_t *room_ns) {
   struct vgpu_tenant *tenant = lane->tenant;
   uint32_t word = __atomic_load_n(&tenant->grant->word, __ATOMIC_SEQ_CST);
   int passes = vgpu__word_open(word) || LOAD_ACQUIRE(tenant->autonomous);
@@ -169,7 +208,8 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
     if ((lane->ticket & 1) != 0) vgpu__batch_close(lane);
     return STEP_PASS;
   }
-  if (!passes || (word & SHM_GRANT_REVOKED) != 0) {
+  int free = piece != NULL && piece->kind == PIECE_COPY && LOAD(tenant->grant->preemption_class) != SHM_CLASS_OFFLINE;
+  if ((!passes && !free) || (word & SHM_GRANT_REVOKED) != 0) {
     vgpu__batch_close(lane);
     return STEP_SHUT;
   }
@@ -178,31 +218,11 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, in
     vgpu__batch_close(lane);
     return STEP_HELD;
   }
-  /* Others, or this thread before it turned to other streams, have filled it. */
-  if ((lane->ticket & 1) != 0 && LOAD(lane->folded) >= lane->plan && lane->count < VGPU_RING) vgpu__batch_close(lane);
+  if (vgpu__must_close(lane, piece) && lane->count < VGPU_RING) vgpu__batch_close(lane);
   if ((lane->ticket & 1) == 0) {
-    if (!forced && !vgpu__peers_may_start(tenant, lane->each_ns)) return STEP_TURN;
-    if (vgpu__until_room(lane) != 0) vgpu__batch_harvest(lane);
-    *room_ns = vgpu__until_room(lane);
-    if (*room_ns != 0) {
-      if (!forced) return STEP_FULL;
-      if (lane->count == VGPU_RING) return STEP_PASS;
-    }
-    if (lane->unmeasured > 0) {
-      lane->unmeasured--;
-      return STEP_PASS;
-    }
-    vgpu__busy_enter(tenant);
-    word = __atomic_load_n(&tenant->grant->word, __ATOMIC_SEQ_CST);
-    if (!vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous)) {
-      vgpu__busy_leave(tenant, 1);
-      return STEP_SHUT;
-    }
-    if (vgpu__batch_open(lane, vgpu__now_ns()) != 0) {
-      lane->unmeasured = UNMEASURED_TRIES;
-      vgpu__busy_leave(tenant, 1);
-      return STEP_PASS;
-    }
+    enum step step = vgpu__open(lane, piece, forced, room_ns);
+    if (step != STEP_IN) return step;
+    word = LOAD_ACQUIRE(tenant->grant->word);
   }
   uint32_t folded = LOAD(lane->folded), left = folded < lane->plan ? lane->plan - folded : 1;
   *entry = (struct vgpu_entry){.stream = lane->stream,
@@ -234,15 +254,8 @@ static void vgpu__wait_for_room(uint64_t room_ns, int elsewhere) {
   if (elsewhere) vgpu__harvest_all(NULL);
 }
 
-abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *counted) {
-  *counted = 0;
-  if (!LOAD_ACQUIRE(vgpu__attached)) return ABI_SUCCESS;
-  if (entry->lane != NULL && entry->stream == stream && entry->left == 1 && LOAD(*entry->gate) == entry->word &&
-      vgpu__lane_ticket(entry->lane) == entry->ticket && (LOAD(*entry->express) & entry->heed) == 0) {
-    *counted = 1; /* the last of its batch: closed by vgpu__leave_slow */
-    entry->left = 0;
-    return ABI_SUCCESS;
-  }
+/* Tries until the work may be handed to the driver. piece: NULL for one of many. */
+static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream, int *counted) {
   uint64_t full_since = 0;
   for (int forced = 0;;) {
     int known = entry->lane != NULL && entry->stream == stream && !vgpu__is_special(stream);
@@ -263,7 +276,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     }
     vgpu__fold(entry);
     uint64_t room_ns = 0;
-    enum step step = vgpu__step(lane, entry, forced, &room_ns);
+    enum step step = vgpu__step(lane, entry, piece, forced, &room_ns);
     int elsewhere = lane->count == 0;
     vgpu__unlock(&lane->lock);
     if (step == STEP_IN) {
@@ -273,7 +286,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
     }
     if (step == STEP_PASS) {
       *entry = (struct vgpu_entry){.stream = NULL};
-      ADD(tenant->slot->launches, 1);
+      if (piece == NULL || piece->kind == PIECE_WORK) ADD(tenant->slot->launches, 1);
       return ABI_SUCCESS;
     }
     if (step == STEP_SHUT) {
@@ -293,6 +306,26 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
   }
 }
 
+abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *counted) {
+  *counted = 0;
+  if (!LOAD_ACQUIRE(vgpu__attached)) return ABI_SUCCESS;
+  if (entry->lane != NULL && entry->stream == stream && entry->left == 1 && LOAD(*entry->gate) == entry->word &&
+      vgpu__lane_ticket(entry->lane) == entry->ticket && (LOAD(*entry->express) & entry->heed) == 0) {
+    *counted = 1; /* the last of its batch: closed by vgpu__leave_slow */
+    entry->left = 0;
+    return ABI_SUCCESS;
+  }
+  return vgpu__enter(entry, NULL, stream, counted);
+}
+
+abi_result vgpu__piece_enter(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream, int *counted) {
+  *counted = 0;
+  if (!LOAD_ACQUIRE(vgpu__attached)) return ABI_SUCCESS;
+  abi_result result = vgpu__enter(entry, piece, stream, counted);
+  if (piece->kind == PIECE_COPY) entry->granted = entry->left; /* copies are no launches */
+  return result;
+}
+
 void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream) {
   struct vgpu_lane *lane = entry->lane;
   if (lane == NULL || entry->stream != stream) return;
@@ -306,6 +339,12 @@ void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream) {
     }
     vgpu__unlock(&lane->lock);
   }
+}
+
+void vgpu__piece_leave(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream) {
+  entry->left = 0;
+  if (piece->kind == PIECE_COPY) entry->granted = 0;
+  vgpu__leave_slow(entry, stream);
 }
 
 void vgpu__slipped(struct vgpu_entry *entry) {

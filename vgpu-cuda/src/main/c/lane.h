@@ -23,6 +23,10 @@ struct vgpu_batch {
   CUevent start, end;
   uint64_t opened_ns, cost_ns;
   uint32_t launches; /* 0: not known */
+  uint32_t kind;     /* enum vgpu_piece_kind */
+  int alone;         /* one piece */
+  CUgraphExec graph;
+  uint32_t generation;
 };
 
 struct vgpu_lane {
@@ -41,6 +45,10 @@ struct vgpu_lane {
   uint64_t ended_ns; /* when the last batch that was harvested ended */
   CUevent start;
   uint64_t cost_ns; /* of the open batch, as planned */
+  uint64_t planned_ns; /* when the last batch of many launches was opened */
+  uint32_t planned;    /* and what it was planned to have */
+  int alone;           /* the open batch is this piece */
+  struct vgpu_piece piece;
   struct vgpu_batch ring[VGPU_RING];
   unsigned head, count;
 };
@@ -71,7 +79,7 @@ uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant); /* how much may be op
 CUevent vgpu__event_take(struct vgpu_context *context);
 void vgpu__event_return(struct vgpu_context *context, CUevent event);
 int vgpu__is_capturing(CUstream stream);
-int vgpu__batch_open(struct vgpu_lane *lane, uint64_t now);
+int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uint64_t now); /* piece: NULL for one of many */
 void vgpu__batch_close(struct vgpu_lane *lane);
 void vgpu__batch_drop(struct vgpu_lane *lane);
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* how many are left */

@@ -104,6 +104,7 @@ abi_result cuGraphInstantiateWithParams_ptsz(CUgraphExec *graph, void *of, void 
 
 abi_result cuGraphExecDestroy(CUgraphExec graph) {
   vgpu__graph_gone(graph);
+  vgpu__graph_forget(graph);
   return REAL(cuGraphExecDestroy)(graph);
 }
 
@@ -113,18 +114,19 @@ int vgpu__is_foreign(const struct vgpu_tenant *owner, CUstream named) {
   return owner != whose;
 }
 
-/* The stream's own batch ends before it, and its own one after it: neither measures the other's work. */
+/* The stream's own batch ends before it, and it is a batch of its own: neither measures the other's work. */
 abi_result vgpu__launch_as(struct vgpu_tenant *owner, CUgraphExec graph, CUstream stream, CUstream named,
                            abi_result (*launch)(CUgraphExec, CUstream)) {
   struct vgpu_entry entry = {.stream = NULL};
   int counted = 0;
   vgpu__close_stream(named);
   vgpu__scope.as = owner;
-  abi_result result = vgpu__enter_slow(&entry, named, &counted);
+  struct vgpu_piece piece;
+  vgpu__graph_piece(graph, &piece);
+  abi_result result = vgpu__piece_enter(&entry, &piece, named, &counted);
   if (result == ABI_SUCCESS) {
     result = launch(graph, stream);
-    if (counted) vgpu__fold(&entry);
-    vgpu__close_stream(named);
+    if (counted) vgpu__piece_leave(&entry, &piece, named);
   }
   vgpu__scope.as = NULL;
   return result;

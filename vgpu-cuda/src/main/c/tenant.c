@@ -257,5 +257,6 @@ void vgpu__fork_child(void) {
   vgpu__table_forget();
   vgpu__vmm_forget();
   vgpu__lanes_forget();
+  vgpu__graphs_forget();
   vgpu__context_forget();
 }

@@ -1,4 +1,7 @@
 /* Everything that starts work: through the gate, into a batch of its stream. */
+#include <stdarg.h>
+#include <string.h>
+
 #include "hook.h"
 
 /*
@@ -73,14 +76,30 @@ abi_result cuLaunchGridAsync(CUfunction function, int width, int height, CUstrea
   WORK(stream, 0, REAL(cuLaunchGridAsync)(function, width, height, stream));
 }
 
-/* A graph belongs to the tenant in whose scope it was instantiated, whatever stream it is launched into. */
+/* What is a batch of its own. */
+#define PIECE(piece, stream_given, call)                                                       \
+  CUstream piece_stream = stream_given;                                                        \
+  struct vgpu_entry piece_entry = {.stream = NULL};                                            \
+  int piece_counted;                                                                           \
+  abi_result refused = vgpu__piece_enter(&piece_entry, &(piece), piece_stream, &piece_counted); \
+  if (refused != ABI_SUCCESS) return refused;                                                  \
+  abi_result result = call;                                                                    \
+  if (piece_counted) vgpu__piece_leave(&piece_entry, &(piece), piece_stream);
+
+/* A graph belongs to the tenant in whose scope it was instantiated, whatever stream it is launched into. A short one is one launch
+ * among others; else it is a batch of its own. */
 #define LAUNCH_GRAPH(graph, stream, thread, launch)                                            \
+  CUstream named = (thread) && (stream) == NULL ? ABI_STREAM_PER_THREAD : (stream);            \
   struct vgpu_tenant *owner = UNLIKELY(vgpu__are_several()) ? vgpu__graph_tenant(graph) : NULL; \
-  if (UNLIKELY(owner != NULL)) {                                                               \
-    CUstream named = (thread) && (stream) == NULL ? ABI_STREAM_PER_THREAD : (stream);          \
-    if (vgpu__is_foreign(owner, named)) return vgpu__launch_as(owner, graph, stream, named, launch); \
+  if (UNLIKELY(owner != NULL) && vgpu__is_foreign(owner, named)) {                             \
+    return vgpu__launch_as(owner, graph, stream, named, launch);                               \
   }                                                                                            \
-  WORK(stream, thread, launch(graph, stream))
+  struct vgpu_piece piece;                                                                     \
+  if (!vgpu__graph_piece(graph, &piece)) {                                                     \
+    WORK(stream, thread, launch(graph, stream));                                               \
+  }                                                                                            \
+  PIECE(piece, named, launch(graph, stream))                                                   \
+  return result
 
 abi_result cuGraphLaunch(CUgraphExec graph, CUstream stream) { LAUNCH_GRAPH(graph, stream, 0, REAL(cuGraphLaunch)); }
 
@@ -100,16 +119,84 @@ static void vgpu__settle_copy(CUstream stream) {
   vgpu__harvest_stream(stream);
 }
 
+/*
+ * Copies between host and device, and between devices, are done by copy engines, beside the kernels of whoever has the GPU. Memsets, and
+ * copies within a device, run on its processors. Where the name does not tell, the places do; else it counts as GPU time.
+ */
+enum where { WHERE_PROCESSORS, WHERE_ENGINE, WHERE_POINTERS, WHERE_SHAPE_2D, WHERE_SHAPE_3D };
+enum { MEMORY_TYPE = 2 /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */, TYPE_HOST = 1, TYPE_DEVICE = 2 };
+
+static inline __attribute__((always_inline)) enum where vgpu__where(const char *name) {
+  if (__builtin_strstr(name, "HtoD") != NULL || __builtin_strstr(name, "DtoH") != NULL || __builtin_strstr(name, "HtoA") != NULL ||
+      __builtin_strstr(name, "AtoH") != NULL || __builtin_strstr(name, "Prefetch") != NULL || __builtin_strstr(name, "Peer") != NULL) {
+    return WHERE_ENGINE;
+  }
+  if (__builtin_strstr(name, "Batch") != NULL) return WHERE_PROCESSORS;
+  if (__builtin_strncmp(name, "cuMemcpy2D", 10) == 0) return __builtin_strstr(name, "_v2") == NULL ? WHERE_PROCESSORS : WHERE_SHAPE_2D;
+  if (__builtin_strncmp(name, "cuMemcpy3D", 10) == 0) return __builtin_strstr(name, "_v2") == NULL ? WHERE_PROCESSORS : WHERE_SHAPE_3D;
+  if (__builtin_strcmp(name, "cuMemcpy") == 0 || __builtin_strcmp(name, "cuMemcpy_ptds") == 0 ||
+      __builtin_strncmp(name, "cuMemcpyAsync", 13) == 0) {
+    return WHERE_POINTERS;
+  }
+  return WHERE_PROCESSORS;
+}
+
+/* What the driver does not know is host memory that nobody has registered. */
+static int vgpu__is_on_device(CUdeviceptr pointer) {
+  unsigned type = 0;
+  return REAL(cuPointerGetAttribute)(&type, MEMORY_TYPE, pointer) == ABI_SUCCESS && type == TYPE_DEVICE;
+}
+
+/* The first two arguments of the call: pointers, or CUDA_MEMCPY2D or 3D, in which the two memory types lie at these places. */
+static enum vgpu_piece_kind vgpu__kind(int where, ...) {
+  enum { SOURCE_2D = 16, TARGET_2D = 72, SOURCE_3D = 32, TARGET_3D = 120 };
+  int types[2] = {0, 0};
+  va_list arguments;
+  va_start(arguments, where);
+  uint64_t first = va_arg(arguments, uint64_t);
+  if (where == WHERE_POINTERS) {
+    uint64_t second = va_arg(arguments, uint64_t);
+    va_end(arguments);
+    return vgpu__is_on_device(first) && vgpu__is_on_device(second) ? PIECE_WORK : PIECE_COPY;
+  }
+  va_end(arguments);
+  if (first == 0) return PIECE_WORK;
+  const char *shape = (const char *)(uintptr_t)first;
+  memcpy(&types[0], shape + (where == WHERE_SHAPE_2D ? SOURCE_2D : SOURCE_3D), sizeof types[0]);
+  memcpy(&types[1], shape + (where == WHERE_SHAPE_2D ? TARGET_2D : TARGET_3D), sizeof types[1]);
+  return types[0] == TYPE_HOST || types[1] == TYPE_HOST ? PIECE_COPY : PIECE_WORK;
+}
+
+#define ARGUMENTS(...) __VA_ARGS__
+#define KIND(name, args)                                            \
+  (vgpu__where(name) == WHERE_ENGINE       ? PIECE_COPY             \
+   : vgpu__where(name) == WHERE_PROCESSORS ? PIECE_WORK             \
+                                           : vgpu__kind((int)vgpu__where(name), ARGUMENTS args))
+
 #define PASS(name, class, since)
 #define HANDLED(name, class, symbol, since, thread, params)
-#define SYNC_WORK(name, symbol, since, thread, params, args)        \
-  abi_result name params {                                          \
-    ENTER((CUstream)NULL, thread)                                   \
-    abi_result result = REAL(name) args;                            \
-    LEAVE()                                                         \
-    if (vgpu__ends_on_host(#name)) vgpu__settle_copy(lane_stream);  \
-    return result;                                                  \
+#define SYNC_WORK(name, symbol, since, thread, params, args)            \
+  abi_result name params {                                              \
+    struct vgpu_piece piece = {.kind = KIND(#name, args)};              \
+    if (piece.kind == PIECE_COPY) {                                     \
+      CUstream which = (thread) ? ABI_STREAM_PER_THREAD : NULL;         \
+      PIECE(piece, which, REAL(name) args)                              \
+      vgpu__harvest_stream(which);                                      \
+      return result;                                                    \
+    }                                                                   \
+    ENTER((CUstream)NULL, thread)                                       \
+    abi_result result = REAL(name) args;                                \
+    LEAVE()                                                             \
+    if (vgpu__ends_on_host(#name)) vgpu__settle_copy(lane_stream);      \
+    return result;                                                      \
   }
-#define ASYNC_WORK(name, symbol, since, thread, params, args) \
-  abi_result name params { WORK(stream, thread, REAL(name) args); }
+#define ASYNC_WORK(name, symbol, since, thread, params, args)                                    \
+  abi_result name params {                                                                       \
+    struct vgpu_piece piece = {.kind = KIND(#name, args)};                                       \
+    if (piece.kind == PIECE_COPY) {                                                              \
+      PIECE(piece, (thread) && stream == NULL ? ABI_STREAM_PER_THREAD : stream, REAL(name) args) \
+      return result;                                                                             \
+    }                                                                                            \
+    WORK(stream, thread, REAL(name) args);                                                       \
+  }
 #include "vgpu_hooks.def"

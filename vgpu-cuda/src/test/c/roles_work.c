@@ -1,14 +1,28 @@
 /* Roles for the tests of work: test_work.c. */
 #include "roles_work.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../main/c/shm.h"
 #include "cuda_calls.h"
 #include "stub_driver.h"
 #include "test.h"
+
+/* The stub is loaded by the hook alone, so it is asked for by its path. */
+static struct stub_counts *stub(void) {
+  struct stub_counts *(*ask)(void) = NULL;
+  void *library = dlopen(getenv("STUB_PATH"), RTLD_NOW | RTLD_NOLOAD);
+  void *found = library == NULL ? NULL : dlsym(library, "stub_counts");
+  if (found == NULL) abort();
+  memcpy(&ask, &found, sizeof ask);
+  return ask();
+}
 
 static CUcontext begin(void) {
   CUcontext context = NULL;
@@ -40,11 +54,88 @@ static void role_load(const char *argument) {
   }
 }
 
+static const struct shm_slot *own_slot(void) {
+  static const char *report;
+  if (report == NULL) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/leases/test/report", getenv("VGPU_RUN_DIR"));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    report = mmap(NULL, SHM_REPORT_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+  }
+  const struct shm_slot *slots = (const void *)(report + SHM_SLOTS_OFFSET);
+  for (uint64_t i = 1; i < SHM_SLOT_COUNT; i++) {
+    if (slots[i].pid == (uint32_t)getpid()) return &slots[i];
+  }
+  abort();
+}
+
+/* Copies count apart, and go on at a shut gate; what runs on the processors does not, but both are over in this test. */
+static void role_copies(const char *unused) {
+  (void)unused;
+  char text[64];
+  CUstream stream = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  for (int i = 0; i < 200; i++) CHECK(cuMemcpyHtoDAsync_v2(4096, text, sizeof text, stream) == ABI_SUCCESS, "copy");
+  for (int i = 0; i < 100; i++) CHECK(cuMemcpyDtoH_v2(text, 4096, sizeof text) == ABI_SUCCESS, "copy back");
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  uint64_t copied = GET(own_slot()->copy_ns), worked = GET(own_slot()->gpu_ns), launches = GET(own_slot()->launches);
+  printf("  300 copies of 1 us: %.0f us of copy engines, %.0f us of GPU time\n", (double)copied / 1e3, (double)worked / 1e3);
+  CHECK(copied > 200000 && worked == 0 && launches == 0, "%llu copied, %llu worked, %llu launches", (unsigned long long)copied,
+        (unsigned long long)worked, (unsigned long long)launches);
+}
+
+/* A graph's time is its own: the kernels beside it are not taken to be as long, nor it as short. */
+static void role_graphs(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction small = kernel("20000");
+  CUgraphExec graph = (CUgraphExec)(uintptr_t)6000000;
+  uint64_t before = stub()->gpu_ns;
+  for (int i = 0; i < 5; i++) CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "graph");
+  stub()->most_ahead_ns = 0;
+  for (int i = 0; i < 30; i++) {
+    CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS, "graph");
+    for (int k = 0; k < 20; k++) CHECK(launch(small, stream) == ABI_SUCCESS, "kernel");
+  }
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  double measured = (double)GET(own_slot()->gpu_ns), expected = (double)(stub()->gpu_ns - before);
+  printf("  graphs of 6 ms among kernels of 20 us: at most %.2f ms ahead; measured %.1f of %.1f ms\n",
+         (double)stub()->most_ahead_ns / 1e6, measured / 1e6, expected / 1e6);
+  CHECK(measured > expected * 0.9 && measured < expected * 2 + 50e6, "measured %.3f", measured / expected);
+  CHECK(stub()->most_ahead_ns < 12000000, "two graphs ahead of the GPU");
+  CHECK(cuGraphExecDestroy(graph) == ABI_SUCCESS, "destroy");
+}
+
+/* What a stream waits for is not charged. */
+static void role_waits(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = kernel("1000000");
+  for (int i = 0; i < 10; i++) {
+    CHECK(launch(function, stream) == ABI_SUCCESS, "before");
+    CHECK(cuStreamWaitValue32_v2(stream, 4096, 1, 0) == ABI_SUCCESS, "wait");
+    CHECK(launch(function, stream) == ABI_SUCCESS, "after");
+    CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  }
+  double measured = (double)GET(own_slot()->gpu_ns) / 1e6;
+  printf("  20 ms of kernels, 200 ms of waits in between: charged %.2f ms\n", measured);
+  CHECK(measured > 18 && measured < 100, "%.2f ms", measured);
+}
+
 static const struct {
   const char *name;
   void (*run)(const char *argument);
 } roles[] = {
     {"load", role_load},
+    {"copies", role_copies},
+    {"graphs", role_graphs},
+    {"waits", role_waits},
 };
 
 int run_work_role(const char *role, const char *argument) {

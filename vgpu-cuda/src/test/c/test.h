@@ -27,6 +27,9 @@ int stop_launching(const struct fake_seat *seat, pid_t pid);
 
 /* test_work.c */
 void test_peers_even(void);
+void test_copies_apart(void);
+void test_graphs_measured(void);
+void test_waits_uncharged(void);
 
 /* test_tenants.c */
 void test_tenants_memory(void);

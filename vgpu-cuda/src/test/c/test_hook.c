@@ -678,6 +678,9 @@ static const struct {
     {"garbage", test_garbage},
     {"garbage-grant", test_garbage_grant},
     {"peers-even", test_peers_even},
+    {"copies-apart", test_copies_apart},
+    {"graphs-measured", test_graphs_measured},
+    {"waits-uncharged", test_waits_uncharged},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };

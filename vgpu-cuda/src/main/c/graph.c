@@ -1,0 +1,70 @@
+/*
+ * What graphs take. A graph is launched as a batch of its own until its time is known, and always if that is long: so its launch counts
+ * with its own time against what may be in flight, and not with the time of the kernels beside it.
+ */
+#include "hook.h"
+
+enum { GRAPHS = 4096, PROBES = 16, MEASURE_EVERY = 64 };
+static const uint64_t SHORT_NS = 50u * NS_PER_US;
+
+struct graph {
+  CUgraphExec exec; /* NULL: free */
+  uint32_t generation, launches;
+  uint64_t each_ns;
+};
+
+static struct graph graphs[GRAPHS];
+static struct vgpu_lock graphs_lock;
+static uint32_t generations;
+
+/* With the lock. NULL if it is not there; with make, if there is no room. */
+static struct graph *vgpu__graph_of(CUgraphExec exec, int make) {
+  uint64_t at = ((uint64_t)(uintptr_t)exec * 0x9e3779b97f4a7c15u) >> 52;
+  struct graph *vacant = NULL;
+  for (unsigned i = 0; i < PROBES; i++) {
+    struct graph *graph = &graphs[(at + i) % GRAPHS];
+    if (graph->exec == exec) return graph;
+    if (graph->exec == NULL && vacant == NULL) vacant = graph;
+  }
+  if (!make || vacant == NULL) return NULL;
+  *vacant = (struct graph){.exec = exec, .generation = ++generations};
+  return vacant;
+}
+
+int vgpu__graph_piece(CUgraphExec exec, struct vgpu_piece *piece) {
+  int alone = 1;
+  *piece = (struct vgpu_piece){.kind = PIECE_WORK};
+  if (exec == NULL) return 0;
+  vgpu__lock(&graphs_lock);
+  struct graph *graph = vgpu__graph_of(exec, 1);
+  if (graph != NULL) {
+    alone = graph->each_ns == 0 || graph->each_ns > SHORT_NS || graph->launches % MEASURE_EVERY == 0;
+    graph->launches++;
+    *piece = (struct vgpu_piece){.kind = PIECE_WORK, .graph = exec, .generation = graph->generation, .cost_ns = graph->each_ns};
+  }
+  vgpu__unlock(&graphs_lock);
+  return alone;
+}
+
+/* As for launches: up at once, down slowly. An exec of the same address that was made since is another one. */
+void vgpu__graph_measured(CUgraphExec exec, uint32_t generation, uint64_t took_ns) {
+  uint64_t each = took_ns + 1;
+  vgpu__lock(&graphs_lock);
+  struct graph *graph = vgpu__graph_of(exec, 0);
+  if (graph != NULL && graph->generation == generation) {
+    graph->each_ns = each > graph->each_ns ? each : graph->each_ns - graph->each_ns / 4 + each / 4;
+  }
+  vgpu__unlock(&graphs_lock);
+}
+
+void vgpu__graph_forget(CUgraphExec exec) {
+  vgpu__lock(&graphs_lock);
+  struct graph *graph = exec == NULL ? NULL : vgpu__graph_of(exec, 0);
+  if (graph != NULL) *graph = (struct graph){.exec = NULL};
+  vgpu__unlock(&graphs_lock);
+}
+
+void vgpu__graphs_forget(void) {
+  graphs_lock.word = 0;
+  for (unsigned i = 0; i < GRAPHS; i++) graphs[i] = (struct graph){.exec = NULL};
+}
