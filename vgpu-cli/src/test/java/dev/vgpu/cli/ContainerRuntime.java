@@ -39,7 +39,15 @@ final class ContainerRuntime {
     ContainerRuntime runtime = new ContainerRuntime(Files.createDirectories(Path.of(args[1])));
     boolean ownPids = args[2].equals("own");
     Path program = Path.of(args[3]);
-    runtime.copyProgram(program);
+    runtime.copy(program);
+    runtime.copyLibrariesOf(program);
+    // An image has the C library whole; here it is what is asked for, by the hook too.
+    for (JsonNode mount : edits.path("mounts")) {
+      Path mounted = Path.of(mount.path("hostPath").asText());
+      if (Files.isRegularFile(mounted) && mounted.toString().contains(".so")) {
+        runtime.copyLibrariesOf(mounted);
+      }
+    }
     runtime.mountProc(ownPids);
     edits.path("mounts").forEach(runtime::mount);
     runtime.enter(edits.path("env"), List.of(args).subList(3, args.length));
@@ -49,10 +57,9 @@ final class ContainerRuntime {
     }
   }
 
-  /** The program at its own path, with what the loader would load for it. */
-  private void copyProgram(Path program) throws IOException, InterruptedException {
-    copy(program);
-    Process ldd = new ProcessBuilder("ldd", program.toString()).start();
+  /** What the loader would load for it, at the same paths. */
+  private void copyLibrariesOf(Path file) throws IOException, InterruptedException {
+    Process ldd = new ProcessBuilder("ldd", file.toString()).start();
     Matcher libraries = LIBRARY.matcher(new String(ldd.getInputStream().readAllBytes(), UTF_8));
     while (libraries.find()) {
       copy(Path.of(libraries.group(1)));

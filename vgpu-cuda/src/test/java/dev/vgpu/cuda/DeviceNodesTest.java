@@ -61,9 +61,7 @@ class DeviceNodesTest {
     twoGpus();
     assertThat(nodes.of("MIG-0123"))
         .contains(
-            dev.resolve("nvidia0"),
-            dev.resolve("nvidia1"),
-            dev.resolve("nvidia-caps/nvidia-cap30"))
+            dev.resolve("nvidia0"), dev.resolve("nvidia1"), dev.resolve("nvidia-caps/nvidia-cap30"))
         .doesNotContain(dev.resolve("nvidia-caps/nvidia-cap1"));
   }
 

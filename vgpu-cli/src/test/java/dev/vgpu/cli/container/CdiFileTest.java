@@ -42,8 +42,7 @@ class CdiFileTest {
     assertThat(directory).isDirectoryContaining("glob:**/vgpu.json");
     assertThat(Files.getPosixFilePermissions(written))
         .isEqualTo(PosixFilePermissions.fromString("rw-r--r--"));
-    JsonNode edits =
-        JSON.readTree(written.toFile()).path("devices").path(0).path("containerEdits");
+    JsonNode edits = JSON.readTree(written.toFile()).path("devices").path(0).path("containerEdits");
     assertThat(edits.path("env").path(0).asText()).isEqualTo("VGPU_LEASE=a-1");
     assertThat(edits.path("deviceNodes").path(0).path("path").asText()).isEqualTo("/dev/nvidia0");
     assertThat(edits.path("mounts").path(0).path("containerPath").asText()).isEqualTo("/c/lib.so");
