@@ -70,6 +70,7 @@ public final class CudaHookBackend implements EnforcementBackend {
         preloads,
         new ContextMemory(environment),
         !"off".equals(environment.get(HookEnvironment.VGPU_EXPRESS_LANE)),
+        !"off".equals(environment.get(HookEnvironment.VGPU_LEVEL2)),
         NanoClock.SYSTEM,
         new ProcFiles(PROC),
         new FutexWake());

@@ -70,7 +70,7 @@ final class HookLease implements EnforcedLease {
     this.owner = owner;
     this.teller = new ListenerTeller(id, listener);
     this.environment = environment;
-    this.grant = new GrantPage(pages.grant());
+    this.grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
     this.report = pages.report();
     this.express = new LeaseExpress(lane, grant, preemptionClass);
     this.slots = new SlotTable(pages, express, owner.life(), owner.clock().nanoTime());
@@ -124,8 +124,8 @@ final class HookLease implements EnforcedLease {
   @Override
   public int preempt() {
     synchronized (lock) {
-      grant.countPreemption();
-      // Work in flight is bounded in time; it ends by itself within that.
+      grant.preempted(owner.wake());
+      // Work in flight is bounded in time and ends by itself, or is stopped: nothing to wait for.
       return 0;
     }
   }
