@@ -48,7 +48,7 @@ public final class CudaHookBackend implements EnforcementBackend {
     Optional<String> missing = preloads.hook().missing();
     return missing.isPresent()
         ? BackendStatus.ofUnavailable(name(), missing.get())
-        : BackendStatus.ofAvailable(name(), CAPABILITIES);
+        : BackendStatus.ofAvailable(name(), CAPABILITIES).withNotes(Level2Notes.of(environment));
   }
 
   @Override
