@@ -171,6 +171,15 @@ final class GrantPage {
     return Byte.toUnsignedInt(page.buffer().get(GRANT_OFFSET + Grant.EXPRESS_SLOTS + bit));
   }
 
+  long othersNs() {
+    return page.longAt(GRANT_OFFSET + Grant.OTHERS_NS);
+  }
+
+  /** Says what of the measured GPU time was others'. */
+  void othersNs(long ns) {
+    page.setLong(GRANT_OFFSET + Grant.OTHERS_NS, ns);
+  }
+
   /** Shows that the seat is alive. */
   void beat(long nowNs) {
     page.setLong(Header.HEARTBEAT_NS, nowNs);
