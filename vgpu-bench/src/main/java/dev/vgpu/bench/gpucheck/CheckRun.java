@@ -56,7 +56,7 @@ final class CheckRun {
     if (program == null) {
       program = Node.buildProgram(Files.createDirectory(place.work().resolve("c")));
     }
-    options.driver().ifPresent(this::useDriver);
+    options.driver().ifPresent(directory -> useDriver(directory, place));
     environment.put("VGPU_BENCH_PROGRAM", program.toString());
     environment.put("VGPU_BENCH_KEEP", "VGPU_CUDA_DRIVER,VGPU_NVML,VGPU_HOOK_LOG,VGPU_EMULATOR");
     environment.put("VGPU_HOOK_LOG", place.work().resolve("hook.log").toString());
@@ -88,11 +88,13 @@ final class CheckRun {
   }
 
   /** A test's driver comes first for all programs. */
-  private void useDriver(Path directory) {
+  private void useDriver(Path directory, Place place) {
     String own = System.getenv("LD_LIBRARY_PATH");
     environment.put(
         "LD_LIBRARY_PATH",
         directory + (own == null || own.isEmpty() ? "" : File.pathSeparator + own));
+    // Of our own, should it be the emulator: its GPUs are as the first process wanted them.
+    environment.put("VGPU_EMULATOR_DIR", place.work().resolve("emulator").toString());
     // Not what this shell may have set for another one.
     VARIABLES.forEach(name -> environment.put(name, ""));
   }

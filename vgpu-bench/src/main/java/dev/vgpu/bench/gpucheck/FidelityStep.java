@@ -86,9 +86,12 @@ final class FidelityStep implements Step {
       for (Compared one : all(quick)) {
         List<String> command = new ArrayList<>(one.command());
         command.set(0, place.sample(command.get(0)).toString());
-        JsonNode here = run(gpu, place, command, findings);
-        JsonNode there = run(emulated, place, command, findings);
         String name = String.join(" ", one.command()).replace(" --json", "");
+        JsonNode here = run(gpu, place, command, findings, name);
+        JsonNode there = run(emulated, place, command, findings, name + " (emulator)");
+        if (here.isMissingNode() || there.isMissingNode()) {
+          continue;
+        }
         for (String figure : one.figures()) {
           double ratio = tell(findings, name, figure, here.at(figure), there.at(figure));
           compared++;
@@ -125,12 +128,13 @@ final class FidelityStep implements Step {
     throw new IllegalStateException("the emulator is not on the class path");
   }
 
-  private static JsonNode run(Node node, Place place, List<String> command, Findings findings)
+  private static JsonNode run(
+      Node node, Place place, List<String> command, Findings findings, String name)
       throws InterruptedException {
     Done done =
         Done.run(command, variables -> node.adapt(variables, Map.of()), place.work(), SECONDS);
     if (!done.isOk()) {
-      findings.line("%s: %s", String.join(" ", command), done.why());
+      findings.failure("%s: %s", name, done.why());
     }
     return done.json();
   }
