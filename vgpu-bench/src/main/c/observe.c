@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "program.h"
 
+#include "nvml_reader.h"
+
 #include <dlfcn.h>
 #include <poll.h>
 #include <stdio.h>
@@ -9,29 +11,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-typedef struct nvmlDevice_st *nvmlDevice_t;
-
-struct nvml_process {
-  unsigned pid;
-  unsigned long long used;
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
-
-struct nvml_memory {
-  unsigned long long total;
-  unsigned long long free;
-  unsigned long long used;
-};
-
-struct nvml {
-  int (*init)(void);
-  int (*handle)(unsigned, nvmlDevice_t *);
-  int (*processes)(nvmlDevice_t, unsigned *, struct nvml_process *);
-  int (*memory)(nvmlDevice_t, struct nvml_memory *);
-  nvmlDevice_t device;
-};
 
 struct reading {
   uint64_t samples;
@@ -50,7 +29,7 @@ static void *find(void *library, const char *name) {
   return function;
 }
 
-static void nvml_start(struct nvml *nvml) {
+void nvml_start(struct nvml *nvml) {
   const char *path = getenv("VGPU_NVML");
   void *library = dlopen(path != NULL ? path : "libnvidia-ml.so.1", RTLD_NOW);
   if (library == NULL) {
@@ -66,7 +45,7 @@ static void nvml_start(struct nvml *nvml) {
 }
 
 /* False for a process that has ended, reaped or not: its memory is being taken back. */
-static bool is_alive(unsigned pid) {
+bool nvml_is_alive(unsigned pid) {
   char path[64];
   char state = 'X';
   snprintf(path, sizeof path, "/proc/%u/stat", pid);
@@ -81,21 +60,33 @@ static bool is_alive(unsigned pid) {
   return state != 'Z' && state != 'X';
 }
 
+unsigned nvml_read(const struct nvml *nvml, struct nvml_process *processes, unsigned room) {
+  unsigned count = room;
+  if (nvml->processes(nvml->device, &count, processes) != 0) {
+    fail("NVML", 0);
+  }
+  return count;
+}
+
+unsigned long long nvml_used(const struct nvml *nvml) {
+  struct nvml_memory memory;
+  if (nvml->memory(nvml->device, &memory) != 0) {
+    fail("NVML", 0);
+  }
+  return memory.used;
+}
+
 static uint64_t sum(const struct nvml_process *processes, unsigned count, bool only_living) {
   uint64_t bytes = 0;
   for (unsigned i = 0; i < count; i++) {
-    bytes += !only_living || is_alive(processes[i].pid) ? processes[i].used : 0;
+    bytes += !only_living || nvml_is_alive(processes[i].pid) ? processes[i].used : 0;
   }
   return bytes;
 }
 
 static void sample(const struct nvml *nvml, uint64_t limit, struct reading *reading) {
   struct nvml_process processes[512];
-  unsigned count = sizeof processes / sizeof *processes;
-  struct nvml_memory memory;
-  if (nvml->processes(nvml->device, &count, processes) != 0 || nvml->memory(nvml->device, &memory) != 0) {
-    fail("NVML", 0);
-  }
+  unsigned count = nvml_read(nvml, processes, sizeof processes / sizeof *processes);
   uint64_t bytes = sum(processes, count, false);
   if (bytes > limit) {
     bytes = sum(processes, count, true);
@@ -103,7 +94,7 @@ static void sample(const struct nvml *nvml, uint64_t limit, struct reading *read
   reading->samples++;
   reading->processes = count;
   reading->now = bytes;
-  reading->device_now = memory.used;
+  reading->device_now = nvml_used(nvml);
   reading->peak = bytes > reading->peak ? bytes : reading->peak;
   if (bytes > limit && bytes - limit > reading->over) {
     reading->over = bytes - limit;

@@ -40,7 +40,9 @@ static uint64_t vgpu__mipmap_bytes(struct abi_array3d shape, unsigned levels) {
   int layered = (shape.flags & ABI_ARRAY3D_LAYERED) != 0;
   for (unsigned level = 0; level < levels && level < 32; level++) {
     uint64_t bytes = vgpu__array_bytes(&shape);
-    if (__builtin_add_overflow(sum, bytes, &sum)) return UINT64_MAX;
+    /* Each level is an array of its own, and begins at a unit of its own. */
+    uint64_t end = SHM_MEMORY_UNIT - 1;
+    if (__builtin_add_overflow(bytes, end, &bytes) || __builtin_add_overflow(sum, bytes & ~end, &sum)) return UINT64_MAX;
     if (shape.width > 1) shape.width /= 2;
     if (shape.height > 1) shape.height /= 2;
     if (shape.depth > 1 && !layered) shape.depth /= 2;
@@ -58,7 +60,7 @@ static abi_result vgpu__keep(struct vgpu_tenant *tenant, abi_result result, uint
   struct vgpu_tenant *tenant = vgpu_tenant_current();                               \
   if (handle == NULL || shape == NULL || !vgpu__is_charged(tenant)) return call; \
   uint64_t bytes = bytes_expression;                                                \
-  if (vgpu__reserve(tenant, bytes) != 0) return vgpu__refusal(tenant);              \
+  if (vgpu__reserve_or_trim(tenant, bytes) != 0) return vgpu__refusal(tenant);              \
   abi_result result = call;                                                         \
   return vgpu__keep(tenant, result, result == ABI_SUCCESS ? (uint64_t)(uintptr_t)*handle : 0, bytes)
 

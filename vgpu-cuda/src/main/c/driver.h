@@ -17,7 +17,14 @@
   OWN(cuCtxGetDevice, (CUdevice * device))                                      \
   OWN(cuStreamIsCapturing, (CUstream stream, int *status))                      \
   OWN(cuStreamGetCtx, (CUstream stream, CUcontext *context))                    \
-  OWN(cuThreadExchangeStreamCaptureMode, (int *mode))
+  OWN(cuThreadExchangeStreamCaptureMode, (int *mode))                           \
+  OWN(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device))               \
+  OWN(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *value))   \
+  OWN(cuDeviceGetGraphMemAttribute, (CUdevice device, int attribute, void *value)) \
+  OWN(cuGraphGetNodes, (void *graph, void **nodes, size_t *count))              \
+  OWN(cuGraphNodeGetType, (void *node, int *type))                              \
+  OWN(cuGraphChildGraphNodeGetGraph, (void *node, void **graph))                \
+  OWN(cuGraphMemAllocNodeGetParams, (void *node, struct abi_mem_alloc_node *params))
 
 #define PASS(name, class, since)
 #define HANDLED(name, class, symbol, since, thread, params) VGPU_EXPORT abi_result name params;
@@ -48,6 +55,8 @@ extern struct vgpu_driver vgpu_driver __attribute__((visibility("hidden")));
 
 /* Loads the driver once; 0, or -1 with the reason logged. */
 int vgpu__driver_load(void);
+/* What dlopen gave for it; NULL before it is loaded. */
+void *vgpu__driver_handle(void);
 /* A function of the real driver by its exported name, or NULL. */
 void *vgpu__driver_symbol(const char *name);
 

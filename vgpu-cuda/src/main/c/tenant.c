@@ -11,6 +11,7 @@
 
 #include "express.h"
 #include "hook.h"
+#include "level2.h"
 #include "seat.h"
 
 /* What stands in for the shared pages until there are some: an open gate without limits. */
@@ -86,7 +87,8 @@ static struct vgpu_tenant *vgpu__tenant_free(void) {
     STORE_RELEASE(vgpu__tenants_used, used + 1);
     return made;
   }
-  uint64_t held = vgpu__table_tenants() | vgpu__vmm_tenants() | vgpu__context_tenants() | vgpu__lane_tenants();
+  uint64_t held = vgpu__table_tenants() | vgpu__vmm_tenants() | vgpu__context_tenants() | vgpu__lane_tenants() |
+                  vgpu__pool_tenants() | vgpu__graph_memory_tenants();
   uint64_t now = vgpu__now_ns();
   /* Never the first: whose streams are not recorded. */
   for (uint32_t i = 1; i < used; i++) {
@@ -254,6 +256,7 @@ void vgpu__fork_child(void) {
   vgpu__driver_initialised = 0;
   vgpu__attach_lock.word = 0;
   vgpu__monitor_forget();
+  vgpu__level2_forget();
   vgpu__table_forget();
   vgpu__vmm_forget();
   vgpu__lanes_forget();

@@ -1,6 +1,7 @@
 package dev.vgpu.bench;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.bench.chaos.Chaos;
 import dev.vgpu.bench.colocation.Colocation;
 import dev.vgpu.bench.colocation.ColocationOptions;
 import dev.vgpu.bench.colocation.ColocationPlot;
@@ -32,6 +33,7 @@ public final class Bench {
         fairness 2 to 16 tenants of all policies: what each held of every second
         storm    1,000 short requests a second beside training loops; a seat at rest
         preempt  how soon offline gates are closed when an idle online tenant begins
+        level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
         stall    how long deaths and stops hold others up; attaching, opening, take-over
       vgpu bench gpu-check ...
                  what vgpu gpu-check runs
@@ -55,6 +57,7 @@ public final class Bench {
           "share",
           "quota",
           "preempt",
+          "level2",
           "stall",
           "colocation",
           "fairness",
@@ -70,6 +73,9 @@ public final class Bench {
    */
   public static void main(String[] args) throws Exception {
     List<String> names = new ArrayList<>(List.of(args));
+    if (!names.isEmpty() && names.get(0).equals("chaos")) {
+      System.exit(Chaos.run(names.subList(1, names.size())));
+    }
     if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
       System.exit(GpuCheck.run(names.subList(1, names.size())));
     }
@@ -135,6 +141,7 @@ public final class Bench {
         report.text(turns.text());
       }
       case "scheduler" -> SchedulerBench.run(report, quick);
+      case "level2" -> new Level2Bench(report, quick).run();
       case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {
         Colocation colocation = new Colocation(colocationOptions, report::progress);

@@ -51,7 +51,16 @@ class VgpuCommandTest {
 
   @ParameterizedTest
   @ValueSource(
-      strings = {"demo", "devices", "doctor", "simulate", "bench", "gpu-check", "completion"})
+      strings = {
+        "demo",
+        "devices",
+        "doctor",
+        "simulate",
+        "bench",
+        "chaos",
+        "gpu-check",
+        "completion"
+      })
   void everyCommandHasHelp(String command) {
     assertThat(run(command, "--help")).isZero();
     assertThat(out.toString(UTF_8)).contains("Usage: vgpu " + command);
@@ -117,7 +126,8 @@ class VgpuCommandTest {
   @Test
   void helpListsTheCommands() {
     assertThat(run("--help")).isZero();
-    assertThat(out.toString(UTF_8)).contains("demo", "devices", "doctor", "bench", "completion");
+    assertThat(out.toString(UTF_8))
+        .contains("demo", "devices", "doctor", "bench", "chaos", "completion");
   }
 
   @Test
@@ -203,14 +213,14 @@ class VgpuCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"demo", "bench"})
+  @ValueSource(strings = {"demo", "bench", "chaos"})
   void whatNeedsACheckoutSaysSo(String command) {
     assertThat(run(command)).isEqualTo(1);
     assertThat(err.toString(UTF_8)).contains("needs a source checkout", "./vgpu " + command);
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"demo", "bench"})
+  @ValueSource(strings = {"demo", "bench", "chaos"})
   void whatIsNotBuiltSaysHowToBuildIt(String command) {
     environment = Map.of("VGPU_HOME", directory.toString());
     assertThat(run(command)).isEqualTo(1);

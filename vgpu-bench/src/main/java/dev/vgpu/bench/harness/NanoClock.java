@@ -25,4 +25,14 @@ public final class NanoClock {
   public static void sleepMillis(long millis) throws InterruptedException {
     Thread.sleep(millis);
   }
+
+  /**
+   * Waits for a fraction of a millisecond, or a few of them.
+   *
+   * @param micros how long
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public static void sleepMicros(long micros) throws InterruptedException {
+    Thread.sleep(micros / 1_000, (int) (micros % 1_000 * 1_000));
+  }
 }

@@ -2,6 +2,7 @@ package dev.vgpu.bench.harness;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -26,6 +27,9 @@ public final class Node implements AutoCloseable {
   /** Where the C program is, built already: for machines without a compiler. */
   private static final String BUILT = "VGPU_BENCH_PROGRAM";
 
+  /** Where nodes' directories are made, instead of {@code /tmp}; a short path. */
+  private static final String DIRECTORY = "VGPU_BENCH_DIR";
+
   /** The variables of ours that all nodes' processes have too, with commas; else none is. */
   private static final String KEPT = "VGPU_BENCH_KEEP";
 
@@ -33,12 +37,14 @@ public final class Node implements AutoCloseable {
   private final Path program;
   private final Map<String, String> settings;
   private final Set<Child> children = ConcurrentHashMap.newKeySet();
-  private final Thread atExit = new Thread(this::killAll, "end-of-the-children");
+  private final Thread atExit = new Thread(this::endAndRemove, "end-of-the-children");
+  private volatile boolean ending;
+  private boolean mounted;
 
   private Node(Path directory, Path program, Map<String, String> settings) {
     this.directory = directory;
     this.program = program;
-    this.settings = settings;
+    this.settings = new ConcurrentHashMap<>(settings);
   }
 
   /**
@@ -52,19 +58,29 @@ public final class Node implements AutoCloseable {
    */
   public static Node open(Map<String, String> settings) throws InterruptedException {
     try {
-      Path directory = Files.createTempDirectory(Path.of("/tmp"), "vgpu-n");
+      String base = Objects.requireNonNullElse(System.getenv(DIRECTORY), "/tmp");
+      Path directory = Files.createTempDirectory(Path.of(base), "vgpu-n");
       Files.createDirectory(directory.resolve("run"));
       Files.createDirectory(directory.resolve("c"));
       String built = System.getenv(BUILT);
       Path program = built == null ? ProgramSource.compile(directory.resolve("c")) : Path.of(built);
       Map<String, String> all = kept();
       all.putAll(settings);
-      Node node = new Node(directory, program, Map.copyOf(all));
+      Node node = new Node(directory, program, all);
       Runtime.getRuntime().addShutdownHook(node.atExit);
       return node;
     } catch (IOException e) {
       throw new UncheckedIOException("cannot make a directory under /tmp", e);
     }
+  }
+
+  /**
+   * Adds environment variables for all processes that are started from now on.
+   *
+   * @param variables their names and values
+   */
+  public void addSettings(Map<String, String> variables) {
+    settings.putAll(variables);
   }
 
   /**
@@ -108,7 +124,8 @@ public final class Node implements AutoCloseable {
   /**
    * Opens a pool in a JVM of its own.
    *
-   * @param settings of the pool: {@code strict} for turns that never overlap
+   * @param settings of the pool: {@code strict} for turns that never overlap; {@code floor=PERCENT}
+   *     for offline work
    * @return the JVM, with its pool open
    * @throws InterruptedException if this thread is interrupted
    */
@@ -152,6 +169,9 @@ public final class Node implements AutoCloseable {
     Map<String, String> variables = builder.environment();
     adapt(variables, environment);
     builder.redirectError(ProcessBuilder.Redirect.appendTo(file("stderr").toFile()));
+    if (ending) {
+      throw new IllegalStateException("nothing is started any more: this process is ending");
+    }
     Child child = new Child(name, builder);
     children.removeIf(other -> !other.isAlive());
     children.add(child);
@@ -171,8 +191,9 @@ public final class Node implements AutoCloseable {
     environment.forEach((key, value) -> variables.put(key, expanded(key, value)));
   }
 
-  private static String expanded(String key, String value) {
-    String own = Objects.requireNonNullElse(System.getenv(key), "");
+  private String expanded(String key, String value) {
+    String inherited = Objects.requireNonNullElse(System.getenv(key), "");
+    String own = settings.getOrDefault(key, inherited);
     String text = value.replace("${" + key + "}", own);
     return text.endsWith(":") ? text.substring(0, text.length() - 1) : text;
   }
@@ -212,19 +233,92 @@ public final class Node implements AutoCloseable {
     }
   }
 
-  private void killAll() {
-    children.forEach(Child::close);
+  /**
+   * Gives the run directory a file system of its own, in memory, that can be filled up. Only where
+   * this process has a mount namespace of its own: the machine's mounts are left alone.
+   *
+   * @param bytes how large
+   * @return whether it could be done
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public boolean mountRunDirectory(long bytes) throws InterruptedException {
+    try {
+      Path self = Path.of("/proc/self/ns/mnt");
+      long parent = ProcessHandle.current().parent().map(ProcessHandle::pid).orElse(1L);
+      Path others = Path.of("/proc", Long.toString(parent), "ns/mnt");
+      if (Files.readSymbolicLink(self).equals(Files.readSymbolicLink(others))) {
+        return false;
+      }
+      String size = "mode=0700,size=" + bytes;
+      mounted = succeeds("mount", "-t", "tmpfs", "-o", size, "vgpu", runDirectory().toString());
+      return mounted;
+    } catch (IOException e) {
+      return false;
+    }
   }
 
-  /** Kills all children and removes the directory. */
-  @Override
-  public void close() {
+  private boolean succeeds(String... command) throws IOException, InterruptedException {
+    return new ProcessBuilder(command)
+            .redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(file("stderr").toFile()))
+            .start()
+            .waitFor()
+        == 0;
+  }
+
+  /**
+   * Compiles a library that this module's C sources hold.
+   *
+   * @param name its source's name, without the ending
+   * @return the library, to be preloaded
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Path library(String name) throws InterruptedException {
+    return ProgramSource.compileLibrary(name, directory.resolve("c"));
+  }
+
+  /** Also what the children started and left behind: whatever was told our run directory. */
+  private void killAll() {
+    children.forEach(Child::close);
+    String ours = "VGPU_RUN_DIR=" + runDirectory();
+    long self = ProcessHandle.current().pid();
+    ProcessHandle.allProcesses()
+        .filter(process -> process.pid() != self && isIn(process.pid(), ours))
+        .forEach(ProcessHandle::destroyForcibly);
+  }
+
+  private static boolean isIn(long pid, String variable) {
+    try {
+      Path environment = Path.of("/proc", Long.toString(pid), "environ");
+      String text = Files.readString(environment, StandardCharsets.ISO_8859_1);
+      return List.of(text.split("\0", -1)).contains(variable);
+    } catch (IOException e) {
+      return false; // It has ended, or is another user's.
+    }
+  }
+
+  private void endAndRemove() {
+    ending = true;
     killAll();
+    try {
+      if (mounted && !succeeds("umount", "-l", runDirectory().toString())) {
+        return;
+      }
+      mounted = false;
+    } catch (IOException | InterruptedException e) {
+      return; // It goes with our namespace; the empty directory stays.
+    }
     try (Stream<Path> files = Files.walk(directory)) {
       files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
     } catch (IOException | UncheckedIOException e) {
       // What cannot be removed from /tmp stays there.
     }
+  }
+
+  /** Kills all children and removes the directory. */
+  @Override
+  public void close() {
+    endAndRemove();
     try {
       Runtime.getRuntime().removeShutdownHook(atExit);
     } catch (IllegalStateException e) {

@@ -38,7 +38,8 @@ final class PoolMain {
   /**
    * Runs it.
    *
-   * @param args {@code strict}: turns never overlap; else the defaults
+   * @param args {@code strict}: turns never overlap; {@code floor=PERCENT} for offline work; else
+   *     the defaults
    * @throws IOException if the input fails
    */
   public static void main(String[] args) throws IOException {
@@ -60,10 +61,13 @@ final class PoolMain {
   private static GpuPoolOptions options(String[] args) {
     GpuSettings.Builder settings = GpuSettings.builder();
     for (String arg : args) {
-      if (!arg.equals("strict")) {
+      if (arg.startsWith("floor=")) {
+        settings.offlineFloorPercent(Integer.parseInt(arg.substring("floor=".length())));
+      } else if (arg.equals("strict")) {
+        settings.sharing(GpuSettings.Sharing.STRICT);
+      } else {
         throw new IllegalArgumentException("what is " + arg);
       }
-      settings.sharing(GpuSettings.Sharing.STRICT);
     }
     return GpuPoolOptions.builder().gpuSettings(settings.build()).build();
   }

@@ -25,6 +25,15 @@ final class ProgramSource {
           "serve.c",
           "train.c",
           "preempt.c",
+          "level2.c",
+          "shm.h",
+          "vgpu_shm.def",
+          "nvml_reader.h",
+          "chaos.h",
+          "chaos.c",
+          "chaos_memory.c",
+          "chaos_work.c",
+          "audit.c",
           "session.c",
           "about.c",
           "checkpoint.c");
@@ -42,29 +51,60 @@ final class ProgramSource {
   static Path compile(Path directory) throws InterruptedException {
     try {
       for (String name : FILES) {
-        try (InputStream source =
-            Objects.requireNonNull(ProgramSource.class.getResourceAsStream("c/" + name), name)) {
-          Files.copy(source, directory.resolve(name));
-        }
+        copy(name, directory);
       }
       Path program = directory.resolve("gpu_program");
       List<String> command = new ArrayList<>(List.of(compiler()));
       command.addAll(FLAGS);
       FILES.stream().filter(name -> name.endsWith(".c")).forEach(command::add);
       command.addAll(List.of("-o", program.toString(), "-ldl", "-lpthread", "-lm"));
-      Path log = directory.resolve("cc.log");
-      Process process =
-          new ProcessBuilder(command)
-              .directory(directory.toFile())
-              .redirectErrorStream(true)
-              .redirectOutput(log.toFile())
-              .start();
-      if (process.waitFor() != 0) {
-        throw new IllegalStateException("the C compiler failed:\n" + Files.readString(log));
-      }
+      run(command, directory);
       return program;
     } catch (IOException e) {
       throw new UncheckedIOException("cannot compile the program in " + directory, e);
+    }
+  }
+
+  /**
+   * Compiles a library of one file, to be preloaded.
+   *
+   * @param name the file's name, without its ending
+   * @param directory where to
+   * @return the library
+   * @throws IllegalStateException if there is no C compiler, or it fails
+   */
+  static Path compileLibrary(String name, Path directory) throws InterruptedException {
+    try {
+      copy(name + ".c", directory);
+      Path library = directory.resolve(name + ".so");
+      List<String> command = new ArrayList<>(List.of(compiler()));
+      command.addAll(FLAGS);
+      command.addAll(List.of("-shared", "-fPIC", name + ".c", "-o", library.toString()));
+      run(command, directory);
+      return library;
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot compile a library in " + directory, e);
+    }
+  }
+
+  private static void copy(String name, Path directory) throws IOException {
+    try (InputStream source =
+        Objects.requireNonNull(ProgramSource.class.getResourceAsStream("c/" + name), name)) {
+      Files.copy(source, directory.resolve(name));
+    }
+  }
+
+  private static void run(List<String> command, Path directory)
+      throws IOException, InterruptedException {
+    Path log = directory.resolve("cc.log");
+    Process process =
+        new ProcessBuilder(command)
+            .directory(directory.toFile())
+            .redirectErrorStream(true)
+            .redirectOutput(log.toFile())
+            .start();
+    if (process.waitFor() != 0) {
+      throw new IllegalStateException("the C compiler failed:\n" + Files.readString(log));
     }
   }
 

@@ -335,7 +335,7 @@ final class SeatKeeper {
       node.turns().forEach(turns -> turns.connect(null));
       while (!node.isShutDown()) {
         try {
-          directory.prepare(); // somebody may have removed it
+          directory.restore(); // somebody may have removed it
           join();
           log.info(
               "the seat's holder is gone ({}); {} after {} ms",

@@ -85,6 +85,17 @@ public record RunDirectory(Path path, Origin origin) {
    * @throws VgpuException if it cannot; the message says why, and what to do
    */
   public void prepare() {
+    restore();
+    checkSpace();
+  }
+
+  /**
+   * The same for who was there before, and takes the seat over: on a full disk as well, since what
+   * that needs has its room already.
+   *
+   * @throws VgpuException if it cannot; the message says why, and what to do
+   */
+  public void restore() {
     int bytes = socket().toString().getBytes(StandardCharsets.UTF_8).length;
     if (bytes > MOST_SOCKET_PATH_BYTES) {
       throw unusable(
@@ -148,6 +159,9 @@ public record RunDirectory(Path path, Origin origin) {
               + "), where locks do not hold;"
               + " name one on this machine");
     }
+  }
+
+  private void checkSpace() {
     // Not the file store's: a chroot may have none.
     long usableBytes = path.toFile().getUsableSpace();
     if (usableBytes < LEAST_FREE_BYTES) {

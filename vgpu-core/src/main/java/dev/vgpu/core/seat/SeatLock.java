@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -73,9 +74,22 @@ public final class SeatLock implements AutoCloseable {
       Files.writeString(written, self + "\n", StandardCharsets.US_ASCII);
       Files.move(written, holderFile(path), StandardCopyOption.ATOMIC_MOVE);
     } catch (IOException e) {
-      // A full disk: nobody is told who has the lock, but it holds all the same.
+      overwrite(holderFile(path), self);
     }
     return new Outcome(new SeatLock(file, lock), Optional.of(self));
+  }
+
+  /** On a full disk: the last holder's name has room for this one's, or almost always. */
+  private static void overwrite(Path holderFile, ProcessIdentity self) {
+    byte[] text = (self + "\n").getBytes(StandardCharsets.US_ASCII);
+    try (RandomAccessFile file = new RandomAccessFile(holderFile.toFile(), "rw")) {
+      // One write, of blanks as well where the old one was longer: no reader sees half of it.
+      byte[] whole = Arrays.copyOf(text, (int) Math.max(text.length, Math.min(file.length(), 256)));
+      Arrays.fill(whole, text.length, whole.length, (byte) '\n');
+      file.write(whole);
+    } catch (IOException e) {
+      // Nobody is told who has the lock, but it holds all the same.
+    }
   }
 
   /**

@@ -36,4 +36,16 @@ class SeatLockTest {
     assertThat(SeatLock.tryTake(file, self).lock()).isNull();
     outcome.lock().close();
   }
+
+  @Test
+  void holderIsWrittenOverTheLastOneWhereNoFileCanBeMade() throws Exception {
+    Path file = temporary.resolve("seat.lock");
+    Files.writeString(SeatLock.holderFile(file), "pid=1 start=23456789012345678\n");
+    Files.createDirectories(temporary.resolve("seat.holder.new").resolve("in the way"));
+    SeatLock.Outcome outcome = SeatLock.tryTake(file, self);
+    assertThat(outcome.lock()).isNotNull();
+    assertThat(Files.readString(SeatLock.holderFile(file)).strip()).isEqualTo(self.toString());
+    assertThat(SeatLock.tryTake(file, self).holder()).contains(self);
+    outcome.lock().close();
+  }
 }

@@ -1,0 +1,141 @@
+/* The random program: what its files share. It allocates in every way, launches, captures, forks, and never says which. */
+#ifndef VGPU_BENCH_CHAOS_H
+#define VGPU_BENCH_CHAOS_H
+
+#include "program.h"
+
+#include <stdatomic.h>
+
+typedef struct CUarray_st *CUarray;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
+
+struct memory_property { /* CUmemAllocationProp */
+  int type, handle_types, location_type, location_id;
+  void *meta;
+  unsigned char flags[8];
+};
+
+struct memory_access { /* CUmemAccessDesc */
+  int location_type, location_id, flags;
+};
+
+struct array_shape { /* CUDA_ARRAY_DESCRIPTOR */
+  size_t width, height;
+  int format;
+  unsigned channels;
+};
+
+struct array3d_shape { /* CUDA_ARRAY3D_DESCRIPTOR */
+  size_t width, height, depth;
+  int format;
+  unsigned channels, flags;
+};
+
+/* CALL(name here, exported name, parameters): a driver may lack some of these. */
+#define CHAOS_CALLS(CALL)                                                                                              \
+  CALL(managed, "cuMemAllocManaged", (CUdeviceptr *, size_t, unsigned))                                                \
+  CALL(pitch, "cuMemAllocPitch_v2", (CUdeviceptr *, size_t *, size_t, size_t, unsigned))                               \
+  CALL(async, "cuMemAllocAsync", (CUdeviceptr *, size_t, CUstream))                                                    \
+  CALL(free_async, "cuMemFreeAsync", (CUdeviceptr, CUstream))                                                          \
+  CALL(default_pool, "cuDeviceGetDefaultMemPool", (void **, CUdevice))                                                 \
+  CALL(from_pool, "cuMemAllocFromPoolAsync", (CUdeviceptr *, size_t, void *, CUstream))                                \
+  CALL(create, "cuMemCreate", (uint64_t *, size_t, const struct memory_property *, unsigned long long))                \
+  CALL(release, "cuMemRelease", (uint64_t))                                                                            \
+  CALL(reserve, "cuMemAddressReserve", (CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long))               \
+  CALL(unreserve, "cuMemAddressFree", (CUdeviceptr, size_t))                                                           \
+  CALL(map, "cuMemMap", (CUdeviceptr, size_t, size_t, uint64_t, unsigned long long))                                   \
+  CALL(unmap, "cuMemUnmap", (CUdeviceptr, size_t))                                                                     \
+  CALL(access, "cuMemSetAccess", (CUdeviceptr, size_t, const struct memory_access *, size_t))                          \
+  CALL(array, "cuArrayCreate_v2", (CUarray *, const struct array_shape *))                                             \
+  CALL(array_destroy, "cuArrayDestroy", (CUarray))                                                                     \
+  CALL(mipmap, "cuMipmappedArrayCreate", (CUarray *, const struct array3d_shape *, unsigned))                          \
+  CALL(mipmap_destroy, "cuMipmappedArrayDestroy", (CUarray))                                                           \
+  CALL(host, "cuMemHostAlloc", (void **, size_t, unsigned))                                                            \
+  CALL(host_free, "cuMemFreeHost", (void *))                                                                           \
+  CALL(context_destroy, "cuCtxDestroy_v2", (CUcontext))                                                                \
+  CALL(stream, "cuStreamCreate", (CUstream *, unsigned))                                                               \
+  CALL(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                                               \
+  CALL(stream_wait, "cuStreamSynchronize", (CUstream))                                                                 \
+  CALL(stream_query, "cuStreamQuery", (CUstream))                                                                      \
+  CALL(event_destroy, "cuEventDestroy_v2", (CUevent))                                                                  \
+  CALL(copy_in, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))                                 \
+  CALL(set8, "cuMemsetD8Async", (CUdeviceptr, unsigned char, size_t, CUstream))                                        \
+  CALL(begin_capture, "cuStreamBeginCapture_v2", (CUstream, int))                                                      \
+  CALL(end_capture, "cuStreamEndCapture", (CUstream, CUgraph *))                                                       \
+  CALL(instantiate, "cuGraphInstantiateWithFlags", (CUgraphExec *, CUgraph, unsigned long long))                       \
+  CALL(graph_launch, "cuGraphLaunch", (CUgraphExec, CUstream))                                                         \
+  CALL(graph_destroy, "cuGraphDestroy", (CUgraph))                                                                     \
+  CALL(exec_destroy, "cuGraphExecDestroy", (CUgraphExec))                                                              \
+  CALL(launch_thread, "cuLaunchKernel_ptsz",                                                                           \
+       (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
+
+enum { CUDA_ERROR_NOT_READY = 600, CUDA_ERROR_NOT_PERMITTED = 800, CUDA_ERROR_NOT_SUPPORTED = 801 };
+
+/* What may wait, and for what. */
+enum wait { WAIT_MEMORY, WAIT_LAUNCH, WAIT_SYNC, WAITS };
+
+enum { HELD = 24, THREADS = 16 };
+
+/* Something allocated: how, what names it, and what the program itself counts for it at least. */
+struct held {
+  int kind;
+  uint64_t key, handle, size;
+  uint64_t bytes;
+};
+
+struct chaos;
+
+struct worker {
+  struct chaos *chaos;
+  uint64_t random;
+  CUstream stream;
+  CUgraphExec graph;
+  size_t held_count;
+  struct held held[HELD];
+  _Atomic uint64_t bytes;
+  int contexts;
+  bool borrowed;                      /* a thread that comes and goes; it keeps nothing */
+  int child;                          /* a forked process that was not waited for; 0: none */
+  _Atomic uint64_t call_since_ns;     /* 0: in no call of the driver */
+  _Atomic int call_operation;
+  _Atomic uint64_t worst_ns[WAITS];
+  _Atomic int worst_operation[WAITS];
+};
+
+struct chaos {
+  struct driver driver;
+#define CHAOS_MEMBER(name, symbol, parameters) CUresult(*name) parameters;
+  CHAOS_CALLS(CHAOS_MEMBER)
+#undef CHAOS_MEMBER
+  CUdevice device;
+  void *pool;
+  uint64_t quota;
+  bool forks;
+  unsigned without; /* a bit for each operation */
+  atomic_bool running;
+  atomic_int idle;
+  atomic_int error, error_operation; /* the first that no driver may answer */
+  _Atomic uint64_t operations, refused, forked, forked_hung;
+};
+
+/* Operations: kinds of memory first, then the others. */
+enum operation {
+  PLAIN, MANAGED, PITCH, ASYNC, FROM_POOL, MAPPED, ARRAY, MIPMAP, HOST, CONTEXT, KINDS,
+  SPIN = KINDS, BURST, PER_THREAD, GRAPH, COPY, SYNC, QUERY, INFO, EVENT, THREAD, FORK, OPERATIONS
+};
+
+/* Begins and ends a call, so that what it waits is known, also while it waits. */
+void chaos_enter(struct worker *worker, int operation);
+CUresult chaos_leave(struct worker *worker, enum wait wait, CUresult result);
+
+/* Notes an error that the driver has no reason for. True for success. */
+bool chaos_accept(struct worker *worker, int operation, CUresult result);
+
+void chaos_allocate(struct worker *worker, int kind);
+void chaos_release(struct worker *worker, size_t index);
+void chaos_work(struct worker *worker, int operation);
+void chaos_thread(struct worker *worker);
+void chaos_fork(struct worker *worker);
+
+#endif

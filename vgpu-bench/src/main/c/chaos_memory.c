@@ -1,0 +1,151 @@
+/* The random program's allocations, of every kind. */
+#define _GNU_SOURCE
+#include "chaos.h"
+
+static const size_t MAPPED_UNIT = 2u << 20;
+
+#define CALLED(operation, wait, call) (chaos_enter(worker, operation), chaos_leave(worker, wait, call))
+
+/* Sizes from one byte to a sixteenth of the quota, as many small as large ones. */
+static uint64_t random_size(struct worker *worker) {
+  uint64_t bits = random_next(&worker->random) % 20;
+  return 1 + random_next(&worker->random) % ((worker->chaos->quota >> 4 >> bits) + 1);
+}
+
+static CUresult make_mapped(struct worker *worker, struct held *held) {
+  struct chaos *chaos = worker->chaos;
+  struct memory_property property = {.type = 1, .location_type = 1, .location_id = chaos->device};
+  struct memory_access access = {.location_type = 1, .location_id = chaos->device, .flags = 3};
+  held->size = (held->size + MAPPED_UNIT - 1) / MAPPED_UNIT * MAPPED_UNIT;
+  CUresult result = CALLED(MAPPED, WAIT_MEMORY, chaos->create(&held->handle, held->size, &property, 0));
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
+  result = CALLED(MAPPED, WAIT_MEMORY, chaos->reserve(&held->key, held->size, 0, 0, 0));
+  if (result == CUDA_SUCCESS) {
+    result = CALLED(MAPPED, WAIT_MEMORY, chaos->map(held->key, held->size, 0, held->handle, 0));
+  }
+  if (result == CUDA_SUCCESS) {
+    result = CALLED(MAPPED, WAIT_MEMORY, chaos->access(held->key, held->size, &access, 1));
+  }
+  held->bytes = held->size;
+  return result;
+}
+
+static CUresult make_array(struct worker *worker, struct held *held, bool mipmap) {
+  struct chaos *chaos = worker->chaos;
+  CUarray array = NULL;
+  size_t width = 16 + held->size % 497;
+  struct array_shape flat = {width, 64, 0x20, 1};
+  struct array3d_shape deep = {width, 64, 0, 0x20, 1, 0};
+  CUresult result = mipmap ? CALLED(MIPMAP, WAIT_MEMORY, chaos->mipmap(&array, &deep, 3))
+                           : CALLED(ARRAY, WAIT_MEMORY, chaos->array(&array, &flat));
+  held->key = (uint64_t)(uintptr_t)array;
+  held->bytes = width * 64 * 4;
+  return result;
+}
+
+static CUresult make_context(struct worker *worker, struct held *held) {
+  struct chaos *chaos = worker->chaos;
+  CUcontext context = NULL;
+  CUresult result = CALLED(CONTEXT, WAIT_MEMORY, chaos->driver.context_create(&context, 0, chaos->device));
+  held->key = (uint64_t)(uintptr_t)context;
+  chaos->driver.context_set(chaos->driver.context);
+  return result;
+}
+
+static CUresult make(struct worker *worker, struct held *held) {
+  struct chaos *chaos = worker->chaos;
+  struct driver *driver = &chaos->driver;
+  CUresult result;
+  size_t pitch = 0;
+  void *pinned = NULL;
+  held->bytes = held->size;
+  switch (held->kind) {
+    case PLAIN: return CALLED(PLAIN, WAIT_MEMORY, driver->memory_alloc(&held->key, held->size));
+    case MANAGED: return CALLED(MANAGED, WAIT_MEMORY, chaos->managed(&held->key, held->size, 1));
+    case PITCH:
+      held->bytes = (1 + held->size % 8000) * 16;
+      return CALLED(PITCH, WAIT_MEMORY, chaos->pitch(&held->key, &pitch, 1 + held->size % 8000, 16, 4));
+    case ASYNC: return CALLED(ASYNC, WAIT_LAUNCH, chaos->async(&held->key, held->size, worker->stream));
+    case FROM_POOL:
+      return CALLED(FROM_POOL, WAIT_LAUNCH, chaos->from_pool(&held->key, held->size, chaos->pool, worker->stream));
+    case MAPPED: return make_mapped(worker, held);
+    case ARRAY: return make_array(worker, held, false);
+    case MIPMAP: return make_array(worker, held, true);
+    case HOST:
+      held->bytes = 0;
+      result = CALLED(HOST, WAIT_MEMORY, chaos->host(&pinned, 1 + held->size % 100000, 0));
+      held->key = (uint64_t)(uintptr_t)pinned;
+      return result;
+    default:
+      held->bytes = 0;
+      return make_context(worker, held);
+  }
+}
+
+static bool can(const struct chaos *chaos, int kind) {
+  switch (kind) {
+    case MANAGED: return chaos->managed != NULL;
+    case PITCH: return chaos->pitch != NULL;
+    case ASYNC: return chaos->async != NULL && chaos->free_async != NULL;
+    case FROM_POOL: return chaos->from_pool != NULL && chaos->pool != NULL;
+    case MAPPED: return chaos->create != NULL && chaos->map != NULL && chaos->access != NULL;
+    case ARRAY: return chaos->array != NULL;
+    case MIPMAP: return chaos->mipmap != NULL;
+    case HOST: return chaos->host != NULL;
+    case CONTEXT: return chaos->context_destroy != NULL;
+    default: return true;
+  }
+}
+
+void chaos_allocate(struct worker *worker, int kind) {
+  struct held held = {.kind = kind, .size = random_size(worker)};
+  bool second = kind == CONTEXT && worker->contexts > 0;
+  if (worker->held_count == HELD || second || !can(worker->chaos, kind)) {
+    return;
+  }
+  CUresult result = make(worker, &held);
+  if (!chaos_accept(worker, kind, result)) {
+    if (held.handle != 0) { /* what was made before a later step was refused */
+      worker->chaos->release(held.handle);
+    }
+    return;
+  }
+  worker->contexts += kind == CONTEXT;
+  worker->held[worker->held_count++] = held;
+  atomic_fetch_add(&worker->bytes, held.bytes);
+}
+
+static CUresult give_back(struct worker *worker, const struct held *held) {
+  struct chaos *chaos = worker->chaos;
+  CUresult result;
+  void *pointer = (void *)(uintptr_t)held->key;
+  switch (held->kind) {
+    case ASYNC:
+    case FROM_POOL:
+      if (random_next(&worker->random) % 4 != 0) {
+        return CALLED(ASYNC, WAIT_LAUNCH, chaos->free_async(held->key, worker->stream));
+      }
+      return CALLED(ASYNC, WAIT_SYNC, chaos->driver.memory_free(held->key));
+    case MAPPED:
+      result = CALLED(MAPPED, WAIT_SYNC, chaos->unmap(held->key, held->size));
+      if (result == CUDA_SUCCESS) {
+        result = CALLED(MAPPED, WAIT_MEMORY, chaos->release(held->handle));
+      }
+      return result != CUDA_SUCCESS ? result : chaos->unreserve(held->key, held->size);
+    case ARRAY: return CALLED(ARRAY, WAIT_SYNC, chaos->array_destroy(pointer));
+    case MIPMAP: return CALLED(MIPMAP, WAIT_SYNC, chaos->mipmap_destroy(pointer));
+    case HOST: return CALLED(HOST, WAIT_SYNC, chaos->host_free(pointer));
+    case CONTEXT: return CALLED(CONTEXT, WAIT_SYNC, chaos->context_destroy(pointer));
+    default: return CALLED(held->kind, WAIT_SYNC, chaos->driver.memory_free(held->key)); /* waits for the GPU */
+  }
+}
+
+void chaos_release(struct worker *worker, size_t index) {
+  struct held held = worker->held[index];
+  atomic_fetch_sub(&worker->bytes, held.bytes);
+  worker->contexts -= held.kind == CONTEXT;
+  worker->held[index] = worker->held[--worker->held_count];
+  chaos_accept(worker, held.kind, give_back(worker, &held));
+}

@@ -1,0 +1,62 @@
+package dev.vgpu.bench.chaos;
+
+import dev.vgpu.bench.harness.Answer;
+import dev.vgpu.bench.harness.Child;
+import java.util.ArrayList;
+import java.util.List;
+
+/** What the GPU says that each process holds, beside what the ledgers say. */
+final class Auditor {
+  private final Child child;
+
+  Auditor(Child child) {
+    this.child = child;
+  }
+
+  /** A process; bytes are -1 where it is not known to the ledger, or to the GPU. */
+  record Holder(long pid, long slotBytes, long truthBytes, boolean alive) {}
+
+  /** A lease and its processes. */
+  record Lease(
+      String id, long quota, long ledger, long truth, boolean revoked, List<Holder> processes) {
+    long slotSum() {
+      return processes.stream().mapToLong(process -> Math.max(0, process.slotBytes())).sum();
+    }
+  }
+
+  /** All leases, and by how much one was over its quota at worst so far. */
+  record Audit(List<Lease> leases, long overBytes, String overLease) {}
+
+  Audit read() throws InterruptedException {
+    child.tell("read");
+    List<Lease> leases = new ArrayList<>();
+    for (Answer answer = child.answer(); ; answer = child.answer()) {
+      String line = answer.line();
+      if (line.startsWith("audit ")) {
+        String overLease = line.substring(line.lastIndexOf(' ') + 1);
+        return new Audit(leases, answer.whole("over"), overLease);
+      }
+      if (line.startsWith("lease ")) {
+        Answer sum = child.answer();
+        leases.add(
+            new Lease(
+                line.substring("lease ".length()),
+                sum.whole("quota"),
+                sum.whole("ledger"),
+                sum.whole("truth"),
+                sum.whole("revoked") != 0,
+                new ArrayList<>()));
+      } else {
+        leases
+            .get(leases.size() - 1)
+            .processes()
+            .add(
+                new Holder(
+                    answer.whole("pid"),
+                    answer.whole("slot_bytes"),
+                    answer.whole("truth_bytes"),
+                    answer.whole("alive") != 0));
+      }
+    }
+  }
+}

@@ -1,0 +1,163 @@
+package dev.vgpu.bench.chaos;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.bench.harness.NanoClock;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Random;
+import org.jspecify.annotations.Nullable;
+
+/** A run of the chaos suite. Confined to one thread. */
+public final class Chaos {
+  private static final String USAGE =
+      """
+      usage: vgpu chaos [--minutes N] [--seed S] [--steps N] [--json]
+      """;
+  private static final int BOOKS_EVERY = 4;
+  private static final int SHARES_EVERY = 20;
+  private static final long TELL_EVERY_NS = 10_000_000_000L;
+  private static final long STEP_FACTOR = 1_000_003;
+
+  private final ChaosOptions options;
+  private final StringBuilder log = new StringBuilder();
+  private final long beginNs = NanoClock.nanoTime();
+  private long toldNs;
+  private int step;
+
+  private Chaos(ChaosOptions options) {
+    this.options = options;
+  }
+
+  /**
+   * Runs the suite.
+   *
+   * @param arguments as {@code vgpu chaos} has them
+   * @return the exit code: 0 all held, 1 something did not, 2 wrong usage
+   * @throws InterruptedException if this thread is interrupted
+   * @throws IOException if the logs cannot be kept
+   */
+  public static int run(List<String> arguments) throws InterruptedException, IOException {
+    ChaosOptions options;
+    try {
+      options = ChaosOptions.parse(arguments);
+    } catch (IllegalArgumentException e) {
+      System.err.print("chaos: " + e.getMessage() + "\n" + USAGE);
+      return 2;
+    }
+    return new Chaos(options).run();
+  }
+
+  private int run() throws InterruptedException, IOException {
+    PrintStream err = System.err;
+    err.println("chaos: seed " + options.seed());
+    try (World world = new World()) {
+      if (!world.disk.isPossible()) {
+        err.println("chaos: no full disks: this needs a mount namespace (root, or unshare -Urm)");
+      }
+      Steps steps = new Steps(world);
+      Checks checks = new Checks(world);
+      @Nullable String failure = null;
+      try {
+        takeSteps(world, steps, checks);
+      } catch (ChaosFailure | IllegalStateException e) {
+        failure = "step " + step + " (" + steps.last() + "): " + e.getMessage();
+      }
+      Map<String, Object> result = result(world, steps, checks);
+      if (failure != null) {
+        result.put("failure", failure);
+        result.put("logs", keepLogs(world, failure).toString());
+        result.put("replay", "./vgpu chaos --seed " + options.seed() + " --steps " + step);
+      }
+      print(result);
+      return failure == null ? 0 : 1;
+    }
+  }
+
+  private void takeSteps(World world, Steps steps, Checks checks) throws InterruptedException {
+    checks.books();
+    while (step < options.steps() && seconds() < options.seconds()) {
+      step++;
+      double extraMs = steps.take(new Random(options.seed() * STEP_FACTOR + step));
+      log.append(String.format(Locale.ROOT, "%8.3f step %d %s%n", seconds(), step, steps.last()));
+      checks.always(extraMs);
+      if (step % BOOKS_EVERY == 0) {
+        checks.books();
+      }
+      if (step % SHARES_EVERY == 0) {
+        checks.shares();
+      }
+      tell(steps);
+    }
+    for (Program program : List.copyOf(world.programs)) {
+      world.kill(program);
+    }
+    checks.books();
+  }
+
+  private double seconds() {
+    return (NanoClock.nanoTime() - beginNs) / 1e9;
+  }
+
+  private void tell(Steps steps) {
+    long nowNs = NanoClock.nanoTime();
+    if (nowNs - toldNs > TELL_EVERY_NS) {
+      toldNs = nowNs;
+      System.err.printf(
+          Locale.ROOT,
+          "chaos: %.0f of %.0f s, step %d, %s%n",
+          seconds(),
+          options.seconds(),
+          step,
+          steps.last());
+    }
+  }
+
+  private Map<String, Object> result(World world, Steps steps, Checks checks) {
+    Map<String, Object> result = new LinkedHashMap<>();
+    result.put("seed", options.seed());
+    result.put("steps", step);
+    result.put("seconds", rounded(seconds()));
+    result.put("full_disk", world.disk.isPossible());
+    result.put("counts", steps.counts());
+    Map<String, Double> worst = new LinkedHashMap<>();
+    world.waits.worstMs().forEach((what, ms) -> worst.put(what, rounded(ms)));
+    worst.put("books_settled", rounded(checks.worstSettleMs()));
+    worst.put("take_over", rounded(world.seats.worstTakeOverMs()));
+    result.put("worst_ms", worst);
+    return result;
+  }
+
+  private static double rounded(double value) {
+    return Math.round(value * 10) / 10.0;
+  }
+
+  /** {@return a directory with what the processes said, and all steps} */
+  private Path keepLogs(World world, String failure) throws IOException {
+    Path kept = Files.createTempDirectory(Path.of("/tmp"), "vgpu-chaos-" + options.seed() + "-");
+    Files.writeString(kept.resolve("steps.log"), log + "FAILED " + failure + "\n", UTF_8);
+    Path said = world.node.file("stderr");
+    if (Files.exists(said)) {
+      Files.copy(said, kept.resolve("stderr.log"), StandardCopyOption.REPLACE_EXISTING);
+    }
+    return kept;
+  }
+
+  private void print(Map<String, Object> result) throws IOException {
+    if (options.json()) {
+      ObjectMapper json = new ObjectMapper();
+      System.out.println(json.writerWithDefaultPrettyPrinter().writeValueAsString(result));
+      return;
+    }
+    result.forEach((name, value) -> System.out.println(name + ": " + value));
+    System.out.println(result.containsKey("failure") ? "FAILED" : "all held");
+  }
+}

@@ -1,0 +1,53 @@
+package dev.vgpu.bench.chaos;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Random;
+
+/**
+ * What is asked of a run. Immutable.
+ *
+ * @param seed what the steps are drawn from
+ * @param seconds how long
+ * @param steps how many steps at most
+ * @param json whether one JSON object is printed
+ */
+record ChaosOptions(long seed, double seconds, int steps, boolean json) {
+  private static final double MINUTES = 5;
+  private static final long LARGEST_RANDOM_SEED = 1_000_000;
+
+  /**
+   * Reads a command line.
+   *
+   * @throws IllegalArgumentException if it makes no sense; the message says what
+   */
+  static ChaosOptions parse(List<String> arguments) {
+    long seed = 1 + new Random().nextLong(LARGEST_RANDOM_SEED);
+    double minutes = MINUTES;
+    int steps = Integer.MAX_VALUE;
+    boolean json = false;
+    Iterator<String> words = new ArrayList<>(arguments).iterator();
+    while (words.hasNext()) {
+      String word = words.next();
+      switch (word) {
+        case "--json" -> json = true;
+        case "--seed" -> seed = Long.parseLong(value(word, words));
+        case "--minutes" -> minutes = Double.parseDouble(value(word, words));
+        case "--steps" -> steps = Integer.parseInt(value(word, words));
+        default -> throw new IllegalArgumentException("what is '" + word + "'?");
+      }
+    }
+    if (!(minutes > 0) || steps < 1) {
+      throw new IllegalArgumentException("--minutes and --steps must be more than 0");
+    }
+    return new ChaosOptions(seed, minutes * 60, steps, json);
+  }
+
+  private static String value(String word, Iterator<String> words) {
+    if (!words.hasNext()) {
+      throw new IllegalArgumentException(word + " needs a value");
+    }
+    return words.next();
+  }
+}

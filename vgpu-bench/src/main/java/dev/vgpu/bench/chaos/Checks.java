@@ -1,0 +1,220 @@
+package dev.vgpu.bench.chaos;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.vgpu.bench.chaos.Auditor.Audit;
+import dev.vgpu.bench.harness.Answer;
+import dev.vgpu.bench.harness.NanoClock;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/** What must hold after each step. Confined to one thread. */
+final class Checks {
+  /** How long the dead may take to be gone from all accounts, above what the machine is late by. */
+  private static final double SETTLE_MS = 1_000;
+
+  private static final double LATE_TIMES = 20;
+  private static final long PROGRESS_NS = 20_000_000_000L;
+  private static final long SHARE_WINDOW_MS = 1_000;
+  private static final int SHARE_TRIES = 8;
+  private static final double LEAST_OF_SHARE = 0.7;
+  private static final double MOST_OF_FIXED = 1.25;
+
+  private final World world;
+  private double worstSettleMs;
+
+  Checks(World world) {
+    this.world = world;
+  }
+
+  double worstSettleMs() {
+    return worstSettleMs;
+  }
+
+  /** After each step: nobody hangs, fails or waits too long, and nobody is over its quota. */
+  void always(double extraMs) throws InterruptedException {
+    world.waits.begin(extraMs);
+    for (Program witness : world.witnesses) {
+      checkWitness(witness);
+    }
+    for (Program program : List.copyOf(world.programs)) {
+      if (!program.stopped) {
+        checkProgram(program, ask(program, "read"));
+      }
+    }
+    checkQuotas(world.auditor.read());
+  }
+
+  private static Answer ask(Program program, String what) throws InterruptedException {
+    try {
+      return program.child.ask(what);
+    } catch (IllegalStateException e) {
+      String end = program.child.isAlive() ? "" : " exit code " + program.child.awaitEnd();
+      throw new ChaosFailure(program + " failed: " + e.getMessage() + end);
+    }
+  }
+
+  private void checkWitness(Program witness) throws InterruptedException {
+    long beginNs = NanoClock.nanoTime();
+    Answer answer = ask(witness, "read");
+    while (answer.whole("kernels") <= witness.kernels) {
+      if (NanoClock.nanoTime() - beginNs > PROGRESS_NS) {
+        throw new ChaosFailure(witness + " hangs: " + answer.line());
+      }
+      NanoClock.sleepMillis(5);
+      answer = ask(witness, "read");
+    }
+    witness.kernels = answer.whole("kernels");
+    if (answer.whole("error") != 0) {
+      throw new ChaosFailure(witness + ": a call failed: " + answer.line());
+    }
+    if (!witness.excused) {
+      world.waits.checkWitness(witness, answer);
+    }
+    witness.excused = false;
+  }
+
+  private void checkProgram(Program program, Answer answer) {
+    if (answer.whole("error") != 0) {
+      throw new ChaosFailure(
+          program + ": the driver answered what it never does: " + answer.line());
+    }
+    if (answer.whole("forked_hung") != 0) {
+      throw new ChaosFailure(program + ": a forked process hung: " + answer.line());
+    }
+    if (!program.excused) {
+      world.waits.check(program, answer);
+    }
+    program.excused = false;
+  }
+
+  private static void checkQuotas(Audit audit) {
+    if (audit.overBytes() > 0) {
+      throw new ChaosFailure(
+          "over its quota by " + audit.overBytes() + " bytes: lease " + audit.overLease());
+    }
+    for (Auditor.Lease lease : audit.leases()) {
+      if (lease.ledger() > lease.quota()) {
+        throw new ChaosFailure("a ledger is over its quota: " + lease);
+      }
+    }
+  }
+
+  /** With all programs at rest, the GPU's accounts, the ledgers and the seat's say the same. */
+  void books() throws InterruptedException {
+    Map<Long, Long> held = new HashMap<>();
+    List<Program> resting = world.programs.stream().filter(program -> !program.stopped).toList();
+    for (Program program : resting) {
+      Answer answer = ask(program, "rest");
+      checkProgram(program, answer);
+      held.put(program.child.pid(), answer.whole("bytes"));
+    }
+    double allowedMs = SETTLE_MS + LATE_TIMES * world.waits.lateMs();
+    long beginNs = NanoClock.nanoTime();
+    Optional<String> wrong = firstWrong(held);
+    while (wrong.isPresent()) {
+      double ms = (NanoClock.nanoTime() - beginNs) / 1e6;
+      if (ms > allowedMs) {
+        throw new ChaosFailure("the books differ after " + Math.round(ms) + " ms: " + wrong.get());
+      }
+      NanoClock.sleepMillis(2);
+      wrong = firstWrong(held);
+    }
+    worstSettleMs = Math.max(worstSettleMs, (NanoClock.nanoTime() - beginNs) / 1e6);
+    for (Program program : resting) {
+      ask(program, "go");
+    }
+  }
+
+  private Optional<String> firstWrong(Map<Long, Long> held) throws InterruptedException {
+    Audit audit = world.auditor.read();
+    checkQuotas(audit);
+    JsonNode told = world.seats.any().leases();
+    return audit.leases().stream()
+        .flatMap(lease -> Stream.concat(wrongIn(lease, held), wrongTold(lease, told)))
+        .findFirst();
+  }
+
+  private Stream<String> wrongIn(Auditor.Lease lease, Map<Long, Long> held) {
+    if (lease.ledger() != lease.slotSum()) {
+      return Stream.of("the ledger is not the sum of its processes: " + lease);
+    }
+    return lease.processes().stream()
+        .filter(process -> !agrees(process, held))
+        .map(process -> "a process's books differ: " + process + " held=" + held + " in " + lease);
+  }
+
+  /** A stopped one may stand between reserving and allocating, or be charged and not begun. */
+  private boolean agrees(Auditor.Holder process, Map<Long, Long> held) {
+    if (!process.alive()) {
+      return process.slotBytes() <= 0 && process.truthBytes() <= 0;
+    }
+    long counted = held.getOrDefault(process.pid(), 0L);
+    boolean stopped =
+        world.programs.stream()
+            .anyMatch(program -> program.stopped && program.child.pid() == process.pid());
+    long truth = Math.max(0, process.truthBytes());
+    long slot = Math.max(0, process.slotBytes());
+    return stopped ? truth <= slot : truth == slot && counted <= slot;
+  }
+
+  private static Stream<String> wrongTold(Auditor.Lease lease, JsonNode told) {
+    for (JsonNode each : told) {
+      if (each.path("id").asText().equals(lease.id())) {
+        boolean same = each.path("memory").asLong() == lease.ledger();
+        return same ? Stream.empty() : Stream.of("the seat tells " + each + " of " + lease);
+      }
+    }
+    return Stream.of("the seat does not know " + lease);
+  }
+
+  /** With nothing but the witnesses at work, each gets what its share entitles it to. */
+  void shares() throws InterruptedException {
+    List<Program> paused = world.programs.stream().filter(program -> !program.stopped).toList();
+    for (Program program : paused) {
+      ask(program, "rest");
+    }
+    String wrong = "";
+    for (int i = 0; i < SHARE_TRIES; i++) {
+      wrong = wrongShare();
+      if (wrong.isEmpty()) {
+        break;
+      }
+      // A machine that is late gives no process its share of anything: look again.
+      if (world.waits.lateMs() < 5 && i >= 1) {
+        break;
+      }
+    }
+    if (!wrong.isEmpty()) {
+      throw new ChaosFailure("a share did not come back: " + wrong);
+    }
+    for (Program program : paused) {
+      ask(program, "go");
+    }
+  }
+
+  private String wrongShare() throws InterruptedException {
+    world.waits.begin(0);
+    Map<Program, Long> before = new HashMap<>();
+    long beginNs = NanoClock.nanoTime();
+    for (Program witness : world.witnesses) {
+      before.put(witness, ask(witness, "read").whole("kernels"));
+    }
+    NanoClock.sleepMillis(SHARE_WINDOW_MS);
+    StringBuilder wrong = new StringBuilder();
+    for (Program witness : world.witnesses) {
+      long kernels = ask(witness, "read").whole("kernels") - before.getOrDefault(witness, 0L);
+      double percent = kernels * 1e6 / (NanoClock.nanoTime() - beginNs) * 100;
+      boolean fixed = witness.tenant.name.equals("fixed");
+      if (percent < witness.tenant.percent * LEAST_OF_SHARE
+          || (fixed && percent > witness.tenant.percent * MOST_OF_FIXED)) {
+        wrong.append(witness).append(" got ").append(Math.round(percent)).append(" %, has ");
+        wrong.append(witness.tenant.percent).append(" %; ");
+      }
+    }
+    world.waits.begin(0);
+    return wrong.toString();
+  }
+}

@@ -1,0 +1,57 @@
+package dev.vgpu.bench.chaos;
+
+import dev.vgpu.bench.harness.Node;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+
+/** The run directory's file system, filled to its last block and made free again. */
+final class FullDisk {
+  private static final int CHUNK = 1 << 20;
+  private static final int SMALLEST = 512;
+
+  private final Path ballast;
+  private final boolean possible;
+
+  FullDisk(Node node, boolean possible) {
+    this.ballast = node.runDirectory().resolve("ballast");
+    this.possible = possible;
+  }
+
+  boolean isPossible() {
+    return possible;
+  }
+
+  void fill() {
+    try (FileChannel channel =
+        FileChannel.open(ballast, StandardOpenOption.CREATE, StandardOpenOption.APPEND)) {
+      for (int size = CHUNK; size >= SMALLEST; size /= 2) {
+        append(channel, size);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot write " + ballast, e);
+    }
+  }
+
+  private static void append(FileChannel channel, int size) {
+    try {
+      while (channel.write(ByteBuffer.allocate(size)) == size) {
+        // On and on, until there is no room for so much.
+      }
+    } catch (IOException e) {
+      // There is none.
+    }
+  }
+
+  void free() {
+    try {
+      Files.deleteIfExists(ballast);
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot delete " + ballast, e);
+    }
+  }
+}

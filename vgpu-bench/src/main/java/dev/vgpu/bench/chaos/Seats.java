@@ -1,0 +1,70 @@
+package dev.vgpu.bench.chaos;
+
+import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.bench.harness.Node;
+import dev.vgpu.bench.harness.PoolProcess;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The processes that hold the seat or stand by for it. Confined to one thread. */
+final class Seats {
+  private static final int POOLS = 2;
+  private static final long LONGEST_TAKE_OVER_NS = 20_000_000_000L;
+  private static final String OFFLINE_FLOOR = "floor=10";
+
+  private final Node node;
+  private final List<PoolProcess> pools = new ArrayList<>();
+  private double worstTakeOverMs;
+
+  Seats(Node node) throws InterruptedException {
+    this.node = node;
+    fillUp();
+  }
+
+  /** Opens pools until there are enough. */
+  void fillUp() throws InterruptedException {
+    while (pools.size() < POOLS) {
+      pools.add(node.openPool(OFFLINE_FLOOR));
+    }
+  }
+
+  /** One that is there. */
+  PoolProcess any() {
+    return pools.get(pools.size() - 1);
+  }
+
+  PoolProcess holder() throws InterruptedException {
+    long beginNs = NanoClock.nanoTime();
+    while (true) {
+      long holder = node.seatHolder();
+      for (PoolProcess pool : pools) {
+        if (pool.child().pid() == holder && pool.child().isAlive()) {
+          return pool;
+        }
+      }
+      if (NanoClock.nanoTime() - beginNs > LONGEST_TAKE_OVER_NS) {
+        throw new ChaosFailure("nobody takes the seat over; last holder: pid=" + holder);
+      }
+      NanoClock.sleepMillis(2);
+    }
+  }
+
+  /** Kills the holder, and returns it. */
+  PoolProcess killHolder() throws InterruptedException {
+    PoolProcess killed = holder();
+    killed.child().kill();
+    pools.remove(killed);
+    return killed;
+  }
+
+  /** Waits until another one holds it. */
+  void awaitHolder() throws InterruptedException {
+    long beginNs = NanoClock.nanoTime();
+    holder();
+    worstTakeOverMs = Math.max(worstTakeOverMs, (NanoClock.nanoTime() - beginNs) / 1e6);
+  }
+
+  double worstTakeOverMs() {
+    return worstTakeOverMs;
+  }
+}

@@ -1,0 +1,321 @@
+package dev.vgpu.bench.chaos;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.NanoClock;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+
+/**
+ * What may befall a node: a step is drawn from its own number and the run's seed alone, so that a
+ * run can be repeated. Confined to one thread.
+ */
+final class Steps {
+  private static final int MOST_PROGRAMS = 8;
+  private static final int MOST_STOPPED = 2;
+  private static final int CROWD = 6;
+  private static final int LONGEST_START_US = 40_000;
+  private static final long LONGEST_STOP_MS = 80;
+  private static final long LONGEST_SEAT_STOP_MS = 400;
+  private static final long LARGEST_CLOCK_STEP_S = 100L * 365 * 86_400;
+  private static final double SEAT_GONE_MS = 500;
+
+  /** A kind of step, and how often it comes. */
+  private enum Kind {
+    START(16),
+    KILL(12),
+    KILL_STARTING(16),
+    CROWD(4),
+    STOP(8),
+    RESUME(8),
+    KILL_STOPPED(5),
+    STOP_BRIEFLY(12),
+    SEAT_KILLED(4),
+    SEAT_STOPPED(5),
+    CLOCK(6),
+    FULL_DISK(4),
+    LEASE_ENDS(5);
+
+    private static final int SUM = sum();
+    private final int weight;
+
+    Kind(int weight) {
+      this.weight = weight;
+    }
+
+    private static int sum() {
+      int sum = 0;
+      for (Kind kind : values()) {
+        sum += kind.weight;
+      }
+      return sum;
+    }
+
+    private static Kind draw(Random random) {
+      int left = random.nextInt(SUM);
+      for (Kind kind : values()) {
+        left -= kind.weight;
+        if (left < 0) {
+          return kind;
+        }
+      }
+      throw new AssertionError();
+    }
+  }
+
+  private final World world;
+  private final Map<String, Integer> counts = new LinkedHashMap<>();
+  private String last = "nothing yet";
+
+  Steps(World world) {
+    this.world = world;
+  }
+
+  /** What happened how often. */
+  Map<String, Integer> counts() {
+    return counts;
+  }
+
+  /** What the last step was. */
+  String last() {
+    return last;
+  }
+
+  /** {@return for how many milliseconds nobody could serve anybody} */
+  double take(Random random) throws InterruptedException {
+    Kind kind = Kind.draw(random);
+    last = kind.name();
+    counts.merge(kind.name().toLowerCase(java.util.Locale.ROOT), 1, Integer::sum);
+    return switch (kind) {
+      case START -> start(random);
+      case KILL -> kill(random);
+      case KILL_STARTING -> killStarting(random, 1);
+      case CROWD -> killStarting(random, CROWD);
+      case STOP -> stop(random);
+      case RESUME -> resume(random);
+      case KILL_STOPPED -> killStopped(random);
+      case STOP_BRIEFLY -> stopBriefly(random);
+      case SEAT_KILLED -> seatKilled(random);
+      case SEAT_STOPPED -> seatStopped(random);
+      case CLOCK -> clock(random);
+      case FULL_DISK -> fullDisk(random);
+      case LEASE_ENDS -> leaseEnds(random);
+    };
+  }
+
+  private Tenant tenant(Random random) {
+    Tenant tenant = world.tenants.get(random.nextInt(world.tenants.size()));
+    last += " under " + tenant.name;
+    return tenant;
+  }
+
+  private List<Program> those(boolean stopped) {
+    return world.programs.stream().filter(program -> program.stopped == stopped).toList();
+  }
+
+  private static <T> T pick(List<T> list, Random random) {
+    return list.get(random.nextInt(list.size()));
+  }
+
+  private double start(Random random) throws InterruptedException {
+    if (world.programs.size() >= MOST_PROGRAMS) {
+      return kill(random);
+    }
+    Program program =
+        world.start(tenant(random), random.nextLong() >>> 1, 1 + random.nextInt(3), true);
+    ready(program);
+    return 0;
+  }
+
+  private void ready(Program program) throws InterruptedException {
+    long beginNs = NanoClock.nanoTime();
+    try {
+      program.child.awaitReady();
+    } catch (IllegalStateException e) {
+      throw new ChaosFailure(program + " does not start: " + e.getMessage());
+    }
+    world.waits.note("start", (NanoClock.nanoTime() - beginNs) / 1e6);
+    world.programs.add(program);
+  }
+
+  private double kill(Random random) throws InterruptedException {
+    if (those(false).isEmpty()) {
+      return start(random);
+    }
+    Program program = pick(those(false), random);
+    last += " " + program;
+    world.kill(program);
+    return 0;
+  }
+
+  /** At any instant of their start: none of them is waited for. */
+  private double killStarting(Random random, int count) throws InterruptedException {
+    Tenant tenant = tenant(random);
+    List<Child> starting = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      starting.add(world.start(tenant, random.nextLong() >>> 1, 2, false).child);
+    }
+    for (Child child : starting) {
+      NanoClock.sleepMicros(random.nextInt(LONGEST_START_US));
+      if (random.nextInt(3) == 0) {
+        child.signal("STOP"); // so that it stands still where it is for a moment
+        NanoClock.sleepMicros(random.nextInt(LONGEST_START_US));
+      }
+      child.kill();
+    }
+    return 0;
+  }
+
+  private double stop(Random random) throws InterruptedException {
+    if (those(true).size() >= MOST_STOPPED || those(false).isEmpty()) {
+      return resume(random);
+    }
+    Program program = pick(those(false), random);
+    last += " " + program;
+    program.child.signal("STOP");
+    program.stopped = true;
+    return 0;
+  }
+
+  private double resume(Random random) throws InterruptedException {
+    if (those(true).isEmpty()) {
+      return stopBriefly(random);
+    }
+    Program program = pick(those(true), random);
+    last += " " + program;
+    program.child.signal("CONT");
+    program.stopped = false;
+    program.excused = true;
+    return 0;
+  }
+
+  private double killStopped(Random random) throws InterruptedException {
+    if (those(true).isEmpty()) {
+      return killStarting(random, 1);
+    }
+    Program program = pick(those(true), random);
+    last += " " + program;
+    world.kill(program);
+    return 0;
+  }
+
+  private double stopBriefly(Random random) throws InterruptedException {
+    if (those(false).isEmpty()) {
+      return start(random);
+    }
+    Program program = pick(those(false), random);
+    last += " " + program;
+    program.child.signal("STOP");
+    NanoClock.sleepMillis(random.nextLong(LONGEST_STOP_MS));
+    program.child.signal("CONT");
+    program.excused = true;
+    return 0;
+  }
+
+  /** Programs start also while nobody holds the seat. */
+  private double seatKilled(Random random) throws InterruptedException {
+    last += " pid " + world.seats.holder().child().pid();
+    world.killSeat();
+    if (random.nextBoolean() && world.programs.size() < MOST_PROGRAMS) {
+      Tenant held = world.tenants.get(random.nextInt(world.tenants.size() - 1));
+      ready(world.start(held, random.nextLong() >>> 1, 2, false));
+    }
+    world.seats.awaitHolder();
+    world.seats.fillUp();
+    return SEAT_GONE_MS;
+  }
+
+  private double seatStopped(Random random) throws InterruptedException {
+    Child holder = world.seats.holder().child();
+    long ms = 20 + random.nextLong(LONGEST_SEAT_STOP_MS);
+    last += " pid " + holder.pid() + " for " + ms + " ms";
+    holder.signal("STOP");
+    NanoClock.sleepMillis(ms);
+    holder.signal("CONT");
+    return ms;
+  }
+
+  private double clock(Random random) {
+    long seconds = random.nextLong(2 * LARGEST_CLOCK_STEP_S) - LARGEST_CLOCK_STEP_S;
+    last += " by " + seconds + " s";
+    world.clock.step(random.nextInt(4) == 0 ? 0 : seconds);
+    return 0;
+  }
+
+  /** Who runs goes on; who comes may be refused, and says so; then all is as before. */
+  private double fullDisk(Random random) throws InterruptedException {
+    if (!world.disk.isPossible()) {
+      return start(random);
+    }
+    Tenant tenant = world.tenants.get(random.nextInt(world.tenants.size() - 1));
+    last += " under " + tenant.name;
+    long seed = random.nextLong() >>> 1;
+    boolean seatToo = random.nextInt(4) == 0;
+    world.seats.awaitHolder();
+    world.disk.fill();
+    try {
+      refuseOnFullDisk();
+      startOnFullDisk(world.start(tenant, seed, 2, false));
+      if (seatToo) {
+        world.killSeat();
+        world.seats.awaitHolder();
+      }
+      NanoClock.sleepMillis(random.nextLong(LONGEST_STOP_MS));
+    } finally {
+      world.disk.free();
+    }
+    world.seats.fillUp();
+    return seatToo ? SEAT_GONE_MS : 0;
+  }
+
+  private void refuseOnFullDisk() throws InterruptedException {
+    Tenant late = brief();
+    try {
+      late.acquire(world.seats.any());
+      late.release();
+    } catch (IllegalStateException e) {
+      if (!String.valueOf(e.getMessage()).contains("No space left")) {
+        throw e;
+      }
+    }
+  }
+
+  private void startOnFullDisk(Program program) throws InterruptedException {
+    String answer = program.child.line();
+    if (answer.equals("ready")) {
+      world.programs.add(program);
+    } else if (!answer.startsWith("error ")) {
+      throw new ChaosFailure(program + " on a full disk: " + answer);
+    }
+  }
+
+  private static Tenant brief() {
+    MemorySize quota = MemorySize.ofMebibytes(256);
+    return new Tenant("brief", SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE, quota);
+  }
+
+  /** A lease that is given back while programs work under it: they are told, and hold nobody up. */
+  private double leaseEnds(Random random) throws InterruptedException {
+    Tenant tenant = brief();
+    world.seats.awaitHolder();
+    tenant.acquire(world.seats.any());
+    Program program = world.start(tenant, random.nextLong() >>> 1, 2, true);
+    if (random.nextBoolean()) {
+      program.child.awaitReady();
+      NanoClock.sleepMillis(random.nextLong(LONGEST_STOP_MS));
+    } else {
+      NanoClock.sleepMicros(random.nextInt(LONGEST_START_US));
+    }
+    tenant.release();
+    NanoClock.sleepMillis(random.nextLong(LONGEST_STOP_MS));
+    if (program.child.isAlive()) {
+      program.child.kill();
+    }
+    return 0;
+  }
+}

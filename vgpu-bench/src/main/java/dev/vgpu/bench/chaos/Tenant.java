@@ -1,0 +1,73 @@
+package dev.vgpu.bench.chaos;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.harness.PoolProcess;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** A virtual GPU of the suite; its lease may end and be taken anew. Confined to one thread. */
+final class Tenant {
+  final String name;
+  final SharePolicy policy;
+  final int percent;
+  final PreemptionClass preemptionClass;
+  final MemorySize quota;
+
+  private int generation;
+  private @Nullable PoolProcess owner;
+  private Map<String, String> environment = Map.of();
+
+  Tenant(
+      String name,
+      SharePolicy policy,
+      int percent,
+      PreemptionClass preemptionClass,
+      MemorySize quota) {
+    this.name = name;
+    this.policy = policy;
+    this.percent = percent;
+    this.preemptionClass = preemptionClass;
+    this.quota = quota;
+  }
+
+  /** Asks for a lease of its own again. */
+  void acquire(PoolProcess pool) throws InterruptedException {
+    generation++;
+    environment = pool.acquire(leaseName(), policy, percent, preemptionClass, quota);
+    owner = pool;
+  }
+
+  void release() throws InterruptedException {
+    Objects.requireNonNull(owner, "owner").release(leaseName());
+    owner = null;
+    environment = Map.of();
+  }
+
+  private String leaseName() {
+    return name + generation;
+  }
+
+  /** Its owner was killed: the lease lasts as long as programs are under it. */
+  void orphan(PoolProcess killed) {
+    if (owner == killed) {
+      owner = null;
+    }
+  }
+
+  boolean isOrphan() {
+    return owner == null;
+  }
+
+  /** What puts a program under it. */
+  Map<String, String> environment() {
+    return environment;
+  }
+
+  /** The lease's id; empty before the first. */
+  String lease() {
+    return environment.getOrDefault("VGPU_LEASE", "");
+  }
+}

@@ -1,0 +1,98 @@
+package dev.vgpu.cli;
+
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Two minutes of chaos, always the same steps: every promise holds, and nothing is left behind. */
+class ChaosIT {
+  private static final String SEED = "3";
+  private static final String MINUTES = "2";
+
+  @TempDir Path temporary;
+
+  private ProcessBuilder chaos(String... arguments) {
+    List<String> command = new ArrayList<>(CommandNode.javaCommand());
+    command.addAll(List.of("dev.vgpu.cli.VgpuCommand", "chaos"));
+    command.addAll(List.of(arguments));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().put("VGPU_HOME", System.getProperty("vgpu.home"));
+    return builder
+        .redirectOutput(temporary.resolve("out").toFile())
+        .redirectError(temporary.resolve("err").toFile());
+  }
+
+  private String said(String file) throws Exception {
+    return Files.readString(temporary.resolve(file), UTF_8);
+  }
+
+  @Test
+  @Timeout(value = 6, unit = TimeUnit.MINUTES)
+  void twoMinutesWithTheSameSeedHold() throws Exception {
+    Process process = chaos("--seed", SEED, "--minutes", MINUTES, "--json").start();
+    assertThat(process.waitFor(5, TimeUnit.MINUTES)).as("%s", said("err")).isTrue();
+    System.err.print(said("err"));
+    System.err.print(said("out"));
+    JsonNode result = new ObjectMapper().readTree(said("out"));
+    assertThat(result.has("failure")).as("%s", result).isFalse();
+    assertThat(process.exitValue()).isZero();
+    assertThat(result.path("seed").asText()).isEqualTo(SEED);
+    assertThat(result.path("counts").path("seat_killed").asInt()).isPositive();
+  }
+
+  @Test
+  void interruptedItLeavesNothingBehind() throws Exception {
+    Process process = chaos("--seed", "1", "--minutes", "5").start();
+    Path[] directory = new Path[1];
+    CommandNode.await(
+        () -> {
+          directory[0] = runDirectoryOf(process);
+          return directory[0] != null || !process.isAlive();
+        },
+        said("err"));
+    assertThat(directory[0]).as("%s", said("err")).isNotNull();
+    CommandNode.signalProcess("INT", process.pid());
+    assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
+    assertThat(process.exitValue()).isEqualTo(130);
+    assertThat(directory[0].getParent()).doesNotExist();
+    assertThat(ProcessHandle.allProcesses().filter(each -> isOf(each, directory[0]))).isEmpty();
+  }
+
+  /** The run directory that one of its processes was told; null: there is none yet. */
+  private static Path runDirectoryOf(Process process) {
+    return process
+        .descendants()
+        .flatMap(each -> environment(each.pid()))
+        .filter(variable -> variable.startsWith("VGPU_RUN_DIR="))
+        .map(variable -> Path.of(variable.substring("VGPU_RUN_DIR=".length())))
+        .filter(path -> path.startsWith("/tmp"))
+        .findFirst()
+        .orElse(null);
+  }
+
+  private static boolean isOf(ProcessHandle process, Path directory) {
+    return environment(process.pid()).anyMatch(("VGPU_RUN_DIR=" + directory)::equals);
+  }
+
+  private static Stream<String> environment(long pid) {
+    try {
+      Path file = Path.of("/proc", Long.toString(pid), "environ");
+      return Stream.of(Files.readString(file, ISO_8859_1).split("\0", -1));
+    } catch (IOException e) {
+      return Stream.of(); // It has ended.
+    }
+  }
+}
