@@ -21,9 +21,9 @@ static const struct {
 static const char USAGE[] =
     "usage: gpu_program MODE ...\n"
     "  init                         time of cuInit and of a context\n"
-    "  launch CPU                   empty kernels: 'run BLOCKS LAUNCHES'\n"
+    "  launch CPU [graph]           empty kernels, or graphs: 'run BLOCKS LAUNCHES'\n"
     "  alloc CPU                    pairs of alloc and free: 'live N', 'run BLOCKS PAIRS'\n"
-    "  load NS GRID SYNC [start]    kernels of NS: 'start', 'pause', 'read'; SYNC 0: never\n"
+    "  load NS GRID SYNC [start] [graph=N]  kernels of NS: 'start', 'pause', 'read'; SYNC 0: never\n"
     "  churn BYTES THREADS FILE SEED   'churn', 'fill', 'stop'\n"
     "  observe LIMIT                watches the device's memory: 'read'\n"
     "  noise                        watches the machine's own lateness: 'read'\n"

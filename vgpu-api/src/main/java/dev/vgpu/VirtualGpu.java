@@ -191,6 +191,19 @@ public interface VirtualGpu extends AutoCloseable {
   Map<String, String> environment();
 
   /**
+   * {@return what a container needs in order to run under this virtual GPU} Its programs see no
+   * other tenant's files. They must be allowed to open those of the run directory: the container's
+   * user is this process's, or in its group where the run directory is a group's.
+   *
+   * <p>The virtual GPU is given back when it is closed and no program of a container is attached
+   * any more; one that starts later is refused.
+   *
+   * @throws IllegalStateException if the virtual GPU is closed
+   * @throws VgpuException if no backend can put containers under this virtual GPU here
+   */
+  ContainerSpec containerSpec();
+
+  /**
    * Puts this whole JVM under this virtual GPU: whatever CUDA library is loaded into it later (ONNX
    * Runtime's, JCuda's, DJL's) finds the hook where it looks for the driver. Once in the life of a
    * JVM, before anything has loaded {@code libcuda.so.1}. Blocks some milliseconds.

@@ -26,7 +26,7 @@ public final class Bench {
         scheduler  what a decision of the share scheduler costs at 2 to 1,024 tenants
         launch   what the hook adds to a launch, without and with a limit
         alloc    what the hook adds to an alloc and free, by live allocations
-        share    whether a share of 50 % is held, whatever the grid; two tenants at 75/25
+        share    whether a share of 50 % is held, kernels and graphs; two processes of a tenant; 75/25
         quota    whether a quota is ever passed by 8 processes of 8 threads
         colocation [--trace conv|code] [--kernels short|mixed] [--load PERCENT]
                  requests of Azure's traces beside training loops, with and without vgpu

@@ -4,6 +4,7 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.CallOptions;
 import dev.vgpu.Capabilities;
+import dev.vgpu.ContainerSpec;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.GpuUsage;
@@ -143,6 +144,11 @@ final class LeasedVirtualGpu implements VirtualGpu {
   @Override
   public Map<String, String> environment() {
     return programs.environment();
+  }
+
+  @Override
+  public ContainerSpec containerSpec() {
+    return programs.containerSpec(pool.installedBackends());
   }
 
   @Override
