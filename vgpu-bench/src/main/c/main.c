@@ -11,6 +11,7 @@ static const struct {
     {"load", mode_load},       {"churn", mode_churn},   {"observe", mode_observe},
     {"noise", mode_noise},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
     {"fork", mode_fork},       {"serve", mode_serve},   {"train", mode_train},
+    {"hold", mode_hold},
     {"flood", mode_flood},     {"arrive", mode_arrive}, {"session", mode_session},
     {"where", mode_where},     {"about", mode_about},   {"probe", mode_probe},
     {"checkpoint", mode_checkpoint}, {"yield", mode_yield},
@@ -31,6 +32,7 @@ static const char USAGE[] =
     "  fork                         forks without exec\n"
     "  serve IN OUT                 requests as they are due: 'go T0 LIMIT'\n"
     "  train LEAST MOST SEED OUT    kernels of LEAST to MOST ns: 'start', 'finish'\n"
+    "  hold MIB                     memory with something in it: 'check'\n"
     "  flood NS FILE                kernels of NS without an end; says in FILE when it was let in\n"
     "  arrive NS FILE GRANT EXPRESS  how soon the gate of another closes: 'run ARRIVALS'\n"
     "  yield NS REPORT               how soon another stops running: 'run ARRIVALS'\n"

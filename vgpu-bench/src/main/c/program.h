@@ -102,6 +102,7 @@ int mode_noise(int count, char **arguments);
 int mode_hostile(int count, char **arguments);
 int mode_truncate(int count, char **arguments);
 int mode_fork(int count, char **arguments);
+int mode_hold(int count, char **arguments);
 int mode_flood(int count, char **arguments);
 int mode_arrive(int count, char **arguments);
 int mode_yield(int count, char **arguments);

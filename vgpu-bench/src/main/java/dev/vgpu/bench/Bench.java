@@ -33,6 +33,7 @@ public final class Bench {
         fairness 2 to 16 tenants of all policies: what each held of every second
         storm    1,000 short requests a second beside training loops; a seat at rest
         preempt  how soon offline gates are closed when an idle online tenant begins
+        suspend  how long it takes to suspend a program and to bring it back, by what it holds
         level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
         stall    how long deaths and stops hold others up; attaching, opening, take-over
       vgpu bench gpu-check ...
@@ -57,6 +58,7 @@ public final class Bench {
           "share",
           "quota",
           "preempt",
+          "suspend",
           "level2",
           "stall",
           "colocation",
@@ -183,6 +185,7 @@ public final class Bench {
       case "alloc" -> new AllocBench();
       case "share" -> new ShareBench();
       case "quota" -> new QuotaBench();
+      case "suspend" -> new SuspendBench();
       default -> new StallBench();
     };
   }
