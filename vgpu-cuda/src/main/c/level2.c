@@ -57,10 +57,19 @@ static void vgpu__tell(struct vgpu_tenant *tenant, uint64_t state, uint64_t why)
   STORE_RELEASE(tenant->slot->level2, (uint32_t)state);
 }
 
+static const char *vgpu__why(uint64_t why) {
+  static const char *const TEXTS[] = {
+      "not tried yet", "switched off by VGPU_LEVEL2", "the lease is not offline", "the driver's import of ioctl cannot be redirected",
+      "no channel group was seen", "the driver's version is not known", "the driver refused", "the driver took too long",
+      "several leases are in this process", "no thread could be started", "what was stopped ran on", "too many channels",
+  };
+  return why < sizeof TEXTS / sizeof *TEXTS ? TEXTS[why] : "unknown";
+}
+
 static void vgpu__off(struct vgpu_tenant *tenant, uint64_t why, uint32_t status) {
   STORE_RELEASE(level2.over, 1);
   vgpu__tell(tenant, SHM_LEVEL2_OFF, why);
-  vgpu__log("nothing is stopped inside a kernel: reason %u, driver's status 0x%x", (unsigned)why, status);
+  vgpu__log("nothing is stopped inside a kernel: %s (driver's status 0x%x)", vgpu__why(why), status);
 }
 
 /* ---- time that does not count ---- */
@@ -252,12 +261,13 @@ struct view {
 
 static struct view vgpu__look(const struct vgpu_tenant *tenant) {
   uint64_t mask = LOAD(tenant->grant->express_mask);
-  struct view view = {.word = &tenant->grant->word, .wait_ns = BLIND_WAIT_NS};
+  /* Who shuts the gate for a more urgent tenant wakes us; that there is one on the lane now is seen soon enough. */
+  struct view view = {.word = &tenant->grant->word, .wait_ns = WATCHED_WAIT_NS};
   if (mask != 0) {
     int both = (uint32_t)mask != 0 && mask >> 32 != 0;
     const struct shm_express *page = tenant->express.page;
     view.word = (const uint32_t *)(const void *)&page->busy + ((uint32_t)mask == 0);
-    if (!both && LOAD(page->watched) != 0) view.wait_ns = WATCHED_WAIT_NS;
+    if (both || LOAD(page->watched) == 0) view.wait_ns = BLIND_WAIT_NS;
   }
   view.seen = LOAD_ACQUIRE(*view.word);
   return view;

@@ -6,6 +6,7 @@ import dev.vgpu.VirtualGpuRequest;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * One lease under a backend: a gate in front of its processes' work, and what they used. The gate's
@@ -102,6 +103,30 @@ public interface EnforcedLease extends AutoCloseable {
   }
 
   /**
+   * {@return when the last work that {@link #gpuTimeNs} counts ended, on the same clock; negative:
+   * not known} With {@link #mayOverlap} and this, the next lease may begin while the last work of
+   * this one ends, and the time that both had is told apart.
+   */
+  default long busyUntilNs() {
+    return -1;
+  }
+
+  /**
+   * {@return how much of {@link #gpuTimeNs} was others' slices, as was told last, in nanoseconds}
+   * Kept with the lease for whoever holds the seat next.
+   */
+  default long othersNs() {
+    return 0;
+  }
+
+  /**
+   * Tells how much of {@link #gpuTimeNs} was others' slices while this lease overlapped with them.
+   *
+   * @param ns in nanoseconds, in all; never decreases
+   */
+  default void othersNs(long ns) {}
+
+  /**
    * Grants other terms.
    *
    * @param request what is granted from now on
@@ -140,6 +165,11 @@ public interface EnforcedLease extends AutoCloseable {
    */
   default List<Long> visibleProcesses() {
     return processes();
+  }
+
+  /** {@return what moves the memory of its processes, where its request wants that} */
+  default Optional<MemoryMover> mover() {
+    return Optional.empty();
   }
 
   /** {@return how many threads of its processes wait for a turn} */

@@ -136,7 +136,7 @@ final class HookConnection {
       case MESSAGE_WANT -> known.heard(mine, true);
       case MESSAGE_IDLE -> known.heard(mine, false);
       case MESSAGE_BYE -> {
-        known.left(mine, this);
+        known.left(mine);
         detached();
         return "it has left its virtual GPU";
       }

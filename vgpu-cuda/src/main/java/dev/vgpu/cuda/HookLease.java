@@ -12,11 +12,11 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -50,15 +50,12 @@ final class HookLease implements EnforcedLease {
   private final ReportPage report;
   private final LeaseExpress express;
   private final SlotTable slots;
-  private final Object lock = new Object();
+  final Object lock = new Object();
 
   private final WorkWatch watch = new WorkWatch();
   private boolean ended;
-  private long lookedNs;
-  private long lastGpuNs;
-  private long lastPassedThrough;
-  private long lastLaunches;
-  private long lastDenied;
+  private long lookedNs, lastGpuNs;
+  private long lastPassedThrough, lastLaunches, lastDenied;
 
   HookLease(
       String id,
@@ -83,16 +80,11 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       grant.begin(pid, startTime, contextBytes);
       grant.terms(request, request.computePercent().orElse(100) * 10);
-      grant.memoryLimit(limit(request));
+      grant.memoryLimit(MemoryTerms.limit(request));
       express.begin();
       grant.word(0);
       grant.beat(owner.clock().nanoTime());
     }
-  }
-
-  /** One account for all GPUs: what is held on each is not told apart. */
-  private static long limit(VirtualGpuRequest request) {
-    return request.memory().bytes() * request.gpuCount();
   }
 
   @Override
@@ -170,10 +162,30 @@ final class HookLease implements EnforcedLease {
     }
   }
 
-  /** The work is measured by the device's own events, and the device slices its time. */
   @Override
   public boolean mayOverlap() {
-    return true;
+    return true; // the device's own events measure the work, and the device slices its time
+  }
+
+  @Override
+  public long busyUntilNs() {
+    synchronized (lock) {
+      return guarded(slots::busyUntilNs, -1L);
+    }
+  }
+
+  @Override
+  public long othersNs() {
+    synchronized (lock) {
+      return grant.othersNs();
+    }
+  }
+
+  @Override
+  public void othersNs(long ns) {
+    synchronized (lock) {
+      grant.othersNs(ns);
+    }
   }
 
   @Override
@@ -186,19 +198,8 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       return guarded(
           () -> {
-            long before = grant.memoryLimit();
-            long limit = limit(request);
-            if (slots.memoryUsed() > limit) {
+            if (!MemoryTerms.tryChange(grant, slots, request)) {
               return false;
-            }
-            grant.memoryLimit(limit);
-            if (limit < before) {
-              // A change that was allowed by the former limit may be on its way to the word.
-              slots.touchMemory();
-              if (slots.memoryUsed() > limit) {
-                grant.memoryLimit(before);
-                return false;
-              }
             }
             grant.terms(request, entitledPermille);
             return true;
@@ -236,6 +237,11 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       return slots.visiblePids(id);
     }
+  }
+
+  @Override
+  public Optional<MemoryMover> mover() {
+    return MovableMemory.of(this, grant, slots, owner);
   }
 
   @Override
@@ -289,6 +295,7 @@ final class HookLease implements EnforcedLease {
   /** Leaves it as it is, for the next holder of the seat. */
   void release() {
     synchronized (lock) {
+      ended = true; // for this JVM: who reads it late must not take a closed page for a lost one
       report.close();
     }
   }
@@ -346,11 +353,7 @@ final class HookLease implements EnforcedLease {
 
   /** Tells the listener of a process that was welcomed. */
   void announce() {
-    int events;
-    synchronized (lock) {
-      events = evaluate();
-    }
-    teller.events(events, watch.processes());
+    step(() -> {});
   }
 
   /** A process has told that it became busy, or idle, or waits. */
@@ -368,22 +371,19 @@ final class HookLease implements EnforcedLease {
   }
 
   /** A process that lives on has left: what it held is not charged any more. */
-  void left(SeatSlot slot, HookConnection connection) {
-    letGo(slot, connection, now -> slots.recover(slot, now));
+  void left(SeatSlot slot) {
+    step(() -> slots.recover(slot, owner.clock().nanoTime()));
   }
 
   /** The socket of a process was closed. */
   void disconnected(SeatSlot slot, HookConnection connection) {
-    letGo(slot, connection, now -> slots.disconnected(slot, now));
+    step(() -> slots.disconnected(slot, connection, owner.clock().nanoTime()));
   }
 
-  private void letGo(SeatSlot slot, HookConnection connection, LongConsumer step) {
+  private void step(Runnable step) {
     int events;
     synchronized (lock) {
-      if (slot.connection != connection) {
-        return;
-      }
-      run(() -> step.accept(owner.clock().nanoTime()));
+      run(step);
       events = evaluate();
     }
     teller.events(events, watch.processes());
@@ -469,7 +469,7 @@ final class HookLease implements EnforcedLease {
   }
 
   /** A reading of what the processes say now. */
-  private <T> T fresh(Supplier<T> reading, T otherwise) {
+  <T> T fresh(Supplier<T> reading, T otherwise) {
     return guarded(
         () -> {
           slots.refresh();

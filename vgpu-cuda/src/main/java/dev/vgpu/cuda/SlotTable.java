@@ -1,15 +1,18 @@
 package dev.vgpu.cuda;
 
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_NONE;
+import static dev.vgpu.cuda.ShmLayout.LEDGER_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.SLOT_ATTACHED;
 import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
 import static dev.vgpu.cuda.ShmLayout.SLOT_FREE;
 import static dev.vgpu.cuda.ShmLayout.SLOT_RECLAIMING;
 
 import dev.vgpu.cuda.MemoryLedger.Retired;
+import dev.vgpu.cuda.ShmLayout.Ledger;
 import dev.vgpu.cuda.ShmLayout.Slot;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** The processes of one lease, and what they have used. Guarded by the lease's lock. */
@@ -153,7 +156,10 @@ final class SlotTable {
   /**
    * A slot's socket was closed: recovers it if its process is dead, else watches it from now on.
    */
-  void disconnected(SeatSlot slot, long nowNs) {
+  void disconnected(SeatSlot slot, HookConnection connection, long nowNs) {
+    if (slot.connection != connection) {
+      return; // it has another one by now
+    }
     slot.connection = null;
     slot.disconnectedNs = nowNs;
     slot.checkedNs = nowNs;
@@ -311,6 +317,11 @@ final class SlotTable {
     return gpuNs;
   }
 
+  /** When the last work that was measured ended, as its process says. */
+  long busyUntilNs() {
+    return pages.report().longAt(LEDGER_OFFSET + Ledger.BUSY_UNTIL_NS);
+  }
+
   private void credit(SeatSlot slot, long nowNs) {
     long newNs = slot.newGpuTimeNs(credit.limitNs(nowNs));
     credit.used(newNs);
@@ -338,6 +349,29 @@ final class SlotTable {
   /** Makes every change of memory that is under way look at the limit again. */
   void touchMemory() {
     ledger.touch();
+  }
+
+  /** A number of all processes together, as they say. */
+  long sum(int field) {
+    long sum = 0;
+    for (SeatSlot slot : attached) {
+      sum += readings.longAt(slot.number, field);
+    }
+    return sum;
+  }
+
+  /** One that does not have this value in a field; empty: all have. */
+  Optional<SeatSlot> notYet(int field, int value) {
+    for (SeatSlot slot : attached) {
+      if (readings.intAt(slot.number, field) != value) {
+        return Optional.of(slot);
+      }
+    }
+    return Optional.empty();
+  }
+
+  int intAt(SeatSlot slot, int field) {
+    return readings.intAt(slot.number, field);
   }
 
   int waiting() {
