@@ -151,6 +151,44 @@ static void stop(struct churn *churn, int threads) {
   }
 }
 
+/* Runs one after the other, each from nothing to nothing. */
+struct runs {
+  struct churn *churn;
+  int threads;
+  unsigned count;
+  unsigned ms;
+  pthread_t thread;
+  bool are_going;
+};
+
+static void *run_all(void *argument) {
+  const struct runs *runs = argument;
+  for (unsigned i = 0; i < runs->count; i++) {
+    atomic_store(&runs->churn->what, CHURN);
+    nanosleep(&(struct timespec){runs->ms / 1000, runs->ms % 1000 * 1000000L}, NULL);
+    stop(runs->churn, runs->threads);
+  }
+  return NULL;
+}
+
+/* churn KIND | fill KIND | runs KIND COUNT MS */
+static void order(struct runs *runs, const char *line) {
+  char what[32] = "";
+  char name[32] = "alloc";
+  runs->count = 0;
+  sscanf(line, "%31s %31s %u %u", what, name, &runs->count, &runs->ms);
+  enum kind kind = kind_named(name);
+  if (kind > KIND_MIXED) {
+    fail("no such kind of memory", 0);
+  }
+  atomic_store(&runs->churn->kind, (int)kind);
+  if (strcmp(what, "runs") == 0) {
+    runs->are_going = pthread_create(&runs->thread, NULL, run_all, runs) == 0;
+  } else {
+    atomic_store(&runs->churn->what, strcmp(what, "fill") == 0 ? FILL : CHURN);
+  }
+}
+
 int mode_churn(int count, char **arguments) {
   static struct churn churn;
   char line[128];
@@ -169,20 +207,17 @@ int mode_churn(int count, char **arguments) {
     worker->random = (uint64_t)strtoull(arguments[3], NULL, 10) * 64 + (uint64_t)i + 1;
     pthread_create(&thread, NULL, work, worker);
   }
+  struct runs runs = {.churn = &churn, .threads = threads};
   say("ready");
   while (next_line(line, sizeof line)) {
     if (strcmp(line, "stop") == 0) {
-      stop(&churn, threads);
-    } else { /* churn or fill, and which kind of memory */
-      char what[32] = "";
-      char kind[32] = "alloc";
-      sscanf(line, "%31s %31s", what, kind);
-      enum kind chosen = kind_named(kind);
-      if (chosen > KIND_MIXED) {
-        fail("no such kind of memory", 0);
+      if (runs.are_going) {
+        pthread_join(runs.thread, NULL);
+        runs.are_going = false;
       }
-      atomic_store(&churn.kind, (int)chosen);
-      atomic_store(&churn.what, strcmp(what, "fill") == 0 ? FILL : CHURN);
+      stop(&churn, threads);
+    } else {
+      order(&runs, line);
     }
     say("churn allocated %llu refused %llu error %d bytes %llu peak %llu", (unsigned long long)churn.allocated,
         (unsigned long long)churn.refused, churn.error, (unsigned long long)churn.witness->bytes,
