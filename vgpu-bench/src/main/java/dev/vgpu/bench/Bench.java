@@ -33,6 +33,7 @@ public final class Bench {
         fairness 2 to 16 tenants of all policies: what each held of every second
         storm    1,000 short requests a second beside training loops; a seat at rest
         preempt  how soon offline gates are closed when an idle online tenant begins
+        level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
         stall    how long deaths and stops hold others up; attaching, opening, take-over
       vgpu bench gpu-check ...
                  what vgpu gpu-check runs
@@ -56,6 +57,7 @@ public final class Bench {
           "share",
           "quota",
           "preempt",
+          "level2",
           "stall",
           "colocation",
           "fairness",
@@ -139,6 +141,7 @@ public final class Bench {
         report.text(turns.text());
       }
       case "scheduler" -> SchedulerBench.run(report, quick);
+      case "level2" -> new Level2Bench(report, quick).run();
       case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {
         Colocation colocation = new Colocation(colocationOptions, report::progress);
