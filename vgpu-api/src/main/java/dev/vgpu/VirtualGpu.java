@@ -1,6 +1,7 @@
 package dev.vgpu;
 
 import java.io.IOException;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -253,6 +254,56 @@ public interface VirtualGpu extends AutoCloseable {
    * @throws IllegalStateException if the virtual GPU is closed
    */
   void resize(VirtualGpuRequest request);
+
+  /**
+   * Suspends what runs under this virtual GPU, within a minute or not at all: as {@link
+   * #suspend(Duration)}.
+   *
+   * @throws GpuSuspendException if one of its processes cannot be suspended, or not in time
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  default void suspend() {
+    suspend(Duration.ofMinutes(1));
+  }
+
+  /**
+   * Suspends what runs under this virtual GPU, all of it or nothing: the memory of its processes
+   * moves to that of the host, and is others' meanwhile; their work, their allocations and new
+   * calls of {@link #call} and the like wait. Programs notice nothing but that. Quota and share
+   * stay. Until {@link #resume}; nothing happens if it is suspended already, but that memory
+   * reclaim will not let it go on by itself any more. Blocks until it is done; not from within a
+   * call of this virtual GPU, which would wait for itself.
+   *
+   * <p>Processes with managed memory, with memory shared between processes (IPC) and under MPS
+   * cannot be suspended by the driver.
+   *
+   * @param timeout how long it may take, above 0; undoing it, where it fails, comes on top
+   * @throws GpuSuspendException if one of its processes cannot be suspended, or not in time; all go
+   *     on as before, or the message says which does not
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  void suspend(Duration timeout);
+
+  /**
+   * Lets what was suspended go on, within a minute or not at all: as {@link #resume(Duration)}.
+   *
+   * @throws GpuSuspendException if there is no room for its memory, or not in time
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  default void resume() {
+    resume(Duration.ofMinutes(1));
+  }
+
+  /**
+   * Lets what was suspended go on, by {@link #suspend} or by memory reclaim, all of it or nothing.
+   * Nothing happens if it is not suspended. Blocks until it is done.
+   *
+   * @param timeout how long it may take, above 0
+   * @throws GpuSuspendException if there is no room for its memory, or not in time; it is suspended
+   *     still
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  void resume(Duration timeout);
 
   /** {@return whether {@link #close()} was called} */
   boolean isClosed();

@@ -26,13 +26,14 @@ public final class Bench {
         scheduler  what a decision of the share scheduler costs at 2 to 1,024 tenants
         launch   what the hook adds to a launch, without and with a limit
         alloc    what the hook adds to an alloc and free, by live allocations
-        share    whether a share of 50 % is held, whatever the grid; two tenants at 75/25
+        share    whether a share of 50 % is held, kernels and graphs; two processes of a tenant; 75/25
         quota    whether a quota is ever passed by 8 processes of 8 threads
         colocation [--trace conv|code] [--kernels short|mixed] [--load PERCENT]
                  requests of Azure's traces beside training loops, with and without vgpu
         fairness 2 to 16 tenants of all policies: what each held of every second
         storm    1,000 short requests a second beside training loops; a seat at rest
         preempt  how soon offline gates are closed when an idle online tenant begins
+        suspend  how long it takes to suspend a program and to bring it back, by what it holds
         level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
         stall    how long deaths and stops hold others up; attaching, opening, take-over
       vgpu bench gpu-check ...
@@ -57,6 +58,7 @@ public final class Bench {
           "share",
           "quota",
           "preempt",
+          "suspend",
           "level2",
           "stall",
           "colocation",
@@ -183,6 +185,7 @@ public final class Bench {
       case "alloc" -> new AllocBench();
       case "share" -> new ShareBench();
       case "quota" -> new QuotaBench();
+      case "suspend" -> new SuspendBench();
       default -> new StallBench();
     };
   }

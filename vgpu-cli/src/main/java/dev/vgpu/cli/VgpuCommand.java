@@ -98,6 +98,8 @@ public final class VgpuCommand implements Runnable {
         .addSubcommand(new LsCommand(context))
         .addSubcommand(new TopCommand(context))
         .addSubcommand(new UsageCommand(context))
+        .addSubcommand(new SuspendCommand.Suspend(context))
+        .addSubcommand(new SuspendCommand.Resume(context))
         .addSubcommand(new ServeCommand(context))
         .addSubcommand(new DevicesCommand(context))
         .addSubcommand(new DoctorCommand(context))

@@ -17,6 +17,7 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
 import java.lang.ref.Cleaner;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -199,6 +200,16 @@ final class LeasedVirtualGpu implements VirtualGpu {
                   decides.resize(lease, request);
                   return lease;
                 });
+  }
+
+  @Override
+  public void suspend(Duration timeout) {
+    NodePool.suspend(lease.node(), id(), requireNonNull(timeout, "timeout"));
+  }
+
+  @Override
+  public void resume(Duration timeout) {
+    NodePool.resume(lease.node(), id(), requireNonNull(timeout, "timeout"));
   }
 
   @Override
