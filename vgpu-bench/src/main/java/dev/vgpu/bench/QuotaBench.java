@@ -15,8 +15,9 @@ import java.util.Random;
 
 /**
  * Whether a quota is ever passed: eight processes of eight threads, which churn with every kind of
- * memory and with all of them mixed, a hundred times each, fill, and are killed. Two witnesses: the GPU's own accounting, read through NVML all the time, and a sum that
- * the programs keep of what surely is allocated.
+ * memory and with all of them mixed, a hundred times each, fill, and are killed. Two witnesses: the
+ * GPU's own accounting, read through NVML all the time, and a sum that the programs keep of what
+ * surely is allocated.
  */
 final class QuotaBench implements ProcessBench {
   private static final int PROCESSES = 8;
@@ -150,8 +151,7 @@ final class QuotaBench implements ProcessBench {
       if (killing) { // what was killed stays in the programs' own sum for ever
         tally.sumCounts = false;
       } else {
-        tally.sumOver =
-            Math.max(tally.sumOver, Math.max(0, sumPeak + contexts - QUOTA.bytes()));
+        tally.sumOver = Math.max(tally.sumOver, Math.max(0, sumPeak + contexts - QUOTA.bytes()));
       }
       return Math.max(tally.over, tally.sumOver);
     }
