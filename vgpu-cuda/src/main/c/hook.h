@@ -223,7 +223,7 @@ extern uint32_t vgpu__driver_initialised VGPU_INTERNAL; /* cuInit has succeeded 
 
 /*
  * What a program that serves several tenants calls. vgpu_tenant_add puts this process under one more lease and returns its handle,
- * above 0; or -1 and the reason. vgpu_tenant_bind puts the calling thread into the scope of a handle, 0: of none; returns what it
+ * above 0; or below 0 and the reason (-2: it is under that one already). vgpu_tenant_bind puts the calling thread into the scope of a handle, 0: of none; returns what it
  * was bound to, or -1 for a handle that is none (any more), and then changes nothing. vgpu_tenant_drop leaves a lease.
  */
 VGPU_EXPORT int64_t vgpu_tenant_add(const char *const *env, char *reason, size_t reason_size);

@@ -159,10 +159,13 @@ void vgpu__seat_close(struct vgpu_tenant *tenant) {
   vgpu__unlock(&link->lock);
 }
 
-/* The lease was left: also the monitor, which may be at it just now, connects no more. */
+/* The lease was left: says so; also the monitor, which may be at it just now, connects no more. */
 void vgpu__seat_bar(struct vgpu_tenant *tenant) {
+  struct shm_message message;
+  vgpu__fill(tenant, &message, (uint32_t)SHM_MESSAGE_BYE);
   vgpu__lock(&tenant->link.lock);
   tenant->link.barred = 1;
+  vgpu__send_locked(&tenant->link, &message);
   vgpu__hang_up(&tenant->link);
   vgpu__unlock(&tenant->link.lock);
 }

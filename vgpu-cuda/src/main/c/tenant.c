@@ -163,7 +163,7 @@ static int64_t vgpu__add_locked(const char *const *env) {
   const char *driver = vgpu__value_in(env, "VGPU_CUDA_DRIVER"), *ours = vgpu__setting("VGPU_CUDA_DRIVER");
   if (vgpu__is_under(env)) {
     vgpu__log("this process is under lease %s already", vgpu__value_in(env, "VGPU_LEASE"));
-    return -1;
+    return -2;
   }
   if (driver != NULL && (ours == NULL || strcmp(driver, ours) != 0)) {
     vgpu__log("a process has one CUDA driver: this one has %s, and the lease wants %s", ours == NULL ? "the machine's" : ours, driver);
@@ -215,7 +215,7 @@ int vgpu_tenant_drop(int64_t handle) {
     struct vgpu_tenant *next = vgpu__oldest();
     if (vgpu__unbound == tenant && next != NULL) STORE_RELEASE(vgpu__unbound, next);
     vgpu__express_leave(tenant);
-    /* The seat sees the connection's end and looks whether the pages are still mapped: so first these, then that. */
+    /* The seat takes back the slot when it hears of it: so first the pages, then that. */
     vgpu__pages_leave(tenant);
     STORE_RELEASE(tenant->autonomous, 0);
     vgpu__seat_bar(tenant);

@@ -220,7 +220,7 @@ void role_tenants_drop(const char *argument) {
     vgpu_tenant_bind(0);
     CHECK(vgpu_tenant_drop(handle) == 0, "drop");
   }
-  CHECK(add(getenv("VGPU_RUN_DIR")) == -1, "A a second time");
+  CHECK(add(getenv("VGPU_RUN_DIR")) == -2, "A a second time");
 
   /* The first goes too: what is bound to nobody is the next one's. */
   CHECK(vgpu_tenant_drop(1) == 0 && left() == 16u * MIB, "C's: %zu", left());

@@ -204,12 +204,25 @@ public interface VirtualGpu extends AutoCloseable {
   ContainerSpec containerSpec();
 
   /**
-   * Puts this whole JVM under this virtual GPU: whatever CUDA library is loaded into it later (ONNX
-   * Runtime's, JCuda's, DJL's) finds the hook where it looks for the driver. Once in the life of a
-   * JVM, before anything has loaded {@code libcuda.so.1}. Blocks some milliseconds.
+   * Puts this JVM under this virtual GPU: whatever CUDA library is loaded into it later (ONNX
+   * Runtime's, JCuda's, DJL's) finds the hook where it looks for the driver. The first time in the
+   * life of a JVM this must come before anything has loaded {@code libcuda.so.1}. Blocks some
+   * milliseconds.
    *
-   * @throws IllegalStateException if the driver is loaded already, or this JVM is under a virtual
-   *     GPU already, or this one is closed
+   * <p>A JVM may be under several virtual GPUs: a thread works for the one that it is inside of
+   * ({@link #call}, {@link #run}, {@link #submit}, {@link #enter()}), and outside of all for the
+   * first that is open. Its allocations are charged there, whichever thread frees them; streams and
+   * graphs belong to the virtual GPU in which they were made, whichever thread launches. Once a JVM
+   * is under one, others follow when they are first used. Their calls need no turn any more: each
+   * kernel waits for its own, so a turn may be held for as long as one likes.
+   *
+   * <p>A thread is bound to where it is inside: what it starts as another thread is not. A virtual
+   * thread has no thread of its own that could be bound, and is refused; {@link #submit} runs its
+   * calls on threads that can. Closing a virtual GPU takes this JVM from under it: what is left of
+   * it can only be freed.
+   *
+   * @throws IllegalStateException if the driver is loaded already, or this JVM is under this
+   *     virtual GPU already, or it is closed
    * @throws VgpuException if it cannot; the message says why
    */
   void attachThisJvm();

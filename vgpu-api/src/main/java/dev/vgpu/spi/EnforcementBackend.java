@@ -49,11 +49,13 @@ public interface EnforcementBackend {
   }
 
   /**
-   * Puts this very process under a lease. Blocks until it is attached, some milliseconds.
+   * Puts this very process under a lease, the first or one more. Blocks until it is attached, some
+   * milliseconds. The first is also that of threads which are bound to none.
    *
    * @param environment what {@link EnforcedLease#environment()} said, with the GPU's own variables
-   * @throws IllegalStateException if it comes too late, or this process is under a lease already
+   * @return its part under the lease; close it when the lease ends
+   * @throws IllegalStateException if it comes too late, or this process is under this lease already
    * @throws VgpuException if it cannot; the message says why
    */
-  void attachThisProcess(Map<String, String> environment);
+  ProcessAttachment attachThisProcess(Map<String, String> environment);
 }

@@ -243,4 +243,15 @@ class RunIT {
     assertThat(greedy.exitCode()).as("%s", greedy).isEqualTo(1);
     assertThat(greedy.err()).contains("CUDA_ERROR_OUT_OF_MEMORY");
   }
+
+  /** Five threads of one JVM, five virtual GPUs, with the real seat and the hook. */
+  @Test
+  void jvmServesFiveModelsUnderFiveVirtualGpus() throws Exception {
+    CommandNode.Command models = node.java("dev.vgpu.samples.cuda.FiveModels", "--seconds", "2");
+    List<String> lines = models.succeeds().out().lines().toList();
+    assertThat(lines).hasSize(6);
+    assertThat(lines.subList(1, 6))
+        .allMatch(line -> line.endsWith("refused"))
+        .allMatch(line -> Long.parseLong(line.split(" +")[8]) > 0);
+  }
 }

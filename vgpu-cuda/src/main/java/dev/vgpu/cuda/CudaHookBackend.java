@@ -6,6 +6,7 @@ import dev.vgpu.ContainerSpec;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.spi.ProcessAttachment;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
@@ -82,7 +83,7 @@ public final class CudaHookBackend implements EnforcementBackend {
   }
 
   @Override
-  public void attachThisProcess(Map<String, String> environment) {
-    SelfAttachment.attach(environment, PROC.resolve("self/maps"));
+  public ProcessAttachment attachThisProcess(Map<String, String> environment) {
+    return SelfAttachment.attach(environment, PROC.resolve("self/maps"));
   }
 }

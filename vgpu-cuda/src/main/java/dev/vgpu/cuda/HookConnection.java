@@ -1,6 +1,7 @@
 package dev.vgpu.cuda;
 
 import static dev.vgpu.cuda.ShmLayout.LAYOUT_MAJOR;
+import static dev.vgpu.cuda.ShmLayout.MESSAGE_BYE;
 import static dev.vgpu.cuda.ShmLayout.MESSAGE_HELLO;
 import static dev.vgpu.cuda.ShmLayout.MESSAGE_IDLE;
 import static dev.vgpu.cuda.ShmLayout.MESSAGE_VERSION;
@@ -134,6 +135,11 @@ final class HookConnection {
     switch (message.type()) {
       case MESSAGE_WANT -> known.heard(mine, true);
       case MESSAGE_IDLE -> known.heard(mine, false);
+      case MESSAGE_BYE -> {
+        known.left(mine);
+        detached();
+        return "it has left its virtual GPU";
+      }
       default -> {
         return "a message of no known type " + message.type();
       }

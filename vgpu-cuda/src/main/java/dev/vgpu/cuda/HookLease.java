@@ -353,11 +353,7 @@ final class HookLease implements EnforcedLease {
 
   /** Tells the listener of a process that was welcomed. */
   void announce() {
-    int events;
-    synchronized (lock) {
-      events = evaluate();
-    }
-    teller.events(events, watch.processes());
+    step(() -> {});
   }
 
   /** A process has told that it became busy, or idle, or waits. */
@@ -374,15 +370,20 @@ final class HookLease implements EnforcedLease {
     teller.events(events, watch.processes());
   }
 
+  /** A process that lives on has left: what it held is not charged any more. */
+  void left(SeatSlot slot) {
+    step(() -> slots.recover(slot, owner.clock().nanoTime()));
+  }
+
   /** The socket of a process was closed. */
   void disconnected(SeatSlot slot, HookConnection connection) {
+    step(() -> slots.disconnected(slot, connection, owner.clock().nanoTime()));
+  }
+
+  private void step(Runnable step) {
     int events;
     synchronized (lock) {
-      if (slot.connection != connection) {
-        return;
-      }
-      long now = owner.clock().nanoTime();
-      run(() -> slots.disconnected(slot, now));
+      run(step);
       events = evaluate();
     }
     teller.events(events, watch.processes());

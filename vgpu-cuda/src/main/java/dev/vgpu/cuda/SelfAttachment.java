@@ -1,13 +1,14 @@
 package dev.vgpu.cuda;
 
-import com.sun.jna.Function;
 import com.sun.jna.Library;
 import com.sun.jna.Memory;
 import com.sun.jna.Native;
 import com.sun.jna.NativeLibrary;
+import com.sun.jna.NativeLong;
 import com.sun.jna.Pointer;
 import com.sun.jna.StringArray;
 import dev.vgpu.VgpuException;
+import dev.vgpu.spi.ProcessAttachment;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -16,13 +17,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Puts this very process under a lease: loads the hook, which answers to the driver's name from
- * then on, before anything of CUDA is loaded. It is never unloaded again.
+ * Puts this very process under leases: loads the hook, which answers to the driver's name from then
+ * on, before anything of CUDA is loaded. It is never unloaded again. Each lease is a tenant of the
+ * process, and each thread works for the one that it is bound to.
  */
-final class SelfAttachment {
+final class SelfAttachment implements ProcessAttachment {
   // dlfcn.h
   private static final int RTLD_NOW = 0x2;
   private static final int RTLD_GLOBAL = 0x100;
@@ -30,25 +33,49 @@ final class SelfAttachment {
 
   private static final int REASON_BYTES = 512;
 
+  /** Of a thread that is bound to nothing. */
+  private static final long UNBOUND = 0;
+
   private static @Nullable NativeLibrary loaded;
-  private static boolean attached;
 
-  private SelfAttachment() {}
+  private final String lease;
+  private final long handle;
+  private final AtomicBoolean closed = new AtomicBoolean();
 
-  static synchronized void attach(Map<String, String> environment, Path maps) {
+  private SelfAttachment(String lease, long handle) {
+    this.lease = lease;
+    this.handle = handle;
+  }
+
+  static synchronized SelfAttachment attach(Map<String, String> environment, Path maps) {
     String lease = environment.getOrDefault(HookEnvironment.VGPU_LEASE, "");
-    if (attached) {
-      throw new IllegalStateException(
-          "this process is under a virtual GPU already, and can be under one: lease=" + lease);
-    }
     NativeLibrary hook = loaded;
     if (hook == null) {
       hook = load(environment, maps, lease);
+      Native.register(HookCalls.class, hook);
       loaded = hook;
     }
     // Where this fails, it may be tried again with the same library.
-    call(hook, environment, lease);
-    attached = true;
+    return new SelfAttachment(lease, add(environment, lease));
+  }
+
+  @Override
+  public void bindThread() {
+    if (HookCalls.vgpu_tenant_bind(handle) < 0) {
+      throw new IllegalStateException("this process has left the virtual GPU: id=" + lease);
+    }
+  }
+
+  @Override
+  public void unbindThread() {
+    long ignored = HookCalls.vgpu_tenant_bind(UNBOUND);
+  }
+
+  @Override
+  public void close() {
+    if (closed.compareAndSet(false, true)) {
+      int ignored = HookCalls.vgpu_tenant_drop(handle);
+    }
   }
 
   private static NativeLibrary load(Map<String, String> environment, Path maps, String lease) {
@@ -82,31 +109,28 @@ final class SelfAttachment {
     }
   }
 
-  private static void call(NativeLibrary hook, Map<String, String> environment, String lease) {
+  private static long add(Map<String, String> environment, String lease) {
     List<String> settings =
         new TreeMap<>(environment)
             .entrySet().stream()
                 .filter(entry -> !entry.getKey().equals("LD_PRELOAD"))
                 .map(entry -> entry.getKey() + "=" + entry.getValue())
                 .toList();
-    Function attach = hook.getFunction("vgpu_attach");
     Memory reason = new Memory(REASON_BYTES);
     reason.clear();
     Pointer array = new StringArray(settings.toArray(new String[0]), "UTF-8");
-    int code =
-        attach.invokeInt(
-            new Object[] {
-              array, reason, Native.SIZE_T_SIZE == 8 ? (Object) (long) REASON_BYTES : REASON_BYTES
-            });
-    if (code != 0) {
+    long handle = HookCalls.vgpu_tenant_add(array, reason, new NativeLong(REASON_BYTES));
+    if (handle == HookCalls.UNDER_IT_ALREADY) {
+      throw new IllegalStateException("this process is under the virtual GPU already: id=" + lease);
+    }
+    if (handle < 0) {
       throw new VgpuException(
           "this process cannot be put under the virtual GPU: "
               + reason.getString(0, StandardCharsets.UTF_8.name())
               + " lease="
-              + lease
-              + " code="
-              + code);
+              + lease);
     }
+    return handle;
   }
 
   /** The file of a CUDA driver that this process has mapped. */

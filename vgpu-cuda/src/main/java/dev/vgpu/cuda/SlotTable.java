@@ -156,7 +156,10 @@ final class SlotTable {
   /**
    * A slot's socket was closed: recovers it if its process is dead, else watches it from now on.
    */
-  void disconnected(SeatSlot slot, long nowNs) {
+  void disconnected(SeatSlot slot, HookConnection connection, long nowNs) {
+    if (slot.connection != connection) {
+      return; // it has another one by now
+    }
     slot.connection = null;
     slot.disconnectedNs = nowNs;
     slot.checkedNs = nowNs;

@@ -135,11 +135,16 @@ final class Booking {
   /** Whether processes are under it, or may come under it yet. */
   boolean hasProcesses() {
     EnforcedLease lease = enforced;
-    if (lease != null && !lease.processes().isEmpty()) {
+    if (lease != null && lease.processes().stream().anyMatch(this::keeps)) {
       return true;
     }
     programs.removeIf(program -> !program.isAlive());
     return !programs.isEmpty();
+  }
+
+  /** The owner that was attached itself has left by closing it, whether that is told yet or not. */
+  private boolean keeps(long pid) {
+    return !ended || pid != owner.pid();
   }
 
   GpuUsage usage() {

@@ -8,6 +8,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.spi.ProcessAttachment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -168,8 +169,9 @@ final class Enforcements implements AutoCloseable {
   }
 
   /** Puts this process under a lease, by the backend that can. */
-  static void attachThisProcess(List<EnforcementBackend> of, Map<String, String> environment) {
-    available(of, "this JVM").attachThisProcess(environment);
+  static ProcessAttachment attachThisProcess(
+      List<EnforcementBackend> of, Map<String, String> environment) {
+    return available(of, "this JVM").attachThisProcess(environment);
   }
 
   /** What a container needs, by the backend that knows. */

@@ -17,6 +17,7 @@ import dev.vgpu.core.turn.InProcessGate;
 import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.TenantGate;
 import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.spi.ProcessAttachment;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.ReentrantLock;
@@ -56,7 +57,7 @@ final class Lease implements GateOwner, BookedCalls {
   /** Whether programs were put under it, so that the one who decides knows more of its use. */
   private volatile boolean enforced;
 
-  private volatile boolean attached;
+  private volatile @Nullable ProcessAttachment attachment;
   private volatile long attachedCallsNs;
   private volatile @Nullable ReclaimHandler reclaimHandler;
   private final ReentrantLock reclaiming = new ReentrantLock();
@@ -116,12 +117,14 @@ final class Lease implements GateOwner, BookedCalls {
   }
 
   boolean isAttached() {
-    return attached;
+    return attachment != null;
   }
 
-  void markAttached() {
+  /** This JVM is under it from now on. */
+  void attached(ProcessAttachment made) {
     attachedCallsNs = gate.usage().gpuTimeNs();
-    attached = true;
+    attachment = made;
+    gate.attach(made);
   }
 
   /** What its calls had used when it was attached: what they use since then is counted there. */
@@ -252,6 +255,10 @@ final class Lease implements GateOwner, BookedCalls {
 
   @Override
   public void drained() {
+    ProcessAttachment made = attachment;
+    if (made != null) {
+      made.close(); // or this JVM, which lives on, would keep it from being given back
+    }
     pool.remove(this);
     node.ended(this);
   }

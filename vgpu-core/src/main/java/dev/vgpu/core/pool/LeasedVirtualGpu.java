@@ -15,6 +15,7 @@ import dev.vgpu.PreemptibleCall;
 import dev.vgpu.ReclaimHandler;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.turn.GatedCalls;
 import java.io.IOException;
 import java.lang.ref.Cleaner;
 import java.time.Duration;
@@ -47,6 +48,11 @@ final class LeasedVirtualGpu implements VirtualGpu {
     this.leakCheck = CLEANER.register(this, lease::leaked);
   }
 
+  private GatedCalls calls() {
+    programs.followThisJvm(pool::installedBackends);
+    return lease.calls;
+  }
+
   @Override
   public String id() {
     return lease.id;
@@ -74,24 +80,24 @@ final class LeasedVirtualGpu implements VirtualGpu {
 
   @Override
   public <T extends @Nullable Object> T call(Callable<? extends T> call) throws Exception {
-    return lease.calls.call(requireNonNull(call, "call"), CallOptions.defaults(), this);
+    return calls().call(requireNonNull(call, "call"), CallOptions.defaults(), this);
   }
 
   @Override
   public <T extends @Nullable Object> T call(Callable<? extends T> call, CallOptions options)
       throws Exception {
-    return lease.calls.call(requireNonNull(call, "call"), requireNonNull(options, "options"), this);
+    return calls().call(requireNonNull(call, "call"), requireNonNull(options, "options"), this);
   }
 
   @Override
   public <T extends @Nullable Object> T call(PreemptibleCall<? extends T> call) throws Exception {
-    return lease.calls.call(requireNonNull(call, "call"), CallOptions.defaults(), this);
+    return calls().call(requireNonNull(call, "call"), CallOptions.defaults(), this);
   }
 
   @Override
   public <T extends @Nullable Object> T call(PreemptibleCall<? extends T> call, CallOptions options)
       throws Exception {
-    return lease.calls.call(requireNonNull(call, "call"), requireNonNull(options, "options"), this);
+    return calls().call(requireNonNull(call, "call"), requireNonNull(options, "options"), this);
   }
 
   @Override
@@ -102,7 +108,7 @@ final class LeasedVirtualGpu implements VirtualGpu {
   @Override
   public void run(Runnable work, CallOptions options) throws InterruptedException {
     requireNonNull(work, "work");
-    GpuTurn turn = lease.calls.enter(requireNonNull(options, "options"), this);
+    GpuTurn turn = calls().enter(requireNonNull(options, "options"), this);
     try {
       work.run();
     } finally {
@@ -128,12 +134,12 @@ final class LeasedVirtualGpu implements VirtualGpu {
 
   @Override
   public GpuTurn enter() throws InterruptedException {
-    return lease.calls.enter(CallOptions.defaults(), this);
+    return calls().enter(CallOptions.defaults(), this);
   }
 
   @Override
   public GpuTurn enter(CallOptions options) throws InterruptedException {
-    return lease.calls.enter(requireNonNull(options, "options"), this);
+    return calls().enter(requireNonNull(options, "options"), this);
   }
 
   @Override

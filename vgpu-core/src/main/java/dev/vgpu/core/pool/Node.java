@@ -60,6 +60,7 @@ final class Node {
   private volatile @Nullable Authority authority;
   private volatile boolean shutDown;
   private volatile Runnable whenShutDown = () -> {};
+  private volatile boolean jvmAttached;
 
   Node(PoolSettings settings, NanoClock clock, Consumer<Node> whenLeaseReleased) {
     this.settings = settings;
@@ -296,6 +297,15 @@ final class Node {
 
   @Nullable Lease lease(String id) {
     return leases.get(id);
+  }
+
+  /** Whether this JVM is, or was, itself under one of its virtual GPUs. */
+  boolean isJvmAttached() {
+    return jvmAttached;
+  }
+
+  void markJvmAttached() {
+    jvmAttached = true;
   }
 
   boolean hasNoLeases() {

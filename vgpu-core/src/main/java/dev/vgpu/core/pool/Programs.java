@@ -14,6 +14,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.slf4j.Logger;
@@ -25,6 +27,10 @@ final class Programs {
   private static final Pattern REFERENCE = Pattern.compile("\\$\\{([A-Za-z_][A-Za-z0-9_]*)}");
 
   private final Lease lease;
+  private final ReentrantLock attaching = new ReentrantLock();
+
+  /** It could not be, and may be without. */
+  private volatile boolean unattachable;
 
   Programs(Lease lease) {
     this.lease = lease;
@@ -76,9 +82,43 @@ final class Programs {
   }
 
   void attachThisJvm(List<EnforcementBackend> backends) {
+    attaching.lock();
+    try {
+      if (lease.isAttached()) {
+        throw new IllegalStateException(
+            "this JVM is under the virtual GPU already: id=" + lease.id);
+      }
+      attach(backends);
+    } finally {
+      attaching.unlock();
+    }
+  }
+
+  /** Where this JVM is under virtual GPUs, its calls of others have to be so too. */
+  void followThisJvm(Supplier<List<EnforcementBackend>> backends) {
+    if (!lease.node().isJvmAttached() || lease.isAttached() || lease.isClosed()) {
+      return;
+    }
+    attaching.lock();
+    try {
+      if (!lease.isAttached() && !unattachable) {
+        attach(backends.get());
+      }
+    } catch (VgpuException e) {
+      if (lease.request().failureMode() == FailureMode.REFUSE) {
+        throw e;
+      }
+      unattachable = true;
+      log.warn("calls are made without their virtual GPU: id={}", lease.id, e);
+    } finally {
+      attaching.unlock();
+    }
+  }
+
+  private void attach(List<EnforcementBackend> backends) {
     Map<String, String> variables = environment();
-    Enforcements.attachThisProcess(backends, variables);
-    lease.markAttached();
+    lease.attached(Enforcements.attachThisProcess(backends, variables));
+    lease.node().markJvmAttached();
     Lease ignored =
         lease
             .node()

@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * A turn that {@code enter} gave out. It ends when its owner and all nested uses have closed it.
  */
-final class EnteredTurn implements GpuTurn {
+final class EnteredTurn implements GpuTurn, ThreadTurns.HeldTurn {
   private final InProcessGate gate;
   private final long memoryBytes;
 
@@ -24,7 +24,8 @@ final class EnteredTurn implements GpuTurn {
     this.owner = owner;
   }
 
-  boolean isEnded() {
+  @Override
+  public boolean isEnded() {
     return uses.get() == 0;
   }
 
@@ -58,7 +59,7 @@ final class EnteredTurn implements GpuTurn {
   }
 
   /** A turn within a turn or a call of the same virtual GPU. */
-  static final class Nested implements GpuTurn {
+  static final class Nested implements GpuTurn, ThreadTurns.HeldTurn {
     private final InProcessGate gate;
     private final ThreadTurns.Nesting nesting;
     private final AtomicInteger closed = new AtomicInteger();
@@ -69,6 +70,11 @@ final class EnteredTurn implements GpuTurn {
     }
 
     @Override
+    public boolean isEnded() {
+      return closed.get() != 0;
+    }
+
+    @Override
     public boolean isYieldRequested() {
       return gate.isYieldRequested();
     }
@@ -76,6 +82,7 @@ final class EnteredTurn implements GpuTurn {
     @Override
     public void close() {
       if (closed.compareAndSet(0, 1)) {
+        ThreadTurns.current().remove(this);
         nesting.release();
       }
     }

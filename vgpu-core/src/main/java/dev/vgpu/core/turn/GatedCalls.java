@@ -40,15 +40,11 @@ public final class GatedCalls {
     ThreadTurns turns = ThreadTurns.current();
     Nesting nesting = turns.nesting(gate);
     if (nesting != Nesting.OUTERMOST) {
-      try {
-        return call.call();
-      } finally {
-        nesting.release();
-      }
+      return nested(call, turns, nesting);
     }
     long memoryBytes = options.memory().bytes();
     enter(options, memoryBytes);
-    turns.push(gate, null);
+    push(turns, null, memoryBytes);
     try {
       return call.call();
     } finally {
@@ -70,13 +66,58 @@ public final class GatedCalls {
     ThreadTurns turns = ThreadTurns.current();
     Nesting nesting = turns.nesting(gate);
     if (nesting != Nesting.OUTERMOST) {
-      return new EnteredTurn.Nested(gate, nesting);
+      EnteredTurn.Nested nested = new EnteredTurn.Nested(gate, nesting);
+      if (gate.attachment() != null) {
+        pushNested(turns, nested, nesting);
+      }
+      return nested;
     }
     long memoryBytes = options.memory().bytes();
     EnteredTurn turn = new EnteredTurn(gate, memoryBytes, owner);
     enter(options, memoryBytes);
-    turns.push(gate, turn);
+    push(turns, turn, memoryBytes);
     return turn;
+  }
+
+  private void push(ThreadTurns turns, @Nullable EnteredTurn turn, long memoryBytes) {
+    boolean pushed = false;
+    try {
+      turns.push(gate, turn);
+      pushed = true;
+    } finally {
+      if (!pushed) {
+        gate.exit(memoryBytes);
+      }
+    }
+  }
+
+  /** Within others, the thread may be bound to another virtual GPU. */
+  private void pushNested(ThreadTurns turns, EnteredTurn.@Nullable Nested nested, Nesting nesting) {
+    boolean pushed = false;
+    try {
+      turns.push(gate, nested);
+      pushed = true;
+    } finally {
+      if (!pushed) {
+        nesting.release();
+      }
+    }
+  }
+
+  private <T extends @Nullable Object> T nested(
+      Callable<? extends T> call, ThreadTurns turns, Nesting nesting) throws Exception {
+    boolean binds = gate.attachment() != null;
+    if (binds) {
+      pushNested(turns, null, nesting);
+    }
+    try {
+      return call.call();
+    } finally {
+      if (binds) {
+        turns.popCall(gate);
+      }
+      nesting.release();
+    }
   }
 
   private void enter(CallOptions options, long memoryBytes) throws InterruptedException {
@@ -118,13 +159,10 @@ public final class GatedCalls {
    */
   public <T extends @Nullable Object> T call(
       PreemptibleCall<? extends T> call, CallOptions options, Object owner) throws Exception {
-    Nesting nesting = ThreadTurns.current().nesting(gate);
+    ThreadTurns turns = ThreadTurns.current();
+    Nesting nesting = turns.nesting(gate);
     if (nesting != Nesting.OUTERMOST) {
-      try {
-        return call.call();
-      } finally {
-        nesting.release();
-      }
+      return this.<T>nested(call::call, turns, nesting);
     }
     try {
       return runUntilDone(call, options);
@@ -155,6 +193,19 @@ public final class GatedCalls {
     gate.enter(waiter, again, again ? FOR_EVER : timeoutNs(options));
   }
 
+  private void pushAttempt(ThreadTurns turns, Attempt attempt, long memoryBytes) {
+    boolean pushed = false;
+    try {
+      turns.push(gate, null);
+      pushed = true;
+    } finally {
+      if (!pushed) {
+        attempt.end();
+        gate.exit(memoryBytes, attempt);
+      }
+    }
+  }
+
   private <T extends @Nullable Object> Outcome<T> run(
       PreemptibleCall<? extends T> call, Attempt attempt, long memoryBytes) {
     if (!attempt.begin()) {
@@ -162,7 +213,7 @@ public final class GatedCalls {
       return Outcome.ofCancelled();
     }
     ThreadTurns turns = ThreadTurns.current();
-    turns.push(gate, null);
+    pushAttempt(turns, attempt, memoryBytes);
     Outcome<T> outcome;
     try {
       outcome = new Outcome<>(call.call(), null, false);

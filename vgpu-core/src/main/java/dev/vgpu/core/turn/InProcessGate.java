@@ -6,6 +6,7 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.TurnGate;
 import dev.vgpu.core.schedule.UrgencyQueue;
+import dev.vgpu.spi.ProcessAttachment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
@@ -38,6 +39,9 @@ public final class InProcessGate implements TurnGate {
 
   private volatile PreemptionClass preemptionClass;
   private volatile boolean cancelBroken;
+
+  /** Where this JVM is itself under the virtual GPU; null: it is not. */
+  private volatile @Nullable ProcessAttachment attachment;
 
   /**
    * Makes a gate, shut, without work; {@link #listen} says who opens it.
@@ -81,6 +85,30 @@ public final class InProcessGate implements TurnGate {
    */
   public void listen(GateListener decides) {
     listener = decides;
+  }
+
+  /**
+   * The backend gates and measures from now on what the calls start, each kernel by itself. They
+   * need no turn any more, only room for their budgets; the scheduler sees them no more.
+   *
+   * @param made binds their threads
+   */
+  public void attach(ProcessAttachment made) {
+    seat.take();
+    try {
+      attachment = made;
+      if (!closed) {
+        count.open();
+        admit();
+        listener.drained();
+      }
+    } finally {
+      seat.stepAndLeave();
+    }
+  }
+
+  @Nullable ProcessAttachment attachment() {
+    return attachment;
   }
 
   /** Whether calls of both take turns on one GPU at least. */
@@ -135,7 +163,9 @@ public final class InProcessGate implements TurnGate {
         queue.add(waiter);
       }
       count.setQueued(true);
-      listener.wanted();
+      if (attachment == null) {
+        listener.wanted();
+      }
       admit();
     } finally {
       seat.stepAndLeave();
@@ -199,7 +229,7 @@ public final class InProcessGate implements TurnGate {
         return false;
       }
       admit();
-      if (!hasWork()) {
+      if (attachment == null && !hasWork()) {
         listener.drained();
       }
       return true;
@@ -239,7 +269,7 @@ public final class InProcessGate implements TurnGate {
         seat.holdEnds();
         if (closed) {
           finish();
-        } else {
+        } else if (attachment == null) {
           listener.drained();
         }
       }
@@ -282,7 +312,7 @@ public final class InProcessGate implements TurnGate {
 
   @Override
   public boolean shut() {
-    return count.shut();
+    return attachment != null || count.shut();
   }
 
   @Override
@@ -300,7 +330,7 @@ public final class InProcessGate implements TurnGate {
 
   @Override
   public boolean hasWork() {
-    return count.inside() > 0 || !queue.isEmpty();
+    return attachment == null && (count.inside() > 0 || !queue.isEmpty());
   }
 
   @Override

@@ -1,5 +1,6 @@
 package dev.vgpu.core.turn;
 
+import dev.vgpu.spi.ProcessAttachment;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -14,9 +15,12 @@ final class ThreadTurns {
   private @Nullable InProcessGate[] gates = new @Nullable InProcessGate[4];
 
   /** Beside each gate the turn that {@code enter} gave out, or null for a call. */
-  private @Nullable EnteredTurn[] turns = new @Nullable EnteredTurn[4];
+  private @Nullable HeldTurn[] turns = new @Nullable HeldTurn[4];
 
   private int count;
+
+  /** What the thread is bound to, in the backend; null: nothing. */
+  private @Nullable ProcessAttachment bound;
 
   static ThreadTurns current() {
     return CURRENT.get();
@@ -39,19 +43,24 @@ final class ThreadTurns {
   private Nesting search(InProcessGate gate) {
     InProcessGate other = null;
     for (int i = count - 1; i >= 0; i--) {
-      EnteredTurn turn = turns[i];
+      HeldTurn turn = turns[i];
+      InProcessGate enclosing = gates[i];
       if (turn != null && turn.isEnded()) {
         removeAt(i);
-      } else if (gates[i] == gate) {
+      } else if (enclosing == gate) {
         if (turn == null) {
           return Nesting.IN_CALL;
         }
-        if (turn.tryRetain()) {
-          return new Nesting(turn);
-        }
-        removeAt(i);
-      } else if (gates[i] != null && gates[i].sharesGpuWith(gate)) {
-        other = gates[i];
+        if (turn instanceof EnteredTurn entered) {
+          if (entered.tryRetain()) {
+            return new Nesting(entered);
+          }
+          removeAt(i);
+        } // else it is itself within another, further out
+      } else if (enclosing != null
+          && enclosing.attachment() == null
+          && enclosing.sharesGpuWith(gate)) {
+        other = enclosing;
       }
     }
     if (other != null) {
@@ -65,7 +74,17 @@ final class ThreadTurns {
     return Nesting.OUTERMOST;
   }
 
-  void push(InProcessGate gate, @Nullable EnteredTurn turn) {
+  /**
+   * Notes that the thread is inside a gate, and binds it to the virtual GPU where this JVM is under
+   * that.
+   *
+   * @throws IllegalStateException if the thread cannot be bound; then nothing was noted
+   */
+  void push(InProcessGate gate, @Nullable HeldTurn turn) {
+    ProcessAttachment attachment = gate.attachment();
+    if (attachment != null) {
+      bind(attachment, gate);
+    }
     if (count == gates.length) {
       gates = Arrays.copyOf(gates, 2 * count);
       turns = Arrays.copyOf(turns, 2 * count);
@@ -75,24 +94,67 @@ final class ThreadTurns {
     count++;
   }
 
-  /** Takes out the innermost call of the gate. */
-  void popCall(InProcessGate gate) {
-    for (int i = count - 1; i >= 0; i--) {
-      if (gates[i] == gate && turns[i] == null) {
-        removeAt(i);
-        return;
-      }
+  private void bind(ProcessAttachment attachment, InProcessGate gate) {
+    if (VirtualThreads.isVirtual(Thread.currentThread())) {
+      throw new IllegalStateException(
+          "a virtual thread cannot be bound to a virtual GPU, it would leave the binding to whatever"
+              + " thread its carrier runs next: use submit(), or a platform thread: id="
+              + gate.id());
+    }
+    if (attachment != bound) {
+      attachment.bindThread();
+      bound = attachment;
     }
   }
 
+  /** Binds the thread to the innermost that it is still inside of. */
+  private void rebind() {
+    ProcessAttachment last = bound;
+    if (last == null) {
+      return;
+    }
+    ProcessAttachment inner = null;
+    for (int i = count - 1; i >= 0 && inner == null; i--) {
+      InProcessGate gate = gates[i];
+      HeldTurn turn = turns[i];
+      inner = gate == null || (turn != null && turn.isEnded()) ? null : gate.attachment();
+    }
+    if (inner == last) {
+      return;
+    }
+    bound = inner;
+    if (inner == null) {
+      last.unbindThread();
+    } else {
+      inner.bindThread();
+    }
+  }
+
+  /** Takes out the innermost call of the gate, with turns within it that were not closed. */
+  void popCall(InProcessGate gate) {
+    for (int i = count - 1; i >= 0; i--) {
+      if (gates[i] == gate) {
+        boolean call = turns[i] == null;
+        if (call || turns[i] instanceof EnteredTurn.Nested) {
+          removeAt(i);
+        }
+        if (call) {
+          break;
+        }
+      }
+    }
+    rebind();
+  }
+
   /** Takes out a turn, if it is this thread's. */
-  void remove(EnteredTurn turn) {
+  void remove(HeldTurn turn) {
     for (int i = count - 1; i >= 0; i--) {
       if (turns[i] == turn) {
         removeAt(i);
-        return;
+        break;
       }
     }
+    rebind();
   }
 
   private void removeAt(int i) {
@@ -101,6 +163,12 @@ final class ThreadTurns {
     System.arraycopy(turns, i + 1, turns, i, count - i);
     gates[count] = null;
     turns[count] = null;
+  }
+
+  /** A turn that was given out. */
+  interface HeldTurn {
+    /** Whether it was closed. */
+    boolean isEnded();
   }
 
   /** How a call stands to what its thread is inside of. */

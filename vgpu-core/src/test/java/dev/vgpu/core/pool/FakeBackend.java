@@ -9,6 +9,7 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.spi.ProcessAttachment;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -18,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** A backend whose processes are played by the test. */
 final class FakeBackend implements EnforcementBackend {
@@ -31,6 +33,11 @@ final class FakeBackend implements EnforcementBackend {
 
   final Map<String, FakeLease> leases = new ConcurrentHashMap<>();
   final List<Map<String, String>> attached = new CopyOnWriteArrayList<>();
+
+  /** The lease that a thread is bound to, and how often one was bound. */
+  final ThreadLocal<String> bound = ThreadLocal.withInitial(() -> "none");
+
+  final AtomicInteger binds = new AtomicInteger();
   volatile int opened;
   volatile int closed;
 
@@ -94,9 +101,30 @@ final class FakeBackend implements EnforcementBackend {
   }
 
   @Override
-  public void attachThisProcess(Map<String, String> environment) {
+  public ProcessAttachment attachThisProcess(Map<String, String> environment) {
+    String id = environment.get("VGPU_LEASE");
     attached.add(environment);
-    leases.get(environment.get("VGPU_LEASE")).attach(ProcessHandle.current().pid());
+    leases.get(id).attach(ProcessHandle.current().pid());
+    return new ProcessAttachment() {
+      @Override
+      public void bindThread() {
+        bound.set(id);
+        binds.incrementAndGet();
+      }
+
+      @Override
+      public void unbindThread() {
+        bound.remove();
+      }
+
+      @Override
+      public void close() {
+        FakeLease lease = leases.get(id);
+        if (lease.pids.contains(ProcessHandle.current().pid())) {
+          lease.exit(ProcessHandle.current().pid());
+        }
+      }
+    };
   }
 
   /** One lease; what the seat did to it, and what its processes do. */

@@ -20,10 +20,13 @@ final class Cuda implements AutoCloseable {
   private static final String LIBRARY = "libcuda.so.1";
   private static final String KERNELS = "kernels.ptx";
   private static final int BLOCK = 32;
+  private static final int NON_BLOCKING = 1;
+  private static final int OUT_OF_MEMORY = 2;
 
   private final NativeLibrary library;
   private final Function launch;
   private final Function synchronize;
+  private final Function await;
   private final int device;
   private final Pointer module;
 
@@ -31,6 +34,7 @@ final class Cuda implements AutoCloseable {
     this.library = library;
     this.launch = library.getFunction("cuLaunchKernel");
     this.synchronize = library.getFunction("cuCtxSynchronize");
+    this.await = library.getFunction("cuStreamSynchronize");
     IntByReference handle = new IntByReference();
     PointerByReference context = new PointerByReference();
     PointerByReference loaded = new PointerByReference();
@@ -87,13 +91,47 @@ final class Cuda implements AutoCloseable {
     call("cuMemFree_v2", pointer);
   }
 
+  /** {@return whether memory of that size could be had; it is given back at once} */
+  boolean tryAllocate(long bytes) throws CudaException {
+    LongByReference pointer = new LongByReference();
+    int error = library.getFunction("cuMemAlloc_v2").invokeInt(new Object[] {pointer, bytes});
+    if (error == OUT_OF_MEMORY) {
+      return false;
+    }
+    check("cuMemAlloc_v2", error);
+    free(pointer.getValue());
+    return true;
+  }
+
+  /** {@return a stream} */
+  Pointer stream() throws CudaException {
+    PointerByReference stream = new PointerByReference();
+    call("cuStreamCreate", stream, NON_BLOCKING);
+    return stream.getValue();
+  }
+
+  /** Ends a stream. */
+  void destroy(Pointer stream) throws CudaException {
+    call("cuStreamDestroy_v2", stream);
+  }
+
+  /** Waits until everything in a stream is done. */
+  void synchronize(Pointer stream) throws CudaException {
+    check("cuStreamSynchronize", await.invokeInt(new Object[] {stream}));
+  }
+
   /** Launches a kernel with one 64-bit parameter on the default stream. */
   void launch(Pointer kernel, int grid, Parameter parameter) throws CudaException {
+    launch(kernel, grid, parameter, Pointer.NULL);
+  }
+
+  /** Launches a kernel with one 64-bit parameter. */
+  void launch(Pointer kernel, int grid, Parameter parameter, Pointer stream) throws CudaException {
     check(
         "cuLaunchKernel",
         launch.invokeInt(
             new Object[] {
-              kernel, grid, 1, 1, BLOCK, 1, 1, 0, Pointer.NULL, parameter.pointers, Pointer.NULL
+              kernel, grid, 1, 1, BLOCK, 1, 1, 0, stream, parameter.pointers, Pointer.NULL
             }));
   }
 
