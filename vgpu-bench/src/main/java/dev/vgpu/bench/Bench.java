@@ -33,7 +33,9 @@ public final class Bench {
         fairness 2 to 16 tenants of all policies: what each held of every second
         storm    1,000 short requests a second beside training loops; a seat at rest
         preempt  how soon offline gates are closed when an idle online tenant begins
-        stall    how long deaths and stops hold others up; attaching, opening, take-over
+        kill     how long 1,000 deaths and 1,000 stops of processes hold others up
+        seat     how long the death of the seat's holder holds others up; take-over
+        start    attaching and making contexts, one and a hundred at once; opening pools
       vgpu bench gpu-check ...
                  what vgpu gpu-check runs
       vgpu bench plot FILE... OUT.svg
@@ -56,7 +58,9 @@ public final class Bench {
           "share",
           "quota",
           "preempt",
-          "stall",
+          "kill",
+          "seat",
+          "start",
           "colocation",
           "fairness",
           "storm");
@@ -180,7 +184,9 @@ public final class Bench {
       case "alloc" -> new AllocBench();
       case "share" -> new ShareBench();
       case "quota" -> new QuotaBench();
-      default -> new StallBench();
+      case "kill" -> new KillBench();
+      case "seat" -> new SeatBench();
+      default -> new StartBench();
     };
   }
 }
