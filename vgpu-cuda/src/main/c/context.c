@@ -242,8 +242,9 @@ static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
   if (result == ABI_SUCCESS && primary->handle != NULL) {
     struct vgpu_sums sums = {{0}};
     vgpu__uncharge(primary, &sums);
-    vgpu__table_take_kind(KIND_POOL, &sums);
     vgpu__context_gone(primary->handle, &sums);
+    vgpu__pools_reset(device);
+    vgpu__graph_memory_reset(device);
   }
   vgpu__unlock(&primary->lock);
   return vgpu__switched(result);

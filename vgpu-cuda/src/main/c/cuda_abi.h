@@ -79,6 +79,22 @@ struct abi_mem_prop {
   int location_type, location_id;
 };
 
+/* CUmemPoolProps, up to what we read. */
+struct abi_pool_props {
+  int type, handle_types;
+  int location_type, location_id;
+};
+
+/* CUDA_MEM_ALLOC_NODE_PARAMS. */
+struct abi_mem_alloc_node {
+  struct abi_pool_props pool;
+  char unread[72];
+  const void *access;
+  size_t access_count, bytes;
+  CUdeviceptr address;
+  char later[64]; /* room for what a newer driver may write */
+};
+
 /* CUlaunchConfig, up to what we read. */
 struct abi_launch_config {
   unsigned gx, gy, gz, bx, by, bz, shared_bytes;

@@ -17,7 +17,14 @@
   OWN(cuCtxGetDevice, (CUdevice * device))                                      \
   OWN(cuStreamIsCapturing, (CUstream stream, int *status))                      \
   OWN(cuStreamGetCtx, (CUstream stream, CUcontext *context))                    \
-  OWN(cuThreadExchangeStreamCaptureMode, (int *mode))
+  OWN(cuThreadExchangeStreamCaptureMode, (int *mode))                           \
+  OWN(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device))               \
+  OWN(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *value))   \
+  OWN(cuDeviceGetGraphMemAttribute, (CUdevice device, int attribute, void *value)) \
+  OWN(cuGraphGetNodes, (void *graph, void **nodes, size_t *count))              \
+  OWN(cuGraphNodeGetType, (void *node, int *type))                              \
+  OWN(cuGraphChildGraphNodeGetGraph, (void *node, void **graph))                \
+  OWN(cuGraphMemAllocNodeGetParams, (void *node, struct abi_mem_alloc_node *params))
 
 #define PASS(name, class, since)
 #define HANDLED(name, class, symbol, since, thread, params) VGPU_EXPORT abi_result name params;

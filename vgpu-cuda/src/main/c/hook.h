@@ -261,7 +261,8 @@ struct vgpu_sums {
 void vgpu__give_back_all(const struct vgpu_sums *sums);
 
 /* ---- table.c: what this process has allocated ---- */
-enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST, KIND_STREAM, KIND_GRAPH };
+enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST, KIND_STREAM, KIND_GRAPH,
+                 KIND_GRAPH_MEMORY };
 int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
 /* Removes a record: true if there was one. */
 struct vgpu_record {
@@ -272,19 +273,57 @@ struct vgpu_record {
 /* The tenant of a record, which stays; NULL: there is none. */
 struct vgpu_tenant *vgpu__table_tenant(enum vgpu_kind kind, uint64_t key);
 int vgpu__table_take(enum vgpu_kind kind, uint64_t key, struct vgpu_record *into);
-/* Removes all of a context (or all pool memory: KIND_POOL) and adds up their bytes. */
+/* The same, and the record stays. */
+int vgpu__table_find(enum vgpu_kind kind, uint64_t key, struct vgpu_record *into);
+/* Removes all of a context (or all of a kind that have the same number there) and adds up their bytes. */
 void vgpu__table_take_context(unsigned context, struct vgpu_sums *sums);
-void vgpu__table_take_kind(enum vgpu_kind kind, struct vgpu_sums *sums);
+void vgpu__table_take_tagged(enum vgpu_kind kind, unsigned tag, struct vgpu_sums *sums);
 void vgpu__table_forget(void);
 
 /* ---- vmm.c: physical handles (cuMemCreate), charged until released and unmapped ---- */
 int vgpu__vmm_created(struct vgpu_tenant *tenant, uint64_t handle, uint64_t bytes);
 void vgpu__vmm_retained(uint64_t handle);
-/* Each adds the bytes that are free of charge now. */
-void vgpu__vmm_released(uint64_t handle, struct vgpu_sums *sums);
+/* Around a call of the driver that may free a handle: another thread may be given the same one before we know. */
+struct vgpu_release {
+  int known, gone;
+  uint32_t tenant;
+  uint64_t handle, bytes;
+};
+void vgpu__vmm_releasing(uint64_t handle, struct vgpu_release *release);
+void vgpu__vmm_released(const struct vgpu_release *release, int done);
+/* Held around calls that map, unmap and release. */
+extern struct vgpu_lock vgpu__vmm_call VGPU_INTERNAL;
+/* Adds the bytes that are free of charge now. */
 int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size);
 void vgpu__vmm_unmapped(uint64_t address, uint64_t size, struct vgpu_sums *sums);
 void vgpu__vmm_forget(void);
+
+/* ---- pool.c: memory pools, charged by what they reserve ---- */
+void vgpu__pool_freed(const struct vgpu_record *record, int waited); /* after a free; waited: the driver has given back what it may */
+/* After a wait: what pools have given back is no more charged. One load, unless something was freed. */
+void vgpu__pools_settle(void);
+int vgpu__pools_trim(void); /* 1: something is free of charge now */
+void vgpu__pools_reset(CUdevice device);
+uint64_t vgpu__pool_tenants(void);
+void vgpu__pools_forget(void);
+/* Reserves; if there is no room, what pools and graphs keep without need goes first. */
+int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, uint64_t bytes);
+
+/* ---- graph_memory.c: memory of graphs' own allocations ---- */
+struct vgpu_graph_charge {
+  CUdevice device; /* -1: nothing to charge */
+  struct vgpu_tenant *tenant;
+  uint64_t bytes;
+};
+extern uint32_t vgpu__graph_memory_seen VGPU_INTERNAL; /* a node that allocates was made in this process */
+void vgpu__graph_memory_made(void *graph, CUgraphExec exec);
+void vgpu__graph_memory_gone(CUgraphExec exec);
+abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge);
+void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge);
+int vgpu__graph_memory_trim(void); /* 1: something is free of charge now */
+void vgpu__graph_memory_reset(CUdevice device);
+uint64_t vgpu__graph_memory_tenants(void);
+void vgpu__graph_memory_forget(void);
 
 /* ---- context.c ---- */
 /* The number of the calling thread's current context, 1 and up; 0 if none or unknown. */

@@ -1,4 +1,6 @@
 /* Allocations and their frees: reserve, then the driver, then keep or give back; and what a program sees of its memory. */
+#include <string.h>
+
 #include "hook.h"
 
 abi_result vgpu__refusal(const struct vgpu_tenant *tenant) {
@@ -18,7 +20,7 @@ static abi_result vgpu__settle(struct vgpu_tenant *tenant, abi_result result, en
 #define CHARGED(asked, pointer, kind, key, context, call)                \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                    \
   uint64_t charged = (pointer) == NULL ? 0 : (asked);                    \
-  if (charged != 0 && vgpu__reserve(tenant, charged) != 0) return vgpu__refusal(tenant); \
+  if (charged != 0 && UNLIKELY(vgpu__reserve_or_trim(tenant, charged) != 0)) return vgpu__refusal(tenant); \
   abi_result result = (call);                                            \
   if (charged == 0) return result;                                       \
   return vgpu__settle(tenant, result, kind, result == ABI_SUCCESS ? (uint64_t)(key) : 0, charged, context)
@@ -31,24 +33,40 @@ abi_result cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAlloc_v2)(pointer, bytes));
 }
 
+/*
+ * VGPU_MANAGED_MEMORY=oversubscribe: managed memory beyond the quota stays with the host, as it does beyond the real GPU's memory. What
+ * there is room for is charged: never more can be said to be on the GPU without asking the driver page by page.
+ */
+static int vgpu__managed_oversubscribes(void) {
+  static uint32_t known; /* 1: no, 2: yes */
+  if (UNLIKELY(LOAD(known) == 0)) {
+    const char *choice = vgpu__setting("VGPU_MANAGED_MEMORY");
+    STORE(known, choice != NULL && strcmp(choice, "oversubscribe") == 0 ? 2u : 1u);
+  }
+  return LOAD(known) == 2;
+}
+
+/* As much of it as there is room for; may be 0. */
+static uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes) {
+  for (int tries = 0; tries < 64; tries++) {
+    uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant);
+    uint64_t room = (used < quota ? quota - used : 0) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
+    uint64_t part = bytes < room ? bytes : room;
+    if (part == 0 || vgpu__reserve(tenant, part) == 0) return part;
+  }
+  return 0;
+}
+
 abi_result cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags) {
-  CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAllocManaged)(pointer, bytes, flags));
-}
-
-abi_result cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-  CHARGED(bytes, pointer, KIND_POOL, *pointer, 0, REAL(cuMemAllocAsync)(pointer, bytes, stream));
-}
-
-abi_result cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-  CHARGED(bytes, pointer, KIND_POOL, *pointer, 0, REAL(cuMemAllocAsync_ptsz)(pointer, bytes, stream));
-}
-
-abi_result cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-  CHARGED(bytes, pointer, KIND_POOL, *pointer, 0, REAL(cuMemAllocFromPoolAsync)(pointer, bytes, pool, stream));
-}
-
-abi_result cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-  CHARGED(bytes, pointer, KIND_POOL, *pointer, 0, REAL(cuMemAllocFromPoolAsync_ptsz)(pointer, bytes, pool, stream));
+  struct vgpu_tenant *oversubscriber = vgpu_tenant_current();
+  if (LIKELY(!vgpu__managed_oversubscribes()) || pointer == NULL || !vgpu__is_charged(oversubscriber) ||
+      vgpu__refusal(oversubscriber) == ABI_NOT_PERMITTED) {
+    CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAllocManaged)(pointer, bytes, flags));
+  }
+  uint64_t part = vgpu__reserve_part(oversubscriber, bytes);
+  abi_result result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
+  if (part == 0) return result;
+  return vgpu__settle(oversubscriber, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, part, vgpu__context_number());
 }
 
 /* The driver chooses the pitch. Reserved is a usual one; if its own is wider, the rest is reserved or the memory goes back. */
@@ -75,7 +93,7 @@ abi_result cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width,
   uint64_t reserved = pointer == NULL || pitch == NULL ? 0 : vgpu__usual_area(width, height);
   if (reserved == 0) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
-  if (vgpu__reserve(tenant, reserved) != 0) return vgpu__refusal(tenant);
+  if (vgpu__reserve_or_trim(tenant, reserved) != 0) return vgpu__refusal(tenant);
   abi_result result = REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
   if (result == ABI_SUCCESS) {
     uint64_t real = vgpu__area(*pitch, height);
@@ -94,7 +112,7 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
 }
 
 /* Takes the record first: the moment the driver has freed it, another thread may be given the same address. */
-#define FREED(kinds_first, kinds_second, key, call)                                                        \
+#define FREED(kinds_first, kinds_second, key, waits, call)                                                 \
   enum vgpu_kind kind = kinds_first;                                                                       \
   struct vgpu_record record;                                                                               \
   int known = 0;                                                                                           \
@@ -107,21 +125,26 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
   }                                                                                                        \
   abi_result result = (call);                                                                              \
   if (known) {                                                                                             \
-    if (result == ABI_SUCCESS) vgpu__give_back(record.tenant, record.bytes); /* whoever frees it */        \
-    else vgpu__table_put(record.tenant, kind, (uint64_t)(key), record.bytes, record.context);              \
+    if (UNLIKELY(result != ABI_SUCCESS)) {                                                                 \
+      vgpu__table_put(record.tenant, kind, (uint64_t)(key), record.bytes, record.context);                 \
+    } else if (kind == KIND_POOL) {                                                                        \
+      vgpu__pool_freed(&record, waits);                                                                    \
+    } else {                                                                                               \
+      vgpu__give_back(record.tenant, record.bytes); /* whoever frees it */                                 \
+    }                                                                                                      \
   }                                                                                                        \
   return result
 
-abi_result cuMemFree(uint32_t pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, REAL(cuMemFree)(pointer)); }
+abi_result cuMemFree(uint32_t pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, 1, REAL(cuMemFree)(pointer)); }
 
-abi_result cuMemFree_v2(CUdeviceptr pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, REAL(cuMemFree_v2)(pointer)); }
+abi_result cuMemFree_v2(CUdeviceptr pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, 1, REAL(cuMemFree_v2)(pointer)); }
 
 abi_result cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
-  FREED(KIND_POOL, KIND_POINTER, pointer, REAL(cuMemFreeAsync)(pointer, stream));
+  FREED(KIND_POOL, KIND_POINTER, pointer, 0, REAL(cuMemFreeAsync)(pointer, stream));
 }
 
 abi_result cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
-  FREED(KIND_POOL, KIND_POINTER, pointer, REAL(cuMemFreeAsync_ptsz)(pointer, stream));
+  FREED(KIND_POOL, KIND_POINTER, pointer, 0, REAL(cuMemFreeAsync_ptsz)(pointer, stream));
 }
 
 /* ---- physical handles ---- */
@@ -130,7 +153,7 @@ abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop 
   int on_device = handle != NULL && property != NULL && property->location_type == ABI_LOCATION_DEVICE;
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
-  if (vgpu__reserve(tenant, size) != 0) return vgpu__refusal(tenant);
+  if (vgpu__reserve_or_trim(tenant, size) != 0) return vgpu__refusal(tenant);
   abi_result result = REAL(cuMemCreate)(handle, size, property, flags);
   if (result != ABI_SUCCESS) vgpu__give_back(tenant, size);
   else vgpu__vmm_created(tenant, *handle, size);
@@ -138,34 +161,38 @@ abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop 
 }
 
 abi_result cuMemRetainAllocationHandle(uint64_t *handle, void *address) {
+  vgpu__lock(&vgpu__vmm_call);
   abi_result result = REAL(cuMemRetainAllocationHandle)(handle, address);
   if (result == ABI_SUCCESS) vgpu__vmm_retained(*handle);
+  vgpu__unlock(&vgpu__vmm_call);
   return result;
 }
 
 abi_result cuMemRelease(uint64_t handle) {
+  struct vgpu_release release;
+  vgpu__lock(&vgpu__vmm_call);
+  vgpu__vmm_releasing(handle, &release);
   abi_result result = REAL(cuMemRelease)(handle);
-  if (result == ABI_SUCCESS) {
-    struct vgpu_sums sums = {{0}};
-    vgpu__vmm_released(handle, &sums);
-    vgpu__give_back_all(&sums);
-  }
+  vgpu__vmm_released(&release, result == ABI_SUCCESS);
+  vgpu__unlock(&vgpu__vmm_call);
   return result;
 }
 
 abi_result cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, uint64_t handle, unsigned long long flags) {
+  vgpu__lock(&vgpu__vmm_call);
   abi_result result = REAL(cuMemMap)(pointer, size, offset, handle, flags);
   if (result == ABI_SUCCESS) vgpu__vmm_mapped(handle, pointer, size);
+  vgpu__unlock(&vgpu__vmm_call);
   return result;
 }
 
 abi_result cuMemUnmap(CUdeviceptr pointer, size_t size) {
+  struct vgpu_sums sums = {{0}};
+  vgpu__lock(&vgpu__vmm_call);
   abi_result result = REAL(cuMemUnmap)(pointer, size);
-  if (result == ABI_SUCCESS) {
-    struct vgpu_sums sums = {{0}};
-    vgpu__vmm_unmapped(pointer, size, &sums);
-    vgpu__give_back_all(&sums);
-  }
+  if (result == ABI_SUCCESS) vgpu__vmm_unmapped(pointer, size, &sums);
+  vgpu__unlock(&vgpu__vmm_call);
+  if (result == ABI_SUCCESS) vgpu__give_back_all(&sums);
   return result;
 }
 
@@ -177,6 +204,7 @@ static int vgpu__limited(const struct vgpu_tenant *tenant, uint64_t *quota) {
 }
 
 static uint64_t vgpu__free_of(const struct vgpu_tenant *tenant, uint64_t quota, uint64_t really_free) {
+  vgpu__pools_settle();
   uint64_t used = vgpu__lease_bytes(tenant);
   uint64_t left = used < quota ? quota - used : 0;
   return left < really_free ? left : really_free;
@@ -187,7 +215,7 @@ abi_result cuMemGetInfo_v2(size_t *free, size_t *total) {
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   uint64_t quota;
   if (!vgpu__limited(tenant, &quota)) return REAL(cuMemGetInfo_v2)(free, total);
-  abi_result result = REAL(cuMemGetInfo_v2)(&real_free, &real_total);
+  abi_result result = REAL(cuMemGetInfo_v2)(free == NULL ? NULL : &real_free, total == NULL ? NULL : &real_total);
   if (result != ABI_SUCCESS) return result;
   if (free != NULL) *free = vgpu__free_of(tenant, quota, real_free);
   if (total != NULL) *total = quota < real_total ? quota : real_total;
@@ -201,7 +229,7 @@ abi_result cuMemGetInfo(unsigned *free, unsigned *total) {
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   uint64_t quota;
   if (!vgpu__limited(tenant, &quota)) return REAL(cuMemGetInfo)(free, total);
-  abi_result result = REAL(cuMemGetInfo)(&real_free, &real_total);
+  abi_result result = REAL(cuMemGetInfo)(free == NULL ? NULL : &real_free, total == NULL ? NULL : &real_total);
   if (result != ABI_SUCCESS) return result;
   if (free != NULL) *free = vgpu__narrow(vgpu__free_of(tenant, quota, real_free));
   if (total != NULL) *total = quota < real_total ? vgpu__narrow(quota) : real_total;
@@ -251,12 +279,29 @@ abi_result cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags) {
   return vgpu__pinned(REAL(cuMemHostAlloc)(pointer, bytes, flags), pointer, bytes);
 }
 
-abi_result cuMemFreeHost(void *pointer) {
+static abi_result vgpu__unpin(void *pointer, abi_result (*unpin)(void *)) {
   struct vgpu_record record;
   int known = vgpu__table_take(KIND_HOST, (uint64_t)(uintptr_t)pointer, &record);
-  abi_result result = REAL(cuMemFreeHost)(pointer);
+  abi_result result = unpin(pointer);
   if (!known) return result;
   if (result == ABI_SUCCESS) vgpu__count_host(record.tenant, record.bytes, -1);
   else vgpu__table_put(record.tenant, KIND_HOST, (uint64_t)(uintptr_t)pointer, record.bytes, 0);
   return result;
+}
+
+abi_result cuMemFreeHost(void *pointer) { return vgpu__unpin(pointer, REAL(cuMemFreeHost)); }
+
+/* The program's own memory, pinned by the driver. */
+abi_result cuMemHostRegister(void *pointer, size_t bytes, unsigned flags) {
+  void *at = pointer;
+  return vgpu__pinned(REAL(cuMemHostRegister)(pointer, bytes, flags), &at, bytes);
+}
+
+abi_result cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) {
+  void *at = pointer;
+  return vgpu__pinned(REAL(cuMemHostRegister_v2)(pointer, bytes, flags), &at, bytes);
+}
+
+abi_result cuMemHostUnregister(void *pointer) {
+  return vgpu__unpin(pointer, REAL(cuMemHostUnregister));
 }

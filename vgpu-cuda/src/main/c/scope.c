@@ -80,7 +80,9 @@ void vgpu__graph_gone(CUgraphExec graph) {
 
 #define INSTANTIATE(call)     \
   REFUSED_AFTER_THE_END;      \
-  return vgpu__graph_made(call, graph)
+  abi_result result = call;   \
+  if (result == ABI_SUCCESS && graph != NULL) vgpu__graph_memory_made(of, *graph); \
+  return vgpu__graph_made(result, graph)
 
 abi_result cuGraphInstantiate(CUgraphExec *graph, void *of, void **error_node, char *log, size_t log_size) {
   INSTANTIATE(REAL(cuGraphInstantiate)(graph, of, error_node, log, log_size));
@@ -104,6 +106,7 @@ abi_result cuGraphInstantiateWithParams_ptsz(CUgraphExec *graph, void *of, void 
 
 abi_result cuGraphExecDestroy(CUgraphExec graph) {
   vgpu__graph_gone(graph);
+  vgpu__graph_memory_gone(graph);
   vgpu__graph_forget(graph);
   return REAL(cuGraphExecDestroy)(graph);
 }

@@ -8,6 +8,7 @@ static CUstream vgpu__own(CUstream stream) { return stream == NULL ? ABI_STREAM_
     vgpu__close_stream(which);         \
     abi_result result = REAL(name)(stream); \
     vgpu__harvest_stream(which);       \
+    vgpu__pools_settle();              \
     return result;                     \
   }
 
@@ -20,6 +21,7 @@ abi_result cuCtxSynchronize(void) {
   if (context != NULL) vgpu__close_context(context);
   abi_result result = REAL(cuCtxSynchronize)();
   if (context != NULL) vgpu__harvest_all(context);
+  vgpu__pools_settle();
   return result;
 }
 
@@ -27,6 +29,7 @@ abi_result cuCtxSynchronize_v2(CUcontext context) {
   if (context != NULL) vgpu__close_context(context);
   abi_result result = REAL(cuCtxSynchronize_v2)(context);
   if (context != NULL) vgpu__harvest_all(context);
+  vgpu__pools_settle();
   return result;
 }
 
@@ -34,6 +37,7 @@ abi_result cuEventSynchronize(CUevent event) {
   vgpu__close_thread();
   abi_result result = REAL(cuEventSynchronize)(event);
   vgpu__harvest_thread();
+  vgpu__pools_settle();
   return result;
 }
 

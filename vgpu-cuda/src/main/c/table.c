@@ -67,6 +67,10 @@ static uint64_t bytes_of(uint64_t value) { return (value >> VALUE_SHIFT) * SHM_M
 
 static unsigned tenant_of(uint64_t value) { return (unsigned)(value >> TENANT_SHIFT) & TENANT_MASK; }
 
+static struct vgpu_record record_of(uint64_t value) {
+  return (struct vgpu_record){vgpu__tenants[tenant_of(value)], bytes_of(value), (unsigned)(value >> CONTEXT_SHIFT) & CONTEXT_MASK};
+}
+
 int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context) {
   uint64_t units = bytes / SHM_MEMORY_UNIT + (bytes % SHM_MEMORY_UNIT != 0);
   if (context > CONTEXT_MASK) context = 0;
@@ -92,9 +96,17 @@ int vgpu__table_take(enum vgpu_kind kind, uint64_t key, struct vgpu_record *into
   }
   vgpu__unlock(&table_lock);
   if (value == 0) return 0;
-  into->tenant = vgpu__tenants[tenant_of(value)];
-  into->bytes = bytes_of(value);
-  into->context = (unsigned)(value >> CONTEXT_SHIFT) & CONTEXT_MASK;
+  *into = record_of(value);
+  return 1;
+}
+
+int vgpu__table_find(enum vgpu_kind kind, uint64_t key, struct vgpu_record *into) {
+  uint64_t value = 0;
+  vgpu__lock(&table_lock);
+  if (capacity != 0) value = entries[find(key, kind)].value;
+  vgpu__unlock(&table_lock);
+  if (value == 0) return 0;
+  *into = record_of(value);
   return 1;
 }
 
@@ -136,7 +148,9 @@ void vgpu__table_take_context(unsigned context, struct vgpu_sums *sums) {
   if (context != 0) take_all((uint64_t)CONTEXT_MASK << CONTEXT_SHIFT, (uint64_t)context << CONTEXT_SHIFT, sums);
 }
 
-void vgpu__table_take_kind(enum vgpu_kind kind, struct vgpu_sums *sums) { take_all(KIND_MASK, (uint64_t)kind, sums); }
+void vgpu__table_take_tagged(enum vgpu_kind kind, unsigned tag, struct vgpu_sums *sums) {
+  take_all((uint64_t)CONTEXT_MASK << CONTEXT_SHIFT | KIND_MASK, (uint64_t)tag << CONTEXT_SHIFT | (uint64_t)kind, sums);
+}
 
 void vgpu__table_forget(void) {
   table_lock.word = 0;

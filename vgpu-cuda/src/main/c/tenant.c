@@ -86,7 +86,8 @@ static struct vgpu_tenant *vgpu__tenant_free(void) {
     STORE_RELEASE(vgpu__tenants_used, used + 1);
     return made;
   }
-  uint64_t held = vgpu__table_tenants() | vgpu__vmm_tenants() | vgpu__context_tenants() | vgpu__lane_tenants();
+  uint64_t held = vgpu__table_tenants() | vgpu__vmm_tenants() | vgpu__context_tenants() | vgpu__lane_tenants() |
+                  vgpu__pool_tenants() | vgpu__graph_memory_tenants();
   uint64_t now = vgpu__now_ns();
   /* Never the first: whose streams are not recorded. */
   for (uint32_t i = 1; i < used; i++) {

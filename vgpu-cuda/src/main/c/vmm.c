@@ -19,6 +19,7 @@ enum { FREE, HANDLE, MAPPING };
 
 static const size_t FIRST_CAPACITY = 1 << 10;
 static struct vgpu_lock vmm_lock;
+struct vgpu_lock vgpu__vmm_call;
 static struct record *records;
 static size_t capacity, live;
 
@@ -98,12 +99,32 @@ void vgpu__vmm_retained(uint64_t handle) {
   vgpu__unlock(&vmm_lock);
 }
 
-void vgpu__vmm_released(uint64_t handle, struct vgpu_sums *sums) {
+void vgpu__vmm_releasing(uint64_t handle, struct vgpu_release *release) {
+  *release = (struct vgpu_release){.handle = handle};
   vgpu__lock(&vmm_lock);
   struct record *found = lookup(handle, HANDLE);
   if (found != NULL && found->references > 0) {
+    release->known = 1;
+    release->tenant = found->tenant;
+    release->bytes = found->bytes;
     found->references--;
-    settle(found, sums);
+    release->gone = found->references == 0 && found->mappings == 0;
+    if (release->gone) erase(found);
+  }
+  vgpu__unlock(&vmm_lock);
+}
+
+void vgpu__vmm_released(const struct vgpu_release *release, int done) {
+  if (!release->known) return;
+  if (done) {
+    if (release->gone) vgpu__give_back(vgpu__tenants[release->tenant], release->bytes);
+    return;
+  }
+  vgpu__lock(&vmm_lock);
+  struct record *found = release->gone ? NULL : lookup(release->handle, HANDLE);
+  if (found != NULL) found->references++;
+  if (release->gone) {
+    put((struct record){.key = release->handle, .bytes = release->bytes, .kind = HANDLE, .references = 1, .tenant = release->tenant});
   }
   vgpu__unlock(&vmm_lock);
 }
@@ -151,6 +172,7 @@ uint64_t vgpu__vmm_tenants(void) {
 
 void vgpu__vmm_forget(void) {
   vmm_lock.word = 0;
+  vgpu__vmm_call.word = 0;
   records = NULL;
   capacity = 0;
   live = 0;

@@ -101,9 +101,41 @@ abi_result cuLaunchGridAsync(CUfunction function, int width, int height, CUstrea
   PIECE(piece, named, launch(graph, stream))                                                   \
   return result
 
-abi_result cuGraphLaunch(CUgraphExec graph, CUstream stream) { LAUNCH_GRAPH(graph, stream, 0, REAL(cuGraphLaunch)); }
+static abi_result vgpu__graph_launch(CUgraphExec graph, CUstream stream) { LAUNCH_GRAPH(graph, stream, 0, REAL(cuGraphLaunch)); }
 
-abi_result cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) { LAUNCH_GRAPH(graph, stream, 1, REAL(cuGraphLaunch_ptsz)); }
+static abi_result vgpu__graph_launch_ptsz(CUgraphExec graph, CUstream stream) {
+  LAUNCH_GRAPH(graph, stream, 1, REAL(cuGraphLaunch_ptsz));
+}
+
+/* A graph that may allocate: its memory is charged around the launch. */
+static __attribute__((noinline)) abi_result vgpu__launch_charged(CUgraphExec graph, CUstream stream,
+                                                                 abi_result (*launch)(CUgraphExec, CUstream)) {
+  struct vgpu_graph_charge charge;
+  abi_result refused = vgpu__graph_memory_before(graph, &charge);
+  if (refused != ABI_SUCCESS) return refused;
+  abi_result result = launch(graph, stream);
+  vgpu__graph_memory_after(&charge);
+  return result;
+}
+
+abi_result cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  if (UNLIKELY(LOAD(vgpu__graph_memory_seen))) return vgpu__launch_charged(graph, stream, vgpu__graph_launch);
+  return vgpu__graph_launch(graph, stream);
+}
+
+abi_result cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
+  if (UNLIKELY(LOAD(vgpu__graph_memory_seen))) return vgpu__launch_charged(graph, stream, vgpu__graph_launch_ptsz);
+  return vgpu__graph_launch_ptsz(graph, stream);
+}
+
+/* Uploading takes the memory that the first launch would take. */
+abi_result cuGraphUpload(CUgraphExec graph, CUstream stream) {
+  return vgpu__launch_charged(graph, stream, REAL(cuGraphUpload));
+}
+
+abi_result cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
+  return vgpu__launch_charged(graph, stream, REAL(cuGraphUpload_ptsz));
+}
 
 /*
  * Copies and memsets. One that waits for the GPU and ends on the host ends the batch, as a synchronisation does: what follows may

@@ -87,7 +87,7 @@ static void role_memory(const char *unused) {
   CUcontext context = begin(), second = NULL;
   CHECK(room() == 63u << 20, "after the context %zu", room());
   CHECK(cuDeviceTotalMem_v2(&bytes, 0) == ABI_SUCCESS && bytes == 64u << 20, "total %zu", bytes);
-  CHECK(cuMemGetInfo_v2(NULL, NULL) == ABI_SUCCESS, "NULL is tolerated");
+  CHECK(cuMemGetInfo_v2(NULL, NULL) == ABI_INVALID_VALUE, "NULL is answered by the driver");
   CHECK(cuMemAlloc_v2(&a, 63u << 20) == ABI_SUCCESS && room() == 0, "exactly the rest");
   CHECK(cuMemAlloc_v2(&b, 1) == ABI_OUT_OF_MEMORY, "one byte more");
   CHECK(cuMemAlloc_v2(NULL, 1) == ABI_INVALID_VALUE && cuMemAlloc_v2(&b, 0) == ABI_INVALID_VALUE, "the driver's own refusals");

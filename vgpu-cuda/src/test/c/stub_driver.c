@@ -145,6 +145,7 @@ API cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
 }
 
 API cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
+  if (free_bytes == NULL || total == NULL) return ABI_INVALID_VALUE;
   uint64_t sum = 0;
   for (int i = 0; i < STUB_PROCESSES; i++) sum += shared->process[i].held;
   *total = STUB_MEMORY;

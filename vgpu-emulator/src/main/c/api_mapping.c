@@ -203,18 +203,25 @@ EMU_API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
     return result;
 }
 
+/* Whether a range is whole mappings, one after the other. With mapping_lock. */
+static bool is_mapped(uint64_t address, uint64_t bytes) {
+    emu_allocation mapped;
+    uint64_t at = address;
+    while (at < address + bytes && emu_ranges_find(at, EMU_MAPPED_MEMORY, &mapped) &&
+           mapped.start == at && mapped.bytes <= address + bytes - at) {
+        at += mapped.bytes;
+    }
+    return at == address + bytes;
+}
+
 EMU_API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     EMU_INITIALIZED();
     EMU_REQUIRE(bytes > 0 && bytes % GRANULARITY == 0);
-    CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&mapping_lock);
-    for (uint64_t at = address; result == CUDA_SUCCESS && at < address + bytes;) {
+    bool whole = bytes <= UINT64_MAX - address && is_mapped(address, bytes);
+    for (uint64_t at = address; whole && at < address + bytes;) {
         emu_allocation mapped;
-        if (!emu_ranges_find(at, EMU_MAPPED_MEMORY, &mapped) || mapped.start != at ||
-            mapped.bytes > address + bytes - at) {
-            result = CUDA_ERROR_INVALID_VALUE;
-            break;
-        }
+        emu_ranges_find(at, EMU_MAPPED_MEMORY, &mapped);
         emu_ranges_remove(at, EMU_MAPPED_MEMORY, &mapped);
         mmap((void *)(uintptr_t)at, mapped.bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -222,7 +229,7 @@ EMU_API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
         at += mapped.bytes;
     }
     pthread_mutex_unlock(&mapping_lock);
-    return result;
+    return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EMU_API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access,

@@ -25,6 +25,10 @@ class NativeTest {
   private static final Path LIBRARY =
       Path.of("target/classes/META-INF/native/linux-x86_64/libvgpu_cuda.so");
 
+  /** Of this build, if it is there; else the scripts build one. */
+  private static final Path EMULATOR =
+      Path.of("../vgpu-emulator/target/classes/META-INF/native/linux-x86_64/libcuda.so.1");
+
   @TempDir Path work;
 
   private record Result(int status, String output) {}
@@ -94,6 +98,15 @@ class NativeTest {
             "quota-fill"));
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"plain", "asan", "tsan"})
+  void whatIsChargedIsWhatTheDriverGave(String kind) throws Exception {
+    String script = TESTS.resolve("run_memory.sh").toString();
+    String hook = LIBRARY.toAbsolutePath().toString();
+    String output = succeed("sh", script, kind, work.toString(), hook);
+    assertThat(output).contains("ok   errors").doesNotContain("FAIL", "WARNING: ", "ERROR: ");
+  }
+
   private void runTests(String kind, List<String> names) throws Exception {
     List<String> command = new ArrayList<>();
     command.addAll(List.of("sh", TESTS.resolve("run.sh").toString(), kind, work.toString()));
@@ -113,6 +126,9 @@ class NativeTest {
     Path output = work.resolve("output.txt");
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().put("VGPU_TEST_SCALE", "25");
+    if (Files.exists(EMULATOR)) {
+      builder.environment().put("EMULATOR", EMULATOR.toAbsolutePath().toString());
+    }
     builder.environment().keySet().removeIf(name -> name.equals("LD_PRELOAD"));
     builder.redirectErrorStream(true).redirectOutput(output.toFile());
     Process process = builder.start();
