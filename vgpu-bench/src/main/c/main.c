@@ -13,7 +13,7 @@ static const struct {
     {"fork", mode_fork},       {"serve", mode_serve},   {"train", mode_train},
     {"flood", mode_flood},     {"arrive", mode_arrive}, {"session", mode_session},
     {"where", mode_where},     {"about", mode_about},   {"probe", mode_probe},
-    {"checkpoint", mode_checkpoint},
+    {"checkpoint", mode_checkpoint}, {"yield", mode_yield},
     {"chaos", mode_chaos},     {"audit", mode_audit},
     {"signals", mode_signals},
 };
@@ -34,6 +34,7 @@ static const char USAGE[] =
     "  train LEAST MOST SEED OUT    kernels of LEAST to MOST ns: 'start', 'finish'\n"
     "  flood NS FILE                kernels of NS without an end; says in FILE when it was let in\n"
     "  arrive NS FILE GRANT EXPRESS  how soon the gate of another closes: 'run ARRIVALS'\n"
+    "  yield NS REPORT               how soon another stops running: 'run ARRIVALS'\n"
     "  chaos SEED THREADS QUOTA fork|stay  anything, at random: 'rest', 'go', 'read'\n"
     "  audit                        compares the GPU's accounts with the ledgers: 'read'\n"
     "  signals                      sends them: 'STOP PID', 'CONT PID', 'KILL PID'\n"

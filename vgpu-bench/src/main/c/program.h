@@ -94,6 +94,7 @@ int mode_truncate(int count, char **arguments);
 int mode_fork(int count, char **arguments);
 int mode_flood(int count, char **arguments);
 int mode_arrive(int count, char **arguments);
+int mode_yield(int count, char **arguments);
 int mode_serve(int count, char **arguments);
 int mode_train(int count, char **arguments);
 int mode_chaos(int count, char **arguments);

@@ -11,6 +11,7 @@
 
 #include "express.h"
 #include "hook.h"
+#include "level2.h"
 #include "seat.h"
 
 enum { SETTING_SIZE = VGPU_PATH, PATIENCE_MS = 2000, RETRY_MS = 2 };
@@ -243,6 +244,7 @@ int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
     vgpu__seat_close(tenant);
     return -1;
   }
+  vgpu__level2_join(tenant);
   vgpu__log("attached to lease %s, slot %u", tenant->lease, number);
   return 0;
 }

@@ -3,6 +3,7 @@
  */
 #include "express.h"
 #include "lane.h"
+#include "level2.h"
 
 static const uint64_t BATCH_NS = 500u * NS_PER_US;
 static const uint64_t SPARSE_NS = 100u * NS_PER_US;
@@ -183,6 +184,9 @@ static void vgpu__charge_batch(struct vgpu_lane *lane, const struct vgpu_batch *
   }
   uint64_t charged = vgpu__charge(tenant, end - took, end);
   vgpu__peers_charge(tenant, end - took, end);
+  vgpu__level2_ended(end);
+  uint64_t stopped = vgpu__level2_stopped_ns(end - took, end);
+  took = took > stopped ? took - stopped : 0;
   if (took > 0) {
     uint32_t share = (uint32_t)(charged * 1024 / took);
     uint32_t before = LOAD(tenant->overlap);

@@ -14,6 +14,7 @@
 VGPU_OLD(dlsym);
 VGPU_OLD(dladdr);
 VGPU_OLD(dlerror);
+__asm__(".symver dlinfo,dlinfo@GLIBC_2.3.3");
 VGPU_OLD(dlclose);
 VGPU_OLD(pthread_create);
 VGPU_OLD(pthread_detach);

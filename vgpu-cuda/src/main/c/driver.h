@@ -55,6 +55,8 @@ extern struct vgpu_driver vgpu_driver __attribute__((visibility("hidden")));
 
 /* Loads the driver once; 0, or -1 with the reason logged. */
 int vgpu__driver_load(void);
+/* What dlopen gave for it; NULL before it is loaded. */
+void *vgpu__driver_handle(void);
 /* A function of the real driver by its exported name, or NULL. */
 void *vgpu__driver_symbol(const char *name);
 

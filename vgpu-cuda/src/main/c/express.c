@@ -136,6 +136,14 @@ static void vgpu__count_return(struct vgpu_tenant *tenant, uint64_t now) {
   else if (seen < MOST_RETURNS) STORE(tenant->express.returns, seen + 1);
 }
 
+/* Those who wait on the half of the word in which our bit is. */
+static void vgpu__wake_half(const struct vgpu_tenant *tenant) {
+  int kept = errno;
+  const uint32_t *half = (const uint32_t *)(const void *)&tenant->express.page->busy + (tenant->express.index >= 32);
+  syscall(SYS_futex, half, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+  errno = kept;
+}
+
 /*
  * Before work, when it is counted in slot.busy already: so whoever clears the bit at the same time sees that, and sets it again.
  * At a shut gate nothing is announced: then this process is held back itself.
@@ -145,7 +153,9 @@ void vgpu__express_announce(struct vgpu_tenant *tenant) {
   uint64_t now = vgpu__now_ns();
   vgpu__express_beat(tenant, now); /* first: a bit with an old beat does not count */
   vgpu__count_return(tenant, now);
-  if (!vgpu__is_set(tenant)) __atomic_fetch_or(&tenant->express.page->busy, tenant->express.bit, __ATOMIC_SEQ_CST);
+  if (vgpu__is_set(tenant)) return;
+  __atomic_fetch_or(&tenant->express.page->busy, tenant->express.bit, __ATOMIC_SEQ_CST);
+  if (LOAD(tenant->express.page->watched) != 0) vgpu__wake_half(tenant); /* who has a kernel running stops it */
 }
 
 static void vgpu__withdraw(struct vgpu_tenant *tenant) {
@@ -155,10 +165,7 @@ static void vgpu__withdraw(struct vgpu_tenant *tenant) {
     __atomic_fetch_or(&page->busy, tenant->express.bit, __ATOMIC_SEQ_CST);
     return;
   }
-  int kept = errno;
-  const uint32_t *half = (const uint32_t *)(const void *)&page->busy + (tenant->express.index >= 32);
-  syscall(SYS_futex, half, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-  errno = kept;
+  vgpu__wake_half(tenant);
 }
 
 /* Nothing of this process is on the GPU any more. */

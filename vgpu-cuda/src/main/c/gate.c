@@ -4,6 +4,7 @@
  */
 #include "express.h"
 #include "hook.h"
+#include "level2.h"
 
 static const uint64_t SILENCE_NS = 15u * NS_PER_MS, LATE_NS = 250u * NS_PER_MS;
 static const uint64_t WAIT_NS = 5u * NS_PER_MS;
@@ -103,6 +104,7 @@ void vgpu__busy_enter(struct vgpu_tenant *tenant) {
   vgpu__express_announce(tenant); /* before anything that takes time */
   vgpu__peers_begin(tenant);
   vgpu__monitor_wake();
+  vgpu__level2_wake();
   if (!vgpu__seat_wants_to_know(tenant)) return;
   int short_idle = vgpu__now_ns() - LOAD(tenant->gate.idle_since_ns) < SHORT_IDLE_NS;
   STORE(tenant->gate.short_idles, short_idle ? LOAD(tenant->gate.short_idles) + 1 : 0);
@@ -145,7 +147,8 @@ uint64_t vgpu__charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t en
   for (int i = 0; i < 1000; i++) {
     uint64_t from = seen > now ? start_ns : (seen > start_ns ? seen : start_ns);
     if (end_ns <= from) return 0;
-    added = end_ns - from;
+    uint64_t stopped = vgpu__level2_stopped_ns(from, end_ns); /* that was nobody's GPU time, or another's */
+    added = end_ns - from > stopped ? end_ns - from - stopped : 0;
     if (__atomic_compare_exchange_n(until, &seen, end_ns, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) break;
   }
   __atomic_fetch_add(&tenant->slot->gpu_ns, added, __ATOMIC_RELEASE);

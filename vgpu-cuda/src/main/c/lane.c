@@ -155,6 +155,11 @@ static uint64_t vgpu__until_room(const struct vgpu_lane *lane, uint64_t each_ns)
     if (ran > oldest->cost_ns) ran = oldest->cost_ns;
     inflight = inflight > ran ? inflight - ran : 0;
   }
+  /* One that runs and one behind it: of uneven lengths the running one may end any moment. Not where urgent work waits for that. */
+  if (LOAD(lane->tenant->grant->express_mask) == 0) {
+    uint64_t pair = 2 * lane->each_ns < 2 * bound ? 2 * lane->each_ns : 2 * bound;
+    bound = pair > bound ? pair : bound;
+  }
   bound += bound / 16; /* measured lengths are not even */
   uint64_t allowed = bound > each_ns + SLACK_NS ? bound - each_ns : SLACK_NS;
   return inflight <= allowed ? 0 : inflight - allowed;

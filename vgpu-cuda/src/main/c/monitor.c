@@ -12,6 +12,7 @@
 
 #include "express.h"
 #include "hook.h"
+#include "level2.h"
 #include "seat.h"
 
 static const uint64_t TICK_NS = NS_PER_MS, DRAIN_TICK_NS = 60u * NS_PER_US, CONTENDED_TICK_NS = 300u * NS_PER_US;
@@ -140,6 +141,7 @@ static void *vgpu__monitor(void *unused) {
     struct round round = {.tick_ns = TICK_NS};
     __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) break;
+    vgpu__level2_watch(now);
     vgpu__tend_lanes(now, batches);
     STORE_RELEASE(inside, 0);
     struct vgpu_tenant *tenant;

@@ -11,6 +11,7 @@
 
 #include "express.h"
 #include "hook.h"
+#include "level2.h"
 #include "seat.h"
 
 /* What stands in for the shared pages until there are some: an open gate without limits. */
@@ -255,6 +256,7 @@ void vgpu__fork_child(void) {
   vgpu__driver_initialised = 0;
   vgpu__attach_lock.word = 0;
   vgpu__monitor_forget();
+  vgpu__level2_forget();
   vgpu__table_forget();
   vgpu__vmm_forget();
   vgpu__lanes_forget();

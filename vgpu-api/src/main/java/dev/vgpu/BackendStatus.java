@@ -2,6 +2,7 @@ package dev.vgpu;
 
 import static java.util.Objects.requireNonNull;
 
+import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -10,12 +11,17 @@ public final class BackendStatus {
   private final String name;
   private final @Nullable String unavailableBecause;
   private final @Nullable Capabilities capabilities;
+  private final List<String> notes;
 
   private BackendStatus(
-      String name, @Nullable String unavailableBecause, @Nullable Capabilities capabilities) {
+      String name,
+      @Nullable String unavailableBecause,
+      @Nullable Capabilities capabilities,
+      List<String> notes) {
     this.name = requireNonNull(name, "name");
     this.unavailableBecause = unavailableBecause;
     this.capabilities = capabilities;
+    this.notes = List.copyOf(notes);
   }
 
   /**
@@ -24,7 +30,7 @@ public final class BackendStatus {
    * @param name the provider's name
    */
   public static BackendStatus ofAvailable(String name) {
-    return new BackendStatus(name, null, null);
+    return new BackendStatus(name, null, null, List.of());
   }
 
   /**
@@ -34,7 +40,7 @@ public final class BackendStatus {
    * @param capabilities what it can enforce
    */
   public static BackendStatus ofAvailable(String name, Capabilities capabilities) {
-    return new BackendStatus(name, null, requireNonNull(capabilities, "capabilities"));
+    return new BackendStatus(name, null, requireNonNull(capabilities, "capabilities"), List.of());
   }
 
   /**
@@ -44,7 +50,7 @@ public final class BackendStatus {
    * @param reason why not, in words that say what to do about it
    */
   public static BackendStatus ofUnavailable(String name, String reason) {
-    return new BackendStatus(name, requireNonNull(reason, "reason"), null);
+    return new BackendStatus(name, requireNonNull(reason, "reason"), null, List.of());
   }
 
   /** {@return the provider's or backend's name} */
@@ -65,6 +71,20 @@ public final class BackendStatus {
   /** {@return what it can enforce; empty for a provider, and for a backend that is not there} */
   public Optional<Capabilities> capabilities() {
     return Optional.ofNullable(capabilities);
+  }
+
+  /**
+   * {@return this status with what else there is to say of it}
+   *
+   * @param notes lines for whoever looks for what works and what does not
+   */
+  public BackendStatus withNotes(List<String> notes) {
+    return new BackendStatus(name, unavailableBecause, capabilities, notes);
+  }
+
+  /** {@return what else there is to say, a line each; possibly empty} */
+  public List<String> notes() {
+    return notes;
   }
 
   /** {@return name and status in words} */

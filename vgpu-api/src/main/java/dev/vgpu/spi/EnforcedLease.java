@@ -102,6 +102,30 @@ public interface EnforcedLease extends AutoCloseable {
   }
 
   /**
+   * {@return when the last work that {@link #gpuTimeNs} counts ended, on the same clock; negative:
+   * not known} With {@link #mayOverlap} and this, the next lease may begin while the last work of
+   * this one ends, and the time that both had is told apart.
+   */
+  default long busyUntilNs() {
+    return -1;
+  }
+
+  /**
+   * {@return how much of {@link #gpuTimeNs} was others' slices, as was told last, in nanoseconds}
+   * Kept with the lease for whoever holds the seat next.
+   */
+  default long othersNs() {
+    return 0;
+  }
+
+  /**
+   * Tells how much of {@link #gpuTimeNs} was others' slices while this lease overlapped with them.
+   *
+   * @param ns in nanoseconds, in all; never decreases
+   */
+  default void othersNs(long ns) {}
+
+  /**
    * Grants other terms.
    *
    * @param request what is granted from now on

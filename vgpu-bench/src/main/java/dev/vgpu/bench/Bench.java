@@ -36,6 +36,7 @@ public final class Bench {
         kill     how long 1,000 deaths and 1,000 stops of processes hold others up
         seat     how long the death of the seat's holder holds others up; take-over
         start    attaching and making contexts, one and a hundred at once; opening pools
+        level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
       vgpu bench gpu-check ...
                  what vgpu gpu-check runs
       vgpu bench plot FILE... OUT.svg
@@ -61,6 +62,7 @@ public final class Bench {
           "kill",
           "seat",
           "start",
+          "level2",
           "colocation",
           "fairness",
           "storm");
@@ -143,6 +145,7 @@ public final class Bench {
         report.text(turns.text());
       }
       case "scheduler" -> SchedulerBench.run(report, quick);
+      case "level2" -> new Level2Bench(report, quick).run();
       case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {
         Colocation colocation = new Colocation(colocationOptions, report::progress);

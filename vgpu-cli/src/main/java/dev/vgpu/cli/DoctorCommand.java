@@ -99,7 +99,10 @@ final class DoctorCommand implements Callable<Integer> {
     lines.add("@|bold seat|@");
     lines.add("  " + RunDirectory.of(context.environment()).description());
     lines.add("@|bold providers and backends|@");
-    findings.backends().forEach(status -> lines.add("  " + line(status)));
+    for (BackendStatus status : findings.backends()) {
+      lines.add("  " + line(status));
+      status.notes().forEach(note -> lines.add("    " + note));
+    }
     lines.add("");
     lines.add(
         findings.problems().isEmpty()
@@ -143,6 +146,9 @@ final class DoctorCommand implements Callable<Integer> {
               .put("name", status.name())
               .put("available", status.isAvailable());
       status.unavailableBecause().ifPresent(reason -> row.put("reason", reason));
+      if (!status.notes().isEmpty()) {
+        status.notes().forEach(row.putArray("notes")::add);
+      }
       status.capabilities().ifPresent(enforces -> row.put("capabilities", enforces.toString()));
     }
     json.putArray("problems");

@@ -46,7 +46,7 @@ public final class CudaHookBackend implements EnforcementBackend {
     Optional<String> missing = preloads.hook().missing();
     return missing.isPresent()
         ? BackendStatus.ofUnavailable(name(), missing.get())
-        : BackendStatus.ofAvailable(name(), CAPABILITIES);
+        : BackendStatus.ofAvailable(name(), CAPABILITIES).withNotes(Level2Notes.of(environment));
   }
 
   @Override
@@ -68,6 +68,7 @@ public final class CudaHookBackend implements EnforcementBackend {
         preloads,
         new ContextMemory(environment),
         !"off".equals(environment.get(HookEnvironment.VGPU_EXPRESS_LANE)),
+        !"off".equals(environment.get(HookEnvironment.VGPU_LEVEL2)),
         NanoClock.SYSTEM,
         new ProcFiles(PROC),
         new FutexWake());

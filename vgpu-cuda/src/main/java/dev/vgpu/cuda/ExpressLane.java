@@ -25,6 +25,7 @@ import org.slf4j.LoggerFactory;
 final class ExpressLane {
   private static final Logger log = LoggerFactory.getLogger(ExpressLane.class);
 
+  private static final int WATCHED = EXPRESS_OFFSET + Express.WATCHED;
   private static final int BUSY = EXPRESS_OFFSET + Express.BUSY;
 
   private final String name;
@@ -51,12 +52,14 @@ final class ExpressLane {
    * @param runDirectory the node's
    * @param gpu the GPU's id
    * @param wake wakes who waits for a bit to be cleared
+   * @param watched whether offline processes wait for a bit to be set, to stop inside a kernel then
    * @throws VgpuException if its file cannot be made
    */
-  static ExpressLane open(Path runDirectory, String gpu, Wake wake) {
+  static ExpressLane open(Path runDirectory, String gpu, Wake wake, boolean watched) {
     String name = ExpressFiles.name(gpu);
     try {
       ReportPage page = ExpressFiles.open(runDirectory, name);
+      page.setInt(WATCHED, watched ? 1 : 0);
       return new ExpressLane(name, page, wake, ExpressFiles.bitsGiven(runDirectory, name));
     } catch (IOException e) {
       throw new VgpuException(

@@ -2,6 +2,9 @@ package dev.vgpu.cuda;
 
 import static dev.vgpu.cuda.ShmLayout.GRANT_COUNT_SHIFT;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
+import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
+import static dev.vgpu.cuda.ShmLayout.LEVEL2_ALLOWED;
+import static dev.vgpu.cuda.ShmLayout.LEVEL2_STOP;
 import static dev.vgpu.cuda.ShmLayout.TURN_CONTENDED;
 import static dev.vgpu.cuda.ShmLayout.TURN_LIMITED;
 
@@ -23,12 +26,26 @@ final class GrantPage {
 
   private static final int WORD = GRANT_OFFSET + Grant.WORD;
 
+  /**
+   * The longest time slice of an offline lease whose driver cannot stop channels: a fifth of the
+   * usual one.
+   */
+  private static final int OFFLINE_TIMESLICE_US = 200;
+
   private final SharedPage page;
+  private final boolean level2;
   private boolean contended;
   private boolean limited;
 
-  GrantPage(SharedPage page) {
+  /**
+   * Makes it.
+   *
+   * @param page the grant page
+   * @param level2 whether offline processes may be stopped inside kernels
+   */
+  GrantPage(SharedPage page, boolean level2) {
     this.page = page;
+    this.level2 = level2;
   }
 
   /** Says who holds the seat, and what stays as it is. */
@@ -43,6 +60,9 @@ final class GrantPage {
     page.setInt(GRANT_OFFSET + Grant.POLICY, code(request.policy()));
     page.setInt(GRANT_OFFSET + Grant.PREEMPTION_CLASS, code(request.preemptionClass()));
     page.setInt(GRANT_OFFSET + Grant.ENTITLED_PERMILLE, entitledPermille);
+    boolean stops = level2 && request.preemptionClass() == PreemptionClass.OFFLINE;
+    page.setInt(GRANT_OFFSET + Grant.LEVEL2_FLAGS, stops ? LEVEL2_ALLOWED : 0);
+    page.setInt(GRANT_OFFSET + Grant.TIMESLICE_US, stops ? OFFLINE_TIMESLICE_US : 0);
     limited =
         request.policy() == SharePolicy.FIXED_SHARE && request.computePercent().orElse(100) < 100;
     writeTurnFlags();
@@ -79,6 +99,9 @@ final class GrantPage {
 
   /** Opens or shuts the gate; after it, the processes' counts are as of after it. */
   void word(int flags) {
+    if ((flags & GRANT_OPEN) != 0) {
+      setStop(false);
+    }
     int count = (page.intAt(WORD) >>> GRANT_COUNT_SHIFT) + 1;
     page.setInt(WORD, count << GRANT_COUNT_SHIFT | flags);
     // Pairs with the hook's: it counts its batch, then reads the word; we write, then read counts.
@@ -102,8 +125,22 @@ final class GrantPage {
     count(GRANT_OFFSET + Grant.TURNS);
   }
 
-  void countPreemption() {
+  /** A more urgent tenant took the turn: what runs is to stop, where it can be. */
+  void preempted(Wake wake) {
     count(GRANT_OFFSET + Grant.PREEMPTIONS);
+    if (setStop(true)) {
+      wake(wake);
+    }
+  }
+
+  /** Whether that is a change. */
+  private boolean setStop(boolean stop) {
+    int flags = page.intAt(GRANT_OFFSET + Grant.LEVEL2_FLAGS);
+    boolean changes = (flags & LEVEL2_ALLOWED) != 0 && stop != ((flags & LEVEL2_STOP) != 0);
+    if (changes) {
+      page.setInt(GRANT_OFFSET + Grant.LEVEL2_FLAGS, flags ^ LEVEL2_STOP);
+    }
+    return changes;
   }
 
   private void count(int at) {
@@ -132,6 +169,15 @@ final class GrantPage {
   /** {@return which of the lease's slots has a bit; 0: none} */
   int expressSlotAt(int bit) {
     return Byte.toUnsignedInt(page.buffer().get(GRANT_OFFSET + Grant.EXPRESS_SLOTS + bit));
+  }
+
+  long othersNs() {
+    return page.longAt(GRANT_OFFSET + Grant.OTHERS_NS);
+  }
+
+  /** Says what of the measured GPU time was others'. */
+  void othersNs(long ns) {
+    page.setLong(GRANT_OFFSET + Grant.OTHERS_NS, ns);
   }
 
   /** Shows that the seat is alive. */

@@ -33,6 +33,7 @@ final class HookEnforcement implements Enforcement {
   private final ContextMemory contextMemory;
   private final long startTime;
   private final boolean expressLanes;
+  private final boolean level2;
   private final Map<String, ExpressLane> lanes = new HashMap<>();
 
   HookEnforcement(
@@ -40,6 +41,7 @@ final class HookEnforcement implements Enforcement {
       Preloads preloads,
       ContextMemory contextMemory,
       boolean expressLanes,
+      boolean level2,
       NanoClock clock,
       ProcFiles proc,
       Wake wake) {
@@ -47,6 +49,7 @@ final class HookEnforcement implements Enforcement {
     this.preloads = preloads;
     this.contextMemory = contextMemory;
     this.expressLanes = expressLanes;
+    this.level2 = level2;
     this.clock = clock;
     this.life = proc;
     this.wake = wake;
@@ -104,7 +107,7 @@ final class HookEnforcement implements Enforcement {
     ExpressLane lane = lanes.get(name);
     if (lane == null) {
       try {
-        lane = ExpressLane.open(runDirectory, name, wake);
+        lane = ExpressLane.open(runDirectory, name, wake, level2);
       } catch (VgpuException e) {
         log.warn("{}; the seat's words alone count", e.getMessage());
         return null;
@@ -122,6 +125,11 @@ final class HookEnforcement implements Enforcement {
     environment.put(
         HookEnvironment.VGPU_FAILURE_MODE, request.failureMode().name().toLowerCase(Locale.ROOT));
     return Map.copyOf(environment);
+  }
+
+  /** Whether processes of offline leases may be stopped inside kernels. */
+  boolean isLevel2Allowed() {
+    return level2;
   }
 
   NanoClock clock() {

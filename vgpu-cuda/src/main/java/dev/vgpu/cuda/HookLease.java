@@ -70,7 +70,7 @@ final class HookLease implements EnforcedLease {
     this.owner = owner;
     this.teller = new ListenerTeller(id, listener);
     this.environment = environment;
-    this.grant = new GrantPage(pages.grant());
+    this.grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
     this.report = pages.report();
     this.express = new LeaseExpress(lane, grant, preemptionClass);
     this.slots = new SlotTable(pages, express, owner.life(), owner.clock().nanoTime());
@@ -81,16 +81,11 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       grant.begin(pid, startTime, contextBytes);
       grant.terms(request, request.computePercent().orElse(100) * 10);
-      grant.memoryLimit(limit(request));
+      grant.memoryLimit(MemoryTerms.limit(request));
       express.begin();
       grant.word(0);
       grant.beat(owner.clock().nanoTime());
     }
-  }
-
-  /** One account for all GPUs: what is held on each is not told apart. */
-  private static long limit(VirtualGpuRequest request) {
-    return request.memory().bytes() * request.gpuCount();
   }
 
   @Override
@@ -124,8 +119,8 @@ final class HookLease implements EnforcedLease {
   @Override
   public int preempt() {
     synchronized (lock) {
-      grant.countPreemption();
-      // Work in flight is bounded in time; it ends by itself within that.
+      grant.preempted(owner.wake());
+      // Work in flight is bounded in time and ends by itself, or is stopped: nothing to wait for.
       return 0;
     }
   }
@@ -168,10 +163,30 @@ final class HookLease implements EnforcedLease {
     }
   }
 
-  /** The work is measured by the device's own events, and the device slices its time. */
   @Override
   public boolean mayOverlap() {
-    return true;
+    return true; // the device's own events measure the work, and the device slices its time
+  }
+
+  @Override
+  public long busyUntilNs() {
+    synchronized (lock) {
+      return guarded(slots::busyUntilNs, -1L);
+    }
+  }
+
+  @Override
+  public long othersNs() {
+    synchronized (lock) {
+      return grant.othersNs();
+    }
+  }
+
+  @Override
+  public void othersNs(long ns) {
+    synchronized (lock) {
+      grant.othersNs(ns);
+    }
   }
 
   @Override
@@ -184,19 +199,8 @@ final class HookLease implements EnforcedLease {
     synchronized (lock) {
       return guarded(
           () -> {
-            long before = grant.memoryLimit();
-            long limit = limit(request);
-            if (slots.memoryUsed() > limit) {
+            if (!MemoryTerms.tryChange(grant, slots, request)) {
               return false;
-            }
-            grant.memoryLimit(limit);
-            if (limit < before) {
-              // A change that was allowed by the former limit may be on its way to the word.
-              slots.touchMemory();
-              if (slots.memoryUsed() > limit) {
-                grant.memoryLimit(before);
-                return false;
-              }
             }
             grant.terms(request, entitledPermille);
             return true;

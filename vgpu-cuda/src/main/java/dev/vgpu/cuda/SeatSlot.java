@@ -1,5 +1,7 @@
 package dev.vgpu.cuda;
 
+import static dev.vgpu.cuda.ShmLayout.LEVEL2_STOPPED;
+
 import dev.vgpu.cuda.ShmLayout.Slot;
 import org.jspecify.annotations.Nullable;
 
@@ -124,9 +126,11 @@ final class SeatSlot {
     return toldIdleness;
   }
 
-  /** Whether something of it is on the GPU. */
+  /** Whether something of it is on the GPU; what is stopped inside a kernel is not. */
   boolean isBusy() {
-    return !stopped && readings.isBusy(number);
+    return !stopped
+        && readings.isBusy(number)
+        && readings.intAt(number, Slot.LEVEL2) != LEVEL2_STOPPED;
   }
 
   /** Whether something of it is on the GPU, or waits to be. */

@@ -1,12 +1,14 @@
 package dev.vgpu.cuda;
 
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_NONE;
+import static dev.vgpu.cuda.ShmLayout.LEDGER_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.SLOT_ATTACHED;
 import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
 import static dev.vgpu.cuda.ShmLayout.SLOT_FREE;
 import static dev.vgpu.cuda.ShmLayout.SLOT_RECLAIMING;
 
 import dev.vgpu.cuda.MemoryLedger.Retired;
+import dev.vgpu.cuda.ShmLayout.Ledger;
 import dev.vgpu.cuda.ShmLayout.Slot;
 import java.util.ArrayList;
 import java.util.List;
@@ -309,6 +311,11 @@ final class SlotTable {
     }
     credit.looked(idle, nowNs);
     return gpuNs;
+  }
+
+  /** When the last work that was measured ended, as its process says. */
+  long busyUntilNs() {
+    return pages.report().longAt(LEDGER_OFFSET + Ledger.BUSY_UNTIL_NS);
   }
 
   private void credit(SeatSlot slot, long nowNs) {

@@ -107,6 +107,24 @@ class NativeTest {
     assertThat(output).contains("ok   errors").doesNotContain("FAIL", "WARNING: ", "ERROR: ");
   }
 
+  @Test
+  void kernelsAreStoppedAndResumed() throws Exception {
+    String output =
+        succeed(
+            "sh",
+            TESTS.resolve("level2.sh").toString(),
+            work.toString(),
+            LIBRARY.toAbsolutePath().toString());
+    assertThat(output).contains("ok   ends-while-stopped").doesNotContain("FAIL");
+  }
+
+  /** The same input in every build; longer and other input by hand, see CONTRIBUTING.md. */
+  @Test
+  void randomInputBreaksNoParser() throws Exception {
+    String output = succeed("sh", TESTS.resolve("fuzz.sh").toString(), work.toString(), "2", "1");
+    assertThat(output).contains("ok   fuzz ioctl", "ok   fuzz region", "ok   fuzz socket");
+  }
+
   private void runTests(String kind, List<String> names) throws Exception {
     List<String> command = new ArrayList<>();
     command.addAll(List.of("sh", TESTS.resolve("run.sh").toString(), kind, work.toString()));

@@ -37,7 +37,9 @@ public final class NvmlProvider implements GpuProvider {
           Path.of("/usr/lib/aarch64-linux-gnu"),
           Path.of("/usr/lib64"),
           Path.of("/usr/lib"),
+          Path.of("/usr/lib/x86_64-linux-gnu/nvidia/current"),
           Path.of("/usr/local/nvidia/lib64"),
+          Path.of("/usr/local/nvidia/lib"),
           Path.of("/usr/lib/wsl/lib"),
           Path.of("/run/opengl-driver/lib"));
 

@@ -9,6 +9,7 @@ import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -22,41 +23,77 @@ final class ArrivalStep implements Step {
   private static final double ONLINE_US = 100;
   private static final long[] OFFLINE_US = {10_000, 1_000, 200, 50_000};
 
-  private double aloneP50Ms;
-  private double waitP50Ms;
-  private double waitP99Ms;
+  private static final double BENCH_SECONDS = 30;
+
+  /** What the table tells: of 10 ms kernels, with preemption inside kernels on and off. */
+  private double onP50Ms;
+
+  private double onP99Ms;
+  private double offP50Ms;
+  private double offP99Ms;
 
   @Override
   public void run(Place place, Findings findings, boolean quick) throws Exception {
+    findings.line(
+        "%-40s%10s%10s%10s%18s",
+        "a kernel of 0.1 ms beside", "p50 ms", "p99 ms", "worst", "offline held %");
+    all(place, findings, "on", Map.of(), quick);
+    all(place, findings, "off", Map.of("VGPU_LEVEL2", "off"), quick);
+    bench(place, findings, quick);
+    boolean answers = tellLevel(place, findings);
+    findings.at().put("level2_answers", answers);
+    findings.summary(
+        "level 2 %s; a kernel beside 10 ms ones: p50 %.3f p99 %.3f ms with it, %.3f %.3f without",
+        answers ? "answers" : "does not answer", onP50Ms, onP99Ms, offP50Ms, offP99Ms);
+  }
+
+  private void all(
+      Place place, Findings findings, String level2, Map<String, String> settings, boolean quick)
+      throws InterruptedException {
     MemorySize quota = place.quota(4, 25);
-    try (CheckNode node = CheckNode.open(place)) {
+    boolean isOff = !settings.isEmpty();
+    try (CheckNode node = CheckNode.open(place, settings)) {
       Map<String, String> online =
           node.lease("online", SharePolicy.BURST_SHARE, 50, PreemptionClass.ONLINE, quota);
       Map<String, String> offline =
           node.lease("offline", SharePolicy.BEST_EFFORT, 0, PreemptionClass.OFFLINE, quota);
-      findings.line(
-          "%-28s%10s%10s%10s%18s",
-          "a kernel of 0.1 ms beside", "p50 ms", "p99 ms", "worst", "offline held %");
-      aloneP50Ms = arrive(node, findings, "nothing, bare", CheckNode.BARE, null, 0, quick);
-      aloneP50Ms = arrive(node, findings, "nothing", online, null, 0, quick);
-      for (long us : quick ? new long[] {10_000} : OFFLINE_US) {
+      if (!isOff) {
+        arrive(node, findings, "nothing, bare", CheckNode.BARE, null, 0, quick);
+        arrive(node, findings, "nothing", online, null, 0, quick);
+      }
+      for (long us : quick || isOff ? new long[] {10_000} : OFFLINE_US) {
         String kernels = "kernels of " + us / 1e3 + " ms";
-        arrive(node, findings, kernels, online, offline, us, quick);
-        if (us >= 10_000) {
+        JsonNode ms =
+            arrive(node, findings, kernels + ", level 2 " + level2, online, offline, us, quick);
+        if (us == 10_000 && isOff) {
+          offP50Ms = ms.path("p50").asDouble();
+          offP99Ms = ms.path("p99").asDouble();
+        } else if (us == 10_000) {
+          onP50Ms = ms.path("p50").asDouble();
+          onP99Ms = ms.path("p99").asDouble();
+        }
+        if (us >= 10_000 && !isOff) {
           arrive(node, findings, kernels + ", bare", CheckNode.BARE, CheckNode.BARE, us, quick);
         }
       }
-      tellLevel(place, findings);
     }
-    findings.summary(
-        "beside 10 ms kernels p50 %.3f ms, p99 %.3f ms; alone p50 %.3f ms: level 2 %s",
-        waitP50Ms,
-        waitP99Ms,
-        aloneP50Ms,
-        waitP50Ms - aloneP50Ms < 2 ? "seems to answer" : "does not show");
   }
 
-  private double arrive(
+  /** From the online program's begin to the GPU yielded, as the hooks see it. */
+  private static void bench(Place place, Findings findings, boolean quick)
+      throws InterruptedException {
+    if (quick) {
+      return;
+    }
+    List<String> command = new ArrayList<>(Place.bench());
+    command.addAll(List.of("level2", "--quick"));
+    Done done = Done.run(command, variables -> {}, place.work(), BENCH_SECONDS);
+    findings.at("bench").put("exit_code", done.exitCode()).put("text", done.out());
+    String said = done.isOk() ? done.out() : "bench level2: " + done.why();
+    said.lines().forEach(line -> findings.line("%s", line));
+  }
+
+  private JsonNode arrive(
       CheckNode node,
       Findings findings,
       String beside,
@@ -85,7 +122,7 @@ final class ArrivalStep implements Step {
             "--us",
             String.format(Locale.ROOT, "%.0f", ONLINE_US),
             "--seconds",
-            quick ? "0.5" : "4",
+            quick ? "0.5" : "3",
             "--json");
     if (load != null && before != null) {
       Answer after = load.ask("read");
@@ -99,7 +136,7 @@ final class ArrivalStep implements Step {
         .put("offline_held_percent", Findings.rounded(heldPercent, 2));
     into.set("said", done.json());
     findings.line(
-        "%-28s%10.3f%10.3f%10.3f%18.1f",
+        "%-40s%10.3f%10.3f%10.3f%18.1f",
         beside,
         ms.path("p50").asDouble(),
         ms.path("p99").asDouble(),
@@ -108,19 +145,15 @@ final class ArrivalStep implements Step {
     if (!done.isOk()) {
       findings.failure("beside %s: %s", beside, done.why());
     }
-    if (offlineUs == 10_000 && offline != null && !offline.isEmpty()) {
-      waitP50Ms = ms.path("p50").asDouble();
-      waitP99Ms = ms.path("p99").asDouble();
-    }
-    return ms.path("p50").asDouble();
+    return ms;
   }
 
-  /** What the hooks said of it. */
-  private static void tellLevel(Place place, Findings findings) {
+  /** What the hooks said of it; whether one said that it stops inside kernels. */
+  private static boolean tellLevel(Place place, Findings findings) {
     Path log = place.work().resolve("hook.log");
     List<String> lines =
         Outcome.linesOf(log).stream()
-            .filter(line -> line.contains("level 2") || line.contains("channel"))
+            .filter(line -> line.contains("inside a kernel") || line.contains("inside kernels"))
             .map(line -> line.replaceFirst("^vgpu\\[[0-9]+\\]: ", ""))
             .distinct()
             .limit(20)
@@ -129,5 +162,6 @@ final class ArrivalStep implements Step {
     if (lines.isEmpty()) {
       findings.line("no hook said anything of level 2");
     }
+    return lines.stream().anyMatch(line -> line.contains("stops inside kernels"));
   }
 }

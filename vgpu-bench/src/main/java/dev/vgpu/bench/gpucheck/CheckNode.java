@@ -32,7 +32,12 @@ final class CheckNode implements AutoCloseable {
 
   /** Opens one. */
   static CheckNode open(Place place) throws InterruptedException {
-    Node node = Node.open(Map.of());
+    return open(place, Map.of());
+  }
+
+  /** Opens one whose processes have further environment variables. */
+  static CheckNode open(Place place, Map<String, String> settings) throws InterruptedException {
+    Node node = Node.open(settings);
     try {
       return new CheckNode(place, node, node.openPool());
     } catch (IllegalStateException | InterruptedException e) {

@@ -58,6 +58,7 @@ final class CheckRun {
     }
     options.driver().ifPresent(directory -> useDriver(directory, place));
     environment.put("VGPU_BENCH_PROGRAM", program.toString());
+    environment.put("VGPU_BENCH_DIR", place.work().toString());
     environment.put("VGPU_BENCH_KEEP", "VGPU_CUDA_DRIVER,VGPU_NVML,VGPU_HOOK_LOG,VGPU_EMULATOR");
     environment.put("VGPU_HOOK_LOG", place.work().resolve("hook.log").toString());
     String missing = findDriver(place, program);
@@ -147,8 +148,8 @@ final class CheckRun {
     List<String> command =
         new ArrayList<>(
             List.of(program.toString(), "session", String.format(Locale.ROOT, "%.3f", limit)));
-    command.addAll(Place.stepCommand());
-    command.addAll(List.of(step.word(), "--work", place.work().toString()));
+    command.addAll(Place.bench());
+    command.addAll(List.of("gpu-check", "--step", step.word(), "--work", place.work().toString()));
     if (options.quick()) {
       command.add("--quick");
     }

@@ -33,6 +33,16 @@ final class MachineStep implements Step {
     all.put("limits", shell("ulimit -a 2>&1"));
     all.put(
         "memory", shell("grep -E 'MemTotal|MemAvail|Shmem:' /proc/meminfo; df -h /tmp /dev/shm"));
+    // Whether the driver's own calls could reach a hook, and what of the C library it imports.
+    all.put(
+        "driver_dynamic",
+        shell(
+            "readelf -dW \"$VGPU_CUDA_DRIVER\" 2>&1 | grep -vE 'INIT|FINI|REL|VER' | head -n 40"));
+    all.put(
+        "driver_imports",
+        shell(
+            "readelf --dyn-syms -W \"$VGPU_CUDA_DRIVER\" 2>&1 | awk '/ UND /{print $8}'"
+                + " | tr '\\n' ' ' | cut -c 1-8000"));
     all.put("cuda_checkpoint", shell("command -v cuda-checkpoint || echo none"));
     all.put("nvidia_smi_q", List.of("nvidia-smi", "-q"));
     return Collections.unmodifiableMap(all);

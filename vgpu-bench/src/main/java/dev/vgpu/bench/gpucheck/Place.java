@@ -77,8 +77,8 @@ record Place(Path home, boolean isBundle, Path work) {
         "dev.vgpu.cli.VgpuCommand");
   }
 
-  /** {@return the beginning of the command that runs one step} */
-  static List<String> stepCommand() {
+  /** {@return the beginning of a {@code bench} command; of a step's, with "gpu-check --step"} */
+  static List<String> bench() {
     String own = System.getProperty("java.class.path", "");
     String command = Objects.requireNonNullElse(System.getProperty(COMMAND_CLASS_PATH), own);
     return List.of(
@@ -88,9 +88,7 @@ record Place(Path home, boolean isBundle, Path work) {
         "-D" + COMMAND_CLASS_PATH + "=" + command,
         "-cp",
         own,
-        "dev.vgpu.bench.Bench",
-        "gpu-check",
-        "--step");
+        "dev.vgpu.bench.Bench");
   }
 
   /** {@return the first of the machine's programs of these names; empty if there is none} */

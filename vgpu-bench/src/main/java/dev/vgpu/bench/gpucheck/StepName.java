@@ -11,7 +11,7 @@ enum StepName {
   COSTS(60, "what vgpu adds to a launch, an allocation, a start"),
   QUOTA(60, "quotas, and the ledger against NVML"),
   SHARES(130, "shares of the GPU's time by kernel length"),
-  LEVEL2(60, "how long one kernel waits for long ones"),
+  LEVEL2(80, "how long one kernel waits for long ones"),
   TORCH(110, "PyTorch: training, inference, the caching allocator"),
   COLOCATION(75, "requests beside training loops"),
   SUSPEND(60, "suspending and resuming"),

@@ -27,6 +27,9 @@ public final class Node implements AutoCloseable {
   /** Where the C program is, built already: for machines without a compiler. */
   private static final String BUILT = "VGPU_BENCH_PROGRAM";
 
+  /** Where nodes' directories are made, instead of {@code /tmp}; a short path. */
+  private static final String DIRECTORY = "VGPU_BENCH_DIR";
+
   /** The variables of ours that all nodes' processes have too, with commas; else none is. */
   private static final String KEPT = "VGPU_BENCH_KEEP";
 
@@ -55,7 +58,8 @@ public final class Node implements AutoCloseable {
    */
   public static Node open(Map<String, String> settings) throws InterruptedException {
     try {
-      Path directory = Files.createTempDirectory(Path.of("/tmp"), "vgpu-n");
+      String base = Objects.requireNonNullElse(System.getenv(DIRECTORY), "/tmp");
+      Path directory = Files.createTempDirectory(Path.of(base), "vgpu-n");
       Files.createDirectory(directory.resolve("run"));
       Files.createDirectory(directory.resolve("c"));
       String built = System.getenv(BUILT);

@@ -25,6 +25,7 @@ final class ProgramSource {
           "serve.c",
           "train.c",
           "preempt.c",
+          "level2.c",
           "shm.h",
           "vgpu_shm.def",
           "nvml_reader.h",

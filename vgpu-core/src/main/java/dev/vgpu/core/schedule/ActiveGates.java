@@ -9,12 +9,10 @@ import org.jspecify.annotations.Nullable;
  * Confined to the scheduler's owner.
  *
  * <p>Two gates may be open together only where both bear it: either their work is measured on the
- * device, and their level is sharing; or one is more urgent and both yield by themselves. And a
- * more urgent one need not wait until offline work that was asked to end has done so, where both
- * are measured on the device. Within a level that takes turns it has to wait: what two of them use
- * at once can be measured to within a tenth of a millisecond only, which summed up over the turns.
- * Offline tenants without caps are excepted while more urgent ones may come: they have so little on
- * the GPU at a time that the next one follows at once.
+ * device, and their level is sharing; or one is more urgent and both yield by themselves. And where
+ * both are measured on the device, a more urgent one need not wait until offline work that was
+ * asked to end has done so, nor the next one of a level that takes turns until the last of the work
+ * before it has: that is an {@link EarlyTurn}.
  */
 final class ActiveGates {
   /** How often it is asked whether work that should end was given up. */
@@ -22,9 +20,6 @@ final class ActiveGates {
 
   /** What is believed to have been used at once: the lumps that processes tell it in. */
   static final double LUMP_NS = 50_000_000;
-
-  /** What is left of a turn when its gate is shut, so short that nobody need wait for it. */
-  private static final double SHORT_OVERRUN_NS = 3_000_000;
 
   /** One giant kernel does not make all later turns short. */
   private static final double MOST_OVERRUN_NS = 10_000_000;
@@ -38,6 +33,8 @@ final class ActiveGates {
   private final ShareLevel upper;
   private final ShareLevel offline;
   private final List<Tenant> active = new ArrayList<>();
+  private final EarlyTurn upperEarly = new EarlyTurn();
+  private final EarlyTurn offlineEarly = new EarlyTurn();
 
   private long nowNs;
   private long wakeNs;
@@ -144,6 +141,9 @@ final class ActiveGates {
   }
 
   private void ended(Tenant tenant) {
+    EarlyTurn early = early(tenant.isOffline());
+    early.ended(tenant, nowNs);
+    double ignored = early.settle(levelOf(tenant));
     double overNs = tenant.bookedNs - tenant.bookedAtShutNs;
     if (tenant.overrunNs < 0) {
       tenant.overrunNs = overNs;
@@ -221,7 +221,7 @@ final class ActiveGates {
       }
     }
     if (clear) {
-      open(tenant);
+      open(tenant, sharing ? null : EarlyTurn.drainingBefore(tenant, active));
     } else if (!tenant.isOffline() && upperWaiting == null) {
       upperWaiting = tenant;
     }
@@ -252,7 +252,7 @@ final class ActiveGates {
     }
     boolean overlap = there.gate.mayOverlap() && tenant.gate.mayOverlap();
     if (there.isOffline() == tenant.isOffline()) {
-      return overlap && (sharing || endsSoon(there));
+      return overlap && (sharing || EarlyTurn.endsSoon(there, active));
     }
     if (there.draining && there.isOffline()) {
       return overlap;
@@ -260,29 +260,9 @@ final class ActiveGates {
     return bothYield(there, tenant);
   }
 
-  /**
-   * Whether nothing but the last of an offline turn's work is on the GPU, and as a rule not for
-   * long. The next one's work may come behind it: so the GPU does not stand still while that is on
-   * its way. Only where little of it is on its way at a time; how much of the time of two was whose
-   * is not known well enough for a cap.
-   */
-  private boolean endsSoon(Tenant there) {
-    return there.draining
-        && there.isOffline()
-        && urgentTenants > 0
-        && !offline.hasFixed()
-        && !isOtherOfflineActive(there)
-        && there.overrunNs >= 0
-        && there.overrunNs <= SHORT_OVERRUN_NS;
-  }
-
-  private boolean isOtherOfflineActive(Tenant there) {
-    for (int i = 0; i < active.size(); i++) {
-      if (active.get(i) != there && active.get(i).isOffline()) {
-        return true;
-      }
-    }
-    return false;
+  /** The turn of a level that began before the last one's work had ended. */
+  EarlyTurn early(boolean ofOffline) {
+    return ofOffline ? offlineEarly : upperEarly;
   }
 
   private boolean bothYield(Tenant one, Tenant other) {
@@ -300,7 +280,10 @@ final class ActiveGates {
     return tenant.withOthers;
   }
 
-  private void open(Tenant tenant) {
+  private void open(Tenant tenant, @Nullable Tenant before) {
+    if (before != null) {
+      early(tenant.isOffline()).begin(before, tenant, nowNs);
+    }
     active.add(tenant);
     changes++;
     tenant.open = true;
@@ -315,7 +298,7 @@ final class ActiveGates {
     tenant.contended = isContended(tenant);
     tenant.gate.contended(tenant.contended);
     tenant.gate.open();
-    wakeAt(lengths.opened(tenant, nowNs));
+    wakeAt(lengths.opened(tenant, before != null, nowNs));
   }
 
   /**

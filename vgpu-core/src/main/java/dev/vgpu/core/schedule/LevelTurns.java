@@ -11,9 +11,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Sharing.</b> All gates are open and the device gives those with work equal slices. Whoever
  * got {@link TurnLength#ACCURACY_NS} more than it should is held back until it has paid that back;
- * but not for the sake of tenants that do not use what they get by that. Where shares differ and
- * holding back was of use, the level takes turns for some seconds: what is used together is known
- * to within some tenths of a millisecond only each time, and that would sum up.
+ * but not for the sake of tenants that do not use what they get by that. Only where all are
+ * entitled to the same: else holding back would be the rule, and turns are more exact.
  */
 final class LevelTurns {
   /** A level's clock may stand still: its next event is not looked for more often than so. */
@@ -24,9 +23,6 @@ final class LevelTurns {
 
   /** What processes use after their gate was shut, as a part of a turn that is worth its cost. */
   private static final double PROCESS_OVERRUN = 0.2;
-
-  /** How far those whose shares differ may be off before one is held back. */
-  private static final double UNEQUAL_NS = 0.6 * TurnLength.ACCURACY_NS;
 
   /** Who used less than this part of its turn, as it says, is not believed. */
   private static final double LEAST_TOLD = 0.02;
@@ -39,9 +35,6 @@ final class LevelTurns {
 
   private static final long SHORTEST_RESPITE_NS = 50_000_000;
   private static final long LONGEST_RESPITE_NS = 1_600_000_000;
-
-  private static final long SHORTEST_TURNS_NS = 1_000_000_000;
-  private static final long LONGEST_TURNS_NS = 8_000_000_000L;
 
   final ShareLevel level;
   private final SchedulerSettings settings;
@@ -66,11 +59,6 @@ final class LevelTurns {
   private long respiteNs = SHORTEST_RESPITE_NS;
   private long respiteUntilNs = Long.MIN_VALUE;
 
-  /** Until when those whose shares differ take turns, because holding back was of use. */
-  private long turnsUntilNs = Long.MIN_VALUE;
-
-  private long turnsForNs = SHORTEST_TURNS_NS;
-
   LevelTurns(
       ShareLevel level,
       SchedulerSettings settings,
@@ -90,8 +78,12 @@ final class LevelTurns {
     int own = 0;
     int all = 0;
     boolean draining = false;
+    EarlyTurn early = gates.early(ofOffline);
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
+      if (early.isEarlier(tenant)) {
+        continue; // what it has beside the next one is given back to both
+      }
       draining |= tenant.draining;
       if (tenant.draining || tenant.isRunnable()) {
         all++;
@@ -127,8 +119,6 @@ final class LevelTurns {
     holding = false;
     respiteNs = SHORTEST_RESPITE_NS;
     respiteUntilNs = Long.MIN_VALUE;
-    turnsUntilNs = Long.MIN_VALUE;
-    turnsForNs = SHORTEST_TURNS_NS;
   }
 
   boolean isSharing() {
@@ -194,8 +184,7 @@ final class LevelTurns {
         || level.size() > ActiveGates.MOST_TOGETHER
         || (level.size() > 1 && mustStayShort())
         || level.hasFixed()
-        || isTakingTurns()
-        || !level.isOfOneClass()) {
+        || !level.isOfOneGroup()) {
       return false;
     }
     for (int i = 0; i < level.size(); i++) {
@@ -212,11 +201,6 @@ final class LevelTurns {
    */
   boolean mustStayShort() {
     return ofOffline && gates.urgentTenants() > 0;
-  }
-
-  /** Whether those who have work could share, but took more than their shares when they did. */
-  boolean isTakingTurns() {
-    return level.size() > 1 && gates.nowNs() < turnsUntilNs && !level.isOfOneGroup();
   }
 
   // ---- sharing
@@ -251,7 +235,7 @@ final class LevelTurns {
       release(several);
     }
     boolean respite = !several || nowNs < respiteUntilNs;
-    double boundNs = level.isOfOneGroup() ? TurnLength.ACCURACY_NS : UNEQUAL_NS;
+    double boundNs = TurnLength.ACCURACY_NS;
     boolean held = false;
     double wakeInNs = Double.MAX_VALUE;
     for (int i = 0; i < level.size(); i++) {
@@ -261,7 +245,7 @@ final class LevelTurns {
       if (tenant.heldBack) {
         tenant.heldBack = lagNs < 0;
         if (!tenant.heldBack) {
-          holdingWasOfUse();
+          respiteNs = SHORTEST_RESPITE_NS; // it was of use
         }
       } else {
         tenant.heldBack = !respite && lagNs <= -boundNs;
@@ -281,14 +265,6 @@ final class LevelTurns {
     }
   }
 
-  private void holdingWasOfUse() {
-    respiteNs = SHORTEST_RESPITE_NS;
-    if (!level.isOfOneGroup()) {
-      turnsUntilNs = gates.nowNs() + turnsForNs;
-      turnsForNs = Math.min(2 * turnsForNs, LONGEST_TURNS_NS);
-    }
-  }
-
   /** Whether those who are not held back hardly use what they get by that. */
   private boolean isHoldingUseless() {
     return holding && heldTimeNs >= TRIAL_NS && heldUseNs < heldTimeNs * LEAST_USE;
@@ -297,7 +273,6 @@ final class LevelTurns {
   /** Lets all go on. What the others were owed meanwhile they did not want. */
   private void release(boolean useless) {
     if (useless) {
-      turnsForNs = SHORTEST_TURNS_NS;
       respiteUntilNs = gates.nowNs() + respiteNs;
       respiteNs = Math.min(2 * respiteNs, LONGEST_RESPITE_NS);
       for (int i = 0; i < level.size(); i++) {

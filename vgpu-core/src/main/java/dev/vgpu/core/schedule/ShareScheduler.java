@@ -126,6 +126,7 @@ public final class ShareScheduler implements TurnStepper {
   public void remove(Tenant tenant, long nowNs) {
     account(nowNs);
     gates.forget(tenant);
+    gates.early(tenant.isOffline()).forget(tenant);
     lengths.forget(tenant);
     leave(tenant);
     gates.know(tenant, false);
@@ -196,6 +197,7 @@ public final class ShareScheduler implements TurnStepper {
     boolean wasKnown = tenant.known;
     leave(tenant);
     gates.know(tenant, false);
+    gates.early(tenant.isOffline()).forget(tenant);
     if (tenant.isOffline() != (request.preemptionClass() == PreemptionClass.OFFLINE)) {
       tenant.lagNs = Math.min(0, tenant.lagNs);
     }
@@ -360,6 +362,7 @@ public final class ShareScheduler implements TurnStepper {
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
       read(tenant, passedNs);
+      gates.early(tenant.isOffline()).told(tenant, tenant.usedNs);
       if (tenant.isOffline()) {
         offlineNs += tenant.usedNs;
         floorTurn |= tenant.floorTurn;
@@ -388,8 +391,17 @@ public final class ShareScheduler implements TurnStepper {
     }
     upper.advance(contended || floorTurn ? upperClockNs : passedNs, upperNs);
     offline.advance(contended || offlineNs == 0 ? offlineNs : passedNs, offlineNs);
+    settle(false);
+    settle(true);
     upperTurns.passed(passedNs, upperNs);
     offlineTurns.passed(passedNs - upperNs, offlineNs);
+  }
+
+  private void settle(boolean ofOffline) {
+    double bothNs = gates.early(ofOffline).settle(ofOffline ? offline : upper);
+    if (ofOffline && bothNs > 0) {
+      upper.advance(-bothNs, 0);
+    }
   }
 
   /** Reads what a tenant used since it was last read, as far as that can be. */
@@ -400,7 +412,11 @@ public final class ShareScheduler implements TurnStepper {
     tenant.readNs = readNs;
     if (usedNs > 0) {
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
-      usedNs *= (tenant.isOffline() ? offlineTurns : upperTurns).sliceOf(tenant, lastNs);
+      double part = (tenant.isOffline() ? offlineTurns : upperTurns).sliceOf(tenant, lastNs);
+      if (part < 1) {
+        tenant.gate.othersUsed(usedNs * (1 - part));
+        usedNs *= part;
+      }
     }
     double paidNs = Math.min(tenant.prepaidNs, usedNs);
     tenant.prepaidNs -= paidNs;

@@ -65,12 +65,14 @@ final class StateReport {
   }
 
   private Optional<Tenant> holder() {
+    Tenant first = null;
     for (int i = 0; i < gates.size(); i++) {
-      if (gates.get(i).isRunnable()) {
-        return Optional.of(gates.get(i));
+      Tenant tenant = gates.get(i);
+      if (tenant.isRunnable() && (first == null || (tenant.open && !first.open))) {
+        first = tenant;
       }
     }
-    return Optional.empty();
+    return Optional.ofNullable(first);
   }
 
   private long turnNs(Tenant tenant) {
@@ -157,8 +159,8 @@ final class StateReport {
     if (turns.mustStayShort()) {
       return "more urgent work may come: one offline tenant at a time has work on the GPU";
     }
-    if (turns.isTakingTurns()) {
-      return "together some got more than their shares";
+    if (!level.isOfOneGroup()) {
+      return "those who have work are entitled to unlike shares";
     }
     for (int i = 0; i < level.size(); i++) {
       if (!level.member(i).gate.mayOverlap()) {

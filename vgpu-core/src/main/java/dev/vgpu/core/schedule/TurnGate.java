@@ -90,6 +90,22 @@ public interface TurnGate {
     return false;
   }
 
+  /**
+   * {@return when the last work that {@link #gpuTimeNs} counts ended, on the same clock; negative:
+   * not known} Then its turn is not passed on before its work has ended.
+   */
+  default long busyUntilNs() {
+    return -1;
+  }
+
+  /**
+   * Tells that some of what it said it used was others': slices while their work was on the GPU
+   * beside its own.
+   *
+   * @param ns in nanoseconds
+   */
+  default void othersUsed(double ns) {}
+
   /** {@return whether its turns are on several GPUs together} It never changes. */
   default boolean spansGpus() {
     return false;

@@ -21,6 +21,8 @@ final class TurnLength {
   private static final double FIRST_GUESS_NS = 10_000;
   private static final double MOST_HAND_OVER_NS = 5_000_000;
 
+  private static final double SLOW = 0.125;
+
   /** One hand-over in so many is looked at closely, as that takes a step more. */
   private static final int LOOK_EVERY = 8;
 
@@ -85,10 +87,11 @@ final class TurnLength {
   /**
    * A gate was opened.
    *
+   * @param early whether the work of the one before it has not ended, so that nothing is lost
    * @return when to look at what was used, to see how long it took; never: {@link Long#MAX_VALUE}
    */
-  long opened(Tenant tenant, long nowNs) {
-    boolean measured = from != null && from != tenant;
+  long opened(Tenant tenant, boolean early, long nowNs) {
+    boolean measured = from != null && from != tenant && !early;
     from = null;
     to = null;
     if (last == tenant) {
@@ -96,6 +99,9 @@ final class TurnLength {
     }
     last = tenant;
     handOvers++;
+    if (early) {
+      tenant.handOverNs = handOverNs(tenant) * (1 - SLOW);
+    }
     if (!measured) {
       return Long.MAX_VALUE;
     }
@@ -118,7 +124,7 @@ final class TurnLength {
       if (opened.usedNs > 0) {
         // What is told late looks lost: the smaller figures are the truer ones.
         double before = handOverNs(opened);
-        double weight = lostNs < before ? 0.5 : 0.125;
+        double weight = lostNs < before ? 0.5 : SLOW;
         opened.handOverNs = before + weight * (Math.min(lostNs, MOST_HAND_OVER_NS) - before);
         to = null;
       } else if (nowNs > untilNs || !opened.isActive()) {

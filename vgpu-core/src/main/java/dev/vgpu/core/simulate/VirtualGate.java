@@ -36,6 +36,7 @@ public final class VirtualGate implements TurnGate {
   private long servedNs;
   private long measuredNs;
   private long markNs = NEVER;
+  private long endedNs;
 
   private boolean works;
   private boolean pausesAreShort;
@@ -183,6 +184,7 @@ public final class VirtualGate implements TurnGate {
     long now = nowNs();
     measuredNs += now - markNs;
     markNs = now;
+    endedNs = now;
     remainingNs = NEVER;
     finished++;
     long pauseNs = cancelled ? 0 : work.kernelEnded(now);
@@ -407,6 +409,11 @@ public final class VirtualGate implements TurnGate {
   public long gpuTimeNs(long atNs) {
     boolean tells = isRunning() && !model.tellsInLumps() && markNs != NEVER;
     return measuredNs + (tells ? atNs - markNs : 0);
+  }
+
+  @Override
+  public long busyUntilNs() {
+    return model.mayOverlap() ? endedNs : -1;
   }
 
   @Override

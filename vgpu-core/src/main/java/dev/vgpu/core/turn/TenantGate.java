@@ -34,6 +34,11 @@ public final class TenantGate implements TurnGate, GateListener {
   /** What the calls had used when the backend began to measure them as well; -1: it does not. */
   private long callsFinalNs = -1;
 
+  /** What of the processes' measured time was others', and what was last told to be theirs. */
+  private double othersNs;
+
+  private long processesNs;
+
   /**
    * Makes one, shut.
    *
@@ -165,6 +170,19 @@ public final class TenantGate implements TurnGate, GateListener {
     return processes != null && !callsUsed() && processes.mayOverlap();
   }
 
+  @Override
+  public long busyUntilNs() {
+    return processes != null && mayOverlap() ? processes.busyUntilNs() : -1;
+  }
+
+  @Override
+  public void othersUsed(double ns) {
+    othersNs += ns;
+    if (processes != null) {
+      processes.othersNs((long) othersNs);
+    }
+  }
+
   /** Calls stay shut meanwhile; one that comes makes the scheduler give a turn without others. */
   @Override
   public boolean besideOthers(boolean others) {
@@ -275,6 +293,7 @@ public final class TenantGate implements TurnGate, GateListener {
     seat.take();
     try {
       processes = lease;
+      othersNs = lease.othersNs();
       line.paid(lease.gpuTimeNs(seat.clock().nanoTime()));
       lease.contended(contended);
       if (open && !suspended) {
@@ -410,6 +429,13 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
+  /** What the processes used, without what was others'. */
+  private long processesNs(EnforcedLease lease) {
+    long ns = lease.gpuTimeNs(seat.clock().nanoTime()) - (long) othersNs;
+    processesNs = Math.max(processesNs, ns); // what was others' is known a little later
+    return processesNs;
+  }
+
   /**
    * {@return what was used in all}
    *
@@ -420,8 +446,7 @@ public final class TenantGate implements TurnGate, GateListener {
     try {
       return processes == null
           ? ofCalls
-          : ofCalls.with(
-              processes, callsFinalNs, turnsLost, processes.gpuTimeNs(seat.clock().nanoTime()));
+          : ofCalls.with(processes, callsFinalNs, turnsLost, processesNs(processes));
     } finally {
       seat.leave();
     }

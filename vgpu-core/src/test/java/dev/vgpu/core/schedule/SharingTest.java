@@ -61,21 +61,17 @@ class SharingTest {
   }
 
   @Test
-  void whoGotTooMuchBesideTheOthersIsHeldBack() {
+  void thoseWithUnlikeSharesTakeTurnsThatOverlapForAMoment() {
     VirtualNode node = new VirtualNode();
     int large = node.processes(BURST_SHARE, 75, OFFLINE, 1 * MS);
     int small = node.processes(BURST_SHARE, 25, OFFLINE, 1 * MS);
-    boolean[] held = new boolean[1];
-    for (long atNs = MS; atNs < 300 * MS; atNs += MS) {
-      node.runUntil(atNs);
-      SchedulerState state = node.scheduler().state();
-      held[0] |= state.tenants().stream().anyMatch(t -> t.heldBack() && t.id().equals("t1"));
-    }
-    assertThat(held[0]).isTrue();
     node.runUntil(60 * S);
+    SchedulerState state = node.scheduler().state();
+    assertThat(state.mode()).isEqualTo(Mode.STRICT);
+    assertThat(state.reason()).contains("unlike shares");
     double all = served(node, large) + served(node, small);
     assertThat(served(node, large) / all).isCloseTo(0.75, offset(0.001));
-    assertThat(all).isGreaterThan(98);
+    assertThat(all).as("nothing is lost when turns are passed on").isGreaterThan(99.7);
   }
 
   @Test

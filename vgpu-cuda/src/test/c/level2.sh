@@ -1,0 +1,12 @@
+#!/bin/sh
+# Builds the emulated driver and runs the tests of preemption inside kernels over it. Usage: level2.sh WORK HOOK [TEST...]
+set -eu
+work=$1 hook=$2
+shift 2
+here=$(cd "$(dirname "$0")" && pwd)
+main=$here/../../main
+mkdir -p "$work"
+sh "$here/../../../../vgpu-emulator/src/main/c/build.sh" "$work/emulator"
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -Wno-format-truncation -pthread -I"$main/shm" "$here/test_level2.c" \
+  "$here/fake_seat.c" -o "$work/test_level2" -ldl
+exec timeout 120 "$work/test_level2" "$hook" "$work/emulator/META-INF/native/linux-x86_64/libcuda.so.1" "$@"

@@ -1,0 +1,363 @@
+/*
+ * Preemption inside a kernel, over the emulated driver and the fake seat: the seat is here; the tenant is this program again, in a
+ * role, under the hook. Usage: test_level2 HOOK DRIVER [TEST...]
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_seat.h"
+#include "test.h"
+
+#define MS 1000000ull
+
+static const char *hook, *driver, *self;
+int failures;
+
+/* ---- the tenant ---- */
+
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+
+static struct {
+  int (*init)(unsigned);
+  int (*create)(CUcontext *, unsigned, int);
+  int (*load)(CUmodule *, const void *);
+  int (*function)(CUfunction *, CUmodule, const char *);
+  int (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+  int (*wait)(void);
+} cuda;
+static CUfunction spin;
+
+static const char PTX[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry vgpu_spin(.param .u64 ns)\n{\nret;\n}\n";
+
+static void bind(void *library, const char *name, void *into) {
+  void *found = dlsym(library, name);
+  if (found == NULL) _exit(21);
+  memcpy(into, &found, sizeof found);
+}
+
+static void must(int result) {
+  if (result != 0) _exit(result % 100 + 100);
+}
+
+static void begin(void) {
+  CUcontext context;
+  CUmodule module;
+  /* Linked into this program where a sanitizer must see it. */
+  void *library = dlopen(getenv("LD_PRELOAD") == NULL ? NULL : "libcuda.so.1", RTLD_NOW);
+  if (library == NULL) _exit(20);
+  bind(library, "cuInit", &cuda.init);
+  bind(library, "cuCtxCreate_v2", &cuda.create);
+  bind(library, "cuModuleLoadData", &cuda.load);
+  bind(library, "cuModuleGetFunction", &cuda.function);
+  bind(library, "cuLaunchKernel", &cuda.launch);
+  bind(library, "cuCtxSynchronize", &cuda.wait);
+  must(cuda.init(0));
+  must(cuda.create(&context, 0, 0));
+  must(cuda.load(&module, PTX));
+  must(cuda.function(&spin, module, "vgpu_spin"));
+}
+
+static void launch(uint64_t ns) {
+  void *parameters[] = {&ns};
+  must(cuda.launch(spin, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+}
+
+static int run_role(const char *role) {
+  begin();
+  if (strcmp(role, "flood") == 0) {
+    for (;;) {
+      launch(10 * MS);
+      must(cuda.wait());
+    }
+  }
+  if (strcmp(role, "long") == 0) { /* ends with work on the GPU */
+    launch(MS);
+    must(cuda.wait());
+    launch(300 * MS);
+    usleep(100000);
+    return 0;
+  }
+  if (strcmp(role, "fork") == 0) {
+    launch(200 * MS);
+    usleep(50000);
+    pid_t child = fork();
+    if (child == 0) {
+      usleep(50000);
+      _exit(cuda.init(0) == 0 ? 9 : 0); /* as with the bare driver */
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    must(cuda.wait());
+    return status == 0 ? 0 : 30;
+  }
+  return 2;
+}
+
+/* ---- the seat ---- */
+
+static pid_t start_tenant(const struct fake_seat *seat, const char *role, const char *how, const char *setting) {
+  pid_t pid = fork();
+  if (pid != 0) return pid;
+  setenv("VGPU_RUN_DIR", seat->dir, 1);
+  setenv("VGPU_EMULATOR_DIR", seat->dir, 1);
+  setenv("VGPU_LEASE", "test", 1);
+  setenv("VGPU_CUDA_DRIVER", driver, 1);
+  setenv("VGPU_EMULATOR_RM", how, 1);
+  setenv("VGPU_LEVEL2", setting, 1);
+  if (strcmp(hook, "-") != 0) setenv("LD_PRELOAD", hook, 1);
+  execl(self, self, "--role", role, (char *)NULL);
+  _exit(127);
+}
+
+static int finish_tenant(pid_t pid) {
+  int status = -1;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static void end_tenant(pid_t pid) {
+  kill(pid, SIGKILL);
+  finish_tenant(pid);
+}
+
+static struct shm_slot *slot_of(const struct fake_seat *seat) { return &seat->slots[1]; }
+
+/* Waits for a condition, at most five seconds. */
+#define AWAIT(condition, ...)                                      \
+  do {                                                             \
+    uint64_t await_until = seat_now() + 5000 * MS;                 \
+    while (!(condition) && seat_now() < await_until) usleep(100);  \
+    CHECK(condition, __VA_ARGS__);                                 \
+  } while (0)
+
+static void open_seat(struct fake_seat *seat, uint32_t preemption_class) {
+  seat_open(seat, 1u << 30, 1 << 20);
+  seat_express(seat, preemption_class);
+  seat->grant->express_mask = preemption_class == SHM_CLASS_OFFLINE ? 1 : 0;
+  seat->grant->level2_flags = (uint32_t)SHM_LEVEL2_ALLOWED;
+  seat->grant->timeslice_us = 200;
+  seat->express->watched = 1;
+  seat->grant_header->seat_pid = (uint64_t)getpid();
+  seat_start(seat);
+}
+
+static void announce(struct fake_seat *seat) {
+  __atomic_store_n(&seat->express->beat_ns[0], seat_now(), __ATOMIC_SEQ_CST);
+  __atomic_fetch_or(&seat->express->busy, 1, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &seat->express->busy, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* Keeps the urgent process alive for a while. */
+static void stay(struct fake_seat *seat, unsigned ms) {
+  for (unsigned i = 0; i < ms; i++) {
+    __atomic_store_n(&seat->express->beat_ns[0], seat_now(), __ATOMIC_SEQ_CST);
+    usleep(1000);
+  }
+}
+
+static int is_stopped(const struct fake_seat *seat) { return GET(slot_of(seat)->level2) == SHM_LEVEL2_STOPPED; }
+static int is_ready(const struct fake_seat *seat) { return GET(slot_of(seat)->level2) == SHM_LEVEL2_READY; }
+
+static void test_stops_and_resumes(void) {
+  struct fake_seat seat;
+  open_seat(&seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(&seat, "flood", "", "on");
+  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  CHECK(GET(slot_of(&seat)->level2_driver) >> 16 == 580, "driver %x", GET(slot_of(&seat)->level2_driver));
+  for (int i = 0; i < 5; i++) {
+    uint64_t ran = GET(slot_of(&seat)->gpu_ns);
+    AWAIT(GET(slot_of(&seat)->gpu_ns) != ran && GET(slot_of(&seat)->busy) != 0, "does not run");
+    announce(&seat);
+    while (!is_stopped(&seat) && is_ready(&seat)) stay(&seat, 1);
+    stay(&seat, 5); /* what had ended before is counted now */
+    uint64_t before = GET(slot_of(&seat)->gpu_ns);
+    stay(&seat, 40);
+    CHECK(is_stopped(&seat), "stopped %d", i);
+    CHECK(GET(slot_of(&seat)->gpu_ns) == before, "ran on for %llu ns", (unsigned long long)(GET(slot_of(&seat)->gpu_ns) - before));
+    seat_express_clear(&seat, 1);
+    AWAIT(is_ready(&seat), "not resumed");
+  }
+  uint64_t since = seat_now(), ran = GET(slot_of(&seat)->gpu_ns);
+  AWAIT(GET(slot_of(&seat)->gpu_ns) > ran, "does not run");
+  CHECK(GET(slot_of(&seat)->gpu_ns) - ran <= seat_now() - since + 15 * MS, "what was stopped is charged");
+  CHECK(GET(slot_of(&seat)->level2_stops) >= 5, "stops");
+  CHECK(GET(slot_of(&seat)->level2_stopped_ns) >= 5 * 40 * MS, "stopped for");
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
+/* Shuts the gate until it finds work that it can stop. */
+static void shut_and_stop(struct fake_seat *seat) {
+  for (uint64_t until = seat_now() + 5000 * MS; !is_stopped(seat) && seat_now() < until;) {
+    seat_gate(seat, (uint32_t)SHM_GRANT_OPEN);
+    AWAIT(GET(slot_of(seat)->busy) != 0, "does not run");
+    seat_gate(seat, 0);
+    for (int i = 0; i < 100 && !is_stopped(seat) && GET(slot_of(seat)->busy) != 0; i++) usleep(200);
+  }
+  CHECK(is_stopped(seat), "not stopped");
+}
+
+/* The gate of a tenant that lost its turn to a more urgent one; then the seat falls silent. */
+static void test_gate_and_lost_seat(void) {
+  struct fake_seat seat;
+  open_seat(&seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(&seat, "flood", "", "on");
+  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  __atomic_store_n(&seat.grant->level2_flags, (uint32_t)(SHM_LEVEL2_ALLOWED | SHM_LEVEL2_STOP), __ATOMIC_SEQ_CST);
+  shut_and_stop(&seat);
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  AWAIT(is_ready(&seat), "not resumed by the gate");
+  shut_and_stop(&seat);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST); /* as if it were stopped */
+  AWAIT(is_ready(&seat), "a lost seat leaves it stopped");
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
+/* The bit of an urgent process that was killed, or is stopped: nobody beats for it. */
+static void test_stale_bit(void) {
+  struct fake_seat seat;
+  open_seat(&seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(&seat, "flood", "", "on");
+  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  AWAIT(GET(slot_of(&seat)->busy) != 0, "does not run");
+  announce(&seat);
+  AWAIT(is_stopped(&seat) || GET(slot_of(&seat)->level2_stops) > 0, "not stopped");
+  AWAIT(is_ready(&seat), "a dead process's bit leaves it stopped");
+  CHECK((GET(seat.express->busy) & 1) != 0, "the bit is still set");
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
+/* The tenant itself is stopped and goes on while its channels are stopped. */
+static void test_stopped_tenant(void) {
+  struct fake_seat seat;
+  open_seat(&seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(&seat, "flood", "", "on");
+  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  AWAIT(GET(slot_of(&seat)->busy) != 0, "does not run");
+  announce(&seat);
+  AWAIT(is_stopped(&seat) || GET(slot_of(&seat)->level2_stops) > 0, "not stopped");
+  stay(&seat, 2);
+  kill(pid, SIGSTOP);
+  usleep(30000);
+  seat_express_clear(&seat, 1);
+  kill(pid, SIGCONT);
+  AWAIT(is_ready(&seat), "not resumed");
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
+static void expect_off(const char *how, const char *setting, uint32_t class, uint64_t why) {
+  struct fake_seat seat;
+  open_seat(&seat, class);
+  pid_t pid = start_tenant(&seat, "flood", how, setting);
+  AWAIT(GET(slot_of(&seat)->gpu_ns) > 0, "does not run: %s", how);
+  AWAIT(GET(slot_of(&seat)->level2_reason) == why, "%s %s: reason %u", how, setting, GET(slot_of(&seat)->level2_reason));
+  CHECK(GET(slot_of(&seat)->level2) == SHM_LEVEL2_OFF, "%s", how);
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
+static void test_off_with_a_reason(void) {
+  expect_off("", "off", SHM_CLASS_OFFLINE, SHM_LEVEL2_WHY_SETTING);
+  expect_off("", "on", SHM_CLASS_ONLINE, SHM_LEVEL2_WHY_CLASS);
+  expect_off("version=999.10.01", "on", SHM_CLASS_OFFLINE, SHM_LEVEL2_WHY_VERSION);
+  expect_off("version=none", "on", SHM_CLASS_OFFLINE, SHM_LEVEL2_WHY_VERSION);
+  expect_off("refuse=2080110b,refuse=a06c0101", "on", SHM_CLASS_OFFLINE, SHM_LEVEL2_WHY_REFUSED);
+  expect_off("slow=150000", "on", SHM_CLASS_OFFLINE, SHM_LEVEL2_WHY_SLOW);
+}
+
+static void test_second_way(void) {
+  struct fake_seat seat;
+  open_seat(&seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(&seat, "flood", "refuse=2080110b", "on");
+  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  AWAIT(GET(slot_of(&seat)->busy) != 0, "does not run");
+  announce(&seat);
+  AWAIT(is_stopped(&seat) || GET(slot_of(&seat)->level2_stops) > 0, "not stopped");
+  seat_express_clear(&seat, 1);
+  AWAIT(is_ready(&seat), "not resumed");
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
+/* A driver that says yes and does nothing. */
+static void test_no_effect(void) {
+  struct fake_seat seat;
+  open_seat(&seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(&seat, "flood", "stuck", "on");
+  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  seat_express_clear(&seat, 1);
+  for (int i = 0; i < 50 && GET(slot_of(&seat)->level2_reason) != SHM_LEVEL2_WHY_NO_EFFECT; i++) {
+    seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+    AWAIT(GET(slot_of(&seat)->busy) != 0 || GET(slot_of(&seat)->level2) == SHM_LEVEL2_OFF, "does not run");
+    usleep(3000);
+    announce(&seat);
+    stay(&seat, 60);
+    seat_express_clear(&seat, 1);
+    usleep(20000);
+  }
+  CHECK(GET(slot_of(&seat)->level2_reason) == SHM_LEVEL2_WHY_NO_EFFECT, "reason %u", GET(slot_of(&seat)->level2_reason));
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
+/* A program that ends, or forks, while its work is stopped. */
+static void test_ends_while_stopped(void) {
+  static const char *const roles[] = {"long", "fork"};
+  for (int i = 0; i < 2; i++) {
+    struct fake_seat seat;
+    open_seat(&seat, SHM_CLASS_OFFLINE);
+    pid_t pid = start_tenant(&seat, roles[i], "", "on");
+    AWAIT(is_ready(&seat) || GET(slot_of(&seat)->level2_stops) > 0, "%s: reason %u", roles[i], GET(slot_of(&seat)->level2_reason));
+    announce(&seat);
+    stay(&seat, 300);
+    if (i == 1) seat_express_clear(&seat, 1);
+    int status = finish_tenant(pid);
+    CHECK(status == 0, "%s ended with %d", roles[i], status);
+    seat_close(&seat);
+  }
+}
+
+static const struct {
+  const char *name;
+  void (*run)(void);
+} tests[] = {
+    {"stops-and-resumes", test_stops_and_resumes}, {"gate-and-lost-seat", test_gate_and_lost_seat},
+    {"stale-bit", test_stale_bit},                 {"stopped-tenant", test_stopped_tenant},
+    {"off-with-a-reason", test_off_with_a_reason}, {"second-way", test_second_way},
+    {"no-effect", test_no_effect},                 {"ends-while-stopped", test_ends_while_stopped},
+};
+
+int main(int count, char **arguments) {
+  if (count > 2 && strcmp(arguments[1], "--role") == 0) return run_role(arguments[2]);
+  if (count < 3) return 2;
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  hook = arguments[1];
+  driver = arguments[2];
+  self = realpath("/proc/self/exe", NULL);
+  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+    int wanted = count == 3;
+    for (int j = 3; j < count; j++) wanted |= strcmp(arguments[j], tests[i].name) == 0;
+    if (!wanted) continue;
+    int before = failures;
+    uint64_t since = seat_now();
+    tests[i].run();
+    printf("%s %s (%llu ms)\n", failures == before ? "ok  " : "FAIL", tests[i].name, (unsigned long long)(seat_now() - since) / 1000000);
+  }
+  return failures == 0 ? 0 : 1;
+}
