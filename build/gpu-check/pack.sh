@@ -79,6 +79,12 @@ build() {
   [ -z "$newest" ] || die "$name would need glibc $newest"
 }
 
+# The files that ProgramSource compiles; others beside them are libraries of their own.
+program_sources() {
+  sed -n 's/^ *"\([a-z0-9_]*\.c\)".*/\1/p' "$root/vgpu-bench/src/main/java/dev/vgpu/bench/harness/ProgramSource.java" |
+    sed "s|^|$root/vgpu-bench/src/main/c/|"
+}
+
 make_programs() {
   local samples=$root/samples/cuda-programs
   local c=$samples/src/main/c
@@ -90,7 +96,8 @@ make_programs() {
     build $name "$c/$name.c" "$c/driver.c" "$c/driver_link.c" "$c/program.c" \
       -Wl,--no-as-needed "$stage/build/libcuda.so.1" -Wl,--as-needed
   done
-  build gpu_program "$root"/vgpu-bench/src/main/c/*.c
+  # shellcheck disable=SC2046 # a list of files
+  build gpu_program -I"$root/vgpu-cuda/src/main/c" -I"$root/vgpu-cuda/src/main/shm" $(program_sources)
   cp "$samples/src/main/python/spin.py" "$root/vgpu-bench/src/main/python/torch_pair.py" "$stage/programs/"
   rm -r "$stage/build"
 }

@@ -43,11 +43,12 @@ int mode_init(int count, char **arguments) {
   return 0;
 }
 
-static uint64_t launch_block(const struct driver *driver, unsigned launches) {
+static uint64_t launch_block(const struct driver *driver, CUgraphExec graph, unsigned launches) {
   uint64_t begin = now_ns();
   CUresult worst = CUDA_SUCCESS;
   for (unsigned i = 0; i < launches; i++) {
-    CUresult result = driver->launch(driver->null_kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+    CUresult result = graph != NULL ? driver->graph_launch(graph, NULL)
+                                    : driver->launch(driver->null_kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
     worst = result > worst ? result : worst;
   }
   uint64_t passed = now_ns() - begin;
@@ -70,12 +71,16 @@ static void report(const char *what, uint64_t *block_ns, size_t blocks, size_t p
 int mode_launch(int count, char **arguments) {
   struct driver driver;
   char line[128];
-  if (count != 1) {
+  CUgraphExec graph = NULL;
+  if (count < 1) {
     return 2;
   }
   driver_start(&driver);
   pin(arguments[0]);
-  launch_block(&driver, LAUNCHES);
+  if (count > 1 && strcmp(arguments[1], "graph") == 0) {
+    graph = graph_of(&driver, driver.null_kernel, 1, 1, 0);
+  }
+  launch_block(&driver, graph, LAUNCHES);
   say("ready");
   while (next_line(line, sizeof line)) {
     unsigned blocks, launches;
@@ -84,7 +89,7 @@ int mode_launch(int count, char **arguments) {
     }
     uint64_t *block_ns = calloc(blocks, sizeof *block_ns);
     for (unsigned i = 0; i < blocks; i++) {
-      block_ns[i] = launch_block(&driver, launches);
+      block_ns[i] = launch_block(&driver, graph, launches);
     }
     report("launch", block_ns, blocks, launches);
     free(block_ns);

@@ -68,6 +68,21 @@ void driver_start(struct driver *driver) {
   check(driver->module_function(&driver->spin_kernel, module, "vgpu_spin"), "cuModuleGetFunction");
 }
 
+CUgraphExec graph_of(const struct driver *driver, CUfunction kernel, unsigned grid, unsigned count, uint64_t ns) {
+  void *parameters[] = {&ns};
+  CUstream stream;
+  CUgraph graph;
+  CUgraphExec exec;
+  check(driver->stream_create(&stream, 1), "cuStreamCreate");
+  check(driver->capture_begin(stream, 0), "cuStreamBeginCapture");
+  for (unsigned i = 0; i < count; i++) {
+    check(driver->launch(kernel, grid, 1, 1, 32, 1, 1, 0, stream, parameters, NULL), "cuLaunchKernel, captured");
+  }
+  check(driver->capture_end(stream, &graph), "cuStreamEndCapture");
+  check(driver->graph_instantiate(&exec, graph, 0), "cuGraphInstantiate");
+  return exec;
+}
+
 CUresult spin(const struct driver *driver, uint64_t ns) {
   void *parameters[] = {&ns};
   return driver->launch(driver->spin_kernel, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);

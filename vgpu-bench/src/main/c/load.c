@@ -13,6 +13,8 @@ struct load {
   uint64_t kernel_ns;
   unsigned grid;
   unsigned sync_every;
+  unsigned graph_kernels; /* in a graph; 0: plain launches */
+  CUgraphExec graph;
   atomic_bool running;
   atomic_int error;
   _Atomic uint64_t kernels;
@@ -31,7 +33,9 @@ static bool launch_once(struct load *load, uint64_t number) {
   void *parameters[] = {&load->kernel_ns};
   uint64_t begin = now_ns();
   atomic_store(&load->call_since_ns, begin);
-  CUresult result = load->driver.launch(load->driver.spin_kernel, load->grid, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL);
+  CUresult result = load->graph != NULL
+                        ? load->driver.graph_launch(load->graph, NULL)
+                        : load->driver.launch(load->driver.spin_kernel, load->grid, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL);
   uint64_t launched = now_ns();
   raise_to(&load->worst_launch_ns, launched - begin);
   if (result == CUDA_SUCCESS && load->sync_every > 0 && number % load->sync_every == 0) {
@@ -44,7 +48,7 @@ static bool launch_once(struct load *load, uint64_t number) {
     atomic_store(&load->error, result);
     return false;
   }
-  atomic_fetch_add(&load->kernels, 1);
+  atomic_fetch_add(&load->kernels, load->graph != NULL ? load->graph_kernels : 1);
   return true;
 }
 
@@ -84,8 +88,17 @@ int mode_load(int count, char **arguments) {
   load.kernel_ns = strtoull(arguments[0], NULL, 10);
   load.grid = (unsigned)strtoul(arguments[1], NULL, 10);
   load.sync_every = (unsigned)strtoul(arguments[2], NULL, 10);
-  load.running = count > 3;
+  for (int i = 3; i < count; i++) {
+    if (strcmp(arguments[i], "start") == 0) {
+      load.running = true;
+    } else if (strncmp(arguments[i], "graph=", 6) == 0) {
+      load.graph_kernels = (unsigned)strtoul(arguments[i] + 6, NULL, 10);
+    }
+  }
   driver_start(&load.driver);
+  if (load.graph_kernels > 0) {
+    load.graph = graph_of(&load.driver, load.driver.spin_kernel, load.grid, load.graph_kernels, load.kernel_ns);
+  }
   pthread_create(&thread, NULL, work, &load);
   say("ready");
   while (next_line(line, sizeof line)) {

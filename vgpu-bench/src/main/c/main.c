@@ -11,6 +11,7 @@ static const struct {
     {"load", mode_load},       {"churn", mode_churn},   {"observe", mode_observe},
     {"noise", mode_noise},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
     {"fork", mode_fork},       {"serve", mode_serve},   {"train", mode_train},
+    {"hold", mode_hold},
     {"flood", mode_flood},     {"arrive", mode_arrive}, {"session", mode_session},
     {"where", mode_where},     {"about", mode_about},   {"probe", mode_probe},
     {"checkpoint", mode_checkpoint}, {"yield", mode_yield},
@@ -21,9 +22,9 @@ static const struct {
 static const char USAGE[] =
     "usage: gpu_program MODE ...\n"
     "  init [wait]                  time of cuInit and of a context\n"
-    "  launch CPU                   empty kernels: 'run BLOCKS LAUNCHES'\n"
+    "  launch CPU [graph]           empty kernels, or graphs: 'run BLOCKS LAUNCHES'\n"
     "  alloc CPU                    pairs of alloc and free: 'live N', 'run BLOCKS PAIRS'\n"
-    "  load NS GRID SYNC [start]    kernels of NS: 'start', 'pause', 'read'; SYNC 0: never\n"
+    "  load NS GRID SYNC [start] [graph=N]  kernels of NS: 'start', 'pause', 'read'; SYNC 0: never\n"
     "  churn BYTES THREADS FILE SEED   'churn', 'fill', 'stop'\n"
     "  observe LIMIT                watches the device's memory: 'read'\n"
     "  noise                        watches the machine's own lateness: 'read'\n"
@@ -32,6 +33,7 @@ static const char USAGE[] =
     "  fork                         forks without exec\n"
     "  serve IN OUT                 requests as they are due: 'go T0 LIMIT'\n"
     "  train LEAST MOST SEED OUT    kernels of LEAST to MOST ns: 'start', 'finish'\n"
+    "  hold MIB                     memory with something in it: 'check'\n"
     "  flood NS FILE                kernels of NS without an end; says in FILE when it was let in\n"
     "  arrive NS FILE GRANT EXPRESS  how soon the gate of another closes: 'run ARRIVALS'\n"
     "  yield NS REPORT               how soon another stops running: 'run ARRIVALS'\n"

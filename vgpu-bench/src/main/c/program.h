@@ -21,6 +21,8 @@ typedef uint64_t CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUevent_st *CUevent;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUstream_st *CUstream;
 
@@ -40,6 +42,11 @@ typedef struct CUstream_st *CUstream;
   CALL(event_record, "cuEventRecord", (CUevent, CUstream))                                                             \
   CALL(event_synchronize, "cuEventSynchronize", (CUevent))                                                             \
   CALL(event_elapsed, "cuEventElapsedTime", (float *, CUevent, CUevent))                                               \
+  CALL(stream_create, "cuStreamCreate", (CUstream *, unsigned))                                                        \
+  CALL(capture_begin, "cuStreamBeginCapture_v2", (CUstream, int))                                                      \
+  CALL(capture_end, "cuStreamEndCapture", (CUstream, CUgraph *))                                                       \
+  CALL(graph_instantiate, "cuGraphInstantiateWithFlags", (CUgraphExec *, CUgraph, unsigned long long))                 \
+  CALL(graph_launch, "cuGraphLaunch", (CUgraphExec, CUstream))                                                         \
   CALL(launch, "cuLaunchKernel",                                                                                       \
        (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
 
@@ -78,6 +85,9 @@ uint64_t random_next(uint64_t *state);
 /* The median of values, which are sorted. */
 uint64_t median(uint64_t *values, size_t count);
 
+/* A graph of a chain of so many kernels, in one stream captured. */
+CUgraphExec graph_of(const struct driver *driver, CUfunction kernel, unsigned grid, unsigned count, uint64_t ns);
+
 /* Launches one kernel of one block that takes so long. */
 CUresult spin(const struct driver *driver, uint64_t ns);
 
@@ -92,6 +102,7 @@ int mode_noise(int count, char **arguments);
 int mode_hostile(int count, char **arguments);
 int mode_truncate(int count, char **arguments);
 int mode_fork(int count, char **arguments);
+int mode_hold(int count, char **arguments);
 int mode_flood(int count, char **arguments);
 int mode_arrive(int count, char **arguments);
 int mode_yield(int count, char **arguments);

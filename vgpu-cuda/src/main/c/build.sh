@@ -40,10 +40,20 @@ $cc -shared -o "$library" $objects -Wl,-soname,libcuda.so.1 -Wl,--version-script
   -Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-z,noexecstack -Wl,--build-id=none \
   -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 
-"$here/check_library.sh" "$library"
-${OBJCOPY:-objcopy} --strip-debug "$library"
-cp "$library" "$out/libvgpu_cuda.so.new"
-mv "$out/libvgpu_cuda.so.new" "$out/libvgpu_cuda.so"
-(cd "$out" && sha256sum libvgpu_cuda.so | cut -d' ' -f1 > libvgpu_cuda.so.sha256)
+program=$work/vgpu-checkpoint
+$cc -c "$here/../checkpoint/start.S" -o "$work/start.o"
+# shellcheck disable=SC2086
+$cc $(echo "$flags" | sed 's/-fPIC/-fPIE/; s/-ftls-model=initial-exec//') -pie -nostartfiles -o "$program" \
+  "$here/../checkpoint/checkpoint.c" "$work/start.o" -Wl,-z,relro,-z,now,-z,noexecstack \
+  -Wl,--build-id=none -Wl,--no-as-needed -l:libdl.so.2
+
+for made in "$library" "$program"; do
+  name=$(basename "$made")
+  "$here/check_library.sh" "$made"
+  ${OBJCOPY:-objcopy} --strip-debug "$made"
+  cp "$made" "$out/$name.new"
+  mv "$out/$name.new" "$out/$name"
+  (cd "$out" && sha256sum "$name" | cut -d' ' -f1 > "$name.sha256")
+done
 
 "$here/../nvml/build.sh" "$1"

@@ -109,6 +109,7 @@ static void vgpu__context_gone(CUcontext handle, struct vgpu_sums *sums) {
     vgpu__unlock(&context->clock_lock);
   }
   __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
+  vgpu__movable_context_gone(handle, sums);
   vgpu__give_back_all(sums);
 }
 

@@ -70,7 +70,8 @@ abi_result vgpu__gate_wait(struct vgpu_tenant *tenant) {
     if ((word & SHM_GRANT_REVOKED) != 0) result = ABI_NOT_PERMITTED;
     if ((word & (SHM_GRANT_REVOKED | SHM_GRANT_OPEN)) != 0 || LOAD_ACQUIRE(tenant->autonomous)) break;
     uint64_t now = vgpu__now_ns();
-    if (now - began > SILENCE_NS && vgpu__seat_is_silent(tenant, now)) {
+    /* Memory that is in the host's must be back first: the monitor sees to that. */
+    if (now - began > SILENCE_NS && vgpu__movable_is_home(tenant) && vgpu__seat_is_silent(tenant, now)) {
       vgpu__gate_set_autonomous(tenant, 1);
       break;
     }

@@ -4,18 +4,26 @@
  */
 #include "hook.h"
 
-enum { GRAPHS = 4096, PROBES = 16, MEASURE_EVERY = 64 };
+enum { GRAPHS = 4096, PROBES = 16, MEASURE_EVERY = 4096 };
 static const uint64_t SHORT_NS = 50u * NS_PER_US;
 
 struct graph {
   CUgraphExec exec; /* NULL: free */
-  uint32_t generation, launches;
+  uint32_t generation;
+  int due; /* to be measured again */
   uint64_t each_ns;
 };
 
 static struct graph graphs[GRAPHS];
 static struct vgpu_lock graphs_lock;
 static uint32_t generations;
+static uint32_t epoch = 1; /* changes when a graph goes */
+
+/* A short graph that this thread launched last: for so many launches it need not be looked up. */
+static __thread struct {
+  CUgraphExec exec;
+  uint32_t epoch, left;
+} recent __attribute__((tls_model("initial-exec")));
 
 /* With the lock. NULL if it is not there; with make, if there is no room. */
 static struct graph *vgpu__graph_of(CUgraphExec exec, int make) {
@@ -33,13 +41,22 @@ static struct graph *vgpu__graph_of(CUgraphExec exec, int make) {
 
 int vgpu__graph_piece(CUgraphExec exec, struct vgpu_piece *piece) {
   int alone = 1;
+  if (LIKELY(recent.exec == exec && recent.left > 0 && recent.epoch == LOAD_ACQUIRE(epoch))) {
+    recent.left--;
+    return 0;
+  }
   *piece = (struct vgpu_piece){.kind = PIECE_WORK};
   if (exec == NULL) return 0;
   vgpu__lock(&graphs_lock);
   struct graph *graph = vgpu__graph_of(exec, 1);
   if (graph != NULL) {
-    alone = graph->each_ns == 0 || graph->each_ns > SHORT_NS || graph->launches % MEASURE_EVERY == 0;
-    graph->launches++;
+    alone = graph->each_ns == 0 || graph->each_ns > SHORT_NS || graph->due;
+    graph->due = !alone; /* short: launched among others until this thread looks again, and then measured */
+    if (!alone) {
+      recent.exec = exec;
+      recent.epoch = LOAD(epoch);
+      recent.left = MEASURE_EVERY;
+    }
     *piece = (struct vgpu_piece){.kind = PIECE_WORK, .graph = exec, .generation = graph->generation, .cost_ns = graph->each_ns};
   }
   vgpu__unlock(&graphs_lock);
@@ -61,10 +78,12 @@ void vgpu__graph_forget(CUgraphExec exec) {
   vgpu__lock(&graphs_lock);
   struct graph *graph = exec == NULL ? NULL : vgpu__graph_of(exec, 0);
   if (graph != NULL) *graph = (struct graph){.exec = NULL};
+  STORE_RELEASE(epoch, epoch + 1);
   vgpu__unlock(&graphs_lock);
 }
 
 void vgpu__graphs_forget(void) {
   graphs_lock.word = 0;
+  epoch++;
   for (unsigned i = 0; i < GRAPHS; i++) graphs[i] = (struct graph){.exec = NULL};
 }

@@ -298,6 +298,23 @@ int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size);
 void vgpu__vmm_unmapped(uint64_t address, uint64_t size, struct vgpu_sums *sums);
 void vgpu__vmm_forget(void);
 
+/* ---- movable.c: memory that can be moved to the host's and back at its address, for tenants that asked for it ---- */
+extern uint32_t vgpu__movables VGPU_INTERNAL; /* how many there are */
+static inline int vgpu__wants_movable(const struct vgpu_tenant *tenant) {
+  return (LOAD(tenant->grant->memory_flags) & SHM_MEMORY_MOVABLE) != 0;
+}
+/* 1: done, well or not; *result is the answer. 0: not for us. */
+int vgpu__movable_allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uint64_t bytes, abi_result *result);
+int vgpu__movable_free(CUdeviceptr pointer, CUstream stream, abi_result *result);
+void vgpu__movable_context_gone(CUcontext context, struct vgpu_sums *sums);
+void vgpu__movable_tend(struct vgpu_tenant *tenant, uint64_t now); /* by the monitor */
+/* Whether all of its memory is where kernels find it. */
+static inline int vgpu__movable_is_home(const struct vgpu_tenant *tenant) {
+  return LOAD_ACQUIRE(tenant->slot->moved_bytes) == 0;
+}
+uint64_t vgpu__movable_tenants(void); /* a bit for each that has some */
+void vgpu__movable_forget(void);
+
 /* ---- pool.c: memory pools, charged by what they reserve ---- */
 void vgpu__pool_freed(const struct vgpu_record *record, int waited); /* after a free; waited: the driver has given back what it may */
 /* After a wait: what pools have given back is no more charged. One load, unless something was freed. */

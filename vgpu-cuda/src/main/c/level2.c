@@ -261,12 +261,13 @@ struct view {
 
 static struct view vgpu__look(const struct vgpu_tenant *tenant) {
   uint64_t mask = LOAD(tenant->grant->express_mask);
-  struct view view = {.word = &tenant->grant->word, .wait_ns = BLIND_WAIT_NS};
+  /* Who shuts the gate for a more urgent tenant wakes us; that there is one on the lane now is seen soon enough. */
+  struct view view = {.word = &tenant->grant->word, .wait_ns = WATCHED_WAIT_NS};
   if (mask != 0) {
     int both = (uint32_t)mask != 0 && mask >> 32 != 0;
     const struct shm_express *page = tenant->express.page;
     view.word = (const uint32_t *)(const void *)&page->busy + ((uint32_t)mask == 0);
-    if (!both && LOAD(page->watched) != 0) view.wait_ns = WATCHED_WAIT_NS;
+    if (both || LOAD(page->watched) == 0) view.wait_ns = BLIND_WAIT_NS;
   }
   view.seen = LOAD_ACQUIRE(*view.word);
   return view;

@@ -30,6 +30,9 @@ abi_result cuMemAlloc(uint32_t *pointer, unsigned bytes) {
 }
 
 abi_result cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
+  abi_result moved;
+  if (UNLIKELY(vgpu__wants_movable(vgpu_tenant_current())) &&
+      vgpu__movable_allocate(vgpu_tenant_current(), pointer, bytes, &moved)) return moved;
   CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAlloc_v2)(pointer, bytes));
 }
 
@@ -137,13 +140,21 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
 
 abi_result cuMemFree(uint32_t pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, 1, REAL(cuMemFree)(pointer)); }
 
-abi_result cuMemFree_v2(CUdeviceptr pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, 1, REAL(cuMemFree_v2)(pointer)); }
+abi_result cuMemFree_v2(CUdeviceptr pointer) {
+  abi_result moved;
+  if (UNLIKELY(LOAD(vgpu__movables) != 0) && vgpu__movable_free(pointer, NULL, &moved)) return moved;
+  FREED(KIND_POINTER, KIND_POOL, pointer, 1, REAL(cuMemFree_v2)(pointer));
+}
 
 abi_result cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  abi_result moved;
+  if (UNLIKELY(LOAD(vgpu__movables) != 0) && vgpu__movable_free(pointer, stream, &moved)) return moved;
   FREED(KIND_POOL, KIND_POINTER, pointer, 0, REAL(cuMemFreeAsync)(pointer, stream));
 }
 
 abi_result cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+  abi_result moved;
+  if (UNLIKELY(LOAD(vgpu__movables) != 0) && vgpu__movable_free(pointer, stream, &moved)) return moved;
   FREED(KIND_POOL, KIND_POINTER, pointer, 0, REAL(cuMemFreeAsync_ptsz)(pointer, stream));
 }
 

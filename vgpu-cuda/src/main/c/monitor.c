@@ -60,7 +60,7 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
 static void vgpu__follow_heartbeat(struct vgpu_tenant *tenant, uint64_t now, int working) {
   int silent = vgpu__seat_is_silent(tenant, now);
   if (!silent) vgpu__gate_set_autonomous(tenant, 0);
-  else if (working && !tenant->watch.welcome) vgpu__gate_set_autonomous(tenant, 1);
+  else if (working && !tenant->watch.welcome && vgpu__movable_is_home(tenant)) vgpu__gate_set_autonomous(tenant, 1);
 }
 
 /* Somebody waits for the end of our work: by the seat's word, or by our bit in the express lane. */
@@ -106,6 +106,7 @@ static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, unsigned
   STORE_RELEASE(tenant->slot->heartbeat_ns, now);
   vgpu__follow_seat(tenant, now);
   vgpu__follow_heartbeat(tenant, now, working);
+  vgpu__movable_tend(tenant, now);
   uint64_t tick_ns = vgpu__tick_ns(tenant, working, pending, express_ns);
   if (tick_ns < round->tick_ns) round->tick_ns = tick_ns;
   round->attached++;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -51,15 +52,17 @@ static void vgpu__fill(const struct vgpu_tenant *tenant, struct shm_message *mes
   message->pid = (uint32_t)getpid();
 }
 
-static int vgpu__open_socket(const char *run_dir) {
+/* A container sees its own lease's directory only, which has the same socket. */
+static int vgpu__open_socket(const struct vgpu_tenant *tenant, const char *within) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  size_t length = strlen(run_dir);
-  if (length + sizeof "/hook.sock" > sizeof address.sun_path) {
-    vgpu__log("VGPU_RUN_DIR is too long for a socket: %s", run_dir);
+  int in_lease = within[0] != '\0';
+  int length = snprintf(address.sun_path, sizeof address.sun_path, "%s%s%s/hook.sock", tenant->run_dir, within,
+                        in_lease ? tenant->lease : "");
+  if (length < 0 || (size_t)length >= sizeof address.sun_path) {
+    if (!in_lease) vgpu__log("VGPU_RUN_DIR is too long for a socket: %s", tenant->run_dir);
+    errno = ENAMETOOLONG;
     return -1;
   }
-  memcpy(address.sun_path, run_dir, length);
-  memcpy(address.sun_path + length, "/hook.sock", sizeof "/hook.sock");
   int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (made < 0) return -1;
   if (connect(made, (const struct sockaddr *)&address, sizeof address) != 0) {
@@ -89,7 +92,8 @@ int vgpu__seat_connect(struct vgpu_tenant *tenant) {
   vgpu__lock(&link->lock);
   vgpu__hang_up(link);
   struct stat seen;
-  link->fd = link->barred ? -1 : vgpu__open_socket(tenant->run_dir);
+  link->fd = link->barred ? -1 : vgpu__open_socket(tenant, "");
+  if (link->fd < 0 && !link->barred && errno == ENOENT) link->fd = vgpu__open_socket(tenant, "/leases/");
   int failed = link->fd < 0 || vgpu__fstat(link->fd, &seen) != 0;
   int why = errno;
   if (!failed) {

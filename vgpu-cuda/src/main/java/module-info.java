@@ -9,4 +9,6 @@ module dev.vgpu.cuda {
 
   provides dev.vgpu.spi.EnforcementBackend with
       dev.vgpu.cuda.CudaHookBackend;
+  provides dev.vgpu.spi.ProcessSuspender with
+      dev.vgpu.cuda.CheckpointSuspender;
 }

@@ -51,6 +51,9 @@ enum attaches { AT_LEAST_ONE, NONE };
   ROW("nvml: visible devices", "nvml_devices", HOOK_AND_NVML, "CUDA_VISIBLE_DEVICES=1", NONE) \
   ROW("nvml: processes", "nvml_processes", HOOK_AND_NVML, NULL, AT_LEAST_ONE)   \
   ROW("nvml: utilisation", "nvml_usage", HOOK_AND_NVML, NULL, AT_LEAST_ONE)     \
+  ROW("nvml: MIG devices", "nvml_mig", HOOK_AND_NVML, NULL, NONE)              \
+  ROW("nvml: topology, newer functions", "nvml_topology", HOOK_AND_NVML, NULL, NONE) \
+  ROW("nvml: many threads", "nvml_threads", HOOK_AND_NVML, NULL, NONE)         \
   ROW("nvml: refusals", "nvml_denied", HOOK_AND_NVML, NULL, NONE)
 
 static const struct test {

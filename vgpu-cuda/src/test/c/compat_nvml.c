@@ -1,5 +1,6 @@
 /* The programs of compat.c that ask NVML. They never call CUDA, except for those that they look at. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +21,9 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned size);
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count);
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index, nvmlDevice_t *mig);
+nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, int level, unsigned *count, nvmlDevice_t *near);
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned size);
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_v2 *memory);
@@ -204,6 +208,74 @@ static void role_nvml_denied(void) {
   CHECK(nvmlDeviceGetUtilizationRates(device, NULL) == NVML_INVALID_ARGUMENT, "NULL");
 }
 
+static void *asks(void *unused) {
+  for (int i = 0; i < 50; i++) {
+    struct nvml_utilization rates = {0};
+    struct nvml_memory memory = {0};
+    unsigned count = 0;
+    nvmlDevice_t device = first();
+    CHECK(nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS && memory.total == QUOTA, "%llu", memory.total);
+    CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_SUCCESS && count == 0, "%u", count);
+    if (i % 25 == 0) CHECK(nvmlDeviceGetUtilizationRates(device, &rates) == NVML_SUCCESS && rates.gpu == 0, "%u", rates.gpu);
+    CHECK(nvmlShutdown() == NVML_SUCCESS, "shutdown");
+  }
+  return unused;
+}
+
+static void role_nvml_threads(void) {
+  pthread_t threads[8];
+  for (int i = 0; i < 8; i++) CHECK(pthread_create(&threads[i], NULL, asks, NULL) == 0, "thread");
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+}
+
+/* Over compat_stub_nvml.c. */
+static nvmlDevice_t first_of_stub(const char *visible) {
+  setenv("VGPU_NVML", getenv("COMPAT_STUB_NVML"), 1);
+  setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+  return first();
+}
+
+static void is_named(nvmlDevice_t device, const char *name) {
+  char uuid[96] = "";
+  CHECK(nvmlDeviceGetUUID(device, uuid, sizeof uuid) == NVML_SUCCESS && strcmp(uuid, name) == 0, "%s, not %s", uuid, name);
+}
+
+static void role_nvml_mig(void) {
+  struct nvml_memory memory = {0};
+  unsigned count = 9, index = 9;
+  nvmlDevice_t gpu = first_of_stub("MIG-y,MIG-z"), mig = NULL, other = NULL;
+  is_named(gpu, "GPU-a");
+  CHECK(nvmlDeviceGetCount_v2(&count) == NVML_SUCCESS && count == 1, "%u GPUs", count);
+  CHECK(nvmlDeviceGetMaxMigDeviceCount(gpu, &count) == NVML_SUCCESS && count == 2, "%u MIG devices", count);
+  CHECK(nvmlDeviceGetMigDeviceHandleByIndex(gpu, 1, &mig) == NVML_SUCCESS, "the second");
+  is_named(mig, "MIG-z");
+  CHECK(nvmlDeviceGetIndex(mig, &index) == NVML_SUCCESS && index == 1, "its index %u", index);
+  CHECK(nvmlDeviceGetMigDeviceHandleByIndex(gpu, 2, &mig) == NVML_NOT_FOUND, "no third");
+  CHECK(nvmlDeviceGetHandleByUUID("MIG-x", &other) == NVML_NOT_FOUND, "another tenant's");
+  CHECK(nvmlDeviceGetHandleByUUID("GPU-b", &other) == NVML_NOT_FOUND, "another GPU");
+  CHECK(nvmlDeviceGetHandleByUUID("MIG-y", &mig) == NVML_SUCCESS, "one's own");
+  CHECK(nvmlDeviceGetMemoryInfo(mig, &memory) == NVML_SUCCESS && memory.total == QUOTA, "%llu", memory.total);
+  CHECK(nvmlDeviceGetMemoryInfo(gpu, &memory) == NVML_SUCCESS && memory.total == QUOTA, "%llu", memory.total);
+  nvmlShutdown();
+  gpu = first_of_stub("GPU-a");
+  CHECK(nvmlDeviceGetMaxMigDeviceCount(gpu, &count) == NVML_SUCCESS && count == 3, "of a whole GPU all: %u", count);
+}
+
+static void role_nvml_topology(void) {
+  int (*future)(void) = NULL;
+  unsigned count = 0;
+  nvmlDevice_t near = NULL, gpu = first_of_stub("GPU-b");
+  CHECK(nvmlDeviceGetTopologyNearestGpus(gpu, 0, &count, NULL) == NVML_SUCCESS && count == 0, "%u near", count);
+  nvmlShutdown();
+  gpu = first_of_stub("GPU-b,GPU-a");
+  CHECK(nvmlDeviceGetTopologyNearestGpus(gpu, 0, &count, NULL) == NVML_SUCCESS && count == 1, "%u near", count);
+  CHECK(nvmlDeviceGetTopologyNearestGpus(gpu, 0, &count, &near) == NVML_SUCCESS && count == 1, "%u near", count);
+  is_named(near, "GPU-a");
+  void *found = dlsym(RTLD_DEFAULT, "nvmlOfTheFuture");
+  memcpy(&future, &found, sizeof future);
+  CHECK(found != NULL && future() == 4711, "a function that only the real library has");
+}
+
 #define ROLE(name) {#name, role_##name}
 static const struct {
   const char *name;
@@ -211,6 +283,7 @@ static const struct {
 } roles[] = {
     ROLE(nvml_linked),  ROLE(nvml_dlopen),    ROLE(nvml_dlopen_path), ROLE(nvml_refused), ROLE(nvml_open),
     ROLE(nvml_devices), ROLE(nvml_processes), ROLE(nvml_usage),       ROLE(nvml_denied),
+    ROLE(nvml_mig),     ROLE(nvml_topology), ROLE(nvml_threads),
 };
 
 int nvml_role(const char *role) {

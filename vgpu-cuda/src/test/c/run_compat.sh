@@ -1,20 +1,33 @@
 #!/bin/sh
-# Builds and runs the compatibility tests. Usage: run_compat.sh WORK HOOK NVML REAL_CUDA REAL_NVML [CASE...]
-# WORK: a folder for what is built. The programs are linked with the real libraries' names; the hook takes these.
+# Builds and runs the compatibility tests. Usage: run_compat.sh KIND WORK HOOK NVML REAL_CUDA REAL_NVML [CASE...]
+# WORK: a folder for what is built. The programs are linked with libcuda.so.1 and libnvidia-ml.so.1; what they find there is the matter.
+# KIND: plain; or asan, tsan: what stands in for NVML is in the program itself, instrumented, and NVML must be empty ("").
 set -eu
-work=$1 hook=$2 nvml=$3 cuda=$4 real_nvml=$5
-shift 5
+kind=$1 work=$2 hook=$3 nvml=$4 cuda=$5 real_nvml=$6
+shift 6
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$work"
 cc=${CC:-cc}
 flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$here/../../main/shm"
 # shellcheck disable=SC2086
 $cc $flags "$here/compat.c" "$here/fake_seat.c" -o "$work/compat" &
+main=$here/../../main
+case $kind in
+  plain) own=$nvml ;;
+  asan) own="-fsanitize=address,undefined -fno-sanitize-recover=undefined" ;;
+  tsan) own="-fsanitize=thread" ;;
+esac
+[ "$kind" = plain ] || own="$own -DVGPU_SANITIZED -I$main/c -I$main/nvml $(echo "$main"/nvml/*.c) $main/nvml/trampolines.S -rdynamic"
 # shellcheck disable=SC2086
-$cc $flags "$here/compat_program.c" "$here/compat_nvml.c" -o "$work/compat_program" "$cuda" "$real_nvml" -ldl
+$cc $flags "$here/compat_program.c" "$here/compat_nvml.c" -o "$work/compat_program" "$hook" $own -Wl,-z,lazy -ldl
 # shellcheck disable=SC2086
 $cc $flags -fPIC -shared "$here/compat_other.c" -o "$work/libother.so" -ldl
+# shellcheck disable=SC2086
+$cc $flags -fvisibility=hidden -fPIC -shared "$here/compat_stub_nvml.c" -o "$work/libnvml_stub.so"
 wait
+COMPAT_STUB_NVML=$work/libnvml_stub.so
+export COMPAT_STUB_NVML
 LD_LIBRARY_PATH=$(dirname "$cuda"):$(dirname "$real_nvml")
 export LD_LIBRARY_PATH
+export ASAN_OPTIONS=detect_leaks=0:exitcode=99:verify_asan_link_order=0 TSAN_OPTIONS=exitcode=99:die_after_fork=0
 exec timeout 200 "$work/compat" "$hook" "$nvml" "$cuda" "$real_nvml" "$work/libother.so" "$@"

@@ -3,6 +3,7 @@
 #include "imported.h"
 #include "memory.h"
 #include "shared_memory.h"
+#include "suspend.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ _Static_assert(sizeof(memory_handle) == sizeof(CUipcMemHandle), "a handle's size
 EMU_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address) {
     EMU_CONTEXT(context);
     (void)context;
+    emu_checkpoint_hinder(&emu_driver.state, EMU_USED_IPC);
     emu_allocation found;
     memory_handle exported = {.magic = HANDLE_MAGIC, .pid = (uint32_t)getpid()};
     int fd = -1;
@@ -64,6 +66,7 @@ EMU_API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle hand
                                        unsigned int flags) {
     EMU_CONTEXT(context);
     (void)context;
+    emu_checkpoint_hinder(&emu_driver.state, EMU_USED_IPC);
     memory_handle exported;
     char path[64];
     uint64_t inode = 0;

@@ -4,6 +4,7 @@
 #include "imported.h"
 #include "memory.h"
 #include "operation.h"
+#include "suspend.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,7 @@ EMU_API CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t 
 EMU_API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned int flags) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(address != NULL && (flags == 1 || flags == 2)); /* global or host */
+    emu_checkpoint_hinder(&emu_driver.state, EMU_USED_MANAGED);
     return allocate(context, address, bytes, EMU_MANAGED_MEMORY);
 }
 

@@ -9,13 +9,12 @@ work=$1/../emulator-native
 : "${CFLAGS:=-O2}"
 flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIC $CFLAGS"
 link="-shared -Wl,-Bsymbolic,-z,defs,-z,relro,-z,now,--as-needed"
-common="gpu gpu_schedule log process settings state_file state_values"
-driver="api_array api_ipc fail graph_memory imported shared_memory api_capture api_context api_copy api_device api_forms api_function api_graph api_graph_edit api_launch
+common="gpu gpu_schedule log process settings state_file state_values suspend"
+driver="api_array api_ipc fail graph_memory imported shared_memory api_capture api_checkpoint api_context api_copy api_device api_forms api_function api_graph api_graph_edit api_launch
   api_link api_lookup api_mapping api_memory api_module api_pool
   api_stream api_word capture driver graph graph_clone heap
   host_calls kernels memory objects operation ptx rm_driver rm_import rm_model timeline"
 nvml="nvml nvml_processes"
-suspend="java_suspend suspend"
 
 # Nothing to do if no source is newer than what was built.
 if [ -f "$work/stamp" ] && [ "$(cat "$work/stamp")" = "$CC $flags" ] && [ -f "$target/libcuda.so.1.sha256" ] &&
@@ -30,15 +29,14 @@ objects() {
   done
 }
 # Two at a time.
-for name in $common $driver $nvml $suspend; do
+for name in $common $driver $nvml; do
   printf '%s\n' "$name"
 done | xargs -P 2 -I NAME $CC $flags -c "$here/NAME.c" -o "$work/NAME.o"
 # nodelete: it may have a thread that runs host functions.
 $CC $flags $link -Wl,-z,nodelete -Wl,-soname,libcuda.so.1 -o "$target/libcuda.so.1" $(objects $common $driver) -lpthread
 $CC $flags $link -Wl,-soname,libnvidia-ml.so.1 -o "$target/libnvidia-ml.so.1" $(objects $common $nvml) -lpthread
-$CC $flags $link -Wl,-soname,libvgpu_suspend.so -o "$target/libvgpu_suspend.so" $(objects $common $suspend) -lpthread
 cd "$target"
-for library in libcuda.so.1 libnvidia-ml.so.1 libvgpu_suspend.so; do
+for library in libcuda.so.1 libnvidia-ml.so.1; do
   sha256sum "$library" | cut -d ' ' -f 1 > "$library.sha256"
 done
 printf '%s' "$CC $flags" > "$work/stamp"

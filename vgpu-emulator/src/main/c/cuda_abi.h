@@ -34,6 +34,24 @@ typedef struct {
     char bytes[16];
 } CUuuid;
 
+typedef struct {
+    unsigned int timeout_ms; /* 0: none */
+    unsigned int reserved0;
+    uint64_t reserved1[7];
+} CUcheckpointLockArgs;
+typedef struct {
+    uint64_t reserved[8];
+} CUcheckpointCheckpointArgs;
+typedef struct {
+    void *gpu_pairs;
+    unsigned int gpu_pairs_count;
+    char reserved[44];
+    uint64_t reserved1;
+} CUcheckpointRestoreArgs;
+typedef struct {
+    uint64_t reserved[8];
+} CUcheckpointUnlockArgs;
+
 typedef void (*CUhostFn)(void *data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 typedef size_t (*CUoccupancyB2DSize)(int block_size);

@@ -1,5 +1,7 @@
 #include "gpu.h"
 
+#include "suspend.h"
+
 #include <string.h>
 
 enum { 
@@ -183,7 +185,8 @@ bool emu_gpu_charge(emu_gpu *gpu, uint64_t bytes) {
     emu_ledger ledger;
     for (;;) {
         uint64_t seen = emu_ledger_read(gpu, &ledger);
-        if (emu_bits_get(ledger.suspended, gpu->state->slot)) {
+        if (emu_checkpoint_holds(gpu->state) ||
+            emu_bits_get(ledger.suspended, gpu->state->slot)) {
             emu_sleep_until(emu_now_ns() + SUSPENDED_LOOK_NS);
             continue;
         }

@@ -116,6 +116,7 @@ void emu_process_enter(emu_state *state, int slot) {
     read_status(pid, &status);
     read_name(name, sizeof name);
     __atomic_store_n(&shared->pid, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&state->header->checkpoints[slot], 0, __ATOMIC_RELAXED);
     __atomic_store_n(&shared->start_time, status.start_time, __ATOMIC_RELAXED);
     __atomic_store_n(&shared->pid_namespace, state->pid_namespace, __ATOMIC_RELAXED);
     for (size_t i = 0; i < sizeof name; i++) {

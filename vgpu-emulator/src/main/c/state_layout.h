@@ -16,6 +16,7 @@ struct emu_shared_header {
     uint8_t uuid_seed[16]; /* the GPUs' UUIDs are made from it */
     emu_settings settings;
     _Alignas(64) emu_process processes[EMU_MAX_PROCESSES];
+    _Alignas(64) uint32_t checkpoints[EMU_MAX_PROCESSES]; /* by slot; see suspend.c */
 };
 
 typedef struct {

@@ -1,11 +1,15 @@
 #include "suspend.h"
 
 #include "gpu.h"
+#include "state_layout.h"
 
 #include <unistd.h>
 
 #define COPY_BYTES_PER_US UINT64_C(25000) /* as copies between host and device */
 #define LOOK_NS UINT64_C(1000000)
+#define FOREVER UINT64_MAX
+
+enum { STATE_MASK = 3, HINDRANCE_SHIFT = 8 };
 
 int emu_slot_of(const emu_state *state, uint64_t pid) {
     for (int slot = 0; slot < EMU_MAX_PROCESSES; slot++) {
@@ -69,6 +73,38 @@ static bool move_in(emu_gpu *gpu, int slot) {
     }
 }
 
+/* ---- where a process stands: a word of its slot */
+
+emu_checkpoint emu_checkpoint_of(const emu_state *state, int slot) {
+    /* acquire: pairs with the release in step; whoever sees it running sees its memory back */
+    return (emu_checkpoint)(__atomic_load_n(&state->header->checkpoints[slot], __ATOMIC_ACQUIRE) &
+                            STATE_MASK);
+}
+
+unsigned int emu_checkpoint_hindrances(const emu_state *state, int slot) {
+    return __atomic_load_n(&state->header->checkpoints[slot], __ATOMIC_RELAXED) >> HINDRANCE_SHIFT;
+}
+
+void emu_checkpoint_hinder(emu_state *state, unsigned int what) {
+    __atomic_fetch_or(&state->header->checkpoints[state->slot], what << HINDRANCE_SHIFT,
+                      __ATOMIC_RELAXED);
+}
+
+/* From one state to another; false: it is in a third. */
+static bool step(emu_state *state, int slot, emu_checkpoint from, emu_checkpoint to) {
+    uint32_t *word = &state->header->checkpoints[slot];
+    uint32_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    do {
+        if ((seen & STATE_MASK) != (uint32_t)from) {
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(word, &seen, (seen & ~(uint32_t)STATE_MASK) | to, false,
+                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    return true;
+}
+
+/* ---- the driver's steps */
+
 /* What the process holds of all GPUs. */
 static uint64_t held_bytes(emu_state *state, int slot) {
     uint64_t bytes = 0;
@@ -80,20 +116,19 @@ static uint64_t held_bytes(emu_state *state, int slot) {
     return bytes;
 }
 
-/* Waits as long as the copy takes, and while the process is stopped. */
-static emu_suspend_result copy(const emu_state *state, int slot, uint64_t bytes,
-                               uint64_t deadline_ns) {
+/* Waits as long as a copy takes, and while the process is stopped. */
+static CUresult copy(const emu_state *state, int slot, uint64_t bytes, uint64_t deadline_ns) {
     uint64_t done_ns = emu_now_ns() + bytes / COPY_BYTES_PER_US * 1000;
     for (;;) {
         if (!emu_process_alive(state, slot)) {
-            return EMU_SUSPEND_NO_PROCESS;
+            return CUDA_ERROR_INVALID_VALUE;
         }
         uint64_t now = emu_now_ns();
         if (now >= done_ns && !emu_process_stopped(state, slot)) {
-            return EMU_SUSPEND_DONE;
+            return CUDA_SUCCESS;
         }
         if (now >= deadline_ns) {
-            return EMU_SUSPEND_TIMEOUT;
+            return CUDA_ERROR_NOT_READY;
         }
         uint64_t next = now >= done_ns || done_ns - now > LOOK_NS ? now + LOOK_NS : done_ns;
         emu_sleep_until(next < deadline_ns ? next : deadline_ns);
@@ -106,67 +141,87 @@ static void hold_all(emu_state *state, int slot, bool hold) {
     }
 }
 
-emu_suspend_result emu_suspend(emu_state *state, uint64_t pid, uint64_t timeout_ns) {
-    uint64_t deadline = emu_now_ns() + timeout_ns;
-    int slot = emu_slot_of(state, pid);
-    if (slot == EMU_NO_PROCESS) {
-        return EMU_SUSPEND_NO_PROCESS;
-    }
-    if (emu_is_suspended(state, pid)) {
-        return EMU_SUSPEND_DONE;
-    }
-    hold_all(state, slot, true);
-    emu_suspend_result result = copy(state, slot, held_bytes(state, slot), deadline);
-    for (uint32_t i = 0; result == EMU_SUSPEND_DONE && i < state->settings.devices; i++) {
-        move_out(&state->gpus[i], slot);
-    }
-    if (result == EMU_SUSPEND_DONE && emu_process_alive(state, slot)) {
-        return EMU_SUSPEND_DONE;
-    }
-    /* It failed, or it died meanwhile: nothing of this may be left to who has the slot next. */
-    for (uint32_t i = 0; i < state->settings.devices; i++) {
-        move_in(&state->gpus[i], slot);
-    }
-    hold_all(state, slot, false);
-    return result == EMU_SUSPEND_DONE ? EMU_SUSPEND_NO_PROCESS : result;
-}
-
-emu_suspend_result emu_resume(emu_state *state, uint64_t pid, uint64_t timeout_ns) {
-    uint64_t deadline = emu_now_ns() + timeout_ns;
-    int slot = emu_slot_of(state, pid);
-    if (slot == EMU_NO_PROCESS) {
-        return EMU_SUSPEND_NO_PROCESS;
-    }
-    emu_view view;
-    emu_gpu_now(&state->gpus[0], &view);
-    if (!emu_bits_get(view.schedule.suspended, slot)) {
-        return EMU_SUSPEND_DONE;
-    }
+static bool move_all_in(emu_state *state, int slot) {
     uint32_t moved = 0;
     while (moved < state->settings.devices && move_in(&state->gpus[moved], slot)) {
         moved++;
     }
-    emu_suspend_result result = moved == state->settings.devices ? EMU_SUSPEND_DONE
-                                                                 : EMU_SUSPEND_NO_MEMORY;
-    if (result == EMU_SUSPEND_DONE) {
-        result = copy(state, slot, held_bytes(state, slot), deadline);
-    }
-    if (result == EMU_SUSPEND_DONE || result == EMU_SUSPEND_NO_PROCESS) {
-        hold_all(state, slot, false);
-        return result;
+    if (moved == state->settings.devices) {
+        return true;
     }
     while (moved > 0) {
         move_out(&state->gpus[--moved], slot);
     }
-    return result;
+    return false;
 }
 
-bool emu_is_suspended(emu_state *state, uint64_t pid) {
-    emu_ledger ledger;
-    int slot = emu_slot_of(state, pid);
-    if (slot == EMU_NO_PROCESS || state->settings.devices == 0) {
-        return false;
+/* It died meanwhile: nothing of this may be left to who has the slot next. */
+static CUresult gone(emu_state *state, int slot) {
+    bool moved = move_all_in(state, slot);
+    (void)moved;
+    hold_all(state, slot, false);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult emu_checkpoint_lock(emu_state *state, int slot, uint64_t timeout_ns) {
+    uint64_t deadline = timeout_ns == 0 ? FOREVER : emu_now_ns() + timeout_ns;
+    if (!step(state, slot, EMU_RUNNING, EMU_LOCKED)) {
+        return CUDA_ERROR_ILLEGAL_STATE;
     }
-    emu_ledger_read(&state->gpus[0], &ledger);
-    return emu_bits_get(ledger.suspended, slot);
+    hold_all(state, slot, true);
+    CUresult result = copy(state, slot, 0, deadline);
+    if (result == CUDA_ERROR_NOT_READY) {
+        hold_all(state, slot, false);
+        step(state, slot, EMU_LOCKED, EMU_RUNNING);
+    }
+    return result == CUDA_ERROR_INVALID_VALUE ? gone(state, slot) : result;
+}
+
+CUresult emu_checkpoint_take(emu_state *state, int slot) {
+    if (emu_checkpoint_of(state, slot) != EMU_LOCKED) {
+        return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    if (emu_checkpoint_hindrances(state, slot) != 0) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    CUresult result = copy(state, slot, held_bytes(state, slot), FOREVER);
+    for (uint32_t i = 0; result == CUDA_SUCCESS && i < state->settings.devices; i++) {
+        move_out(&state->gpus[i], slot);
+    }
+    if (result != CUDA_SUCCESS || !emu_process_alive(state, slot)) {
+        return gone(state, slot);
+    }
+    return step(state, slot, EMU_LOCKED, EMU_CHECKPOINTED) ? CUDA_SUCCESS
+                                                           : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+CUresult emu_checkpoint_restore(emu_state *state, int slot) {
+    if (emu_checkpoint_of(state, slot) != EMU_CHECKPOINTED) {
+        return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    if (!move_all_in(state, slot)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = copy(state, slot, held_bytes(state, slot), FOREVER);
+    if (result != CUDA_SUCCESS) {
+        return gone(state, slot);
+    }
+    return step(state, slot, EMU_CHECKPOINTED, EMU_LOCKED) ? CUDA_SUCCESS
+                                                           : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+CUresult emu_checkpoint_unlock(emu_state *state, int slot) {
+    if (emu_checkpoint_of(state, slot) != EMU_LOCKED) {
+        return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    /* Whoever was killed while it took a checkpoint may have moved some of it already. */
+    if (!move_all_in(state, slot)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    hold_all(state, slot, false);
+    return step(state, slot, EMU_LOCKED, EMU_RUNNING) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+void emu_checkpoint_fail(emu_state *state, int slot) {
+    __atomic_fetch_or(&state->header->checkpoints[slot], EMU_FAILED, __ATOMIC_ACQ_REL);
 }

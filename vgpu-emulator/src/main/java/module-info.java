@@ -5,6 +5,4 @@ module dev.vgpu.emulator {
 
   provides dev.vgpu.spi.GpuDriver with
       dev.vgpu.emulator.EmulatorDriver;
-  provides dev.vgpu.spi.ProcessSuspender with
-      dev.vgpu.emulator.EmulatorSuspender;
 }

@@ -112,6 +112,11 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphExecDestroy(CUgraphExec exec);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuCheckpointProcessGetState(int pid, int *state);
+CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arguments);
+CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *arguments);
+CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *arguments);
+CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *arguments);
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
                              int *status);
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);

@@ -66,13 +66,13 @@ compare_with_toolkit() {
 }
 # Old systems: no symbol of a glibc newer than 2.17. Nothing of ours but what is meant to be seen.
 check_symbols() {
-  for library in libcuda.so.1 libnvidia-ml.so.1 libvgpu_suspend.so; do
+  for library in libcuda.so.1 libnvidia-ml.so.1; do
     newest=$(objdump -T "$libraries/$library" | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1)
     case $(printf '%s\n%s\n' "$newest" GLIBC_2.17 | sort -V | tail -n 1) in
       GLIBC_2.17) ;;
       *) echo "$library needs $newest" && return 1 ;;
     esac
-    if nm -D --defined-only "$libraries/$library" | sed 's/.* //' | grep -vE '^(cu[A-Z]|nvml[A-Z]|Java_dev_vgpu_)'; then
+    if nm -D --defined-only "$libraries/$library" | sed 's/.* //' | grep -vE '^(cu[A-Z]|nvml[A-Z])'; then
       echo "$library exports these" && return 1
     fi
   done

@@ -40,6 +40,14 @@ public interface GpuLease {
     return false;
   }
 
+  /**
+   * {@return the part of {@link GpuUsage#memoryUsed()} that is in the host's memory now, because it
+   * is suspended; it counts for the quota all the same}
+   */
+  default MemorySize memorySuspended() {
+    return isSuspended() ? usage().memoryUsed() : MemorySize.ZERO;
+  }
+
   /** {@return what it had used at the moment of the snapshot} */
   GpuUsage usage();
 }

@@ -111,6 +111,27 @@ public interface GpuPool extends AutoCloseable {
       throws InterruptedException;
 
   /**
+   * Suspends a virtual GPU, whichever process acquired it: as {@link VirtualGpu#suspend(Duration)}.
+   *
+   * @param virtualGpu its {@link GpuLease#id()}
+   * @param timeout how long it may take, above 0
+   * @throws GpuSuspendException if one of its processes cannot be suspended, or not in time
+   * @throws IllegalStateException if there is no such virtual GPU, or the pool is closed
+   */
+  void suspend(String virtualGpu, Duration timeout);
+
+  /**
+   * Lets a suspended virtual GPU go on, whichever process acquired it: as {@link
+   * VirtualGpu#resume(Duration)}.
+   *
+   * @param virtualGpu its {@link GpuLease#id()}
+   * @param timeout how long it may take, above 0
+   * @throws GpuSuspendException if there is no room for its memory, or not in time
+   * @throws IllegalStateException if there is no such virtual GPU, or the pool is closed
+   */
+  void resume(String virtualGpu, Duration timeout);
+
+  /**
    * Tells a listener what happens from now on.
    *
    * @param listener is told on a thread of the pool

@@ -1,6 +1,7 @@
 package dev.vgpu;
 
 import java.io.IOException;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -190,6 +191,19 @@ public interface VirtualGpu extends AutoCloseable {
   Map<String, String> environment();
 
   /**
+   * {@return what a container needs in order to run under this virtual GPU} Its programs see no
+   * other tenant's files. They must be allowed to open those of the run directory: the container's
+   * user is this process's, or in its group where the run directory is a group's.
+   *
+   * <p>The virtual GPU is given back when it is closed and no program of a container is attached
+   * any more; one that starts later is refused.
+   *
+   * @throws IllegalStateException if the virtual GPU is closed
+   * @throws VgpuException if no backend can put containers under this virtual GPU here
+   */
+  ContainerSpec containerSpec();
+
+  /**
    * Puts this whole JVM under this virtual GPU: whatever CUDA library is loaded into it later (ONNX
    * Runtime's, JCuda's, DJL's) finds the hook where it looks for the driver. Once in the life of a
    * JVM, before anything has loaded {@code libcuda.so.1}. Blocks some milliseconds.
@@ -240,6 +254,56 @@ public interface VirtualGpu extends AutoCloseable {
    * @throws IllegalStateException if the virtual GPU is closed
    */
   void resize(VirtualGpuRequest request);
+
+  /**
+   * Suspends what runs under this virtual GPU, within a minute or not at all: as {@link
+   * #suspend(Duration)}.
+   *
+   * @throws GpuSuspendException if one of its processes cannot be suspended, or not in time
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  default void suspend() {
+    suspend(Duration.ofMinutes(1));
+  }
+
+  /**
+   * Suspends what runs under this virtual GPU, all of it or nothing: the memory of its processes
+   * moves to that of the host, and is others' meanwhile; their work, their allocations and new
+   * calls of {@link #call} and the like wait. Programs notice nothing but that. Quota and share
+   * stay. Until {@link #resume}; nothing happens if it is suspended already, but that memory
+   * reclaim will not let it go on by itself any more. Blocks until it is done; not from within a
+   * call of this virtual GPU, which would wait for itself.
+   *
+   * <p>Processes with managed memory, with memory shared between processes (IPC) and under MPS
+   * cannot be suspended by the driver.
+   *
+   * @param timeout how long it may take, above 0; undoing it, where it fails, comes on top
+   * @throws GpuSuspendException if one of its processes cannot be suspended, or not in time; all go
+   *     on as before, or the message says which does not
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  void suspend(Duration timeout);
+
+  /**
+   * Lets what was suspended go on, within a minute or not at all: as {@link #resume(Duration)}.
+   *
+   * @throws GpuSuspendException if there is no room for its memory, or not in time
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  default void resume() {
+    resume(Duration.ofMinutes(1));
+  }
+
+  /**
+   * Lets what was suspended go on, by {@link #suspend} or by memory reclaim, all of it or nothing.
+   * Nothing happens if it is not suspended. Blocks until it is done.
+   *
+   * @param timeout how long it may take, above 0
+   * @throws GpuSuspendException if there is no room for its memory, or not in time; it is suspended
+   *     still
+   * @throws IllegalStateException if the virtual GPU is closed
+   */
+  void resume(Duration timeout);
 
   /** {@return whether {@link #close()} was called} */
   boolean isClosed();

@@ -27,6 +27,7 @@ public final class VirtualGpuRequest {
   private final int gpuCount;
   private final Capabilities requires;
   private final FailureMode failureMode;
+  private final MemoryMobility memoryMobility;
 
   private VirtualGpuRequest(Builder builder, MemorySize memory) {
     this.name = builder.name;
@@ -39,6 +40,7 @@ public final class VirtualGpuRequest {
     this.gpuCount = builder.gpuCount;
     this.requires = builder.requires;
     this.failureMode = builder.failureMode;
+    this.memoryMobility = builder.memoryMobility;
   }
 
   /** {@return an empty builder} */
@@ -59,6 +61,7 @@ public final class VirtualGpuRequest {
     builder.gpuCount = gpuCount;
     builder.requires = requires;
     builder.failureMode = failureMode;
+    builder.memoryMobility = memoryMobility;
     return builder;
   }
 
@@ -112,6 +115,11 @@ public final class VirtualGpuRequest {
     return failureMode;
   }
 
+  /** {@return whether its memory can leave the GPU while it is suspended} */
+  public MemoryMobility memoryMobility() {
+    return memoryMobility;
+  }
+
   /** {@return what is asked, as {@code name=value} pairs} */
   @Override
   public String toString() {
@@ -125,7 +133,8 @@ public final class VirtualGpuRequest {
         + " class="
         + preemptionClass
         + (gpu == null ? "" : " gpu=" + gpu)
-        + (gpuCount == 1 ? "" : " gpuCount=" + gpuCount);
+        + (gpuCount == 1 ? "" : " gpuCount=" + gpuCount)
+        + (memoryMobility == MemoryMobility.FIXED ? "" : " memoryMobility=" + memoryMobility);
   }
 
   /** Collects what is asked. A setter checks its own value. Not safe for use by several threads. */
@@ -140,6 +149,7 @@ public final class VirtualGpuRequest {
     private int gpuCount = 1;
     private Capabilities requires = Capabilities.builder().build();
     private FailureMode failureMode = FailureMode.REFUSE;
+    private MemoryMobility memoryMobility = MemoryMobility.FIXED;
 
     private Builder() {}
 
@@ -303,10 +313,23 @@ public final class VirtualGpuRequest {
     }
 
     /**
+     * Sets whether its memory can leave the GPU, allocation by allocation, while it is suspended.
+     * For {@link PreemptionClass#OFFLINE} on one GPU alone. Holds for what is allocated from then
+     * on.
+     *
+     * @param memoryMobility default {@link MemoryMobility#FIXED}
+     * @return this builder
+     */
+    public Builder memoryMobility(MemoryMobility memoryMobility) {
+      this.memoryMobility = requireNonNull(memoryMobility, "memoryMobility");
+      return this;
+    }
+
+    /**
      * {@return the request}
      *
      * @throws IllegalArgumentException if the memory is not set, or if the share and the policy do
-     *     not go together
+     *     not go together, or if memory shall be movable on several GPUs or not for offline
      */
     public VirtualGpuRequest build() {
       if (memory == null) {
@@ -321,6 +344,14 @@ public final class VirtualGpuRequest {
       if (policy != SharePolicy.BEST_EFFORT && computePercent == null) {
         throw new IllegalArgumentException(
             "the compute share is not set: policy=" + policy + " needs computePercent(1..100)");
+      }
+      if (memoryMobility == MemoryMobility.MOVABLE
+          && (preemptionClass != PreemptionClass.OFFLINE || gpuCount > 1)) {
+        throw new IllegalArgumentException(
+            "memory is movable for OFFLINE on one GPU alone: preemptionClass="
+                + preemptionClass
+                + " gpuCount="
+                + gpuCount);
       }
       return new VirtualGpuRequest(this, memory);
     }

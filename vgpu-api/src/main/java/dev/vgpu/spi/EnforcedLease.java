@@ -6,6 +6,7 @@ import dev.vgpu.VirtualGpuRequest;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * One lease under a backend: a gate in front of its processes' work, and what they used. The gate's
@@ -164,6 +165,11 @@ public interface EnforcedLease extends AutoCloseable {
    */
   default List<Long> visibleProcesses() {
     return processes();
+  }
+
+  /** {@return what moves the memory of its processes, where its request wants that} */
+  default Optional<MemoryMover> mover() {
+    return Optional.empty();
   }
 
   /** {@return how many threads of its processes wait for a turn} */

@@ -2,6 +2,7 @@ package dev.vgpu.spi;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
+import dev.vgpu.ContainerSpec;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import java.nio.file.Path;
@@ -36,6 +37,16 @@ public interface EnforcementBackend {
    * @throws VgpuException if it cannot; the message says why
    */
   Enforcement open(Path runDirectory);
+
+  /**
+   * {@return what a container needs in order to run under a lease}
+   *
+   * @param environment what {@link EnforcedLease#environment()} said, with the GPU's own variables
+   * @throws VgpuException if this backend cannot put containers under a lease here
+   */
+  default ContainerSpec containerSpec(Map<String, String> environment) {
+    throw new VgpuException(name() + " cannot put containers under a virtual GPU");
+  }
 
   /**
    * Puts this very process under a lease. Blocks until it is attached, some milliseconds.

@@ -26,7 +26,7 @@ public final class Bench {
         scheduler  what a decision of the share scheduler costs at 2 to 1,024 tenants
         launch   what the hook adds to a launch, without and with a limit
         alloc    what the hook adds to an alloc and free, by live allocations
-        share    whether a share of 50 % is held, whatever the grid; two tenants at 75/25
+        share    whether a share of 50 % is held, kernels and graphs; two processes of a tenant; 75/25
         quota    whether a quota is ever passed by 8 processes of 8 threads
         colocation [--trace conv|code] [--kernels short|mixed] [--load PERCENT]
                  requests of Azure's traces beside training loops, with and without vgpu
@@ -36,6 +36,7 @@ public final class Bench {
         kill     how long 1,000 deaths and 1,000 stops of processes hold others up
         seat     how long the death of the seat's holder holds others up; take-over
         start    attaching and making contexts, one and a hundred at once; opening pools
+        suspend  how long it takes to suspend a program and to bring it back, by what it holds
         level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
       vgpu bench gpu-check ...
                  what vgpu gpu-check runs
@@ -62,6 +63,7 @@ public final class Bench {
           "kill",
           "seat",
           "start",
+          "suspend",
           "level2",
           "colocation",
           "fairness",
@@ -187,6 +189,7 @@ public final class Bench {
       case "alloc" -> new AllocBench();
       case "share" -> new ShareBench();
       case "quota" -> new QuotaBench();
+      case "suspend" -> new SuspendBench();
       case "kill" -> new KillBench();
       case "seat" -> new SeatBench();
       default -> new StartBench();

@@ -6,6 +6,7 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
@@ -48,7 +49,34 @@ final class LaunchBench implements ProcessBench {
         }
       }
       tell(report, names, rounds);
+      graphs(node, report, List.of(bare, bare, free, limited), quick);
     }
+  }
+
+  /** The same for graphs of one empty kernel. */
+  private static void graphs(
+      Node node, Report report, List<Map<String, String>> places, boolean quick)
+      throws InterruptedException {
+    Rounds rounds = new Rounds(places.size());
+    int generations = quick ? 1 : 3;
+    for (int generation = 0; generation < generations; generation++) {
+      report.progress("graph launch, programs " + (generation + 1) + " of " + generations);
+      List<Child> programs = new ArrayList<>();
+      for (Map<String, String> place : places) {
+        programs.add(node.start(place, "launch", "1", "graph").awaitReady());
+      }
+      rounds.measure(programs, "run " + BLOCKS + " " + LAUNCHES, quick ? 7 : 15);
+      for (Child program : programs) {
+        program.kill();
+      }
+    }
+    report.line("%-38s%16s%16s", "launch of a graph of an empty kernel", "ns", "added ns");
+    report.line("  %-36s%16.1f%16s", "bare", rounds.median(0), "");
+    report.line("  %-36s%16.1f%16.1f", "hooked", rounds.median(2), rounds.added(2));
+    report.line("  %-36s%16.1f%16.1f", "hooked, limited", rounds.median(3), rounds.added(3));
+    report.figure("launch_graph_bare_ns", rounds.median(0));
+    report.figure("launch_graph_added_ns", rounds.added(2));
+    report.figure("launch_graph_limited_added_ns", rounds.added(3));
   }
 
   private static void tell(Report report, List<String> names, Rounds rounds) {

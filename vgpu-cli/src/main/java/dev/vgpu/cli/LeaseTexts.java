@@ -77,6 +77,7 @@ final class LeaseTexts {
     lease.processes().forEach(json.withArray("pids")::add);
     return json.put("suspended", lease.isSuspended())
         .put("memory_used_bytes", usage.memoryUsed().bytes())
+        .put("memory_suspended_bytes", lease.memorySuspended().bytes())
         .put("memory_reserved_bytes", usage.memoryReserved().bytes())
         .put("memory_quota_bytes", request.memory().bytes())
         .put("gpu_time_ns", usage.gpuTime().toNanos())

@@ -5,6 +5,7 @@ import dev.vgpu.FailureMode;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
+import dev.vgpu.MemoryMobility;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
@@ -115,6 +116,13 @@ final class RunCommand implements Callable<Integer> {
   private FailureMode onFailure = FailureMode.REFUSE;
 
   @Option(
+      names = "--movable",
+      description =
+          "Lets the hook move the program's memory to the host's, allocation by allocation, while"
+              + " it is suspended. For offline programs on one GPU.")
+  private boolean movable;
+
+  @Option(
       names = "--wait",
       paramLabel = "DURATION",
       description = "How long to wait until it fits, for example 30s. Default: not at all.")
@@ -152,6 +160,7 @@ final class RunCommand implements Callable<Integer> {
               .policy(effectivePolicy())
               .preemptionClass(preemptionClass)
               .failureMode(onFailure)
+              .memoryMobility(movable ? MemoryMobility.MOVABLE : MemoryMobility.FIXED)
               .gpuCount(gpus)
               .requires(
                   Capabilities.builder()

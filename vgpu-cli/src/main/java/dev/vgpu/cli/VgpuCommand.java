@@ -94,9 +94,12 @@ public final class VgpuCommand implements Runnable {
         .versionProvider(() -> new String[] {VersionText.line(context.environment())});
     // The options of the program that is run are its own, also where "--" is left out.
     return line.addSubcommand(new CommandLine(new RunCommand(context)).setStopAtPositional(true))
+        .addSubcommand(new CommandLine(new CdiCommand(context)).setStopAtPositional(true))
         .addSubcommand(new LsCommand(context))
         .addSubcommand(new TopCommand(context))
         .addSubcommand(new UsageCommand(context))
+        .addSubcommand(new SuspendCommand.Suspend(context))
+        .addSubcommand(new SuspendCommand.Resume(context))
         .addSubcommand(new ServeCommand(context))
         .addSubcommand(new DevicesCommand(context))
         .addSubcommand(new DoctorCommand(context))

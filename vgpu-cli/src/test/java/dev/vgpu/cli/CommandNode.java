@@ -45,13 +45,17 @@ final class CommandNode implements AutoCloseable {
     private final Path out;
     private final Path err;
 
-    private Command(ProcessBuilder builder, int number) throws IOException {
+    private Command(ProcessBuilder builder, int number, List<String> variables) throws IOException {
       this.out = directory.resolve(number + ".out");
       this.err = directory.resolve(number + ".err");
       builder.environment().keySet().removeIf(name -> name.startsWith("VGPU_"));
       builder.environment().remove("LD_PRELOAD");
       builder.environment().put("VGPU_RUN_DIR", directory.resolve("run").toString());
       builder.environment().put("VGPU_EMULATOR", SETTINGS);
+      for (String variable : variables) {
+        int equals = variable.indexOf('=');
+        builder.environment().put(variable.substring(0, equals), variable.substring(equals + 1));
+      }
       this.process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
     }
 
@@ -133,6 +137,11 @@ final class CommandNode implements AutoCloseable {
     return java("dev.vgpu.cli.VgpuCommand", arguments);
   }
 
+  /** Starts {@code vgpu} with these arguments, and variables of its own: {@code NAME=VALUE}. */
+  Command vgpuWith(List<String> variables, String... arguments) throws IOException {
+    return java(variables, "dev.vgpu.cli.VgpuCommand", arguments);
+  }
+
   /** Starts {@code vgpu run} with terms, then a program. */
   Command run(String terms, String... program) throws IOException {
     List<String> arguments = new ArrayList<>(List.of("run"));
@@ -144,10 +153,15 @@ final class CommandNode implements AutoCloseable {
 
   /** Starts a main class. */
   Command java(String mainClass, String... arguments) throws IOException {
+    return java(List.of(), mainClass, arguments);
+  }
+
+  private Command java(List<String> variables, String mainClass, String... arguments)
+      throws IOException {
     List<String> command = new ArrayList<>(javaCommand());
     command.add(mainClass);
     command.addAll(List.of(arguments));
-    Command started = new Command(new ProcessBuilder(command), commands.size());
+    Command started = new Command(new ProcessBuilder(command), commands.size(), variables);
     commands.add(started);
     return started;
   }

@@ -2,6 +2,7 @@ package dev.vgpu.cuda;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
+import dev.vgpu.ContainerSpec;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
@@ -20,7 +21,8 @@ public final class CudaHookBackend implements EnforcementBackend {
           .memory(Capabilities.Memory.EXACT)
           .compute(Capabilities.Compute.TURNS)
           .preemption(Capabilities.Preemption.BETWEEN_KERNELS)
-          .worksFor(Capabilities.Scope.PROCESS, Capabilities.Scope.THIS_JVM)
+          .worksFor(
+              Capabilities.Scope.PROCESS, Capabilities.Scope.THIS_JVM, Capabilities.Scope.CONTAINER)
           .build();
 
   private final Preloads preloads;
@@ -72,6 +74,11 @@ public final class CudaHookBackend implements EnforcementBackend {
         NanoClock.SYSTEM,
         new ProcFiles(PROC),
         new FutexWake());
+  }
+
+  @Override
+  public ContainerSpec containerSpec(Map<String, String> environment) {
+    return new ContainerFiles(environment, DeviceNodes.ofThisMachine()).spec();
   }
 
   @Override

@@ -106,7 +106,8 @@ final class ExpressFiles {
     return bits;
   }
 
-  private static String pageName(ByteBuffer grant) {
+  /** {@return the name of the GPU's file; empty: there is none} */
+  static String pageName(ByteBuffer grant) {
     byte[] bytes = new byte[Grant.EXPRESS_PAGE_LENGTH];
     grant.get(GRANT_OFFSET + Grant.EXPRESS_PAGE, bytes);
     int end = 0;

@@ -8,6 +8,7 @@ import static dev.vgpu.cuda.ShmLayout.LEVEL2_STOP;
 import static dev.vgpu.cuda.ShmLayout.TURN_CONTENDED;
 import static dev.vgpu.cuda.ShmLayout.TURN_LIMITED;
 
+import dev.vgpu.MemoryMobility;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
@@ -66,6 +67,30 @@ final class GrantPage {
     limited =
         request.policy() == SharePolicy.FIXED_SHARE && request.computePercent().orElse(100) < 100;
     writeTurnFlags();
+    boolean movable = request.memoryMobility() == MemoryMobility.MOVABLE;
+    page.setInt(GRANT_OFFSET + Grant.MEMORY_FLAGS, movable ? ShmLayout.MEMORY_MOVABLE : 0);
+  }
+
+  boolean isMovable() {
+    return (page.intAt(GRANT_OFFSET + Grant.MEMORY_FLAGS) & ShmLayout.MEMORY_MOVABLE) != 0;
+  }
+
+  /** Orders memory to the host: the order's number. */
+  int moveOut(long atLeast) {
+    page.setLong(GRANT_OFFSET + Grant.MOVE_BYTES, atLeast);
+    return order(ShmLayout.MOVE_OUT);
+  }
+
+  /** Orders all of it back: the order's number. */
+  int moveBack() {
+    return order(0);
+  }
+
+  private int order(int where) {
+    int at = GRANT_OFFSET + Grant.MOVE_ORDER;
+    int order = ((page.intAt(at) >>> 1) + 1) << 1 | where;
+    page.setInt(at, order);
+    return order;
   }
 
   private static int code(SharePolicy policy) {

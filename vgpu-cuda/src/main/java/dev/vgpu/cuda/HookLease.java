@@ -12,10 +12,12 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -48,15 +50,12 @@ final class HookLease implements EnforcedLease {
   private final ReportPage report;
   private final LeaseExpress express;
   private final SlotTable slots;
-  private final Object lock = new Object();
+  final Object lock = new Object();
 
   private final WorkWatch watch = new WorkWatch();
   private boolean ended;
-  private long lookedNs;
-  private long lastGpuNs;
-  private long lastPassedThrough;
-  private long lastLaunches;
-  private long lastDenied;
+  private long lookedNs, lastGpuNs;
+  private long lastPassedThrough, lastLaunches, lastDenied;
 
   HookLease(
       String id,
@@ -241,6 +240,11 @@ final class HookLease implements EnforcedLease {
   }
 
   @Override
+  public Optional<MemoryMover> mover() {
+    return MovableMemory.of(this, grant, slots, owner);
+  }
+
+  @Override
   public int waiting() {
     synchronized (lock) {
       return fresh(slots::waiting, 0);
@@ -291,6 +295,7 @@ final class HookLease implements EnforcedLease {
   /** Leaves it as it is, for the next holder of the seat. */
   void release() {
     synchronized (lock) {
+      ended = true; // for this JVM: who reads it late must not take a closed page for a lost one
       report.close();
     }
   }
@@ -453,13 +458,9 @@ final class HookLease implements EnforcedLease {
         owner.clock().nanoTime());
   }
 
-  private interface Reading<T> {
-    T read();
-  }
-
-  private <T> T guarded(Reading<T> reading, T otherwise) {
+  private <T> T guarded(Supplier<T> reading, T otherwise) {
     try {
-      return reading.read();
+      return reading.get();
     } catch (ReportPage.LostException | InternalError e) {
       giveUp(e);
       return otherwise;
@@ -467,11 +468,11 @@ final class HookLease implements EnforcedLease {
   }
 
   /** A reading of what the processes say now. */
-  private <T> T fresh(Reading<T> reading, T otherwise) {
+  <T> T fresh(Supplier<T> reading, T otherwise) {
     return guarded(
         () -> {
           slots.refresh();
-          return reading.read();
+          return reading.get();
         },
         otherwise);
   }

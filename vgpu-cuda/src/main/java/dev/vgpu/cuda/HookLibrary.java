@@ -24,6 +24,7 @@ import org.jspecify.annotations.Nullable;
 final class HookLibrary {
   static final String NAME = "libvgpu_cuda.so";
   static final String NVML_NAME = "libvgpu_nvml.so";
+  static final String CHECKPOINT_NAME = "vgpu-checkpoint";
 
   private final String name;
   private final String resource;
@@ -49,6 +50,11 @@ final class HookLibrary {
   /** {@return what stands in for NVML} */
   static HookLibrary nvml(Map<String, String> environment) {
     return new HookLibrary(NVML_NAME, resource(NVML_NAME), null, environment);
+  }
+
+  /** {@return the program that suspends other processes} */
+  static HookLibrary checkpointProgram(Map<String, String> environment) {
+    return new HookLibrary(CHECKPOINT_NAME, resource(CHECKPOINT_NAME), null, environment);
   }
 
   private static String resource(String name) {

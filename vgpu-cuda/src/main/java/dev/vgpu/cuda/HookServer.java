@@ -113,8 +113,23 @@ final class HookServer implements AutoCloseable {
     thread.start();
   }
 
+  /**
+   * The socket under another name in a lease's directory, for containers, which see nothing else of
+   * the run directory. Without it programs in containers cannot attach; all others can.
+   */
+  private void link(String id) {
+    Path name = path.resolveSibling("leases").resolve(id).resolve(path.getFileName());
+    try {
+      Files.deleteIfExists(name);
+      Files.createLink(name, path);
+    } catch (IOException | UnsupportedOperationException e) {
+      log.warn("containers cannot use the virtual GPU: id={} reason={}", id, e.toString());
+    }
+  }
+
   /** A lease can be asked for from now on. */
   void add(HookLease lease) {
+    link(lease.id());
     ended.remove(lease.id());
     leases.put(lease.id(), lease);
     selector.wakeup();

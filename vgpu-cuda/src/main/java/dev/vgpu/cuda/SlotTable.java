@@ -12,6 +12,7 @@ import dev.vgpu.cuda.ShmLayout.Ledger;
 import dev.vgpu.cuda.ShmLayout.Slot;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** The processes of one lease, and what they have used. Guarded by the lease's lock. */
@@ -345,6 +346,29 @@ final class SlotTable {
   /** Makes every change of memory that is under way look at the limit again. */
   void touchMemory() {
     ledger.touch();
+  }
+
+  /** A number of all processes together, as they say. */
+  long sum(int field) {
+    long sum = 0;
+    for (SeatSlot slot : attached) {
+      sum += readings.longAt(slot.number, field);
+    }
+    return sum;
+  }
+
+  /** One that does not have this value in a field; empty: all have. */
+  Optional<SeatSlot> notYet(int field, int value) {
+    for (SeatSlot slot : attached) {
+      if (readings.intAt(slot.number, field) != value) {
+        return Optional.of(slot);
+      }
+    }
+    return Optional.empty();
+  }
+
+  int intAt(SeatSlot slot, int field) {
+    return readings.intAt(slot.number, field);
   }
 
   int waiting() {

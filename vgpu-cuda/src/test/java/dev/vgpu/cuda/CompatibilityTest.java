@@ -30,16 +30,41 @@ class CompatibilityTest {
 
   @Test
   void everyCaseIsHeld() throws Exception {
-    GpuDriver driver = ServiceLoader.load(GpuDriver.class).findFirst().orElseThrow();
     String output =
-        succeed(
-            TESTS.resolve("run_compat.sh").toString(),
-            work.toString(),
-            LIBRARIES.resolve("libvgpu_cuda.so").toAbsolutePath().toString(),
-            LIBRARIES.resolve("libvgpu_nvml.so").toAbsolutePath().toString(),
-            driver.cudaLibrary().toString(),
-            driver.nvmlLibrary().toString());
-    assertThat(output).contains("ok   direct link", "ok   nvml: refusals").doesNotContain("FAIL");
+        compat("plain", LIBRARIES.resolve("libvgpu_nvml.so").toAbsolutePath().toString());
+    assertThat(output).contains("ok   direct link", "ok   nvml: refusals");
+  }
+
+  /** Of NVML alone: the hook has a test of its own for that. */
+  @ParameterizedTest
+  @ValueSource(strings = {"asan", "tsan"})
+  void sanitizersFindNothing(String kind) throws Exception {
+    String output =
+        compat(
+            kind,
+            "",
+            "nvml: direct link",
+            "nvml: refused without a lease",
+            "nvml: open without a lease",
+            "nvml: visible devices",
+            "nvml: MIG devices",
+            "nvml: topology, newer functions",
+            "nvml: many threads",
+            "nvml: refusals");
+    assertThat(output).contains("ok   nvml: refusals").doesNotContain("WARNING: ", "ERROR: ");
+  }
+
+  private String compat(String kind, String nvml, String... cases) throws Exception {
+    GpuDriver driver = ServiceLoader.load(GpuDriver.class).findFirst().orElseThrow();
+    List<String> arguments = new ArrayList<>();
+    arguments.addAll(List.of(TESTS.resolve("run_compat.sh").toString(), kind, work.toString()));
+    arguments.add(LIBRARIES.resolve("libvgpu_cuda.so").toAbsolutePath().toString());
+    arguments.addAll(
+        List.of(nvml, driver.cudaLibrary().toString(), driver.nvmlLibrary().toString()));
+    arguments.addAll(List.of(cases));
+    String output = succeed(arguments.toArray(String[]::new));
+    assertThat(output).doesNotContain("FAIL");
+    return output;
   }
 
   @Test

@@ -8,6 +8,7 @@ import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuSettings;
 import dev.vgpu.GpuState;
+import dev.vgpu.MemoryMobility;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
@@ -88,6 +89,7 @@ final class PoolMain {
           switch (words[0]) {
             case "acquire" -> Map.of("environment", acquire(words));
             case "release" -> release(words[1]);
+            case "suspend", "resume" -> change(words);
             case "leases" -> Map.of("leases", leases());
             case "litter" -> litter();
             case "tidy" -> tidy();
@@ -106,6 +108,9 @@ final class PoolMain {
             .policy(SharePolicy.valueOf(words[2]))
             .preemptionClass(PreemptionClass.valueOf(words[4]))
             .memory(MemorySize.ofBytes(Long.parseLong(words[5])));
+    if (words.length > 6 && words[6].equals("movable")) {
+      request.memoryMobility(MemoryMobility.MOVABLE);
+    }
     int percent = Integer.parseInt(words[3]);
     if (percent > 0) {
       request.computePercent(percent);
@@ -113,6 +118,17 @@ final class PoolMain {
     VirtualGpu gpu = pool.acquire(request.build());
     gpus.put(words[1], gpu);
     return gpu.environment();
+  }
+
+  private Map<String, Object> change(String[] words) {
+    VirtualGpu gpu = Objects.requireNonNull(gpus.get(words[1]), words[1]);
+    long beginNs = NanoClock.nanoTime();
+    if (words[0].equals("suspend")) {
+      gpu.suspend();
+    } else {
+      gpu.resume();
+    }
+    return Map.of("ms", (NanoClock.nanoTime() - beginNs) / 1e6);
   }
 
   private Map<String, String> release(String name) {

@@ -86,6 +86,30 @@ public final class PoolProcess implements AutoCloseable {
       PreemptionClass preemptionClass,
       MemorySize memory)
       throws InterruptedException {
+    return acquire(name, policy, percent, preemptionClass, memory, "fixed");
+  }
+
+  /**
+   * Cuts a virtual GPU.
+   *
+   * @param name its name
+   * @param policy how its share binds
+   * @param percent its share; 0 for best effort
+   * @param preemptionClass its class
+   * @param memory its quota
+   * @param mobility {@code movable} or {@code fixed}: its memory
+   * @return the environment variables that put a program under it
+   * @throws IllegalStateException with the pool's message, if it cannot
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Map<String, String> acquire(
+      String name,
+      SharePolicy policy,
+      int percent,
+      PreemptionClass preemptionClass,
+      MemorySize memory,
+      String mobility)
+      throws InterruptedException {
     JsonNode answer =
         ask(
             String.join(
@@ -95,13 +119,36 @@ public final class PoolProcess implements AutoCloseable {
                 policy.name(),
                 Integer.toString(percent),
                 preemptionClass.name(),
-                Long.toString(memory.bytes())));
+                Long.toString(memory.bytes()),
+                mobility));
     Map<String, String> environment = new HashMap<>();
     answer
         .path("environment")
         .properties()
         .forEach(entry -> environment.put(entry.getKey(), entry.getValue().asText()));
     return Map.copyOf(environment);
+  }
+
+  /**
+   * Suspends what is under a virtual GPU that was acquired here.
+   *
+   * @param name the name that was asked for
+   * @return milliseconds that it took
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public double suspendMs(String name) throws InterruptedException {
+    return ask("suspend " + name).path("ms").asDouble();
+  }
+
+  /**
+   * Lets it go on.
+   *
+   * @param name the name that was asked for
+   * @return milliseconds that it took
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public double resumeMs(String name) throws InterruptedException {
+    return ask("resume " + name).path("ms").asDouble();
   }
 
   /**

@@ -21,6 +21,7 @@ final class ProgramSource {
           "load.c",
           "churn.c",
           "observe.c",
+          "hold.c",
           "hostile.c",
           "serve.c",
           "train.c",

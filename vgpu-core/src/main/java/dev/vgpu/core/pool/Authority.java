@@ -28,6 +28,12 @@ interface Authority {
 
   void resize(Lease lease, VirtualGpuRequest request);
 
+  /** Suspends a lease, whosever it is. Blocks, and may take that long. */
+  void suspend(String id, long timeoutNs);
+
+  /** Lets a suspended lease go on. Blocks, and may take that long. */
+  void resume(String id, long timeoutNs);
+
   /** A lease of this JVM was closed and its last call has left. */
   void ended(Lease lease);
 

@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.metering.LeaseAccount;
@@ -10,9 +11,11 @@ import dev.vgpu.core.seat.LeaseSnapshot;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.turn.TenantGate;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -42,6 +45,15 @@ final class Booking {
 
   /** Its processes are suspended, or are being so. */
   volatile boolean suspended;
+
+  /** On whose behalf they are, as it is on disk; empty: they are not, and are not about to be. */
+  volatile Optional<String> suspension = Optional.empty();
+
+  /** Taken over suspended, or half so: to be put in order first. */
+  volatile boolean unsettled;
+
+  /** Held by who suspends it or lets it go on; taken before the table's lock. */
+  final ReentrantLock suspending = new ReentrantLock();
 
   boolean released;
   private volatile @Nullable GpuUsage finalUsage;
@@ -115,6 +127,11 @@ final class Booking {
     gate.enforce(lease);
   }
 
+  /** Whether nobody but its owner lets it go on. */
+  boolean isSuspendedByOwner() {
+    return suspension.filter(Suspensions.BY_OWNER::equals).isPresent();
+  }
+
   /** Whether processes are under it, or may come under it yet. */
   boolean hasProcesses() {
     EnforcedLease lease = enforced;
@@ -139,7 +156,22 @@ final class Booking {
 
   LeaseRecord record() {
     return new LeaseRecord(
-        id, gpus(), request, owner, Optional.ofNullable(backend), List.copyOf(programs));
+        id,
+        gpus(),
+        request,
+        owner,
+        Optional.ofNullable(backend),
+        List.copyOf(programs),
+        suspension);
+  }
+
+  /** What of its memory is in the host's. */
+  private MemorySize memorySuspended() {
+    EnforcedLease lease = enforced;
+    if (!suspended || lease == null) {
+      return MemorySize.ZERO;
+    }
+    return lease.mover().map(MemoryMover::moved).orElseGet(lease::memoryUsed);
   }
 
   /** With the entitlement that it was given last. */
@@ -153,6 +185,7 @@ final class Booking {
         entitledPercent(),
         lease == null ? List.of() : List.copyOf(lease.processes()),
         usage(),
-        suspended);
+        suspended,
+        memorySuspended());
   }
 }

@@ -259,6 +259,8 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
                 from.send(reply);
               });
       case Protocol.USED,
+          Protocol.SUSPEND,
+          Protocol.RESUME,
           Protocol.LEASES,
           Protocol.METERED,
           Protocol.STATES,
@@ -299,6 +301,10 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       case Protocol.STATES -> StateValues.put(reply, server.authority().states());
       case Protocol.EVENTS -> EventValues.put(reply, server.authority().recentEvents());
       case Protocol.METERED -> UsageValues.put(reply, message, server.authority()::usageSince);
+      case Protocol.SUSPEND ->
+          server.authority().suspend(message.text(LEASE), message.number("timeoutNs"));
+      case Protocol.RESUME ->
+          server.authority().resume(message.text(LEASE), message.number("timeoutNs"));
       case Protocol.BACKENDS -> LeaseValues.putBackends(reply, server.authority().backends());
       case Protocol.CAPABILITIES ->
           reply.with(

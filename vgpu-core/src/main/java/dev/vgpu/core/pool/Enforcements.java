@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
+import dev.vgpu.ContainerSpec;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.spi.EnforcedLease;
@@ -168,17 +169,27 @@ final class Enforcements implements AutoCloseable {
 
   /** Puts this process under a lease, by the backend that can. */
   static void attachThisProcess(List<EnforcementBackend> of, Map<String, String> environment) {
+    available(of, "this JVM").attachThisProcess(environment);
+  }
+
+  /** What a container needs, by the backend that knows. */
+  static ContainerSpec containerSpec(List<EnforcementBackend> of, Map<String, String> environment) {
+    return available(of, "a container").containerSpec(environment);
+  }
+
+  private static EnforcementBackend available(List<EnforcementBackend> of, String what) {
     List<String> reasons = new ArrayList<>();
     for (EnforcementBackend backend : of) {
       BackendStatus status = backend.status();
       if (status.isAvailable()) {
-        backend.attachThisProcess(environment);
-        return;
+        return backend;
       }
       reasons.add(status.toString());
     }
     throw new VgpuException(
-        "no backend can put this JVM under a virtual GPU: backends="
+        "no backend can put "
+            + what
+            + " under a virtual GPU: backends="
             + (reasons.isEmpty() ? "none installed (add dev.vgpu:vgpu-cuda)" : reasons));
   }
 

@@ -7,6 +7,7 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuState;
+import dev.vgpu.GpuSuspendException;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -201,6 +202,11 @@ final class LeaseTable {
 
   /** Throws if no program may start under a virtual GPU now. */
   void checkNotHeldBack(Booking booking) {
+    if (booking.suspended) {
+      throw new GpuSuspendException(
+          "no program can start under a suspended virtual GPU; let it go on first (vgpu resume): id="
+              + booking.id);
+    }
     lock.lock();
     try {
       Optional<String> reason = held.because(booking.request());
@@ -417,6 +423,45 @@ final class LeaseTable {
     }
   }
 
+  // ---- suspending
+
+  /**
+   * Writes down that a virtual GPU is suspended, or about to be.
+   *
+   * @throws VgpuException if it cannot be written: the next holder of the seat would not know
+   */
+  void suspended(Booking booking, String by) {
+    lock.lock();
+    try {
+      Optional<String> before = booking.suspension;
+      booking.suspension = Optional.of(by);
+      if (disk != null && !booking.released) {
+        boolean written = false;
+        try {
+          disk.write(booking.record());
+          written = true;
+        } finally {
+          booking.suspension = written ? booking.suspension : before;
+        }
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Writes down that it is not, if that is possible; it is looked at again in any case. */
+  void goesOn(Booking booking) {
+    lock.lock();
+    try {
+      booking.suspension = Optional.empty();
+      if (!booking.released) {
+        rewrite(booking);
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
   // ---- taking over
 
   /** Books what was granted before, whether or not it fits. */
@@ -426,6 +471,13 @@ final class LeaseTable {
       Booking booking = book(record.id(), on, new Asked(record.request(), by));
       booking.programs.addAll(record.programs());
       booking.backend = record.backend().orElse(null);
+      if (record.suspension().isPresent()) {
+        // Before anything lets it start: its memory may be away.
+        booking.suspension = record.suspension();
+        booking.suspended = true;
+        booking.unsettled = true;
+        booking.gate.beginSuspended();
+      }
       meter.restored(booking);
       rewrite(booking);
       return booking;

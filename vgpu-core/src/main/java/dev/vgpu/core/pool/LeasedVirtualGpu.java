@@ -4,6 +4,7 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.CallOptions;
 import dev.vgpu.Capabilities;
+import dev.vgpu.ContainerSpec;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.GpuUsage;
@@ -16,6 +17,7 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
 import java.lang.ref.Cleaner;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -145,6 +147,11 @@ final class LeasedVirtualGpu implements VirtualGpu {
   }
 
   @Override
+  public ContainerSpec containerSpec() {
+    return programs.containerSpec(pool.installedBackends());
+  }
+
+  @Override
   public void attachThisJvm() {
     programs.attachThisJvm(pool.installedBackends());
   }
@@ -193,6 +200,16 @@ final class LeasedVirtualGpu implements VirtualGpu {
                   decides.resize(lease, request);
                   return lease;
                 });
+  }
+
+  @Override
+  public void suspend(Duration timeout) {
+    NodePool.suspend(lease.node(), id(), requireNonNull(timeout, "timeout"));
+  }
+
+  @Override
+  public void resume(Duration timeout) {
+    NodePool.resume(lease.node(), id(), requireNonNull(timeout, "timeout"));
   }
 
   @Override

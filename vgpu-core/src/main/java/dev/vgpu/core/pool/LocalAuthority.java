@@ -6,11 +6,13 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.MemorySize;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -32,6 +34,7 @@ final class LocalAuthority implements Authority {
   private final LeaseTable table;
   private final Enforcements enforcements;
   private final Discovery discovery;
+  private final Suspensions suspensions;
   private final @Nullable BackendStatus runDirectory;
 
   /** Makes one; {@code runDirectory} says why it works alone though it should not, or null. */
@@ -40,11 +43,13 @@ final class LocalAuthority implements Authority {
       LeaseTable table,
       Enforcements enforcements,
       Discovery discovery,
+      Suspensions suspensions,
       @Nullable BackendStatus runDirectory) {
     this.node = node;
     this.table = table;
     this.enforcements = enforcements;
     this.discovery = discovery;
+    this.suspensions = suspensions;
     this.runDirectory = runDirectory;
   }
 
@@ -102,6 +107,33 @@ final class LocalAuthority implements Authority {
       throw new SeatLostException("another process decides about " + lease.id);
     }
     return booking;
+  }
+
+  @Override
+  public void suspend(String id, long timeoutNs) {
+    Booking booking = booking(id);
+    EnforcedLease enforced = booking.enforced();
+    MemorySize used = enforced == null ? MemorySize.ZERO : enforced.memoryUsed();
+    if (suspensions.suspend(booking, Suspensions.BY_OWNER, Suspensions.ALL, timeoutNs)) {
+      MemorySize held =
+          enforced == null ? used : enforced.mover().map(MemoryMover::moved).orElse(used);
+      log.info("suspended as it was asked for: id={}", id);
+      publish(at -> new GpuEvent.Suspended(at, id, held, "it was asked for"));
+    }
+  }
+
+  @Override
+  public void resume(String id, long timeoutNs) {
+    if (suspensions.resume(booking(id), Suspensions.BY_OWNER, timeoutNs)) {
+      log.info("goes on as it was asked for: id={}", id);
+      publish(at -> new GpuEvent.Resumed(at, id, "it was asked for"));
+    }
+  }
+
+  private Booking booking(String id) {
+    return table
+        .booking(id)
+        .orElseThrow(() -> new IllegalStateException("no such virtual GPU: id=" + id));
   }
 
   @Override

@@ -4,12 +4,12 @@ import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
-import dev.vgpu.VgpuException;
 import dev.vgpu.core.reclaim.ReclaimAction;
 import dev.vgpu.core.reclaim.ReclaimPlanner;
 import dev.vgpu.core.reclaim.ReclaimSettings;
 import dev.vgpu.core.reclaim.TenantReading;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -76,16 +76,26 @@ final class MemoryReclaim implements AutoCloseable {
   /** Finds those whom an earlier holder of the seat has suspended. Before others are served. */
   void takeOver() {
     for (Booking booking : table.bookings()) {
-      if (booking.enforced() != null) {
-        try {
-          suspensions.takeOver(booking);
-        } catch (VgpuException e) {
-          log.warn("whether it is suspended cannot be told: id={}", booking.id, e);
-        }
-        if (booking.suspended && booking.slots.stream().noneMatch(this::isWatched)) {
-          node.workers().execute(() -> letGoOnOnceItFits(booking));
-        }
+      if (booking.unsettled) {
+        node.workers().execute(() -> recover(booking));
       }
+    }
+  }
+
+  /** That one may have died while it suspended it, or let it go on. */
+  private void recover(Booking booking) {
+    boolean suspended = true;
+    try {
+      suspended = suspensions.recover(booking, RESUME_NS);
+    } catch (RuntimeException e) {
+      log.error("some of its processes stay suspended: id={}", booking.id, e);
+    }
+    if (!suspended) {
+      String reason = "the last holder of the seat died while it suspended it";
+      log.info("goes on: id={}: {}", booking.id, reason);
+      node.listeners().publish(at -> new GpuEvent.Resumed(at, booking.id, reason));
+    } else if (booking.slots.stream().noneMatch(this::isWatched)) {
+      letGoOnOnceItFits(booking);
     }
   }
 
@@ -93,6 +103,8 @@ final class MemoryReclaim implements AutoCloseable {
   private void letGoOnOnceItFits(Booking booking) {
     while (!closed
         && !booking.released
+        && booking.suspended
+        && !booking.isSuspendedByOwner()
         && !letGoOn(booking, "memory is not reclaimed here any more")) {
       LockSupport.parkNanos(this, RESUME_AGAIN_NS);
     }
@@ -177,9 +189,10 @@ final class MemoryReclaim implements AutoCloseable {
         Math.max(used, reserved),
         booking.usage().gpuTime().toNanos(),
         booking.calls.canReclaim(),
-        !mayEnd.isEmpty() && all && suspensions.serving(booking.gpu()).isPresent(),
+        !mayEnd.isEmpty() && all && suspensions.canSuspend(booking),
         mayEnd,
-        booking.suspended);
+        booking.suspended,
+        booking.isSuspendedByOwner());
   }
 
   // ---- actions
@@ -209,12 +222,18 @@ final class MemoryReclaim implements AutoCloseable {
 
   private void suspend(ReclaimPlanner planner, Booking booking, ReclaimAction.Suspend suspend) {
     EnforcedLease lease = booking.enforced();
-    MemorySize freed = lease == null ? MemorySize.ZERO : lease.memoryUsed();
+    MemorySize held = lease == null ? MemorySize.ZERO : lease.memoryUsed();
+    MemorySize wanted = MemorySize.ofBytes(suspend.wantedBytes());
     node.workers()
         .execute(
             () -> {
               try {
-                suspensions.suspend(booking, suspend.timeoutNs());
+                if (!suspensions.suspend(
+                    booking, Suspensions.BY_RECLAIM, wanted, suspend.timeoutNs())) {
+                  return; // its owner was quicker
+                }
+                MemorySize freed =
+                    lease == null ? held : lease.mover().map(MemoryMover::moved).orElse(held);
                 log.info("suspended: id={}: {}", booking.id, suspend.reason());
                 node.listeners()
                     .publish(at -> new GpuEvent.Suspended(at, booking.id, freed, suspend.reason()));
@@ -238,7 +257,9 @@ final class MemoryReclaim implements AutoCloseable {
 
   private boolean letGoOn(Booking booking, String reason) {
     try {
-      suspensions.resume(booking, RESUME_NS);
+      if (!suspensions.resume(booking, Suspensions.BY_RECLAIM, RESUME_NS)) {
+        return !booking.suspended; // its owner was quicker, or wants it suspended
+      }
     } catch (RuntimeException e) {
       log.warn("cannot go on yet: id={}: {}", booking.id, e.getMessage());
       return false;
@@ -283,7 +304,7 @@ final class MemoryReclaim implements AutoCloseable {
     for (Booking booking : table.bookings()) {
       if (booking.suspended) {
         try {
-          suspensions.resume(booking, AT_THE_END_NS);
+          boolean ignored = suspensions.resume(booking, Suspensions.BY_RECLAIM, AT_THE_END_NS);
         } catch (RuntimeException e) {
           log.warn(
               "stays suspended until a process opens the GPUs again: id={}: {}",

@@ -136,6 +136,45 @@ final class NodePool implements GpuPool {
   }
 
   @Override
+  public void suspend(String virtualGpu, Duration timeout) {
+    suspend(node, requireNonNull(virtualGpu, "virtualGpu"), requireNonNull(timeout, "timeout"));
+  }
+
+  @Override
+  public void resume(String virtualGpu, Duration timeout) {
+    resume(node, requireNonNull(virtualGpu, "virtualGpu"), requireNonNull(timeout, "timeout"));
+  }
+
+  static void suspend(Node node, String id, Duration timeout) {
+    long timeoutNs = shortNanos(timeout);
+    String ignored =
+        node.askUninterruptibly(
+            decides -> {
+              decides.suspend(id, timeoutNs);
+              return id;
+            });
+  }
+
+  static void resume(Node node, String id, Duration timeout) {
+    long timeoutNs = shortNanos(timeout);
+    String ignored =
+        node.askUninterruptibly(
+            decides -> {
+              decides.resume(id, timeoutNs);
+              return id;
+            });
+  }
+
+  /** Nobody waits for more than a day for a process to come to rest. */
+  private static long shortNanos(Duration timeout) {
+    if (timeout.isNegative() || timeout.isZero()) {
+      throw new IllegalArgumentException("a timeout is not above 0: timeout=" + timeout);
+    }
+    Duration longest = Duration.ofDays(1);
+    return (timeout.compareTo(longest) < 0 ? timeout : longest).toNanos();
+  }
+
+  @Override
   public Listening listen(GpuListener listener) {
     requireNonNull(listener, "listener");
     checkOpen();

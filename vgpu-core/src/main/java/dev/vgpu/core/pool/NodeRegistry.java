@@ -103,7 +103,8 @@ final class NodeRegistry {
     node.manage(gpus, settings);
     Enforcements none = Enforcements.none(because);
     LeaseTable table = new LeaseTable(node, node.newSlots(), none, null, null);
-    node.authority(new LocalAuthority(node, table, none, discovery, status));
+    Suspensions suspensions = new Suspensions(clock, table, null, List::of);
+    node.authority(new LocalAuthority(node, table, none, discovery, suspensions, status));
     node.whenShutDown(table.meter()::close);
     return add(new Entry(node, null));
   }

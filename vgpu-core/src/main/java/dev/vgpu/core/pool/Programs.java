@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.ContainerSpec;
 import dev.vgpu.FailureMode;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.VgpuException;
@@ -35,6 +36,14 @@ final class Programs {
         lease.node().askUninterruptibly(decides -> decides.environment(lease, Optional.empty()));
     lease.markEnforced();
     return substituted(variables, System.getenv());
+  }
+
+  ContainerSpec containerSpec(List<EnforcementBackend> backends) {
+    checkOpen();
+    Map<String, String> variables =
+        lease.node().askUninterruptibly(decides -> decides.environment(lease, Optional.empty()));
+    lease.markEnforced();
+    return Enforcements.containerSpec(backends, substituted(variables, Map.of()));
   }
 
   Process start(ProcessBuilder program) throws IOException {

@@ -3,6 +3,7 @@ package dev.vgpu.core.pool;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuSettings;
+import dev.vgpu.GpuSuspendException;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.seat.LeaseValues;
@@ -43,6 +44,8 @@ final class Protocol {
   static final String CAPABILITIES = "capabilities";
   static final String USED = "used";
   static final String ENVIRONMENT = "environment";
+  static final String SUSPEND = "suspend";
+  static final String RESUME = "resume";
 
   // What a client tells.
   static final String CLOSE = "close";
@@ -93,6 +96,8 @@ final class Protocol {
     if (failure instanceof GpuCapacityException capacity) {
       reply.with(ERROR, "capacity");
       LeaseValues.putLeases(reply, capacity.holders());
+    } else if (failure instanceof GpuSuspendException) {
+      reply.with(ERROR, "suspend");
     } else if (failure instanceof ProtocolMismatchException) {
       reply.with(ERROR, "version");
     } else if (failure instanceof IllegalArgumentException) {
@@ -117,6 +122,7 @@ final class Protocol {
     String text = reply.find("message").orElse("no reason given");
     throw switch (error) {
       case "capacity" -> new GpuCapacityException(text, LeaseValues.leases(reply));
+      case "suspend" -> new GpuSuspendException(text);
       case "version" -> new ProtocolMismatchException(text);
       case "argument" -> new IllegalArgumentException(text);
       case "state" -> new IllegalStateException(text);

@@ -41,6 +41,8 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   /** How long the seat's holder may take to answer what does not wait for others. */
   private static final long ANSWER_NS = 10_000_000_000L;
 
+  private static final long UNDO_NS = 90_000_000_000L;
+
   private final Node node;
   private final SeatCalls calls;
 
@@ -206,6 +208,22 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     if (obstacle != null) {
       throw LeaseTable.cannotResize(lease.id, asked, obstacle, lease.snapshot());
     }
+  }
+
+  @Override
+  public void suspend(String id, long timeoutNs) {
+    change(Protocol.SUSPEND, id, timeoutNs);
+  }
+
+  @Override
+  public void resume(String id, long timeoutNs) {
+    change(Protocol.RESUME, id, timeoutNs);
+  }
+
+  /** What fails is undone before it is answered, which may take as long again. */
+  private void change(String what, String id, long timeoutNs) {
+    Message request = new Message(what).with(LEASE, id).with("timeoutNs", timeoutNs);
+    Message ignored = calls.ask(request, 2 * timeoutNs + UNDO_NS);
   }
 
   @Override

@@ -162,11 +162,13 @@ final class SeatKeeper {
     client = null;
     LeaseTable table =
         new LeaseTable(node, node.newSlots(), enforcements, leases, directory.usage());
-    LocalAuthority authority = new LocalAuthority(node, table, enforcements, discovery, null);
+    Suspensions suspensions =
+        new Suspensions(clock, table, directory.path(), Suspensions::installed);
+    LocalAuthority authority =
+        new LocalAuthority(node, table, enforcements, discovery, suspensions, null);
     SeatServer serves = new SeatServer(node, authority, loop);
     restore(leases.readAll(), authority, serves);
-    MemoryReclaim reclaims =
-        new MemoryReclaim(node, table, discovery, new Suspensions(clock, Suspensions::installed));
+    MemoryReclaim reclaims = new MemoryReclaim(node, table, discovery, suspensions);
     reclaims.takeOver();
     serves.listen(directory.socket());
     reclaims.start();
@@ -199,7 +201,7 @@ final class SeatKeeper {
             record.id(),
             record.gpus());
       } else if (own != null) {
-        restoreOwn(own, record.backend(), record.programs(), slots.get(), authority);
+        restoreOwn(own, record(own, record), slots.get(), authority);
       } else {
         serves.restore(record, slots.get());
       }
@@ -207,21 +209,25 @@ final class SeatKeeper {
     for (Lease own : node.leases()) {
       if (!seen.contains(own.id)) {
         List<GpuSlot> slots = authority.table().slots(own.gpuIds()).orElseThrow();
-        restoreOwn(own, Optional.empty(), List.of(), slots, authority);
+        restoreOwn(own, record(own, null), slots, authority);
       }
     }
   }
 
-  private LeaseRecord record(Lease own, Optional<String> backend, List<ProcessIdentity> programs) {
-    return new LeaseRecord(own.id, own.gpuIds(), own.request(), node.self(), backend, programs);
+  /** What this JVM knows of its own, and what was on disk of it, if it was. */
+  private LeaseRecord record(Lease own, @Nullable LeaseRecord onDisk) {
+    return new LeaseRecord(
+        own.id,
+        own.gpuIds(),
+        own.request(),
+        node.self(),
+        onDisk == null ? Optional.empty() : onDisk.backend(),
+        onDisk == null ? List.of() : onDisk.programs(),
+        onDisk == null ? Optional.empty() : onDisk.suspension());
   }
 
   private void restoreOwn(
-      Lease own,
-      Optional<String> backend,
-      List<ProcessIdentity> programs,
-      List<GpuSlot> slots,
-      LocalAuthority authority) {
+      Lease own, LeaseRecord record, List<GpuSlot> slots, LocalAuthority authority) {
     SeatServer.Owner owner =
         new SeatServer.Owner(node.self()) {
           @Override
@@ -229,7 +235,7 @@ final class SeatKeeper {
             return own;
           }
         };
-    Booking booking = authority.table().restore(record(own, backend, programs), slots, owner);
+    Booking booking = authority.table().restore(record, slots, owner);
     authority.takeOver(booking);
     if (own.isAttached()) {
       booking.gate.countProcessesOnly(own.attachedCallsNs());

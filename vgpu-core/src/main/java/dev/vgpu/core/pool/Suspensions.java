@@ -1,15 +1,21 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuSuspendException;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
 import dev.vgpu.spi.ProcessSuspender;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.ServiceLoader;
+import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
@@ -18,20 +24,39 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Suspends what is under a virtual GPU, and lets it go on. One thread at a time does so for one
- * virtual GPU; otherwise safe for use by several.
+ * Suspends what is under a virtual GPU, and lets it go on: all of its processes, or none. What is
+ * begun is on disk first, so that the next holder of the seat finds what this one leaves half done.
+ * One thread at a time does so for one virtual GPU; otherwise safe for use by several.
  */
 final class Suspensions {
+  /** On whose behalf a virtual GPU is suspended, as it is on disk. */
+  static final String BY_OWNER = "owner";
+
+  static final String BY_RECLAIM = "reclaim";
+
+  /** All memory that can be moved. */
+  static final MemorySize ALL = MemorySize.ofBytes(Long.MAX_VALUE);
+
   private static final Logger log = LoggerFactory.getLogger(Suspensions.class);
   private static final long LOOK_NS = 500_000;
+  private static final long UNDO_NS = 30_000_000_000L;
 
   private final NanoClock clock;
+  private final LeaseTable table;
+  private final @Nullable Path runDirectory;
   private final Supplier<List<ProcessSuspender>> find;
   private final ReentrantLock lock = new ReentrantLock();
   private @Nullable List<ProcessSuspender> suspenders;
 
-  Suspensions(NanoClock clock, Supplier<List<ProcessSuspender>> find) {
+  /** Makes one; without a run directory there are no processes, and only calls are held back. */
+  Suspensions(
+      NanoClock clock,
+      LeaseTable table,
+      @Nullable Path runDirectory,
+      Supplier<List<ProcessSuspender>> find) {
     this.clock = clock;
+    this.table = table;
+    this.runDirectory = runDirectory;
     this.find = find;
   }
 
@@ -49,7 +74,12 @@ final class Suspensions {
     lock.lock();
     try {
       if (suspenders == null) {
-        suspenders = List.copyOf(find.get());
+        Path directory = runDirectory;
+        List<ProcessSuspender> found = directory == null ? List.of() : List.copyOf(find.get());
+        if (directory != null) {
+          found.forEach(each -> each.begin(directory));
+        }
+        suspenders = found;
       }
       return suspenders;
     } finally {
@@ -57,104 +87,257 @@ final class Suspensions {
     }
   }
 
-  Optional<ProcessSuspender> serving(PhysicalGpu gpu) {
-    return suspenders().stream().filter(suspender -> suspender.serves(gpu)).findFirst();
+  /** Whether what is under a virtual GPU can be suspended, as far as that can be told. */
+  boolean canSuspend(Booking booking) {
+    return mover(booking).isPresent() || serving(booking.gpu()).isPresent();
   }
 
+  private static Optional<MemoryMover> mover(Booking booking) {
+    EnforcedLease lease = booking.enforced();
+    return lease == null ? Optional.empty() : lease.mover();
+  }
+
+  private Optional<ProcessSuspender> serving(PhysicalGpu gpu) {
+    return suspenders().stream().filter(suspender -> suspender.obstacle(gpu).isEmpty()).findFirst();
+  }
+
+  private ProcessSuspender need(PhysicalGpu gpu) {
+    return serving(gpu)
+        .orElseThrow(
+            () -> {
+              List<String> reasons = new ArrayList<>();
+              suspenders()
+                  .forEach(
+                      each ->
+                          reasons.add(
+                              each.name() + ": " + each.obstacle(gpu).orElse("it can now")));
+              return new GpuSuspendException(
+                  "nothing here can suspend processes: gpu=" + gpu.id() + " " + reasons);
+            });
+  }
+
+  // ---- suspending
+
   /**
-   * Suspends all processes of a virtual GPU, or none. Blocks.
+   * Suspends a virtual GPU. Blocks. One that is suspended already stays so: until its owner says
+   * otherwise, once he has asked for it.
    *
-   * @throws VgpuException if one of them cannot be, or not in time
+   * @param wanted how much of its memory is needed, where a part can be moved
+   * @return whether it was not suspended before
+   * @throws GpuSuspendException if one of its processes cannot be, or not in time
    */
-  void suspend(Booking booking, long timeoutNs) {
+  boolean suspend(Booking booking, String by, MemorySize wanted, long timeoutNs) {
     long untilNs = clock.nanoTime() + timeoutNs;
-    ProcessSuspender suspender = need(booking);
-    List<Long> done = new ArrayList<>();
+    booking.suspending.lock();
+    try {
+      if (booking.released) {
+        throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
+      }
+      settle(booking, timeoutNs);
+      if (booking.suspended) {
+        if (by.equals(BY_OWNER)) {
+          table.suspended(booking, by);
+        }
+        return false;
+      }
+      if (mover(booking).isEmpty()) {
+        checkAlone(booking);
+      }
+      table.suspended(booking, by);
+      suspendMarked(booking, wanted, untilNs, timeoutNs);
+      return true;
+    } finally {
+      booking.suspending.unlock();
+    }
+  }
+
+  private void suspendMarked(Booking booking, MemorySize wanted, long untilNs, long timeoutNs) {
+    Set<Long> done = new LinkedHashSet<>();
     boolean all = false;
     booking.suspended = true;
     booking.gate.suspend();
     try {
-      while (!booking.gate.isQuiet()) {
-        if (clock.nanoTime() - untilNs >= 0) {
-          throw new VgpuException(
-              "its work on the GPU has not ended within " + timeoutNs / 1_000_000 + " ms");
-        }
-        LockSupport.parkNanos(this, LOOK_NS);
+      awaitQuiet(booking, untilNs, timeoutNs);
+      Optional<MemoryMover> mover = mover(booking);
+      if (mover.isPresent()) {
+        mover.get().moveOut(wanted, left(untilNs));
+        all = true;
+        return;
       }
-      for (long pid : pids(booking)) {
-        suspender.suspend(pid, left(untilNs));
-        done.add(pid);
+      // A process that attaches meanwhile is one more.
+      for (List<Long> more = pids(booking, done); !more.isEmpty(); more = pids(booking, done)) {
+        need(booking.gpu()).suspend(booking.gpu(), more, left(untilNs));
+        done.addAll(more);
       }
       all = true;
     } finally {
       if (!all) {
-        done.forEach(pid -> undo(suspender, pid, timeoutNs));
-        booking.suspended = false;
-        booking.gate.resume();
+        undo(booking, List.copyOf(done));
       }
     }
   }
 
-  private static void undo(ProcessSuspender suspender, long pid, long timeoutNs) {
-    try {
-      suspender.resume(pid, Duration.ofNanos(timeoutNs));
-    } catch (VgpuException e) {
-      log.warn("a process stays suspended: pid={}", pid, e);
+  private void awaitQuiet(Booking booking, long untilNs, long timeoutNs) {
+    while (!booking.gate.isQuiet()) {
+      if (clock.nanoTime() - untilNs >= 0) {
+        throw new GpuSuspendException(
+            "its work on the GPU has not ended within "
+                + timeoutNs / 1_000_000
+                + " ms: id="
+                + booking.id);
+      }
+      LockSupport.parkNanos(this, LOOK_NS);
     }
   }
+
+  private void undo(Booking booking, List<Long> done) {
+    try {
+      Optional<MemoryMover> mover = mover(booking);
+      if (mover.isPresent()) {
+        mover.get().moveBack(Duration.ofNanos(UNDO_NS));
+      }
+      if (!done.isEmpty()) {
+        need(booking.gpu()).resume(booking.gpu(), done, Duration.ofNanos(UNDO_NS));
+      }
+    } catch (VgpuException e) {
+      log.error("processes stay suspended: id={} pids={}", booking.id, done, e);
+      if (mover(booking).isPresent()) {
+        return; // its memory is not all back: it must not go on
+      }
+    }
+    goOn(booking);
+  }
+
+  /** Whoever suspends a process suspends all that it does: it must be this virtual GPU's alone. */
+  private void checkAlone(Booking booking) {
+    EnforcedLease lease = booking.enforced();
+    if (lease == null) {
+      return;
+    }
+    List<Long> own = lease.visibleProcesses();
+    if (own.size() < lease.processes().size()) {
+      throw new GpuSuspendException(
+          "some of its processes are in another container, and cannot be suspended from here: id="
+              + booking.id
+              + " processes="
+              + lease.processes());
+    }
+    for (Booking other : table.bookings()) {
+      EnforcedLease beside = other.enforced();
+      if (other == booking || beside == null) {
+        continue;
+      }
+      List<Long> both = beside.visibleProcesses().stream().filter(own::contains).toList();
+      if (!both.isEmpty()) {
+        throw new GpuSuspendException(
+            "a process can only be suspended as a whole, and these are under another virtual GPU"
+                + " too: id="
+                + booking.id
+                + " other="
+                + other.id
+                + " pids="
+                + both);
+      }
+    }
+  }
+
+  // ---- going on
 
   /**
-   * Lets all processes of a virtual GPU go on, or leaves all suspended. Blocks.
+   * Lets a virtual GPU go on, or leaves all of it suspended. Blocks.
    *
-   * @throws VgpuException if one of them cannot
+   * @return whether it was suspended before, and goes on now; reclaim does not let go on whom the
+   *     owner has suspended
+   * @throws GpuSuspendException if one of its processes cannot
    */
-  void resume(Booking booking, long timeoutNs) {
-    long untilNs = clock.nanoTime() + timeoutNs;
-    ProcessSuspender suspender = need(booking);
-    List<Long> done = new ArrayList<>();
+  boolean resume(Booking booking, String by, long timeoutNs) {
+    booking.suspending.lock();
     try {
-      for (long pid : pids(booking)) {
-        suspender.resume(pid, left(untilNs));
-        done.add(pid);
+      if (by.equals(BY_RECLAIM) && booking.isSuspendedByOwner()) {
+        return false;
       }
-    } catch (VgpuException e) {
-      for (long pid : done) {
-        try {
-          suspender.suspend(pid, Duration.ofNanos(timeoutNs));
-        } catch (VgpuException another) {
-          e.addSuppressed(another);
-        }
+      settle(booking, timeoutNs);
+      if (!booking.suspended) {
+        return false;
+      }
+      List<Long> pids = pids(booking, Set.of());
+      Optional<MemoryMover> mover = mover(booking);
+      if (mover.isPresent()) {
+        moveBack(mover.get(), timeoutNs);
+      } else if (!pids.isEmpty()) {
+        need(booking.gpu()).resume(booking.gpu(), pids, Duration.ofNanos(timeoutNs));
+      }
+      goOn(booking);
+      return true;
+    } finally {
+      booking.suspending.unlock();
+    }
+  }
+
+  /** Where there is no room for all, all leave. */
+  private static void moveBack(MemoryMover mover, long timeoutNs) {
+    try {
+      mover.moveBack(Duration.ofNanos(timeoutNs));
+    } catch (GpuSuspendException e) {
+      try {
+        mover.moveOut(ALL, Duration.ofNanos(UNDO_NS));
+      } catch (GpuSuspendException another) {
+        e.addSuppressed(another);
       }
       throw e;
     }
+  }
+
+  private void goOn(Booking booking) {
     booking.suspended = false;
+    table.goesOn(booking);
     booking.gate.resume();
   }
 
-  /** Finds out whether an earlier holder of the seat has suspended what is under a virtual GPU. */
-  void takeOver(Booking booking) {
-    List<Long> pids = pids(booking);
-    Optional<ProcessSuspender> suspender =
-        pids.isEmpty() ? Optional.empty() : serving(booking.gpu());
-    if (suspender.isPresent() && pids.stream().anyMatch(suspender.get()::isSuspended)) {
-      booking.suspended = true;
-      booking.gate.suspend();
+  // ---- taking over
+
+  /**
+   * Puts in order what that one left half done. Blocks.
+   *
+   * @return whether it is suspended
+   */
+  boolean recover(Booking booking, long timeoutNs) {
+    booking.suspending.lock();
+    try {
+      settle(booking, timeoutNs);
+      return booking.suspended;
+    } finally {
+      booking.suspending.unlock();
     }
   }
 
-  private ProcessSuspender need(Booking booking) {
-    return serving(booking.gpu())
-        .orElseThrow(
-            () ->
-                new VgpuException("nothing here can suspend processes: gpu=" + booking.gpu().id()));
+  private void settle(Booking booking, long timeoutNs) {
+    if (!booking.unsettled) {
+      return;
+    }
+    List<Long> pids = pids(booking, Set.of());
+    Optional<MemoryMover> mover = mover(booking);
+    boolean suspended = booking.isSuspendedByOwner();
+    if (mover.isPresent()) {
+      // Nobody was left to bring it back, so after a while the processes did; or it was under way.
+      mover.get().moveOut(ALL, Duration.ofNanos(timeoutNs));
+      suspended = true;
+    } else if (!pids.isEmpty()) {
+      suspended = need(booking.gpu()).recover(booking.gpu(), pids, Duration.ofNanos(timeoutNs));
+    }
+    booking.unsettled = false;
+    if (!suspended) {
+      goOn(booking);
+    }
   }
 
-  /** Those that are there; one that dies meanwhile is nobody's loss. */
-  private static List<Long> pids(Booking booking) {
+  /** Those that are there, but for some; one that dies meanwhile is nobody's loss. */
+  private static List<Long> pids(Booking booking, Set<Long> without) {
     EnforcedLease lease = booking.enforced();
     return lease == null
         ? List.of()
         : lease.visibleProcesses().stream()
+            .filter(pid -> !without.contains(pid))
             .filter(pid -> ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false))
             .toList();
   }

@@ -16,9 +16,11 @@ public sealed interface ReclaimAction {
    *
    * @param id the virtual GPU
    * @param timeoutNs how long it may take
+   * @param wantedBytes how much of its memory is needed; more may go
    * @param reason why
    */
-  record Suspend(String id, long timeoutNs, String reason) implements ReclaimAction {}
+  record Suspend(String id, long timeoutNs, long wantedBytes, String reason)
+      implements ReclaimAction {}
 
   /**
    * Let its processes go on; {@link ReclaimPlanner#resumeFailed} if that cannot be done.

@@ -217,7 +217,8 @@ public final class ReclaimPlanner {
       if (tenant.canSuspend() && free) {
         victim.suspendingNs = nowNs;
         String reason = shortage() + "; " + choice(tenant, victim);
-        actions.add(new ReclaimAction.Suspend(tenant.id(), settings.suspendNs(), reason));
+        actions.add(
+            new ReclaimAction.Suspend(tenant.id(), settings.suspendNs(), missingBytes(), reason));
         holdBack(tenant, reason);
         return true;
       }
@@ -301,7 +302,8 @@ public final class ReclaimPlanner {
   }
 
   private void resumeOne(long nowNs, List<TenantReading> tenants) {
-    List<TenantReading> suspended = tenants.stream().filter(TenantReading::suspended).toList();
+    List<TenantReading> suspended =
+        tenants.stream().filter(tenant -> tenant.suspended() && !tenant.kept()).toList();
     if (suspended.stream().anyMatch(tenant -> of(tenant).resumingNs != NOT)) {
       return;
     }

@@ -18,6 +18,7 @@ import java.util.regex.Pattern;
  * @param owner the process that acquired it
  * @param backend the backend that was prepared for its processes, if one was
  * @param programs those that were started under it and may not have attached yet
+ * @param suspension on whose behalf it is suspended, or about to be; empty: it is not
  */
 public record LeaseRecord(
     String id,
@@ -25,12 +26,33 @@ public record LeaseRecord(
     VirtualGpuRequest request,
     ProcessIdentity owner,
     Optional<String> backend,
-    List<ProcessIdentity> programs) {
+    List<ProcessIdentity> programs,
+    Optional<String> suspension) {
   private static final Pattern ID =
       Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}-[1-9][0-9]{0,17}");
 
   /** How many programs are kept count of. */
   public static final int MOST_PROGRAMS = 1_000;
+
+  /**
+   * Makes one that is not suspended.
+   *
+   * @param id its name
+   * @param gpus the GPUs that it is cut from, at least one
+   * @param request what is granted
+   * @param owner the process that acquired it
+   * @param backend the backend that was prepared for its processes, if one was
+   * @param programs those that were started under it and may not have attached yet
+   */
+  public LeaseRecord(
+      String id,
+      List<GpuId> gpus,
+      VirtualGpuRequest request,
+      ProcessIdentity owner,
+      Optional<String> backend,
+      List<ProcessIdentity> programs) {
+    this(id, gpus, request, owner, backend, programs, Optional.empty());
+  }
 
   /**
    * {@return whether a text can be a virtual GPU's name}
@@ -48,6 +70,7 @@ public record LeaseRecord(
     values.put("owner.pid", "" + owner.pid());
     values.put("owner.start", "" + owner.start());
     backend.ifPresent(name -> values.put("backend", name));
+    suspension.ifPresent(by -> values.put("suspension", by));
     StringBuilder pids = new StringBuilder();
     for (ProcessIdentity program : programs) {
       pids.append(program.pid()).append(':').append(program.start()).append(' ');
@@ -78,7 +101,8 @@ public record LeaseRecord(
               Long.parseLong(RequestValues.need(values, "owner.pid")),
               Long.parseLong(RequestValues.need(values, "owner.start"))),
           Optional.ofNullable(values.get("backend")),
-          programs(values.getOrDefault("programs", "")));
+          programs(values.getOrDefault("programs", "")),
+          Optional.ofNullable(values.get("suspension")));
     } catch (IllegalArgumentException e) {
       throw new MalformedMessageException("not a lease: " + e.getMessage(), e);
     }

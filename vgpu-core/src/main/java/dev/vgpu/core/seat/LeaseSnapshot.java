@@ -3,6 +3,7 @@ package dev.vgpu.core.seat;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.List;
 
@@ -17,6 +18,7 @@ import java.util.List;
  * @param processes under it
  * @param usage until then
  * @param suspended whether its processes are
+ * @param memorySuspended what of their memory is in the host's
  */
 public record LeaseSnapshot(
     String id,
@@ -26,7 +28,8 @@ public record LeaseSnapshot(
     double entitledPercent,
     List<Long> processes,
     GpuUsage usage,
-    boolean suspended)
+    boolean suspended,
+    MemorySize memorySuspended)
     implements GpuLease {
   /**
    * Makes one that is not suspended.
@@ -47,7 +50,7 @@ public record LeaseSnapshot(
       double entitledPercent,
       List<Long> processes,
       GpuUsage usage) {
-    this(id, gpus, request, pid, entitledPercent, processes, usage, false);
+    this(id, gpus, request, pid, entitledPercent, processes, usage, false, MemorySize.ZERO);
   }
 
   @Override

@@ -127,6 +127,7 @@ public final class LeaseValues {
               .with(at + "id", lease.id())
               .with(at + "pid", lease.pid())
               .with(at + "suspended", lease.isSuspended())
+              .with(at + "away", lease.memorySuspended().bytes())
               .with(at + "entitled", lease.entitledPercent())
               .with(
                   at + "processes",
@@ -168,7 +169,8 @@ public final class LeaseValues {
                 Double.parseDouble(message.text(at + "entitled")),
                 pids(message.text(at + "processes")),
                 usage(message, at + "usage."),
-                message.flag(at + "suspended")));
+                message.flag(at + "suspended"),
+                MemorySize.ofBytes(message.number(at + "away"))));
   }
 
   static List<Long> pids(String text) {

@@ -3,6 +3,7 @@ package dev.vgpu.core.seat;
 import dev.vgpu.Capabilities;
 import dev.vgpu.FailureMode;
 import dev.vgpu.GpuId;
+import dev.vgpu.MemoryMobility;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
@@ -38,6 +39,9 @@ public final class RequestValues {
       values.put("gpus", "" + request.gpuCount());
     }
     values.put("failure", request.failureMode().name());
+    if (request.memoryMobility() != MemoryMobility.FIXED) {
+      values.put("mobility", request.memoryMobility().name());
+    }
     of(request.requires()).forEach((name, value) -> values.put("requires." + name, value));
     return values;
   }
@@ -101,6 +105,8 @@ public final class RequestValues {
         builder.gpu(new GpuId(gpu));
       }
       builder.gpuCount(Integer.parseInt(values.getOrDefault("gpus", "1")));
+      builder.memoryMobility(
+          MemoryMobility.valueOf(values.getOrDefault("mobility", MemoryMobility.FIXED.name())));
       return builder.build();
     } catch (IllegalArgumentException e) {
       throw new MalformedMessageException("not a request: " + e.getMessage(), e);

@@ -386,6 +386,16 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
+  /** Lets nothing start from the beginning, for what was taken over suspended. */
+  public void beginSuspended() {
+    seat.take();
+    try {
+      suspended = true;
+    } finally {
+      seat.leave();
+    }
+  }
+
   /** Lets nothing start any more, and stands in no line, until {@link #resume}. */
   public void suspend() {
     seat.take();

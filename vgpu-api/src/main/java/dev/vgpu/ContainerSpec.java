@@ -1,0 +1,136 @@
+package dev.vgpu;
+
+import static java.util.Objects.requireNonNull;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What a container needs in order to run under a virtual GPU: for container runtimes that {@link
+ * VirtualGpu#start} cannot call. Immutable.
+ */
+public final class ContainerSpec {
+  private final Map<String, String> environment;
+  private final List<Mount> mounts;
+  private final List<Path> devices;
+
+  private ContainerSpec(Builder builder) {
+    this.environment = Collections.unmodifiableMap(new LinkedHashMap<>(builder.environment));
+    this.mounts = List.copyOf(builder.mounts);
+    this.devices = List.copyOf(builder.devices);
+  }
+
+  /** What the container may do with a mount. */
+  public enum Access {
+    /** It may read. */
+    READ_ONLY,
+    /** It may read and write. */
+    READ_WRITE
+  }
+
+  /**
+   * A file or directory of the host that is to be seen in the container.
+   *
+   * @param hostPath where it is on the host; absolute
+   * @param containerPath where it is to be in the container; absolute
+   * @param access what the container may do with it
+   */
+  public record Mount(Path hostPath, Path containerPath, Access access) {
+    /** Checks that both paths are absolute. */
+    public Mount {
+      requireNonNull(access, "access");
+      requireAbsolute(hostPath);
+      requireAbsolute(containerPath);
+    }
+  }
+
+  private static Path requireAbsolute(Path path) {
+    if (!path.isAbsolute()) {
+      throw new IllegalArgumentException("a path is not absolute: path=" + path);
+    }
+    return path;
+  }
+
+  /** {@return the environment variables of the container's programs} */
+  public Map<String, String> environment() {
+    return environment;
+  }
+
+  /** {@return the mounts, in the order in which they are to be made: some lie within others} */
+  public List<Mount> mounts() {
+    return mounts;
+  }
+
+  /** {@return the device nodes, with the same path in the container} */
+  public List<Path> devices() {
+    return devices;
+  }
+
+  /** {@return a builder, for backends} */
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  @Override
+  public String toString() {
+    return "ContainerSpec[environment="
+        + environment
+        + ", mounts="
+        + mounts
+        + ", devices="
+        + devices
+        + "]";
+  }
+
+  /** Makes a {@link ContainerSpec}. Not safe for use by several threads. */
+  public static final class Builder {
+    private final Map<String, String> environment = new LinkedHashMap<>();
+    private final List<Mount> mounts = new ArrayList<>();
+    private final List<Path> devices = new ArrayList<>();
+
+    private Builder() {}
+
+    /**
+     * Sets a variable.
+     *
+     * @param name its name
+     * @param value its value
+     * @return this
+     */
+    public Builder variable(String name, String value) {
+      environment.put(requireNonNull(name, "name"), requireNonNull(value, "value"));
+      return this;
+    }
+
+    /**
+     * Adds a mount behind the others.
+     *
+     * @param mount the mount
+     * @return this
+     */
+    public Builder mount(Mount mount) {
+      mounts.add(requireNonNull(mount, "mount"));
+      return this;
+    }
+
+    /**
+     * Adds a device node.
+     *
+     * @param device its path; absolute
+     * @return this
+     */
+    public Builder device(Path device) {
+      devices.add(requireAbsolute(device));
+      return this;
+    }
+
+    /** {@return the specification} */
+    public ContainerSpec build() {
+      return new ContainerSpec(this);
+    }
+  }
+}

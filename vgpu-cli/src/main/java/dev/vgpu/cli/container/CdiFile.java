@@ -1,0 +1,104 @@
+package dev.vgpu.cli.container;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.ContainerSpec;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+
+/**
+ * A file of the Container Device Interface: it tells a container runtime what to add to a container
+ * that is given one of its devices. Version {@value #VERSION} of its specification.
+ */
+public final class CdiFile {
+  /** The version of the specification. */
+  public static final String VERSION = "0.6.0";
+
+  /** The kind of device that a virtual GPU is: vendor and class. */
+  public static final String KIND = "vgpu.dev/gpu";
+
+  private static final ObjectMapper JSON =
+      new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
+
+  private final ObjectNode content;
+
+  private CdiFile(ObjectNode content) {
+    this.content = content;
+  }
+
+  /**
+   * {@return the file for one virtual GPU}
+   *
+   * @param id the virtual GPU's name, which is the device's
+   * @param spec what a container needs
+   */
+  public static CdiFile of(String id, ContainerSpec spec) {
+    ObjectNode content = JsonNodeFactory.instance.objectNode();
+    content.put("cdiVersion", VERSION).put("kind", KIND);
+    ObjectNode device = content.putArray("devices").addObject();
+    device.put("name", id);
+    ObjectNode edits = device.putObject("containerEdits");
+    ArrayNode variables = edits.putArray("env");
+    spec.environment().forEach((name, value) -> variables.add(name + "=" + value));
+    if (!spec.devices().isEmpty()) {
+      ArrayNode nodes = edits.putArray("deviceNodes");
+      spec.devices().forEach(path -> nodes.addObject().put("path", path.toString()));
+    }
+    ArrayNode mounts = edits.putArray("mounts");
+    for (ContainerSpec.Mount mount : spec.mounts()) {
+      ObjectNode row = mounts.addObject();
+      row.put("hostPath", mount.hostPath().toString());
+      row.put("containerPath", mount.containerPath().toString());
+      boolean isWritable = mount.access() == ContainerSpec.Access.READ_WRITE;
+      List.of(isWritable ? "rw" : "ro", "nosuid", "nodev", "rbind", "rprivate")
+          .forEach(row.putArray("options")::add);
+    }
+    return new CdiFile(content);
+  }
+
+  /** {@return the device's name as runtimes are given it, for example {@code vgpu.dev/gpu=a-1}} */
+  public String device() {
+    return KIND + "=" + content.path("devices").path(0).path("name").asText();
+  }
+
+  /**
+   * {@return the file's text}
+   *
+   * @throws IOException never
+   */
+  public String text() throws IOException {
+    return JSON.writeValueAsString(content) + "\n";
+  }
+
+  /** {@return the file's content} */
+  public JsonNode content() {
+    return content;
+  }
+
+  /**
+   * Writes it, whole or not at all.
+   *
+   * @param file where to
+   * @throws IOException if it cannot be written
+   */
+  public void write(Path file) throws IOException {
+    Path whole = file.toAbsolutePath();
+    // Runtimes read what ends in .json or .yaml only.
+    Path part = Files.createTempFile(whole.getParent(), ".vgpu-cdi", ".part");
+    try {
+      Files.writeString(part, text());
+      Files.setPosixFilePermissions(part, PosixFilePermissions.fromString("rw-r--r--"));
+      Files.move(part, whole, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+    } finally {
+      Files.deleteIfExists(part);
+    }
+  }
+}

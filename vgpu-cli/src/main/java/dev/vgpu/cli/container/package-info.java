@@ -1,0 +1,5 @@
+/** Files for container runtimes. */
+@NullMarked
+package dev.vgpu.cli.container;
+
+import org.jspecify.annotations.NullMarked;
