@@ -127,8 +127,7 @@ final class StartBench implements ProcessBench {
     List<Beginning> all = new ArrayList<>();
     for (Child program : programs) {
       Answer answer = program.answer();
-      all.add(
-          new Beginning(answer.number("init_ns") / 1e6, answer.number("context_ns") / 1e6));
+      all.add(new Beginning(answer.number("init_ns") / 1e6, answer.number("context_ns") / 1e6));
     }
     for (Child program : programs) {
       program.tell("end");
