@@ -1,10 +1,12 @@
 /* Threads that allocate and free at random, and a witness that all processes share. */
 #define _GNU_SOURCE
+#include "churn_kinds.h"
 #include "program.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,6 +29,7 @@ struct churn {
   struct witness *witness;
   uint64_t quota;
   atomic_int what;
+  atomic_int kind; /* KIND_MIXED: any */
   atomic_int idle;
   _Atomic uint64_t allocated;
   _Atomic uint64_t refused;
@@ -37,8 +40,7 @@ struct worker {
   struct churn *churn;
   uint64_t random;
   size_t held;
-  CUdeviceptr pointers[LIVE];
-  uint64_t sizes[LIVE];
+  struct piece pieces[LIVE];
 };
 
 static void count_in(struct witness *witness, uint64_t bytes) {
@@ -50,14 +52,13 @@ static void count_in(struct witness *witness, uint64_t bytes) {
 
 static void release(struct worker *worker, size_t index) {
   struct churn *churn = worker->churn;
-  atomic_fetch_sub(&churn->witness->bytes, worker->sizes[index]);
-  CUresult result = churn->driver.memory_free(worker->pointers[index]);
+  atomic_fetch_sub(&churn->witness->bytes, worker->pieces[index].bytes);
+  CUresult result = piece_give(&worker->pieces[index]);
   if (result != CUDA_SUCCESS) {
     atomic_store(&churn->error, result);
   }
   worker->held--;
-  worker->pointers[index] = worker->pointers[worker->held];
-  worker->sizes[index] = worker->sizes[worker->held];
+  worker->pieces[index] = worker->pieces[worker->held];
 }
 
 /* False if it was refused. Sizes from 1 byte to an eighth of the quota, as many small as large ones. */
@@ -65,8 +66,12 @@ static bool allocate(struct worker *worker) {
   struct churn *churn = worker->churn;
   uint64_t bits = random_next(&worker->random) % 24;
   uint64_t size = 1 + random_next(&worker->random) % ((churn->quota >> 3 >> bits) + 1);
-  CUdeviceptr pointer = 0;
-  CUresult result = churn->driver.memory_alloc(&pointer, size);
+  enum kind kind = (enum kind)atomic_load(&churn->kind);
+  if (kind == KIND_MIXED) {
+    kind = (enum kind)(random_next(&worker->random) % KINDS);
+  }
+  struct piece *piece = &worker->pieces[worker->held];
+  CUresult result = piece_take(piece, kind, size);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     atomic_fetch_add(&churn->refused, 1);
     return false;
@@ -75,10 +80,8 @@ static bool allocate(struct worker *worker) {
     atomic_store(&churn->error, result);
     return false;
   }
-  count_in(churn->witness, size);
+  count_in(churn->witness, piece->bytes);
   atomic_fetch_add(&churn->allocated, 1);
-  worker->pointers[worker->held] = pointer;
-  worker->sizes[worker->held] = size;
   worker->held++;
   return true;
 }
@@ -148,6 +151,44 @@ static void stop(struct churn *churn, int threads) {
   }
 }
 
+/* Runs one after the other, each from nothing to nothing. */
+struct runs {
+  struct churn *churn;
+  int threads;
+  unsigned count;
+  unsigned ms;
+  pthread_t thread;
+  bool are_going;
+};
+
+static void *run_all(void *argument) {
+  const struct runs *runs = argument;
+  for (unsigned i = 0; i < runs->count; i++) {
+    atomic_store(&runs->churn->what, CHURN);
+    nanosleep(&(struct timespec){runs->ms / 1000, runs->ms % 1000 * 1000000L}, NULL);
+    stop(runs->churn, runs->threads);
+  }
+  return NULL;
+}
+
+/* churn KIND | fill KIND | runs KIND COUNT MS */
+static void order(struct runs *runs, const char *line) {
+  char what[32] = "";
+  char name[32] = "alloc";
+  runs->count = 0;
+  sscanf(line, "%31s %31s %u %u", what, name, &runs->count, &runs->ms);
+  enum kind kind = kind_named(name);
+  if (kind > KIND_MIXED) {
+    fail("no such kind of memory", 0);
+  }
+  atomic_store(&runs->churn->kind, (int)kind);
+  if (strcmp(what, "runs") == 0) {
+    runs->are_going = pthread_create(&runs->thread, NULL, run_all, runs) == 0;
+  } else {
+    atomic_store(&runs->churn->what, strcmp(what, "fill") == 0 ? FILL : CHURN);
+  }
+}
+
 int mode_churn(int count, char **arguments) {
   static struct churn churn;
   char line[128];
@@ -158,6 +199,7 @@ int mode_churn(int count, char **arguments) {
   churn.quota = strtoull(arguments[0], NULL, 10);
   churn.witness = map_witness(arguments[2]);
   driver_start(&churn.driver);
+  kinds_load();
   for (int i = 0; i < threads; i++) {
     pthread_t thread;
     struct worker *worker = calloc(1, sizeof *worker);
@@ -165,12 +207,17 @@ int mode_churn(int count, char **arguments) {
     worker->random = (uint64_t)strtoull(arguments[3], NULL, 10) * 64 + (uint64_t)i + 1;
     pthread_create(&thread, NULL, work, worker);
   }
+  struct runs runs = {.churn = &churn, .threads = threads};
   say("ready");
   while (next_line(line, sizeof line)) {
     if (strcmp(line, "stop") == 0) {
+      if (runs.are_going) {
+        pthread_join(runs.thread, NULL);
+        runs.are_going = false;
+      }
       stop(&churn, threads);
     } else {
-      atomic_store(&churn.what, strcmp(line, "fill") == 0 ? FILL : CHURN);
+      order(&runs, line);
     }
     say("churn allocated %llu refused %llu error %d bytes %llu peak %llu", (unsigned long long)churn.allocated,
         (unsigned long long)churn.refused, churn.error, (unsigned long long)churn.witness->bytes,

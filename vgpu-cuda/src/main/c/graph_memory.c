@@ -14,7 +14,7 @@ static const uint64_t STEP = (uint64_t)32 << 20;
 struct account {
   struct vgpu_lock lock;
   uint64_t charged[VGPU_TENANTS], sum;
-  uint64_t pending; /* of the sum: reserved for launches that the driver has not begun or ended */
+  uint64_t pending; /* what launches that are under way allocate: charged even if a trim takes what was kept for it */
 };
 
 static struct account accounts[DEVICES];
@@ -25,11 +25,19 @@ static int vgpu__figure(CUdevice device, int attribute, uint64_t *value) {
   return REAL(cuDeviceGetGraphMemAttribute)(device, attribute, value) == ABI_SUCCESS;
 }
 
+/* What the device has for graphs at most when all launches that are under way, and this one, have begun. */
+static uint64_t vgpu__coming(const struct account *account, CUdevice device, uint64_t bytes) {
+  uint64_t used;
+  if (account->pending + bytes == 0 || !vgpu__figure(device, ATTRIBUTE_USED, &used)) return 0;
+  return (used + account->pending + bytes + STEP - 1) / STEP * STEP;
+}
+
 /* Gives back what is charged beyond what the device has; first of one tenant. With the lock. */
 static void vgpu__account_settle(struct account *account, CUdevice device, uint32_t first) {
   uint64_t reserved;
   if (!vgpu__figure(device, ATTRIBUTE_RESERVED, &reserved)) return;
-  reserved += account->pending;
+  uint64_t coming = vgpu__coming(account, device, 0);
+  if (coming > reserved) reserved = coming;
   for (uint32_t i = 0; i < VGPU_TENANTS && account->sum > reserved; i++) {
     uint32_t who = (first + i) % VGPU_TENANTS;
     uint64_t part = account->sum - reserved < account->charged[who] ? account->sum - reserved : account->charged[who];
@@ -113,14 +121,6 @@ void vgpu__graph_memory_gone(CUgraphExec exec) {
 
 /* ---- launches ---- */
 
-static uint64_t vgpu__missing(const struct account *account, CUdevice device, uint64_t bytes) {
-  uint64_t used, needed;
-  if (!vgpu__figure(device, ATTRIBUTE_USED, &used)) return 0;
-  needed = (used + bytes + STEP - 1) / STEP * STEP;
-  needed += account->pending;
-  return needed > account->sum ? needed - account->sum : 0;
-}
-
 /* The launch itself may wait at the gate: no lock is held meanwhile, and nobody gives back what is pending. */
 abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge) {
   struct vgpu_record record;
@@ -133,13 +133,14 @@ abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge 
   struct account *account = &accounts[device];
   for (int again = 0;; again++) {
     vgpu__lock(&account->lock);
-    uint64_t missing = vgpu__missing(account, device, record.bytes);
+    uint64_t coming = vgpu__coming(account, device, record.bytes);
+    uint64_t missing = coming > account->sum ? coming - account->sum : 0;
     if (missing == 0 || vgpu__reserve(record.tenant, missing) == 0) {
       account->charged[record.tenant->index] += missing;
       account->sum += missing;
-      account->pending += missing;
+      account->pending += record.bytes;
       vgpu__unlock(&account->lock);
-      *charge = (struct vgpu_graph_charge){device, record.tenant, missing};
+      *charge = (struct vgpu_graph_charge){device, record.tenant, record.bytes};
       return ABI_SUCCESS;
     }
     vgpu__unlock(&account->lock);
@@ -155,8 +156,8 @@ void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge) {
   vgpu__lock(&account->lock);
   account->pending -= charge->bytes;
   if (vgpu__figure(charge->device, ATTRIBUTE_RESERVED, &reserved)) {
-    if (reserved + account->pending > account->sum) { /* beyond all steps that we know: charged if there is room, and never forgotten */
-      uint64_t more = reserved + account->pending - account->sum;
+    if (reserved > account->sum) { /* beyond all steps that we know: charged if there is room, and never forgotten */
+      uint64_t more = reserved - account->sum;
       if (vgpu__reserve(charge->tenant, more) == 0) {
         account->charged[index] += more;
         account->sum += more;

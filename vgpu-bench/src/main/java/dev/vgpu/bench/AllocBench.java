@@ -24,10 +24,10 @@ final class AllocBench implements ProcessBench {
               SharePolicy.BEST_EFFORT,
               0,
               PreemptionClass.NEARLINE,
-              MemorySize.ofGibibytes(4));
+              MemorySize.ofGibibytes(8));
       report.line(
           "%-38s%16s%16s%16s", "alloc and free, by live count", "bare ns", "hooked ns", "added ns");
-      for (int live : new int[] {0, 1_000, 10_000}) {
+      for (int live : new int[] {0, 1_000, 10_000, 100_000}) {
         report.progress("alloc, " + live + " live");
         Rounds rounds = new Rounds(2);
         for (int generation = 0; generation < (quick ? 1 : 3); generation++) {

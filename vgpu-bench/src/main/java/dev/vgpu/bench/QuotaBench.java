@@ -14,20 +14,27 @@ import java.util.Map;
 import java.util.Random;
 
 /**
- * Whether a quota is ever passed: eight processes of eight threads, which churn, fill and are
- * killed. Two witnesses: the GPU's own accounting, read through NVML all the time, and a sum that
- * the programs keep of what surely is allocated.
+ * Whether a quota is ever passed: eight processes of eight threads, which churn with every kind of
+ * memory and with all of them mixed, a hundred times each, fill, and are killed. Two witnesses: the
+ * GPU's own accounting, read through NVML all the time, and a sum that the programs keep of what
+ * surely is allocated.
  */
 final class QuotaBench implements ProcessBench {
   private static final int PROCESSES = 8;
   private static final int THREADS = 8;
   private static final MemorySize QUOTA = MemorySize.ofGibibytes(4);
   private static final long KILL_EVERY_MS = 150;
+  private static final List<String> KINDS =
+      List.of("alloc", "async", "physical", "array", "managed", "graph", "mixed");
+  private static final int RUNS = 100;
+  private static final int RUNS_QUICK = 5;
+  private static final long RUN_MS = 100;
   private static final String NO_ROOM = "error cuCtxCreate 2";
 
   @Override
   public void run(Node node, Report report, boolean quick) throws InterruptedException {
-    long phaseMs = quick ? 3_000 : 15_000;
+    long phaseMs = quick ? 2_000 : 8_000;
+    int runs = quick ? RUNS_QUICK : RUNS;
     try (PoolProcess pool = node.openPool()) {
       Map<String, String> leased =
           pool.acquire("quota", SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE, QUOTA);
@@ -41,7 +48,15 @@ final class QuotaBench implements ProcessBench {
           "refused");
       long over = 0;
       try (Churners churners = new Churners(node, leased, "hooked")) {
-        over = Math.max(over, churners.phase(report, "churn", phaseMs, false));
+        for (String kind : KINDS) {
+          report.progress("quota, " + kind);
+          Tally tally = new Tally();
+          String order = "runs " + kind + " " + runs + " " + RUN_MS;
+          long most = churners.run(order, runs * RUN_MS, false, tally);
+          tally.print(report, runs + " runs of 8 x 8, " + kind);
+          report.figure("quota_overshoot_bytes_of", kind, most);
+          over = Math.max(over, most);
+        }
         over = Math.max(over, churners.phase(report, "fill", phaseMs, false));
         over = Math.max(over, churners.phase(report, "kill -9", phaseMs, true));
         report.figure("quota_errors", churners.errors);
@@ -98,11 +113,20 @@ final class QuotaBench implements ProcessBench {
           Integer.toString(started));
     }
 
-    /** The bytes over. */
+    /** One run of an order, with a line of its own; the bytes over. */
     long phase(Report report, String what, long durationMs, boolean killing)
         throws InterruptedException {
       report.progress("quota, " + what);
-      String order = what.endsWith("fill") ? "fill" : "churn";
+      String order = what.endsWith("fill") ? "fill" : killing ? "churn mixed" : "churn";
+      Tally tally = new Tally();
+      long over = run(order, durationMs, killing, tally);
+      tally.print(report, what);
+      return over;
+    }
+
+    /** The bytes over. */
+    long run(String order, long durationMs, boolean killing, Tally tally)
+        throws InterruptedException {
       for (Child program : programs) {
         program.ask(order);
       }
@@ -111,29 +135,25 @@ final class QuotaBench implements ProcessBench {
         killOne(order);
       }
       NanoClock.sleepMillis(Math.max(0, (endNs - NanoClock.nanoTime()) / 1_000_000));
-      long allocated = 0;
-      long refused = 0;
+      tally.allocated = 0;
+      tally.refused = 0;
       long sumPeak = 0;
       for (Child program : programs) {
         Answer answer = program.ask("stop");
-        allocated += answer.whole("allocated");
-        refused += answer.whole("refused");
+        tally.allocated += answer.whole("allocated");
+        tally.refused += answer.whole("refused");
         sumPeak = answer.whole("peak");
         errors += answer.whole("error") == 0 ? 0 : 1;
       }
       Answer seen = observer.ask("read");
-      long over = seen.whole("over");
-      // What was killed stays in the programs' own sum for ever, so it says nothing then.
-      long sumOver = killing ? 0 : Math.max(0, sumPeak + contexts - QUOTA.bytes());
-      report.line(
-          "  %-36s%14d%14s%14d%14d%14d",
-          what,
-          over,
-          killing ? "-" : Long.toString(sumOver),
-          seen.whole("peak") >> 20,
-          allocated,
-          refused);
-      return Math.max(over, sumOver);
+      tally.over = Math.max(tally.over, seen.whole("over"));
+      tally.peak = Math.max(tally.peak, seen.whole("peak"));
+      if (killing) { // what was killed stays in the programs' own sum for ever
+        tally.sumCounts = false;
+      } else {
+        tally.sumOver = Math.max(tally.sumOver, Math.max(0, sumPeak + contexts - QUOTA.bytes()));
+      }
+      return Math.max(tally.over, tally.sumOver);
     }
 
     private void killOne(String order) throws InterruptedException {
@@ -168,6 +188,22 @@ final class QuotaBench implements ProcessBench {
         program.close();
       }
       observer.close();
+    }
+  }
+
+  /** What was seen in one or several runs; the counts are of the programs' whole lives. */
+  private static final class Tally {
+    private long over;
+    private long sumOver;
+    private boolean sumCounts = true;
+    private long peak;
+    private long allocated;
+    private long refused;
+
+    void print(Report report, String what) {
+      report.line(
+          "  %-36s%14d%14s%14d%14d%14d",
+          what, over, sumCounts ? Long.toString(sumOver) : "-", peak >> 20, allocated, refused);
     }
   }
 }

@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -24,7 +25,14 @@ class GpuCheckIT {
   private static final Path HOME = Path.of(System.getProperty("vgpu.home", ".."));
   private static final long TIMEOUT_SECONDS = 55;
 
+  @TempDir private static Path programs;
+
   @TempDir private Path directory;
+
+  @BeforeAll
+  static void buildProgram() throws InterruptedException {
+    Node.buildProgram(programs);
+  }
 
   /** What a process said, and how it ended. */
   private record Ended(int exitCode, String out, String err) {}
@@ -36,6 +44,7 @@ class GpuCheckIT {
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().keySet().removeIf(name -> name.startsWith("VGPU_"));
     builder.environment().put("VGPU_HOME", HOME.toString());
+    builder.environment().put("VGPU_BENCH_PROGRAM", program());
     builder.environment().putAll(environment);
     Process process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
     boolean ended = process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS);
@@ -43,6 +52,10 @@ class GpuCheckIT {
     assertThat(ended).as("%s%s", Files.readString(out), Files.readString(err)).isTrue();
     return new Ended(
         process.exitValue(), Files.readString(out, UTF_8), Files.readString(err, UTF_8));
+  }
+
+  private static String program() {
+    return programs.resolve("gpu_program").toString();
   }
 
   private Ended check(Map<String, String> environment, String... arguments)
@@ -115,7 +128,6 @@ class GpuCheckIT {
 
   @Test
   void sessionEndsAllThatItStarted() throws Exception {
-    Path program = Node.buildProgram(Files.createDirectory(directory.resolve("c")));
     Path pids = directory.resolve("pids");
     String script =
         "sleep 60 & echo $! >>PIDS; (sleep 60 & echo $! >>PIDS); echo $$ >>PIDS; sleep 60";
@@ -123,17 +135,12 @@ class GpuCheckIT {
         run(
             Map.of(),
             List.of(
-                program.toString(),
-                "session",
-                "0.5",
-                "sh",
-                "-c",
-                script.replace("PIDS", pids.toString())));
+                program(), "session", "0.5", "sh", "-c", script.replace("PIDS", pids.toString())));
     assertThat(ended.exitCode()).as("%s", ended).isEqualTo(124);
     assertThat(Files.readAllLines(pids))
         .hasSize(3)
         .allSatisfy(pid -> assertThat(Path.of("/proc", pid)).doesNotExist());
-    assertThat(run(Map.of(), List.of(program.toString(), "session", "20", "sh", "-c", "exit 7")))
+    assertThat(run(Map.of(), List.of(program(), "session", "20", "sh", "-c", "exit 7")))
         .extracting(Ended::exitCode)
         .isEqualTo(7);
   }

@@ -82,10 +82,10 @@ public final class Storm {
 
   private double seatPercent(Bed bed) throws InterruptedException {
     long seat = bed.pool().child().pid();
-    long before = ProcessorTime.ofProcessNs(seat);
+    long before = ProcessorTime.ofLiveThreadsNs(seat);
     long fromNs = NanoClock.nanoTime();
     NanoClock.sleepMillis(quick ? 2_000 : 10_000);
-    long after = ProcessorTime.ofProcessNs(seat);
+    long after = ProcessorTime.ofLiveThreadsNs(seat);
     return 100.0 * (after - before) / (NanoClock.nanoTime() - fromNs);
   }
 

@@ -44,8 +44,11 @@ record Place(Path home, boolean isBundle, Path work) {
 
   /** {@return the C program, built; empty where it has to be built first} */
   Optional<Path> program() {
-    Path built = home.resolve("programs/gpu_program");
-    return isBundle && Files.isExecutable(built) ? Optional.of(built) : Optional.empty();
+    Path bundled = home.resolve("programs/gpu_program");
+    return Optional.ofNullable(System.getenv("VGPU_BENCH_PROGRAM"))
+        .map(Path::of)
+        .or(() -> isBundle ? Optional.of(bundled) : Optional.empty())
+        .filter(Files::isExecutable);
   }
 
   /** {@return what the first look at the GPU found} */

@@ -5,6 +5,7 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.function.Predicate;
 
 /** How long processors worked, as the kernel counts it. */
 public final class ProcessorTime {
@@ -45,11 +46,25 @@ public final class ProcessorTime {
    * @param name the name
    */
   public static long ofThreadsNs(long pid, String name) {
+    return sumNs(pid, name::equals);
+  }
+
+  /**
+   * {@return what the threads used so far that a process has now, in nanoseconds; where {@link
+   * #ofProcessNs} is too coarse}
+   *
+   * @param pid the process
+   */
+  public static long ofLiveThreadsNs(long pid) {
+    return sumNs(pid, name -> true);
+  }
+
+  private static long sumNs(long pid, Predicate<String> names) {
     long sumNs = 0;
     try (DirectoryStream<Path> threads =
         Files.newDirectoryStream(Path.of("/proc", Long.toString(pid), "task"))) {
       for (Path thread : threads) {
-        sumNs += ofThreadNs(thread, name);
+        sumNs += ofThreadNs(thread, names);
       }
     } catch (IOException e) {
       // It has just ended.
@@ -57,9 +72,9 @@ public final class ProcessorTime {
     return sumNs;
   }
 
-  private static long ofThreadNs(Path thread, String name) {
+  private static long ofThreadNs(Path thread, Predicate<String> names) {
     try {
-      if (Files.readString(thread.resolve("comm")).strip().equals(name)) {
+      if (names.test(Files.readString(thread.resolve("comm")).strip())) {
         return Long.parseLong(Files.readString(thread.resolve("schedstat")).split(" ", 2)[0]);
       }
     } catch (IOException e) {

@@ -20,6 +20,8 @@ final class ProgramSource {
           "costs.c",
           "load.c",
           "churn.c",
+          "churn_kinds.h",
+          "churn_kinds.c",
           "observe.c",
           "hold.c",
           "hostile.c",
