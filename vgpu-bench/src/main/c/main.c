@@ -16,11 +16,12 @@ static const struct {
     {"where", mode_where},     {"about", mode_about},   {"probe", mode_probe},
     {"checkpoint", mode_checkpoint}, {"yield", mode_yield},
     {"chaos", mode_chaos},     {"audit", mode_audit},
+    {"signals", mode_signals},
 };
 
 static const char USAGE[] =
     "usage: gpu_program MODE ...\n"
-    "  init                         time of cuInit and of a context\n"
+    "  init [wait]                  time of cuInit and of a context\n"
     "  launch CPU [graph]           empty kernels, or graphs: 'run BLOCKS LAUNCHES'\n"
     "  alloc CPU                    pairs of alloc and free: 'live N', 'run BLOCKS PAIRS'\n"
     "  load NS GRID SYNC [start] [graph=N]  kernels of NS: 'start', 'pause', 'read'; SYNC 0: never\n"
@@ -38,6 +39,7 @@ static const char USAGE[] =
     "  yield NS REPORT               how soon another stops running: 'run ARRIVALS'\n"
     "  chaos SEED THREADS QUOTA fork|stay  anything, at random: 'rest', 'go', 'read'\n"
     "  audit                        compares the GPU's accounts with the ledgers: 'read'\n"
+    "  signals                      sends them: 'STOP PID', 'CONT PID', 'KILL PID'\n"
     "  session SECONDS COMMAND...   runs it in a session of its own, and ends all of it\n"
     "  where NAME...                where the loader finds libraries\n"
     "  about                        the GPU and the driver, as JSON\n"

@@ -33,9 +33,11 @@ public final class Bench {
         fairness 2 to 16 tenants of all policies: what each held of every second
         storm    1,000 short requests a second beside training loops; a seat at rest
         preempt  how soon offline gates are closed when an idle online tenant begins
+        kill     how long 1,000 deaths and 1,000 stops of processes hold others up
+        seat     how long the death of the seat's holder holds others up; take-over
+        start    attaching and making contexts, one and a hundred at once; opening pools
         suspend  how long it takes to suspend a program and to bring it back, by what it holds
         level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
-        stall    how long deaths and stops hold others up; attaching, opening, take-over
       vgpu bench gpu-check ...
                  what vgpu gpu-check runs
       vgpu bench plot FILE... OUT.svg
@@ -58,9 +60,11 @@ public final class Bench {
           "share",
           "quota",
           "preempt",
+          "kill",
+          "seat",
+          "start",
           "suspend",
           "level2",
-          "stall",
           "colocation",
           "fairness",
           "storm");
@@ -186,7 +190,9 @@ public final class Bench {
       case "share" -> new ShareBench();
       case "quota" -> new QuotaBench();
       case "suspend" -> new SuspendBench();
-      default -> new StallBench();
+      case "kill" -> new KillBench();
+      case "seat" -> new SeatBench();
+      default -> new StartBench();
     };
   }
 }

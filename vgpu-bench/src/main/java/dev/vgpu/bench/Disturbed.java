@@ -13,15 +13,19 @@ import java.util.Random;
 /** Programs that shall not notice anything, and others that are killed and stopped beside them. */
 final class Disturbed implements AutoCloseable {
   private static final String[] LOAD = {"load", "200000", "132", "1"};
-  private static final long EVENT_MS = 125;
-  private static final long LONGEST_STOP_MS = 80;
-  private static final long START_UP_MS = 12;
+  private static final long EVENT_MS = 70;
+  private static final long LONGEST_STOP_MS = 50;
+  private static final int START_UP_US = 12_000;
+
+  /** Two of each place: one may be stopped while another is killed. */
+  private static final int VICTIMS_OF_A_PLACE = 2;
 
   private final Node node;
-  private final List<Map<String, String>> victimPlaces;
+  private final List<Map<String, String>> victimPlaces = new ArrayList<>();
   private final List<Child> survivors = new ArrayList<>();
   private final List<Child> victims = new ArrayList<>();
   private final Child noise;
+  private final Child signals;
   private final Random random = new Random(11);
 
   /**
@@ -56,12 +60,15 @@ final class Disturbed implements AutoCloseable {
       Node node, List<Map<String, String>> survivorPlaces, List<Map<String, String>> victimPlaces)
       throws InterruptedException {
     this.node = node;
-    this.victimPlaces = victimPlaces;
+    for (int i = 0; i < VICTIMS_OF_A_PLACE; i++) {
+      this.victimPlaces.addAll(victimPlaces);
+    }
     this.noise = node.start(Map.of(), "noise").awaitReady();
+    this.signals = node.start(Map.of(), "signals").awaitReady();
     for (Map<String, String> place : survivorPlaces) {
       survivors.add(node.start(place, LOAD).awaitReady());
     }
-    for (Map<String, String> place : victimPlaces) {
+    for (Map<String, String> place : this.victimPlaces) {
       victims.add(victim(place).awaitReady());
     }
     for (Child survivor : survivors) {
@@ -74,15 +81,15 @@ final class Disturbed implements AutoCloseable {
     return node.start(place, LOAD[0], LOAD[1], LOAD[2], LOAD[3], "start");
   }
 
-  /** Lets so many events pass, in the time of as many as given. */
+  /** Lets so many events pass, each a stop and a kill, in the time of as many as given. */
   Reading phase(Report report, String name, int events, int length) throws InterruptedException {
-    report.progress("stall, " + name);
+    report.progress("kill, " + name);
     List<Answer> before = read();
     noise.ask("read");
     long beginNs = NanoClock.nanoTime();
     for (int event = 0; event < events; event++) {
       awaitMs(beginNs, event * EVENT_MS + random.nextLong(EVENT_MS / 4));
-      disturb(random.nextInt(victims.size()));
+      disturb(random.nextInt(victims.size()), 1 + random.nextInt(victims.size() - 1));
     }
     awaitMs(beginNs, length * EVENT_MS);
     double seconds = (NanoClock.nanoTime() - beginNs) / 1e9;
@@ -116,24 +123,30 @@ final class Disturbed implements AutoCloseable {
     NanoClock.sleepMillis(Math.max(0, millis - (NanoClock.nanoTime() - beginNs) / 1_000_000));
   }
 
-  private void disturb(int index) throws InterruptedException {
+  /** Stops one of them for a while, and kills the one so many places behind it meanwhile. */
+  private void disturb(int stopped, int apart) throws InterruptedException {
+    Child halted = victims.get(stopped);
+    signal(halted, "STOP");
+    long beginNs = NanoClock.nanoTime();
+    long stopMs = random.nextLong(LONGEST_STOP_MS);
+    kill((stopped + apart) % victims.size());
+    awaitMs(beginNs, stopMs);
+    signal(halted, "CONT");
+  }
+
+  private void kill(int index) throws InterruptedException {
     Child victim = victims.get(index);
     Map<String, String> place = victimPlaces.get(index);
-    switch (random.nextInt(4)) {
-      case 0 -> { // stopped wherever it is, and goes on
-        victim.signal("STOP");
-        NanoClock.sleepMillis(random.nextLong(LONGEST_STOP_MS));
-        victim.signal("CONT");
-      }
-      case 1 -> { // stopped, then killed as it stands
-        victim.signal("STOP");
-        NanoClock.sleepMillis(random.nextLong(LONGEST_STOP_MS));
+    switch (random.nextInt(3)) {
+      case 0 -> { // stopped, then killed as it stands
+        signal(victim, "STOP");
+        NanoClock.sleepMicros(random.nextInt(START_UP_US));
         victim.kill();
         victims.set(index, victim(place));
       }
-      case 2 -> { // killed while it starts up
+      case 1 -> { // killed while it starts up
         Child starting = victim(place);
-        NanoClock.sleepMillis(random.nextLong(START_UP_MS));
+        NanoClock.sleepMicros(random.nextInt(START_UP_US));
         starting.kill();
       }
       default -> {
@@ -141,6 +154,10 @@ final class Disturbed implements AutoCloseable {
         victims.set(index, victim(place));
       }
     }
+  }
+
+  private void signal(Child child, String name) throws InterruptedException {
+    Answer ignored = signals.ask(name + " " + child.pid());
   }
 
   private List<Answer> read() throws InterruptedException {
@@ -164,5 +181,6 @@ final class Disturbed implements AutoCloseable {
       child.close();
     }
     noise.close();
+    signals.close();
   }
 }

@@ -10,8 +10,11 @@ import org.jspecify.annotations.Nullable;
  * is read anew each time and believed as far as it can be true. Guarded by the lease's lock.
  */
 final class SeatSlot {
-  /** A process that works and has not been seen alive for so long may have been stopped. */
-  private static final long QUIET_NS = 10_000_000;
+  /**
+   * A process that works and has not been seen alive for so long may have been stopped: the kernel
+   * is asked. A hook at work shows that it lives every millisecond.
+   */
+  private static final long QUIET_NS = 3_000_000;
 
   /** After so long it counts as stopped whatever the kernel says of it. */
   private static final long LOST_NS = 60_000_000;

@@ -78,7 +78,8 @@ final class WorkWatch {
    */
   int take(int processes, boolean works, boolean busy, boolean wentOn, boolean isTold, long nowNs) {
     int events = processes == told ? 0 : PROCESSES;
-    boolean sure = isTold || processes != told;
+    // That one has come or gone says nothing of the others, who may be between two kernels.
+    boolean sure = isTold || processes == 0;
     told = processes;
     if (draining && (!busy || isOverdue(nowNs))) {
       distrusted = busy;

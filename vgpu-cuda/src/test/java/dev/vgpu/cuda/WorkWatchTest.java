@@ -116,6 +116,17 @@ class WorkWatchTest {
   }
 
   @Test
+  void processThatComesOrGoesDoesNotEndTheOthersTurn() {
+    inATurn();
+    // The others are between two kernels at that very moment.
+    assertThat(watch.take(2, false, false, true, false, nowNs)).isEqualTo(PROCESSES);
+    nowNs += MS;
+    assertThat(watch.take(1, false, false, true, false, nowNs)).isEqualTo(PROCESSES);
+    assertThat(watch.worked()).isTrue();
+    assertThat(busy()).isZero();
+  }
+
+  @Test
   void whoClaimsToBeBusyForEverHoldsNobodyUpForEver() {
     inATurn();
     watch.shut(true, nowNs);

@@ -37,6 +37,7 @@ final class ProgramSource {
           "chaos_memory.c",
           "chaos_work.c",
           "audit.c",
+          "signals.c",
           "session.c",
           "about.c",
           "checkpoint.c");

@@ -1,0 +1,81 @@
+package dev.vgpu.bench;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.harness.Node;
+import dev.vgpu.bench.harness.PoolProcess;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * How long deaths and stops of processes hold others up: processes of other virtual GPUs and of the
+ * same one launch short kernels, while others are killed and stopped at random moments, start-up
+ * included. Beside it: the same undisturbed, both bare, and this machine's lateness.
+ */
+final class KillBench implements ProcessBench {
+  private static final int EVENTS = 1_000;
+  private static final int QUICK_EVENTS = 100;
+  private static final int BARE_PART = 5;
+  private static final MemorySize QUOTA = MemorySize.ofGibibytes(2);
+  private static final double TARGET_ADDED_MS = 5;
+
+  @Override
+  public void run(Node node, Report report, boolean quick) throws InterruptedException {
+    int events = quick ? QUICK_EVENTS : EVENTS;
+    try (PoolProcess pool = node.openPool()) {
+      List<Map<String, String>> places = new ArrayList<>();
+      for (String name : List.of("first", "second", "struck", "gone")) {
+        places.add(
+            pool.acquire(name, SharePolicy.BURST_SHARE, 25, PreemptionClass.NEARLINE, QUOTA));
+      }
+      // One of the survivors has a virtual GPU together with some that are struck.
+      List<Map<String, String>> survivors = places.subList(0, 3);
+      List<Map<String, String>> victims = places.subList(2, 4);
+      report.line(
+          "%-38s%14s%14s%14s%14s%14s",
+          "worst stall of others, ms", "launch", "sync", "worst", "kernels/s", "machine");
+      Disturbed hooked = new Disturbed(node, survivors, victims);
+      Disturbed.Reading undisturbed = hooked.phase(report, "undisturbed", 0, events);
+      Disturbed.Reading disturbed = hooked.phase(report, "disturbed", events, events);
+      hooked.close();
+      long leftMs = Leftovers.awaitNone(pool);
+      Disturbed bare = new Disturbed(node, bare(survivors), bare(victims));
+      int few = events / BARE_PART;
+      Disturbed.Reading bareUndisturbed = bare.phase(report, "bare, undisturbed", 0, few);
+      Disturbed.Reading bareDisturbed = bare.phase(report, "bare, disturbed", few, few);
+      bare.close();
+      tell(report, events, undisturbed, disturbed, leftMs);
+      report.figure("kill_worst_bare_ms", bareDisturbed.worstMs());
+      report.figure("kill_worst_bare_undisturbed_ms", bareUndisturbed.worstMs());
+      report.figure("kill_added_bare_ms", bareDisturbed.addedMs(bareUndisturbed));
+    }
+  }
+
+  private static List<Map<String, String>> bare(List<Map<String, String>> places) {
+    return places.stream().map(Node::bare).toList();
+  }
+
+  private static void tell(
+      Report report,
+      int events,
+      Disturbed.Reading undisturbed,
+      Disturbed.Reading disturbed,
+      long leftMs) {
+    report.line(
+        "  %d killed and %d stopped, while starting too; all bytes back %d ms after the last",
+        events, events, leftMs);
+    report.line(
+        "  added: %.1f ms; target: <= %.0f ms above the same program undisturbed",
+        disturbed.addedMs(undisturbed), TARGET_ADDED_MS);
+    report.figure("kill_events", events);
+    report.figure("stop_events", events);
+    report.figure("kill_worst_ms", disturbed.worstMs());
+    report.figure("kill_worst_undisturbed_ms", undisturbed.worstMs());
+    report.figure("kill_added_ms", disturbed.addedMs(undisturbed));
+    report.figure("kill_machine_lateness_ms", disturbed.machineMs());
+    report.figure("kill_machine_lateness_undisturbed_ms", undisturbed.machineMs());
+    report.figure("kill_all_back_ms", leftMs);
+  }
+}

@@ -1,0 +1,64 @@
+package dev.vgpu.cuda;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+/** The table of the peers' defects names tests that are there. */
+class PeersDefectsTest {
+  private static final Path TABLE = Path.of("docs", "peers-defects.md");
+  private static final Pattern JAVA = Pattern.compile("`(\\w+)\\.(\\w+)`");
+  private static final Pattern C = Pattern.compile("`(test_\\w+)`");
+
+  @Test
+  void everyRowNamesTestsThatAreThere() throws Exception {
+    String all = tests();
+    Set<String> missing = new HashSet<>();
+    List<String> rows =
+        Files.readAllLines(TABLE, UTF_8).stream().filter(line -> line.startsWith("| ")).toList();
+    assertThat(rows).hasSizeGreaterThan(20);
+    for (String row : rows.subList(1, rows.size())) {
+      boolean named = row.contains("`vgpu bench ");
+      Matcher java = JAVA.matcher(row);
+      while (java.find()) {
+        named = true;
+        if (!all.contains("class " + java.group(1) + " ")
+            || !all.contains("void " + java.group(2) + "(")) {
+          missing.add(java.group());
+        }
+      }
+      Matcher c = C.matcher(row);
+      while (c.find()) {
+        named = true;
+        if (!all.contains("void " + c.group(1) + "(void)")) {
+          missing.add(c.group());
+        }
+      }
+      assertThat(named).as(row).isTrue();
+    }
+    assertThat(missing).isEmpty();
+  }
+
+  /** The tests of this module, and of the command beside it. */
+  private static String tests() throws IOException {
+    StringBuilder text = new StringBuilder();
+    for (Path root : List.of(Path.of("src/test"), Path.of("../vgpu-cli/src/test"))) {
+      try (Stream<Path> files = Files.walk(root)) {
+        for (Path file : files.filter(each -> each.toString().matches(".*\\.(java|c)")).toList()) {
+          text.append(Files.readString(file, UTF_8));
+        }
+      }
+    }
+    return text.toString();
+  }
+}
