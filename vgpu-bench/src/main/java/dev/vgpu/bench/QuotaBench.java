@@ -54,7 +54,7 @@ final class QuotaBench implements ProcessBench {
           String order = "runs " + kind + " " + runs + " " + RUN_MS;
           long most = churners.run(order, runs * RUN_MS, false, tally);
           tally.print(report, runs + " runs of 8 x 8, " + kind);
-          report.figure("quota_overshoot_bytes_of", kind, most);
+          report.figure("quota_overshoot_bytes_of", kind, (double) most);
           over = Math.max(over, most);
         }
         over = Math.max(over, churners.phase(report, "fill", phaseMs, false));
