@@ -17,8 +17,9 @@ import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * One JVM that serves five models, each under a virtual GPU of its own: with its own memory, share
- * and class. What a model's thread does inside {@link VirtualGpu#run} is gated, measured and charged
- * there, kernel by kernel; the code that uses CUDA is not changed, and its streams stay its own.
+ * and class. What a model's thread does inside {@link VirtualGpu#run} is gated, measured and
+ * charged there, kernel by kernel; the code that uses CUDA is not changed, and its streams stay its
+ * own.
  */
 public final class FiveModels {
   /** Memory that each asks for beyond what its quota has left, to see that it is refused. */
