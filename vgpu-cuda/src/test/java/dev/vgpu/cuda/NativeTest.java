@@ -37,7 +37,7 @@ class NativeTest {
   void layoutIsTheSameInCAndJavaAndHasNotChanged() throws Exception {
     String fromC = succeed("sh", TESTS.resolve("check.sh").toString(), "layout");
     String forJava = Files.readString(Path.of("target/generated-sources/layout/vgpu_shm.txt"));
-    String golden = Files.readString(TESTS.resolve("vgpu_shm-1.golden"));
+    String golden = Files.readString(Path.of("src/test/resources/vgpu_shm-1.golden"));
 
     assertThat(fromC).isEqualTo(forJava);
     assertThat(fromC).as("a changed row needs a new LAYOUT_MAJOR").isEqualTo(golden);
