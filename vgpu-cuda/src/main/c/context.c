@@ -113,18 +113,23 @@ static void vgpu__context_gone(CUcontext handle, struct vgpu_sums *sums) {
   vgpu__give_back_all(sums);
 }
 
+/* The driver may give a handle out anew as soon as it is destroyed: what it says and our record of it are one step. */
+static struct vgpu_lock made_lock;
+
 static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, const CUcontext *context) {
   if (result != ABI_SUCCESS) {
     vgpu__give_back(tenant, tenant->context_bytes);
   } else if (context != NULL && LOAD(vgpu__attached)) {
     vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, tenant->context_bytes, 0);
   }
+  vgpu__unlock(&made_lock);
   return vgpu__switched(result);
 }
 
 #define MAKE_CONTEXT(call)                                                                   \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                                        \
   if (vgpu__reserve(tenant, tenant->context_bytes) != 0) return vgpu__refusal(tenant);       \
+  vgpu__lock(&made_lock);                                                                    \
   return vgpu__made(tenant, call, context)
 
 abi_result cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
@@ -145,6 +150,7 @@ abi_result cuCtxCreate_v4(CUcontext *context, void *params, unsigned flags, CUde
 
 static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext context) {
   vgpu__context_going(context);
+  vgpu__lock(&made_lock);
   abi_result result = destroy(context);
   if (result == ABI_SUCCESS) {
     struct vgpu_sums sums = {{0}};
@@ -154,6 +160,7 @@ static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext cont
     }
     vgpu__context_gone(context, &sums);
   }
+  vgpu__unlock(&made_lock);
   return vgpu__switched(result);
 }
 
@@ -269,5 +276,6 @@ void vgpu__context_forget(void) {
   for (int i = 0; i < VGPU_CONTEXTS; i++) contexts[i] = (struct vgpu_context){.handle = NULL};
   for (int i = 0; i < DEVICES; i++) primaries[i] = (struct primary){.handle = NULL};
   contexts_lock.word = 0;
+  made_lock.word = 0;
   current.epoch = 0;
 }

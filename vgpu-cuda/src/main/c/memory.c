@@ -165,9 +165,11 @@ abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop 
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
   if (vgpu__reserve_or_trim(tenant, size) != 0) return vgpu__refusal(tenant);
+  vgpu__lock(&vgpu__vmm_call); /* the last unmapping frees a handle, and it may come again here before that is noted */
   abi_result result = REAL(cuMemCreate)(handle, size, property, flags);
+  if (result == ABI_SUCCESS) vgpu__vmm_created(tenant, *handle, size);
+  vgpu__unlock(&vgpu__vmm_call);
   if (result != ABI_SUCCESS) vgpu__give_back(tenant, size);
-  else vgpu__vmm_created(tenant, *handle, size);
   return result;
 }
 

@@ -82,7 +82,9 @@ class RunIT {
     JsonNode figures = run.succeeds().json();
     long quota = 777 * MIB;
     long left = quota - CommandNode.CONTEXT_BYTES - figures.path("bytes").asLong();
-    assertThat(left).as("%s", run).isBetween(0L, isVmm ? 2 * MIB - 1 : MIB - 1);
+    // A pool takes whole steps, so what is left may be almost one of them.
+    long unit = isVmm ? 2 * MIB : mode.equals("async") ? 32 * MIB : MIB;
+    assertThat(left).as("%s", run).isBetween(0L, unit - 1);
     assertThat(figures.path("refusal").asText()).isEqualTo("CUDA_ERROR_OUT_OF_MEMORY");
     assertThat(figures.path("total_before").asLong()).isEqualTo(quota);
     assertThat(figures.path("free_before").asLong()).isEqualTo(quota - CommandNode.CONTEXT_BYTES);

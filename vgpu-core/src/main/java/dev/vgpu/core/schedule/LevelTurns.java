@@ -416,9 +416,6 @@ final class LevelTurns {
       holder = best;
       best.prepaidNs = 0;
       beginTurn(best);
-      if (ofOffline) {
-        level.cutAhead(best, TurnLength.ACCURACY_NS);
-      }
       level.turnGiven(best, ++turns);
       best.deadlineNs = gates.nowNs() + openNs(best);
       if (!(gates.runnable() == 1 && best.takesSurplus()) && !isUnbounded(best)) {

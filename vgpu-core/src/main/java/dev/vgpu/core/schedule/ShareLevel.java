@@ -70,11 +70,6 @@ final class ShareLevel {
     return takers < runnable.size();
   }
 
-  /** Whether somebody who has work takes surplus. */
-  boolean hasTakers() {
-    return takers > 0;
-  }
-
   /** Whether all who have work are of one class. */
   boolean isOfOneClass() {
     return online == 0 || online == runnable.size();
@@ -121,17 +116,6 @@ final class ShareLevel {
     if (excessNs > 0 && takers > 0) {
       changeBy(tenant, -excessNs);
       spread(excessNs);
-    }
-  }
-
-  /**
-   * Takes from a tenant of a level without takers of surplus what it is owed beyond a bound: its
-   * share is a cap as well, and it is not to make up for time in which it could not run.
-   */
-  void cutAhead(Tenant tenant, double mostNs) {
-    double excessNs = lag(tenant) - mostNs;
-    if (excessNs > 0 && takers == 0) {
-      changeBy(tenant, -excessNs);
     }
   }
 

@@ -390,23 +390,11 @@ public final class ShareScheduler implements TurnStepper {
       gates.levelOf(tenant).charge(tenant, tenant.usedNs);
     }
     upper.advance(contended || floorTurn ? upperClockNs : passedNs, upperNs);
-    offline.advance(offlineClockNs(contended, passedNs, upperNs, offlineNs), offlineNs);
+    offline.advance(contended || offlineNs == 0 ? offlineNs : passedNs, offlineNs);
     settle(false);
     settle(true);
     upperTurns.passed(passedNs, upperNs);
     offlineTurns.passed(passedNs - upperNs, offlineNs);
-  }
-
-  /**
-   * Offline tenants divide what is left to them; but where all of them are capped, the caps are
-   * parts of the GPU's time, or they would leave most of what is left unused.
-   */
-  private double offlineClockNs(
-      boolean contended, double passedNs, double upperNs, double offlineNs) {
-    if (!contended) {
-      return offlineNs == 0 && offline.hasTakers() ? offlineNs : passedNs;
-    }
-    return offline.hasTakers() ? offlineNs : upperNs + offlineNs;
   }
 
   private void settle(boolean ofOffline) {

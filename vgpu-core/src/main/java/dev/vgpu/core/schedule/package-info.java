@@ -45,9 +45,7 @@
  *
  * <p><b>Classes.</b> Two levels, each divided so. The lower one lives on the time in which nobody
  * of the upper one may run, and on its floor, a token bucket that only those turns are charged to
- * that it took from the upper one. So long pauses of the upper level do not use it up. Offline
- * shares are parts of what is left to offline; where all offline tenants that have work are capped,
- * parts of the GPU, but nothing is made up for.
+ * that it took from the upper one. So long pauses of the upper level do not use it up.
  *
  * <h2>What being open together changes</h2>
  *

@@ -75,31 +75,6 @@ class SharingTest {
   }
 
   @Test
-  void cappedOfflineTenantGetsItsPartOfTheGpuWhereThatIsLeft() {
-    VirtualNode node = new VirtualNode();
-    node.processes(FIXED_SHARE, 50, NEARLINE, 1 * MS);
-    node.processes(FIXED_SHARE, 35, NEARLINE, 1 * MS);
-    int offline = node.processes(FIXED_SHARE, 10, OFFLINE, 1 * MS);
-    node.runUntil(20 * S);
-    assertThat(served(node, offline)).isBetween(9.5, 10.1);
-  }
-
-  @Test
-  void cappedOfflineTenantDoesNotMakeUpForTimeInWhichItCouldNotRun() {
-    VirtualNode node = new VirtualNode();
-    VirtualGate hog = new VirtualGate("hog", 0, -1);
-    node.add(hog, BEST_EFFORT, 0, NEARLINE);
-    for (int i = 0; i < 5_000; i++) {
-      hog.queue(1 * MS);
-    }
-    int offline = node.processes(FIXED_SHARE, 10, OFFLINE, 1 * MS);
-    node.runUntil(5 * S);
-    long before = node.gate(offline).servedNs();
-    node.runUntil(6 * S);
-    assertThat((node.gate(offline).servedNs() - before) / 1e7).isBetween(9.0, 10.9);
-  }
-
-  @Test
   void nobodyIsHeldBackForOneThatDoesNotUseTheGpu() {
     VirtualNode node = new VirtualNode();
     int modest =
