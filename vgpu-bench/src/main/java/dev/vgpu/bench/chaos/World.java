@@ -19,10 +19,10 @@ final class World implements AutoCloseable {
   private static final String WITHOUT = "CHAOS_WITHOUT";
 
   /**
-   * Left out for now, see chaos.h: what pools keep is not charged yet (3, 4); mappings and contexts
-   * lose records when several threads make and destroy them at once (5, 9).
+   * Left out for now, see chaos.h: pools (3, 4). Now and then a process whose seat stands still is
+   * charged one step of a pool more than it holds, for longer than the books may differ.
    */
-  private static final Map<String, String> LEFT_OUT = Map.of(WITHOUT, "3,4,5,9");
+  private static final Map<String, String> LEFT_OUT = Map.of(WITHOUT, "3,4");
 
   private static final long DISK_BYTES = 96L << 20;
   private static final long LEASE_END_NS = 40_000_000_000L;

@@ -30,6 +30,9 @@ class MeteringIT {
       for (int i = 0; i < 4; i++) {
         Child next = node.start();
         awaitCalls(working, id, 50);
+        while (next.ask("metered " + id).isEmpty()) { // nothing is promised of its first second
+          Thread.onSpinWait();
+        }
         Child holder = node.holder();
         if (holder != working) {
           holder.kill();
