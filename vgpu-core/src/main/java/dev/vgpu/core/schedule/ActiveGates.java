@@ -141,9 +141,7 @@ final class ActiveGates {
   }
 
   private void ended(Tenant tenant) {
-    EarlyTurn early = early(tenant.isOffline());
-    early.ended(tenant, nowNs);
-    double ignored = early.settle(levelOf(tenant));
+    early(tenant.isOffline()).ended(tenant, nowNs);
     double overNs = tenant.bookedNs - tenant.bookedAtShutNs;
     if (tenant.overrunNs < 0) {
       tenant.overrunNs = overNs;

@@ -239,6 +239,8 @@ public final class ShareScheduler implements TurnStepper {
   public int doWork(long nowNs) {
     account(nowNs);
     gates.begin(nowNs);
+    settle(false);
+    settle(true);
     gates.separate();
     boolean floorDue = isFloorDue();
     boolean floorTurn = endFloorTurns(floorDue);
@@ -397,6 +399,7 @@ public final class ShareScheduler implements TurnStepper {
     offlineTurns.passed(passedNs - upperNs, offlineNs);
   }
 
+  /** The clock of the upper level runs with what offline uses as well, so it is set back too. */
   private void settle(boolean ofOffline) {
     double bothNs = gates.early(ofOffline).settle(ofOffline ? offline : upper);
     if (ofOffline && bothNs > 0) {
