@@ -73,27 +73,25 @@ final class LevelTurns {
     this.ofOffline = ofOffline;
   }
 
-  /**
-   * Time has passed, in which the device gave slices to those with work behind their gates. Of two
-   * levels offline gives way to the other one; but not what is on its way to the GPU already.
-   */
+  /** Time has passed, in which the device gave slices to those with work behind their gates. */
   void countSlices(double passedNs) {
     int own = 0;
-    int others = 0;
-    boolean offlineDrains = false;
+    int all = 0;
+    boolean draining = false;
+    EarlyTurn early = gates.early(ofOffline);
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
-      if (gates.early(tenant.isOffline()).isEarlier(tenant)) {
+      if (early.isEarlier(tenant)) {
         continue; // what it has beside the next one is given back to both
       }
-      offlineDrains |= tenant.draining && tenant.isOffline();
-      if (tenant.isOffline() == ofOffline) {
-        own += tenant.draining || tenant.isRunnable() ? 1 : 0;
-      } else {
-        others += tenant.draining || (ofOffline && tenant.isRunnable()) ? 1 : 0;
+      draining |= tenant.draining;
+      if (tenant.draining || tenant.isRunnable()) {
+        all++;
+        own += tenant.isOffline() == ofOffline ? 1 : 0;
       }
     }
-    sliceClock += passedNs / Math.max(1, offlineDrains ? own + others : own);
+    // Of two levels, one gives way to the other; but not what is on its way to the GPU already.
+    sliceClock += passedNs / Math.max(1, draining ? all : own);
   }
 
   /**
