@@ -73,10 +73,11 @@ class ChaosIT {
 
   /** The run directory that one of its processes was told; null: there is none yet. */
   private static Path runDirectoryOf(Process process) {
+    List<String> inherited = environment(process.pid()).toList();
     return process
         .descendants()
         .flatMap(each -> environment(each.pid()))
-        .filter(variable -> variable.startsWith("VGPU_RUN_DIR="))
+        .filter(variable -> variable.startsWith("VGPU_RUN_DIR=") && !inherited.contains(variable))
         .map(variable -> Path.of(variable.substring("VGPU_RUN_DIR=".length())))
         .filter(path -> path.startsWith("/tmp"))
         .findFirst()
