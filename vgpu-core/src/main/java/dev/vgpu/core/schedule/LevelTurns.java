@@ -73,25 +73,27 @@ final class LevelTurns {
     this.ofOffline = ofOffline;
   }
 
-  /** Time has passed, in which the device gave slices to those with work behind their gates. */
+  /**
+   * Time has passed, in which the device gave slices to those with work behind their gates. Of two
+   * levels offline gives way to the other one; but not what is on its way to the GPU already.
+   */
   void countSlices(double passedNs) {
     int own = 0;
-    int all = 0;
-    boolean draining = false;
-    EarlyTurn early = gates.early(ofOffline);
+    int others = 0;
+    boolean offlineDrains = false;
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
-      if (early.isEarlier(tenant)) {
+      if (gates.early(tenant.isOffline()).isEarlier(tenant)) {
         continue; // what it has beside the next one is given back to both
       }
-      draining |= tenant.draining;
-      if (tenant.draining || tenant.isRunnable()) {
-        all++;
-        own += tenant.isOffline() == ofOffline ? 1 : 0;
+      offlineDrains |= tenant.draining && tenant.isOffline();
+      if (tenant.isOffline() == ofOffline) {
+        own += tenant.draining || tenant.isRunnable() ? 1 : 0;
+      } else {
+        others += tenant.draining || (ofOffline && tenant.isRunnable()) ? 1 : 0;
       }
     }
-    // Of two levels, one gives way to the other; but not what is on its way to the GPU already.
-    sliceClock += passedNs / Math.max(1, draining ? all : own);
+    sliceClock += passedNs / Math.max(1, offlineDrains ? own + others : own);
   }
 
   /**
