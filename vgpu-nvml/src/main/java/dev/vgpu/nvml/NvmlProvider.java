@@ -168,6 +168,12 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
+  /** NVML, for as long as the caller likes. */
+  NvmlSession session() {
+    return NvmlSession.open(
+        candidate().orElseThrow(() -> new GpuDriverException(nothingFound(), null)));
+  }
+
   /** The processes that have a context on a GPU, by the driver's own account. */
   List<GpuProcess> processes(GpuId gpu) {
     Optional<NvmlCandidate> candidate = candidate();

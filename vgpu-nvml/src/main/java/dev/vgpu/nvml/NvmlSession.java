@@ -66,12 +66,16 @@ final class NvmlSession implements AutoCloseable {
     }
   }
 
+  Nvml nvml() {
+    return nvml;
+  }
+
   private String words(int code) {
     String text = nvml.nvmlErrorString(code);
     return text == null ? "no text" : text;
   }
 
-  /** All GPUs; of one that is cut into instances, these instead. */
+  /** All GPUs; of one whose MIG mode is on, its instances besides. */
   List<PhysicalGpu> gpus(String provider) {
     check(nvml.nvmlDeviceGetCount_v2(number), "nvmlDeviceGetCount_v2");
     int count = Math.max(0, Math.min(MOST_DEVICES, number.getInt(0)));
@@ -80,6 +84,7 @@ final class NvmlSession implements AutoCloseable {
       check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
       long device = number.getLong(0);
       if (isCut(device)) {
+        gpus.add(CutGpu.of(gpu(device, provider)));
         for (long instance : instances(device)) {
           gpus.add(gpu(instance, provider));
         }

@@ -69,7 +69,7 @@ class MigPlannerTest {
   @Test
   void aLoneInstanceGoesWhereMostRemainsPossible() {
     assertThat(startOnEmpty("3g")).isEqualTo(4);
-    assertThat(startOnEmpty("2g")).isEqualTo(4);
+    assertThat(startOnEmpty("2g")).isEqualTo(2);
     assertThat(startOnEmpty("1g.20gb")).isEqualTo(6);
     assertThat(MigPlanner.start(A30, MigOccupancy.NONE, A30.profile("1g").orElseThrow()))
         .isPresent();
