@@ -7,6 +7,14 @@ module dev.vgpu.nvml {
 
   uses dev.vgpu.spi.GpuDriver;
 
+  // For the command that cuts GPUs; no part of the public API.
+  exports dev.vgpu.nvml to
+      dev.vgpu.cli;
+  exports dev.vgpu.nvml.mig to
+      dev.vgpu.cli;
+
   provides dev.vgpu.spi.GpuProvider with
       dev.vgpu.nvml.NvmlProvider;
+  provides dev.vgpu.spi.EnforcementBackend with
+      dev.vgpu.nvml.MigBackend;
 }

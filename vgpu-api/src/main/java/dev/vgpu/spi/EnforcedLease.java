@@ -39,6 +39,14 @@ public interface EnforcedLease extends AutoCloseable {
      * @param reason which process, and what it reports
      */
     default void suspect(String reason) {}
+
+    /**
+     * The part of the GPU that was set aside for the lease is gone, and no fault of ours. Nothing
+     * can be started under the lease any more; close it. Told once.
+     *
+     * @param reason what is gone, and why
+     */
+    default void lost(String reason) {}
   }
 
   /** Lets work start. */

@@ -148,18 +148,29 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   }
 
   /**
-   * {@return the smallest profile that has so much, without media engines; empty if none has}
+   * {@return the profiles that have so much, without media engines, the smallest first}
+   *
+   * @param memory at least
+   * @param computePercent percent of the GPU's compute slices, 0 to 100, at least
+   */
+  public List<MigProfile> enough(MemorySize memory, int computePercent) {
+    return profiles.stream()
+        .filter(profile -> !profile.hasMedia())
+        .filter(profile -> profile.memory().bytes() >= memory.bytes())
+        .filter(profile -> 100 * profile.computeSlices() >= computePercent * computeSlices)
+        .sorted(
+            Comparator.comparingInt(MigProfile::computeSlices)
+                .thenComparingInt(MigProfile::memorySlices))
+        .toList();
+  }
+
+  /**
+   * {@return the first of {@link #enough}; empty if none has so much}
    *
    * @param memory at least
    * @param computePercent percent of the GPU's compute slices, 0 to 100, at least
    */
   public Optional<MigProfile> smallest(MemorySize memory, int computePercent) {
-    return profiles.stream()
-        .filter(profile -> !profile.hasMedia())
-        .filter(profile -> profile.memory().bytes() >= memory.bytes())
-        .filter(profile -> 100 * profile.computeSlices() >= computePercent * computeSlices)
-        .min(
-            Comparator.comparingInt(MigProfile::computeSlices)
-                .thenComparingInt(MigProfile::memorySlices));
+    return enough(memory, computePercent).stream().findFirst();
   }
 }
