@@ -121,6 +121,7 @@ final class Enforcements implements AutoCloseable {
     EnforcementBackend backend = backendFor(booking.gpu(), Optional.ofNullable(booking.backend));
     EnforcedLease lease =
         open(backend).prepare(booking.id, directory, booking.gpu(), booking.request(), listener);
+    lease.gpus(booking.gpus());
     booking.backend = backend.name();
     return lease;
   }
