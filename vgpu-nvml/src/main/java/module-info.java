@@ -1,4 +1,5 @@
-/** GPUs found through NVML. Exports nothing. */
+/** GPUs found through NVML. Exports nothing to libraries. */
+@SuppressWarnings("module") // The command is built after this.
 module dev.vgpu.nvml {
   requires dev.vgpu;
   requires com.sun.jna;

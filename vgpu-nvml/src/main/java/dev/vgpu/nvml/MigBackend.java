@@ -142,8 +142,7 @@ public final class MigBackend implements EnforcementBackend {
 
   @Override
   public Enforcement open(Path runDirectory, Enforcement beneath) {
-    return new MigEnforcement(
-        runDirectory.toAbsolutePath(), beneath, () -> MigDriver.of(provider));
+    return new MigEnforcement(runDirectory.toAbsolutePath(), beneath, () -> MigDriver.of(provider));
   }
 
   /** Those of leases, and of leases that are gone, which are about to be destroyed. */
@@ -152,7 +151,7 @@ public final class MigBackend implements EnforcementBackend {
     Set<GpuId> parts = new HashSet<>();
     try {
       for (MigRecord record : MigRecord.all(MigEnforcement.directory(runDirectory)).values()) {
-        record.made().ifPresent(made -> parts.add(made.device()));
+        record.device().ifPresent(parts::add);
       }
     } catch (IOException e) {
       log.warn("the records of MIG instances cannot be read: directory={}", runDirectory, e);

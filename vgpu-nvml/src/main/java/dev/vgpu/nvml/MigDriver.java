@@ -8,7 +8,9 @@ import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
 import dev.vgpu.nvml.mig.MigGeometry;
 import dev.vgpu.nvml.mig.MigProfile;
+import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -71,6 +73,30 @@ public final class MigDriver implements AutoCloseable {
   }
 
   // ---- looking
+
+  /**
+   * {@return whose instances are ours: the leases' names, by GPU and by the instances' numbers}
+   *
+   * @param runDirectory the node's
+   * @throws GpuDriverException if the records cannot be read
+   */
+  public static Map<GpuId, Map<Integer, String>> holders(Path runDirectory) {
+    Map<GpuId, Map<Integer, String>> holders = new HashMap<>();
+    try {
+      for (MigRecord record : MigRecord.all(MigEnforcement.directory(runDirectory)).values()) {
+        record
+            .instance()
+            .ifPresent(
+                id ->
+                    holders
+                        .computeIfAbsent(record.gpu(), none -> new HashMap<>())
+                        .put(id, record.lease()));
+      }
+    } catch (IOException e) {
+      throw new GpuDriverException("cannot read what was made: " + e.getMessage(), e);
+    }
+    return holders;
+  }
 
   /**
    * {@return all GPUs, those too that cannot be cut}
@@ -249,8 +275,14 @@ public final class MigDriver implements AutoCloseable {
       if (mig.nvmlDeviceGetGpuInstanceId(handle, number) == Nvml.NVML_SUCCESS
           && mig.nvmlDeviceGetComputeInstanceId(handle, pending) == Nvml.NVML_SUCCESS) {
         int instance = number.getInt(0);
-        MigState.Part part = new MigState.Part(pending.getInt(0), new GpuId(uuid(handle)));
-        parts.computeIfAbsent(instance, none -> new ArrayList<>()).add(part);
+        int id = pending.getInt(0);
+        ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
+        int code = nvml.nvmlDeviceGetUUID(handle, text, text.capacity() - 1);
+        if (code != Nvml.NVML_ERROR_NOT_FOUND) { // else destroyed in between
+          check(code, "nvmlDeviceGetUUID");
+          MigState.Part part = new MigState.Part(id, new GpuId(NativeCalls.text(text)));
+          parts.computeIfAbsent(instance, none -> new ArrayList<>()).add(part);
+        }
       }
     }
     return parts;
@@ -322,8 +354,8 @@ public final class MigDriver implements AutoCloseable {
     return number.getLong(0);
   }
 
-  /** Destroys a GPU instance with its compute instances; nothing happens if it is gone. */
-  synchronized void destroy(GpuId gpu, int instance) {
+  /** Destroys the compute instances of a GPU instance; nothing happens if that is gone. */
+  synchronized void destroyParts(GpuId gpu, int instance) {
     long device = device(gpu);
     int found = mig.nvmlDeviceGetGpuInstanceById(device, instance, number);
     if (found == Nvml.NVML_ERROR_NOT_FOUND) {
@@ -340,7 +372,14 @@ public final class MigDriver implements AutoCloseable {
         check(code, "nvmlComputeInstanceDestroy");
       }
     }
-    int code = mig.nvmlGpuInstanceDestroy(handle);
+  }
+
+  /** Destroys a GPU instance without compute instances; nothing happens if it is gone. */
+  synchronized void destroy(GpuId gpu, int instance) {
+    int code = mig.nvmlDeviceGetGpuInstanceById(device(gpu), instance, number);
+    if (code == Nvml.NVML_SUCCESS) {
+      code = mig.nvmlGpuInstanceDestroy(number.getLong(0));
+    }
     if (code != Nvml.NVML_ERROR_NOT_FOUND) {
       check(code, "nvmlGpuInstanceDestroy");
     }

@@ -16,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -33,9 +34,11 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Of each instance there is a record in the run directory, written before it is made and removed
  * after it is destroyed. A record whose lease is gone says what to destroy. An instance without a
- * record, or in a record's list of those that were there before, is somebody else's. Where NVML
- * cannot tell (somebody makes the same instance at the same place, between our look and our own
- * making, which fails, and this process dies before it can note that), theirs is taken for ours.
+ * record, or in a record's list of those that were there before, is somebody else's. One that may
+ * be theirs, at the place of one that we were about to make or to destroy when this process's
+ * predecessor died, is left alone while it has a compute instance; else it is looked at twice. So
+ * one of theirs is taken for ours only if it is of the same kind, at the same place, made since
+ * that death, and has no compute instance for as long as two looks are apart.
  */
 final class MigEnforcement implements Enforcement {
   private static final Logger log = LoggerFactory.getLogger(MigEnforcement.class);
@@ -53,6 +56,9 @@ final class MigEnforcement implements Enforcement {
   /** How the GPUs were cut when that was looked at last. */
   private volatile Map<GpuId, MigState> seen = Map.of();
 
+  /** Whose records were unclear at the look before. */
+  private Set<String> unclearBefore = Set.of();
+
   private @Nullable MigDriver driver;
 
   MigEnforcement(Path runDirectory, Enforcement beneath, Supplier<MigDriver> open) {
@@ -68,8 +74,7 @@ final class MigEnforcement implements Enforcement {
               return thread;
             });
     look();
-    var ignored =
-        watch.scheduleWithFixedDelay(this::look, LOOK_MS, LOOK_MS, TimeUnit.MILLISECONDS);
+    var ignored = watch.scheduleWithFixedDelay(this::look, LOOK_MS, LOOK_MS, TimeUnit.MILLISECONDS);
   }
 
   static Path directory(Path runDirectory) {
@@ -114,59 +119,55 @@ final class MigEnforcement implements Enforcement {
       lease.lost(
           "somebody else has destroyed its MIG instance: gpu="
               + lease.record().gpu()
-              + lease.record().made().map(made -> " instance=" + made.device()).orElse(""));
+              + lease.record().device().map(id -> " instance=" + id).orElse(""));
     }
   }
 
   private static boolean isThere(MigRecord record, MigState state) {
-    return find(record, state)
-        .filter(
-            found ->
-                record.made().isEmpty()
-                    || found.parts().stream()
-                        .anyMatch(part -> part.device().equals(record.made().get().device())))
-        .isPresent();
-  }
-
-  /** The instance that a record is about, if it is there and is not somebody else's. */
-  private static Optional<MigState.Instance> find(MigRecord record, MigState state) {
-    return state.instances().stream()
-        .filter(each -> each.profileId() == record.profileId() && each.start() == record.start())
-        .filter(
-            each ->
-                record.made().isPresent()
-                    ? record.made().get().instance() == each.id()
-                    : !record.before().contains(each.id()))
-        .findFirst();
+    return record.find(state).filter(found -> !found.parts().isEmpty()).isPresent();
   }
 
   // ---- what is left over
 
   /** Destroys what was made for leases that are gone. */
   private void sweep() throws IOException {
+    Set<String> unclear = new HashSet<>();
     for (MigRecord record : MigRecord.all(directory).values()) {
       Path lease = runDirectory.resolve("leases").resolve(record.lease());
-      if (!leases.containsKey(record.lease()) && !Files.exists(lease)) {
+      if (leases.containsKey(record.lease()) || Files.exists(lease)) {
+        continue;
+      }
+      if (!record.isUnclear() || unclearBefore.contains(record.lease())) {
         tryDestroy(record);
+      } else if (record.find(driver().gpu(record.gpu())).isEmpty()) {
+        removeRecord(record.lease());
+      } else {
+        unclear.add(record.lease());
       }
     }
+    unclearBefore = unclear;
   }
 
   /** As long as something runs in it, that is refused; it is tried again. */
   private boolean tryDestroy(MigRecord record) {
     try {
-      Optional<MigState.Instance> found = find(record, driver().gpu(record.gpu()));
+      Optional<MigState.Instance> found = record.find(driver().gpu(record.gpu()));
       if (found.isPresent()) {
-        driver().destroy(record.gpu(), found.get().id());
-        log.info(
+        int id = found.get().id();
+        if (!found.get().parts().isEmpty()) {
+          driver().destroyParts(record.gpu(), id);
+        }
+        record.bare().write(directory);
+        driver().destroy(record.gpu(), id);
+        log.debug(
             "destroyed a MIG instance: gpu={} instance={} lease={}",
             record.gpu(),
-            found.get().id(),
+            id,
             record.lease());
       }
       removeRecord(record.lease());
       return true;
-    } catch (GpuDriverException e) {
+    } catch (GpuDriverException | IOException e) {
       log.debug("a MIG instance cannot be destroyed yet: lease={}", record.lease(), e);
       return false;
     }
@@ -184,6 +185,18 @@ final class MigEnforcement implements Enforcement {
     if (leases.remove(lease.record().lease(), lease) && !lease.isLost()) {
       boolean now = tryDestroy(lease.record());
       log.debug("lease={} destroyed={}", lease.record().lease(), now);
+      see(lease.record().gpu());
+    }
+  }
+
+  /** Looks at one GPU again. */
+  private void see(GpuId gpu) {
+    try {
+      Map<GpuId, MigState> states = new HashMap<>(seen);
+      states.put(gpu, driver().gpu(gpu));
+      seen = Map.copyOf(states);
+    } catch (GpuDriverException e) {
+      log.debug("MIG cannot be looked at now", e);
     }
   }
 
@@ -206,8 +219,7 @@ final class MigEnforcement implements Enforcement {
   /** The smallest kind that has enough and finds a place. */
   private static Optional<Place> place(
       MigState state, MigGeometry geometry, VirtualGpuRequest request) {
-    MigOccupancy taken =
-        state.planned(Map.of(), Set.of()).orElseThrow().occupancy();
+    MigOccupancy taken = state.planned(Map.of(), Set.of()).orElseThrow().occupancy();
     for (MigProfile profile :
         geometry.enough(request.memory(), request.computePercent().orElse(0))) {
       Optional<Integer> start = MigPlanner.start(geometry, taken, profile);
@@ -227,7 +239,7 @@ final class MigEnforcement implements Enforcement {
       EnforcedLease.Listener listener) {
     try {
       MigRecord known = MigRecord.all(directory).get(id);
-      MigRecord record = known == null ? make(id, gpu.id(), request) : takeOver(known);
+      MigRecord record = known == null ? make(id, gpu.id(), request) : takeOver(known, request);
       MigState state = driver().gpu(gpu.id());
       MigGeometry geometry = state.geometry().orElseThrow();
       MigProfile profile = geometry.profile(record.profileId()).orElseThrow();
@@ -236,9 +248,7 @@ final class MigEnforcement implements Enforcement {
       MigLease lease =
           new MigLease(this, record, profile, geometry.computeSlices(), inner, listener);
       leases.put(id, lease);
-      Map<GpuId, MigState> states = new HashMap<>(seen);
-      states.put(gpu.id(), state);
-      seen = Map.copyOf(states);
+      see(gpu.id());
       return lease;
     } catch (IOException e) {
       throw new VgpuException("cannot write down a MIG instance: " + e.getMessage(), e);
@@ -254,10 +264,9 @@ final class MigEnforcement implements Enforcement {
       MigRecord record,
       MigProfile profile,
       boolean isNew) {
-    GpuId device = record.made().orElseThrow().device();
+    GpuId device = record.device().orElseThrow();
     NvmlGpu part =
-        new NvmlGpu(
-            device, gpu.model(), profile.memory(), profile.memory(), gpu.provider());
+        new NvmlGpu(device, gpu.model(), profile.memory(), profile.memory(), gpu.provider());
     boolean done = false;
     try {
       EnforcedLease inner = beneath.prepare(id, leaseDirectory, part, request, listener);
@@ -290,13 +299,7 @@ final class MigEnforcement implements Enforcement {
       List<Integer> before = new ArrayList<>();
       state.instances().forEach(each -> before.add(each.id()));
       MigRecord intent =
-          new MigRecord(
-              id,
-              gpu,
-              place.get().profile().id(),
-              place.get().start(),
-              before,
-              Optional.empty());
+          MigRecord.intended(id, gpu, place.get().profile().id(), place.get().start(), before);
       intent.write(directory);
       try {
         return made(intent, place.get().profile());
@@ -309,28 +312,30 @@ final class MigEnforcement implements Enforcement {
 
   /** Makes what is intended; nothing is left behind where that fails. */
   private MigRecord made(MigRecord intent, MigProfile profile) throws IOException {
-    Integer instance = null;
+    MigRecord known = intent;
     boolean done = false;
     try {
-      instance =
+      int instance =
           driver().create(intent.gpu(), profile.id(), intent.start(), profile.memorySlices());
-      MigRecord made = completed(intent, instance, profile);
+      known = intent.begun(instance);
+      known.write(directory);
+      MigRecord made = completed(known, profile);
       done = true;
       return made;
     } finally {
-      if (!done) {
-        if (instance != null) {
-          driver().destroy(intent.gpu(), instance);
-        }
+      if (!done && known.instance().isEmpty()) {
         removeRecord(intent.lease());
+      } else if (!done) {
+        boolean gone = tryDestroy(known);
+        log.debug("a MIG instance was not completed: destroyed={}", gone);
       }
     }
   }
 
-  private MigRecord completed(MigRecord intent, int instance, MigProfile profile)
-      throws IOException {
-    int part = driver().createPart(intent.gpu(), instance, profile.computeSlices());
-    MigRecord made = intent.with(new MigRecord.Made(instance, device(intent, instance, part)));
+  private MigRecord completed(MigRecord begun, MigProfile profile) throws IOException {
+    int instance = begun.instance().orElseThrow();
+    int part = driver().createPart(begun.gpu(), instance, profile.computeSlices());
+    MigRecord made = begun.made(device(begun, instance, part));
     made.write(directory);
     return made;
   }
@@ -349,12 +354,9 @@ final class MigEnforcement implements Enforcement {
   }
 
   /** What an earlier holder of the seat made, or was about to. */
-  private MigRecord takeOver(MigRecord record) throws IOException {
+  private MigRecord takeOver(MigRecord record, VirtualGpuRequest request) throws IOException {
     MigState state = driver().gpu(record.gpu());
-    Optional<MigState.Instance> found = find(record, state);
-    MigProfile profile =
-        state.geometry().flatMap(known -> known.profile(record.profileId())).orElseThrow();
-    if (record.made().isPresent()) {
+    if (record.state() == MigRecord.State.MADE) {
       if (!isThere(record, state)) {
         throw new VgpuException(
             "somebody else has destroyed the MIG instance of a virtual GPU: id="
@@ -364,17 +366,11 @@ final class MigEnforcement implements Enforcement {
       }
       return record;
     }
-    if (found.isEmpty()) {
-      return made(record, profile);
-    }
-    List<MigState.Part> parts = found.get().parts();
-    if (parts.isEmpty()) {
-      return completed(record, found.get().id(), profile);
-    }
-    MigRecord made =
-        record.with(new MigRecord.Made(found.get().id(), parts.get(0).device()));
-    made.write(directory);
-    return made;
+    // Half made, or half destroyed: the sweep decides about that one, under another name.
+    record.named(record.lease() + ".left").write(directory);
+    removeRecord(record.lease());
+    sweep();
+    return make(record.lease(), record.gpu(), request);
   }
 
   @Override

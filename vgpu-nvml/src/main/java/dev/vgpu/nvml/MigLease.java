@@ -63,9 +63,7 @@ final class MigLease extends ForwardingLease {
       throw new VgpuException(lost);
     }
     Map<String, String> variables = new LinkedHashMap<>(super.environment());
-    record
-        .made()
-        .ifPresent(made -> variables.put("CUDA_VISIBLE_DEVICES", made.device().value()));
+    record.device().ifPresent(id -> variables.put("CUDA_VISIBLE_DEVICES", id.value()));
     return Map.copyOf(variables);
   }
 

@@ -18,14 +18,17 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
- * What was made for a lease, or is about to be. Immutable.
+ * What was made for a lease, or is about to be made or destroyed. Immutable. NVML tells of no
+ * instance who made it, so that is told by how far the work on it had got: see {@link State}.
  *
  * @param lease whose it is
  * @param gpu the GPU that it is cut from
  * @param profileId its kind
  * @param start its first memory slice
  * @param before the numbers of the instances that there were, none of which is ours
- * @param made the instance; empty: it is about to be made
+ * @param state how far the work on it has got
+ * @param instance NVML's number of it, once it is known
+ * @param device the MIG device that it is, once it is known
  */
 record MigRecord(
     String lease,
@@ -33,38 +36,80 @@ record MigRecord(
     int profileId,
     int start,
     List<Integer> before,
-    Optional<Made> made) {
-  /**
-   * An instance that we made.
-   *
-   * @param instance NVML's number of it
-   * @param device the MIG device that it is
-   */
-  record Made(int instance, GpuId device) {}
+    State state,
+    Optional<Integer> instance,
+    Optional<GpuId> device) {
+  /** How far the work on an instance has got, at least. */
+  enum State {
+    /** About to be made. One at its place is ours only if it has no compute instance. */
+    INTENDED,
+    /** Made; about to get its compute instance. */
+    BEGUN,
+    /** Complete. */
+    MADE,
+    /** Its compute instance is destroyed, it is about to be: as {@link #INTENDED}. */
+    BARE
+  }
 
   MigRecord {
     before = List.copyOf(before);
   }
 
-  MigRecord with(Made now) {
-    return new MigRecord(lease, gpu, profileId, start, before, Optional.of(now));
+  static MigRecord intended(
+      String lease, GpuId gpu, int profileId, int start, List<Integer> before) {
+    return new MigRecord(
+        lease, gpu, profileId, start, before, State.INTENDED, Optional.empty(), Optional.empty());
+  }
+
+  MigRecord begun(int id) {
+    return new MigRecord(
+        lease, gpu, profileId, start, before, State.BEGUN, Optional.of(id), Optional.empty());
+  }
+
+  MigRecord made(GpuId as) {
+    return new MigRecord(
+        lease, gpu, profileId, start, before, State.MADE, instance, Optional.of(as));
+  }
+
+  MigRecord bare() {
+    return new MigRecord(lease, gpu, profileId, start, before, State.BARE, instance, device);
+  }
+
+  /** The same under another name. */
+  MigRecord named(String name) {
+    return new MigRecord(name, gpu, profileId, start, before, state, instance, device);
+  }
+
+  /** Whether it may be somebody else's that is at its place, who is just about to complete it. */
+  boolean isUnclear() {
+    return state == State.INTENDED || state == State.BARE;
+  }
+
+  /** The instance that this is about, if it is there and is not somebody else's. */
+  Optional<MigState.Instance> find(MigState of) {
+    return of.instances().stream()
+        .filter(each -> each.profileId() == profileId && each.start() == start)
+        .filter(each -> instance.isEmpty() || instance.get() == each.id())
+        .filter(each -> state != State.INTENDED || !before.contains(each.id()))
+        .filter(each -> !isUnclear() || each.parts().isEmpty())
+        .filter(
+            each ->
+                state != State.MADE
+                    || each.parts().isEmpty()
+                    || each.parts().stream()
+                        .anyMatch(part -> device.filter(part.device()::equals).isPresent()))
+        .findFirst();
   }
 
   private String text() {
-    String text =
-        "gpu="
-            + gpu
-            + "\nprofile="
-            + profileId
-            + "\nstart="
-            + start
-            + "\nbefore="
-            + before.stream().map(String::valueOf).collect(Collectors.joining(" "))
-            + "\n";
-    return text
-        + made.map(now -> "instance=" + now.instance() + "\ndevice=" + now.device() + "\n")
-            .orElse("")
-        + "end\n";
+    StringBuilder text = new StringBuilder();
+    text.append("gpu=").append(gpu).append("\nprofile=").append(profileId);
+    text.append("\nstart=").append(start).append("\nbefore=");
+    text.append(before.stream().map(String::valueOf).collect(Collectors.joining(" ")));
+    text.append("\nstate=").append(state);
+    instance.ifPresent(id -> text.append("\ninstance=").append(id));
+    device.ifPresent(id -> text.append("\ndevice=").append(id));
+    return text.append("\nend\n").toString();
   }
 
   /** Writes it, so that it is there whatever dies next: the old one or the new one, and whole. */
@@ -123,11 +168,6 @@ record MigRecord(
       }
     }
     try {
-      Optional<Made> made =
-          values.containsKey("device")
-              ? Optional.of(
-                  new Made(number(values, "instance"), new GpuId(values.getOrDefault("device", ""))))
-              : Optional.empty();
       List<Integer> before =
           Arrays.stream(values.getOrDefault("before", "").split(" ", -1))
               .filter(word -> !word.isEmpty())
@@ -141,7 +181,9 @@ record MigRecord(
                   number(values, "profile"),
                   number(values, "start"),
                   before,
-                  made))
+                  State.valueOf(values.getOrDefault("state", "")),
+                  Optional.ofNullable(values.get("instance")).map(Integer::valueOf),
+                  Optional.ofNullable(values.get("device")).map(GpuId::new)))
           : Optional.empty();
     } catch (IllegalArgumentException e) {
       return Optional.empty();

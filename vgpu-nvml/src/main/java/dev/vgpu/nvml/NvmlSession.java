@@ -86,13 +86,25 @@ final class NvmlSession implements AutoCloseable {
       if (isCut(device)) {
         gpus.add(CutGpu.of(gpu(device, provider)));
         for (long instance : instances(device)) {
-          gpus.add(gpu(instance, provider));
+          instance(instance, provider).ifPresent(gpus::add);
         }
       } else {
         gpus.add(gpu(device, provider));
       }
     }
     return gpus;
+  }
+
+  /** A MIG device; empty if it was destroyed since it was listed. */
+  private Optional<PhysicalGpu> instance(long device, String provider) {
+    try {
+      return Optional.of(gpu(device, provider));
+    } catch (GpuDriverException e) {
+      if (e.code().orElse(0) == Nvml.NVML_ERROR_NOT_FOUND) {
+        return Optional.empty();
+      }
+      throw e;
+    }
   }
 
   private boolean isCut(long device) {
