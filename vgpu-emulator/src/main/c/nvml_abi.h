@@ -19,7 +19,10 @@ typedef struct emu_nvml_device *nvmlDevice_t;
     ERROR(NVML_ERROR_NOT_FOUND, 6, "Not Found") \
     ERROR(NVML_ERROR_INSUFFICIENT_SIZE, 7, "Insufficient Size") \
     ERROR(NVML_ERROR_DRIVER_NOT_LOADED, 9, "Driver Not Loaded") \
+    ERROR(NVML_ERROR_TIMEOUT, 10, "Timeout") \
     ERROR(NVML_ERROR_FUNCTION_NOT_FOUND, 13, "Function Not Found") \
+    ERROR(NVML_ERROR_GPU_IS_LOST, 15, "GPU is lost") \
+    ERROR(NVML_ERROR_LIB_RM_VERSION_MISMATCH, 18, "Driver/library version mismatch") \
     ERROR(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, 25, "Argument version mismatch") \
     ERROR(NVML_ERROR_UNKNOWN, 999, "Unknown Error")
 
@@ -78,5 +81,15 @@ typedef struct {
     unsigned int pciSubSystemId;
     char busId[32];
 } nvmlPciInfo_t;
+
+typedef struct {
+    nvmlDevice_t device;
+    unsigned long long eventType;
+    unsigned long long eventData;
+    unsigned int gpuInstanceId;
+    unsigned int computeInstanceId;
+} nvmlEventData_t;
+
+typedef struct emu_nvml_events *nvmlEventSet_t;
 
 #endif
