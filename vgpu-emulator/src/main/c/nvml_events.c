@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_EVERY_NS = 5000000, LINE_SIZE = 96 };
+enum { LOOK_EVERY_NS = 20000000, LINE_SIZE = 96 };
 #define NS_PER_MS UINT64_C(1000000)
 /* Single and double bit errors of the memory, critical errors (XID), clocks. */
 #define SUPPORTED UINT64_C(0x1b)

@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
@@ -179,6 +180,14 @@ final class Booking {
     return lease.mover().map(MemoryMover::moved).orElseGet(lease::memoryUsed);
   }
 
+  /** What is wrong with its GPUs. */
+  private Optional<String> impaired() {
+    return slots.stream()
+        .filter(slot -> slot.condition.health() != GpuHealth.HEALTHY)
+        .map(slot -> "gpu=" + slot.gpu.id() + ": " + slot.condition.reason())
+        .findFirst();
+  }
+
   /** With the entitlement that it was given last. */
   LeaseSnapshot snapshot() {
     EnforcedLease lease = enforced;
@@ -191,6 +200,7 @@ final class Booking {
         lease == null ? List.of() : List.copyOf(lease.processes()),
         usage(),
         suspended,
-        memorySuspended());
+        memorySuspended(),
+        impaired());
   }
 }

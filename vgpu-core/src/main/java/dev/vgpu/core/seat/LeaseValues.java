@@ -132,6 +132,7 @@ public final class LeaseValues {
               .with(
                   at + "processes",
                   lease.processes().stream().map(String::valueOf).collect(Collectors.joining(" ")))
+              .with(at + "impaired", lease.impaired().orElse(""))
               .with(at + "request.", RequestValues.of(lease.request()));
           message.with(at, RequestValues.of(lease.gpus()));
           put(message, at + "usage.", lease.usage());
@@ -170,7 +171,8 @@ public final class LeaseValues {
                 pids(message.text(at + "processes")),
                 usage(message, at + "usage."),
                 message.flag(at + "suspended"),
-                MemorySize.ofBytes(message.number(at + "away"))));
+                MemorySize.ofBytes(message.number(at + "away")),
+                message.find(at + "impaired").filter(reason -> !reason.isEmpty())));
   }
 
   static List<Long> pids(String text) {

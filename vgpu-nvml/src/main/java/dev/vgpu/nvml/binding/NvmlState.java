@@ -28,6 +28,16 @@ public final class NvmlState {
   }
 
   /**
+   * {@return the code of {@code nvmlDeviceGetHandleByPciBusId_v2}}
+   *
+   * @param pciBusId zero-terminated
+   * @param device nvmlDevice_t, out
+   */
+  public int nvmlDeviceGetHandleByPciBusId_v2(ByteBuffer pciBusId, ByteBuffer device) {
+    return nvml.call("nvmlDeviceGetHandleByPciBusId_v2", pciBusId, device);
+  }
+
+  /**
    * {@return the code of {@code nvmlDeviceGetIndex}}
    *
    * @param device the device

@@ -68,6 +68,9 @@ public final class NvmlTypes {
   /** {@code NVML_ERROR_UNINITIALIZED}. */
   public static final int NVML_ERROR_UNINITIALIZED = 1;
 
+  /** {@code NVML_ERROR_INVALID_ARGUMENT}. */
+  public static final int NVML_ERROR_INVALID_ARGUMENT = 2;
+
   /** {@code NVML_ERROR_NO_PERMISSION}. */
   public static final int NVML_ERROR_NO_PERMISSION = 4;
 
