@@ -19,9 +19,6 @@ nvmlReturn_t emu_nvml_gpu(const char *function, nvmlDevice_t device, emu_gpu **g
 /* Whether a GPU answers: an error if it, or the whole driver, is gone. */
 nvmlReturn_t emu_nvml_presence(const emu_gpu *gpu);
 
-/* The handle of a GPU, by its own number. */
-nvmlDevice_t emu_nvml_handle(uint32_t index);
-
 nvmlReturn_t emu_nvml_give_text(char *target, unsigned int size, const char *text);
 
 /* Fills in where a GPU is on the bus. */

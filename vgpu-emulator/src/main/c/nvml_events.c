@@ -2,7 +2,7 @@
  * NVML: events. They are lines of the file "nvml.events" in the emulator's directory, INDEX TYPE DATA each; who wants one to happen
  * appends a line. A set tells what was appended after it was made.
  */
-#include "nvml.h"
+#include "nvml_mig.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -82,7 +82,7 @@ static bool next(nvmlEventSet_t set, int fd, nvmlEventData_t *data) {
         unsigned long long type = strtoull(rest, &rest, 0);
         unsigned long long number = strtoull(rest, &rest, 0);
         if (index < EMU_MAX_DEVICES && (set->wanted[index] & type) != 0) {
-            *data = (nvmlEventData_t){.device = emu_nvml_handle((uint32_t)index),
+            *data = (nvmlEventData_t){.device = emu_nvml_device_at((uint32_t)index),
                                       .eventType = type,
                                       .eventData = number,
                                       .gpuInstanceId = UINT32_MAX,
@@ -97,7 +97,7 @@ static nvmlReturn_t presence(nvmlEventSet_t set) {
     nvmlReturn_t result = emu_nvml_enter("nvmlEventSetWait_v2");
     for (uint32_t i = 0; result == NVML_SUCCESS && i < emu_nvml_devices(); i++) {
         if (set->wanted[i] != 0) {
-            result = emu_nvml_presence(emu_nvml_handle(i)->gpu);
+            result = emu_nvml_presence(emu_nvml_device_at(i)->gpu);
         }
     }
     return result;

@@ -1,5 +1,5 @@
 /* NVML: memory, utilisation, and who uses a GPU. */
-#include "nvml.h"
+#include "nvml_mig.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static void read_memory(emu_gpu *gpu, nvmlMemory_v2_t *memory) {
     int index = (int)gpu->index;
     memory->total = emu_nvml_number("memory_total", index, gpu->state->settings.memory_bytes);
     memory->reserved = emu_nvml_number("memory_reserved", index, 0);
-    memory->used = emu_nvml_number("memory_used", index, emu_gpu_used_bytes(gpu));
+    memory->used = emu_nvml_number("memory_used", index, emu_gpu_used_bytes(gpu) + emu_nvml_mig_used(gpu));
     uint64_t taken = memory->used + memory->reserved;
     uint64_t rest = taken < memory->total ? memory->total - taken : 0;
     memory->free = emu_nvml_number("memory_free", index, rest);
