@@ -182,7 +182,7 @@ nvmlReturn_t emu_nvml_give_text(char *target, unsigned int size, const char *tex
     if (target == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    if (emu_nvml_number("garbage", -1, 0) != 0) {
+    if (emu_nvml_number("garbage", -1, 0) == 1) {
         memset(target, 'x', size); /* no end */
         return NVML_SUCCESS;
     }

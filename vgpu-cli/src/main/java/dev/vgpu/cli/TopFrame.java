@@ -6,6 +6,7 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
 import dev.vgpu.GpuState;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
@@ -24,9 +25,8 @@ import org.jspecify.annotations.Nullable;
 
 /** What {@code top} shows of an interval between two looks at the pool. Immutable. */
 final class TopFrame {
-  private static final int WIDTH = 80;
+  private static final int WIDTH = Lines.WIDTH;
   private static final int SHORTEST_NAME = 8;
-  private static final int MOST_LINES = 3;
   private static final double PERCENT = 100;
 
   /**
@@ -37,6 +37,7 @@ final class TopFrame {
    * @param gpus the GPUs
    * @param leases who holds what
    * @param states how the GPUs are shared
+   * @param readings what their drivers tell
    * @param events what happened last
    */
   record Look(
@@ -45,14 +46,22 @@ final class TopFrame {
       List<PhysicalGpu> gpus,
       List<GpuLease> leases,
       List<GpuState> states,
+      List<GpuReading> readings,
       List<GpuEvent> events) {
     static Look at(CliContext context, GpuPool pool) {
       List<PhysicalGpu> gpus = pool.gpus();
       List<GpuLease> leases = pool.leases();
       List<GpuState> states = pool.states();
+      List<GpuReading> readings = pool.readings();
       List<GpuEvent> events = pool.recentEvents();
       return new Look(
-          context.clock().nowNs(), context.clock().wallTime(), gpus, leases, states, events);
+          context.clock().nowNs(),
+          context.clock().wallTime(),
+          gpus,
+          leases,
+          states,
+          readings,
+          events);
     }
   }
 
@@ -88,6 +97,7 @@ final class TopFrame {
         lines.add("");
       }
       lines.add(title(gpu, leases));
+      lines.addAll(device(gpu.id()));
       state(gpu.id()).ifPresent(state -> lines.addAll(lines(state)));
       if (leases.isEmpty()) {
         lines.add("  no virtual GPU");
@@ -103,7 +113,7 @@ final class TopFrame {
     List<GpuEvent> events = after.events();
     List<String> lines = new ArrayList<>();
     for (int i = events.size() - 1; i >= Math.max(0, events.size() - most); i--) {
-      lines.add(cut(EventTexts.line(events.get(i)), WIDTH));
+      lines.add(Lines.cut(EventTexts.line(events.get(i)), WIDTH));
     }
     return lines;
   }
@@ -118,6 +128,26 @@ final class TopFrame {
   /** An event that came over a connection twice is not equal to itself. */
   private static String key(GpuEvent event) {
     return event.at() + " " + EventTexts.kind(event) + " " + event.virtualGpu();
+  }
+
+  /** How the device is, in its driver's figures. */
+  private List<String> device(GpuId gpu) {
+    GpuReading reading = reading(gpu);
+    List<String> lines = new ArrayList<>();
+    DeviceTexts.trouble(reading, state(gpu).orElse(null))
+        .ifPresent(trouble -> lines.addAll(Lines.wrapped("  " + trouble)));
+    if (reading != null && !DeviceTexts.load(reading).isEmpty()) {
+      String memory = DeviceTexts.memory(reading).map(used -> ", " + used).orElse("");
+      lines.add(Lines.cut("  device " + DeviceTexts.load(reading) + memory, WIDTH));
+    }
+    return lines;
+  }
+
+  private @Nullable GpuReading reading(GpuId gpu) {
+    return after.readings().stream()
+        .filter(reading -> reading.gpu().equals(gpu))
+        .findFirst()
+        .orElse(null);
   }
 
   private Optional<GpuState> state(GpuId gpu) {
@@ -150,23 +180,9 @@ final class TopFrame {
       memory.append("; suspended: ").append(String.join(" ", state.suspended()));
     }
     List<String> lines = new ArrayList<>();
-    lines.add(cut(sharing.toString(), WIDTH));
-    lines.addAll(wrapped("  because " + state.reason()));
-    lines.add(cut(memory.toString(), WIDTH));
-    return lines;
-  }
-
-  /** A text in as many lines as it takes, but not more than three. */
-  private static List<String> wrapped(String text) {
-    List<String> lines = new ArrayList<>();
-    String rest = text;
-    while (rest.length() > WIDTH && lines.size() < MOST_LINES - 1) {
-      int blank = rest.lastIndexOf(' ', WIDTH);
-      int end = blank > WIDTH / 2 ? blank : WIDTH;
-      lines.add(rest.substring(0, end));
-      rest = "    " + rest.substring(end).strip();
-    }
-    lines.add(cut(rest, WIDTH));
+    lines.add(Lines.cut(sharing.toString(), WIDTH));
+    lines.addAll(Lines.wrapped("  because " + state.reason()));
+    lines.add(Lines.cut(memory.toString(), WIDTH));
     return lines;
   }
 
@@ -191,6 +207,7 @@ final class TopFrame {
       ObjectNode row = json.withArray("gpus").addObject();
       row.put("id", gpu.id().value()).put("model", gpu.model());
       put(row, "share_held_percent", heldPercent(leasesOf(gpu.id())));
+      DeviceTexts.put(row, reading(gpu.id()), state(gpu.id()).orElse(null));
       state(gpu.id()).ifPresent(state -> put(row, state));
     }
     for (GpuLease lease : after.leases()) {
@@ -259,7 +276,7 @@ final class TopFrame {
     }
     int name = leases.stream().mapToInt(lease -> lease.id().length()).max().orElse(0);
     int left = Math.max(SHORTEST_NAME, name - (widest - WIDTH));
-    return table(leases, left).lines().stream().map(line -> cut(line, WIDTH)).toList();
+    return table(leases, left).lines().stream().map(line -> Lines.cut(line, WIDTH)).toList();
   }
 
   private TextTable table(List<GpuLease> leases, int nameWidth) {
@@ -268,7 +285,7 @@ final class TopFrame {
             "tenant", "class", "share", "held", "memory", "wait", "lost", "procs", "slow");
     for (GpuLease lease : leases) {
       table.row(
-          cut(lease.id(), nameWidth),
+          Lines.cut(lease.id(), nameWidth),
           Words.of(lease.request().preemptionClass()),
           LeaseTexts.share(lease),
           held(lease),
@@ -309,9 +326,5 @@ final class TopFrame {
     return text.length() <= left
         ? text
         : text.substring(0, left - tail - 1) + "…" + text.substring(text.length() - tail);
-  }
-
-  private static String cut(String text, int width) {
-    return text.length() <= width ? text : text.substring(0, width - 1) + "…";
   }
 }

@@ -41,9 +41,9 @@ final class NvmlProcesses {
     if (bytes == 0) {
       return List.of();
     }
-    int count = Math.max(0, Math.min(infos.capacity() / bytes, number.getInt(0)));
-    if (count == 0) {
-      return List.of();
+    int count = number.getInt(0);
+    if (count <= 0 || count > infos.capacity() / bytes) {
+      return List.of(); // more than there was room for cannot be true
     }
     Map<Long, Integer> percents = percents(device);
     List<GpuReading.GpuProcess> processes = new ArrayList<>(count);

@@ -26,6 +26,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.Set;
+import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -52,6 +53,9 @@ public final class NvmlProvider implements GpuProvider {
           Path.of("/usr/local/nvidia/lib"),
           Path.of("/usr/lib/wsl/lib"),
           Path.of("/run/opengl-driver/lib"));
+
+  /** Those of this JVM that are in use, by {@link #letGo}. */
+  private static final Set<NvmlProvider> ALL = Collections.newSetFromMap(new WeakHashMap<>());
 
   private final Map<String, String> environment;
   private final List<Path> places;
@@ -169,6 +173,13 @@ public final class NvmlProvider implements GpuProvider {
     return gpus;
   }
 
+  /** A process that took the seat over was told of the GPUs by the one before. */
+  private void findUnlessKnown(NvmlSession session, NvmlCandidate candidate) {
+    if (known.isEmpty()) {
+      List<PhysicalGpu> ignored = found(session, candidate);
+    }
+  }
+
   private List<GpuId> known() {
     synchronized (known) {
       return List.copyOf(known);
@@ -202,9 +213,12 @@ public final class NvmlProvider implements GpuProvider {
         return false;
       }
       NvmlSession session = NvmlSession.open(candidate.get());
+      synchronized (ALL) {
+        ALL.add(this);
+      }
       readings = session;
       reader = new NvmlReader(session);
-      List<PhysicalGpu> ignored = found(session, candidate.get());
+      findUnlessKnown(session, candidate.get());
     }
     return true;
   }
@@ -219,26 +233,44 @@ public final class NvmlProvider implements GpuProvider {
 
   @Override
   public List<GpuReading> readings() {
+    List<GpuReading> all = readAll();
+    if (all.stream().anyMatch(reading -> reading.health() == GpuHealth.LOST)) {
+      letGo();
+    }
+    return all;
+  }
+
+  private List<GpuReading> readAll() {
     synchronized (readingLock) {
       try {
         if (!openReadings()) {
           return List.of();
         }
         List<GpuReading> all = new ArrayList<>();
-        boolean isLost = false;
         for (GpuId gpu : known()) {
-          NvmlReading reading = requireNonNull(reader).read(gpu);
-          isLost |= reading.health() == GpuHealth.LOST;
-          all.add(withTold(reading));
-        }
-        if (isLost) {
-          closeReadings();
+          all.add(withTold(requireNonNull(reader).read(gpu)));
         }
         return all;
       } catch (VgpuException e) {
-        closeReadings();
         String reason = String.valueOf(e.getMessage());
         return List.copyOf(known().stream().map(gpu -> NvmlReading.lost(gpu, reason)).toList());
+      }
+    }
+  }
+
+  /**
+   * Ends what was begun with NVML to read, by all providers of this JVM: a driver that was reloaded
+   * answers no one as long as somebody in the process has begun before. Without any provider's lock
+   * held.
+   */
+  static void letGo() {
+    List<NvmlProvider> providers;
+    synchronized (ALL) {
+      providers = List.copyOf(ALL);
+    }
+    for (NvmlProvider provider : providers) {
+      synchronized (provider.readingLock) {
+        provider.closeReadings();
       }
     }
   }
@@ -279,7 +311,7 @@ public final class NvmlProvider implements GpuProvider {
       NvmlSession session = NvmlSession.open(candidate);
       boolean opened = false;
       try {
-        List<PhysicalGpu> ignored = found(session, candidate);
+        findUnlessKnown(session, candidate);
         opened = true;
         return session;
       } finally {
@@ -296,9 +328,7 @@ public final class NvmlProvider implements GpuProvider {
 
     @Override
     public void letGo() {
-      synchronized (readingLock) {
-        closeReadings();
-      }
+      NvmlProvider.letGo();
     }
 
     @Override

@@ -138,6 +138,9 @@ final class NvmlWatch implements GpuPool.Listening {
         }
       }
     }
+    if (devices.isEmpty()) {
+      return false; // nothing of NVML is held meanwhile: others of this process may begin anew
+    }
     NvmlState state = session.state();
     long set = eventSet(state, devices.keySet());
     try {
