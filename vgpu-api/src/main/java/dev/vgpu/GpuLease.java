@@ -49,6 +49,14 @@ public interface GpuLease {
     return isSuspended() ? usage().memoryUsed() : MemorySize.ZERO;
   }
 
+  /**
+   * {@return the name of the backend that enforces it, or will for its programs; empty while none
+   * is chosen, and its calls take turns inside their JVM}
+   */
+  default Optional<String> backend() {
+    return Optional.empty();
+  }
+
   /** {@return what it had used at the moment of the snapshot} */
   GpuUsage usage();
 

@@ -20,6 +20,7 @@ import java.util.Optional;
  * @param usage until then
  * @param suspended whether its processes are
  * @param memorySuspended what of their memory is in the host's
+ * @param backend what enforces it, or will
  * @param impaired why it cannot be relied on
  */
 public record LeaseSnapshot(
@@ -32,10 +33,12 @@ public record LeaseSnapshot(
     GpuUsage usage,
     boolean suspended,
     MemorySize memorySuspended,
+    Optional<String> backend,
     Optional<String> impaired)
     implements GpuLease {
   /**
-   * Makes one that is not suspended, and of which nothing is wrong.
+   * Makes one that is not suspended, and for which no backend is chosen, and of which nothing
+   * is wrong.
    *
    * @param id the virtual GPU's name
    * @param gpus the GPUs that it was cut from, at least one
@@ -63,6 +66,7 @@ public record LeaseSnapshot(
         usage,
         false,
         MemorySize.ZERO,
+        Optional.empty(),
         Optional.empty());
   }
 
