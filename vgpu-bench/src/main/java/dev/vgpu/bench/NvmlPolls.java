@@ -173,11 +173,10 @@ public final class NvmlPolls {
     NanoClock.sleepMillis(2_000); // the compiler is done
     double idle = cores(seconds, false);
     double polled = cores(seconds, true);
-    double watched;
-    try (GpuPool.Listening watch = provider.watch(new Nobody())) {
-      NanoClock.sleepMillis(500);
-      watched = cores(seconds, false);
-    }
+    GpuPool.Listening watch = provider.watch(new Nobody());
+    NanoClock.sleepMillis(500);
+    double watched = cores(seconds, false);
+    watch.close();
     figure("idle_core_percent", idle);
     figure("poll_1hz_core_percent", polled - idle);
     figure("watch_core_percent", watched - idle);

@@ -100,6 +100,22 @@ final class DeviceTexts {
                 : ", " + Devices.gibibytes(reading.memoryReserved().get()) + " reserved"));
   }
 
+  /** The same where there is little room. */
+  static Optional<String> shortMemory(GpuReading reading) {
+    return reading
+        .memoryUsed()
+        .flatMap(
+            used ->
+                reading
+                    .memoryTotal()
+                    .map(
+                        total ->
+                            Devices.gibibytes(used).replace(" GiB", "")
+                                + " of "
+                                + Devices.gibibytes(total)
+                                + " used"));
+  }
+
   /** Its properties that people ask for, in one line. */
   static String properties(GpuReading reading) {
     Map<String, String> all = reading.properties();

@@ -149,7 +149,7 @@ final class TopFrame {
     DeviceTexts.trouble(reading, state(gpu).orElse(null))
         .ifPresent(trouble -> lines.addAll(Lines.wrapped("  " + trouble)));
     if (reading != null && !DeviceTexts.load(reading).isEmpty()) {
-      String memory = DeviceTexts.memory(reading).map(used -> ", " + used).orElse("");
+      String memory = DeviceTexts.shortMemory(reading).map(used -> ", " + used).orElse("");
       lines.add(Lines.cut("  device " + DeviceTexts.load(reading) + memory, WIDTH));
     }
     return lines;

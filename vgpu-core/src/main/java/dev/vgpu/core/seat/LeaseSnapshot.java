@@ -37,8 +37,8 @@ public record LeaseSnapshot(
     Optional<String> impaired)
     implements GpuLease {
   /**
-   * Makes one that is not suspended, and for which no backend is chosen, and of which nothing
-   * is wrong.
+   * Makes one that is not suspended, and for which no backend is chosen, and of which nothing is
+   * wrong.
    *
    * @param id the virtual GPU's name
    * @param gpus the GPUs that it was cut from, at least one

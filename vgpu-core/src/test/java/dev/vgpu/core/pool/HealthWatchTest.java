@@ -92,6 +92,7 @@ class HealthWatchTest {
     holder = open(provider);
     client = open(new Provider());
     GpuPool.Listening ignored = client.listen(events::add);
+    assertThat(client.states()).hasSize(2); // the holder knows by now that it listens
   }
 
   @AfterEach
