@@ -109,6 +109,11 @@ final class MpsEnforcement implements Enforcement {
   /** The daemons go on, for the programs and for the next holder of the seat. */
   @Override
   public void close() {
-    supervisor.shutdown();
+    supervisor.shutdown(); // a daemon that nobody needs any more is still stopped
+    try {
+      boolean ignored = supervisor.awaitTermination(SUPERVISE_MS, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
   }
 }
