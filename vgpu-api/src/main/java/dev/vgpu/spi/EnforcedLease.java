@@ -40,6 +40,13 @@ public interface EnforcedLease extends AutoCloseable {
      * @param reason which process, and what it reports
      */
     default void suspect(String reason) {}
+
+    /**
+     * What its processes stand on failed, and was begun anew: they may have failed with it.
+     *
+     * @param reason what happened, and who else was in its reach
+     */
+    default void disturbed(String reason) {}
   }
 
   /**
