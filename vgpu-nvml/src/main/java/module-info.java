@@ -14,8 +14,9 @@ module dev.vgpu.nvml {
   exports dev.vgpu.nvml.mig to
       dev.vgpu.cli;
 
+  provides dev.vgpu.spi.EnforcementBackend with
+      dev.vgpu.nvml.MigBackend,
+      dev.vgpu.nvml.mps.MpsBackend;
   provides dev.vgpu.spi.GpuProvider with
       dev.vgpu.nvml.NvmlProvider;
-  provides dev.vgpu.spi.EnforcementBackend with
-      dev.vgpu.nvml.MigBackend;
 }

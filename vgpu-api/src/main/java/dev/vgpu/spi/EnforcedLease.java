@@ -42,12 +42,11 @@ public interface EnforcedLease extends AutoCloseable {
     default void suspect(String reason) {}
 
     /**
-     * The part of the GPU that was set aside for the lease is gone, and no fault of ours. Nothing
-     * can be started under the lease any more; close it. Told once.
+     * What its processes stand on failed, and was begun anew: they may have failed with it.
      *
-     * @param reason what is gone, and why
+     * @param reason what happened, and who else was in its reach
      */
-    default void lost(String reason) {}
+    default void disturbed(String reason) {}
   }
 
   /**

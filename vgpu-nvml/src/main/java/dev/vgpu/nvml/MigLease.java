@@ -1,11 +1,13 @@
 package dev.vgpu.nvml;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.mig.MigProfile;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.ForwardingLease;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -41,7 +43,7 @@ final class MigLease extends ForwardingLease {
   void lost(String because) {
     if (lostBecause == null) {
       lostBecause = because;
-      listener.lost(because);
+      listener.disturbed(because);
     }
   }
 
@@ -65,6 +67,12 @@ final class MigLease extends ForwardingLease {
     Map<String, String> variables = new LinkedHashMap<>(super.environment());
     record.device().ifPresent(id -> variables.put("CUDA_VISIBLE_DEVICES", id.value()));
     return Map.copyOf(variables);
+  }
+
+  /** Its processes see the instance, and not the GPU that it is cut from. */
+  @Override
+  public void gpus(List<GpuId> gpus) {
+    super.gpus(record.device().map(List::of).orElse(gpus));
   }
 
   @Override

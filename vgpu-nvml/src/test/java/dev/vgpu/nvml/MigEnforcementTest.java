@@ -164,7 +164,7 @@ class MigEnforcementTest {
       driver.destroy(gpu, made.id());
       enforcement.look();
       enforcement.look();
-      verify(tells, times(1)).lost(contains("somebody else has destroyed its MIG instance"));
+      verify(tells, times(1)).disturbed(contains("somebody else has destroyed its MIG instance"));
       assertThatThrownBy(lease::environment).isInstanceOf(VgpuException.class);
       int theirs = driver.create(gpu, made.profileId(), made.start(), made.memorySlices());
       driver.createPart(gpu, theirs, made.computeSlices());

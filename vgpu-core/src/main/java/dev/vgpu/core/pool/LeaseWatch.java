@@ -36,8 +36,8 @@ final class LeaseWatch implements EnforcedLease.Listener {
   }
 
   @Override
-  public void lost(String reason) {
-    node.listeners().publish(at -> new GpuEvent.SuspectReport(at, booking.id, reason));
+  public void disturbed(String reason) {
+    node.listeners().publish(at -> new GpuEvent.Disturbed(at, booking.id, reason));
   }
 
   @Override

@@ -112,7 +112,7 @@ public final class Nvml {
     return known;
   }
 
-  /** The code of a function; other classes here have more of them. */
+  /** The code of a function; {@link NvmlState} has more of them. */
   int call(String name, Object... arguments) {
     long function = find(name);
     return function == 0
