@@ -312,8 +312,17 @@ public final class MigDriver implements AutoCloseable {
             + " again, or reset the GPU");
   }
 
-  /** Makes a GPU instance at a place; its number. */
-  synchronized int create(GpuId gpu, int profileId, int start, int memorySlices) {
+  /**
+   * Makes a GPU instance at a place, outside of any lease: nobody of ours will touch it.
+   *
+   * @param gpu of which GPU
+   * @param profileId its kind
+   * @param start its first memory slice
+   * @param memorySlices how many it takes
+   * @return NVML's number of it
+   * @throws GpuDriverException if it cannot be made there, or this process may not
+   */
+  public synchronized int create(GpuId gpu, int profileId, int start, int memorySlices) {
     long device = device(gpu);
     ByteBuffer placement = NativeCalls.memory(NvmlMig.PLACEMENT_BYTES);
     placement.putInt(NvmlMig.PLACEMENT_START, start);
@@ -326,8 +335,16 @@ public final class MigDriver implements AutoCloseable {
     return info.getInt(NvmlMig.GPU_INSTANCE_ID);
   }
 
-  /** Makes a compute instance of so many slices; its number. */
-  synchronized int createPart(GpuId gpu, int instance, int slices) {
+  /**
+   * Makes a compute instance.
+   *
+   * @param gpu of which GPU
+   * @param instance in which GPU instance
+   * @param slices how many compute slices it takes
+   * @return NVML's number of it
+   * @throws GpuDriverException if it cannot be made, or this process may not
+   */
+  public synchronized int createPart(GpuId gpu, int instance, int slices) {
     long handle = instance(device(gpu), instance);
     ByteBuffer info = NativeCalls.memory(NvmlMig.PART_PROFILE_BYTES);
     for (int i = 0; i < NvmlMig.COMPUTE_INSTANCE_PROFILES; i++) {
