@@ -1,5 +1,7 @@
 package dev.vgpu.bench;
 
+import static java.util.Objects.requireNonNull;
+
 import dev.vgpu.nvml.mig.MigGeometry;
 import dev.vgpu.nvml.mig.MigProfile;
 import java.util.ArrayDeque;
@@ -84,6 +86,14 @@ final class ExhaustiveMig {
     return compute <= geometry.computeSlices() && same < place.kind().most();
   }
 
+  private double value(int set) {
+    return requireNonNull(values.get(set));
+  }
+
+  private List<List<Integer>> sets(int taken) {
+    return requireNonNull(next.get(taken));
+  }
+
   /** The requests that are accepted from each set on, as expected, if each is placed best. */
   private void solve() {
     next.keySet().forEach(set -> values.put(set, 0.0));
@@ -91,12 +101,12 @@ final class ExhaustiveMig {
     while (change > PRECISE) {
       change = 0;
       for (Map.Entry<Integer, List<List<Integer>>> each : next.entrySet()) {
-        double here = values.get(each.getKey());
+        double here = value(each.getKey());
         double sum = 0;
         for (List<Integer> sets : each.getValue()) {
           double best = 0;
           for (int set : sets) {
-            best = Math.max(best, 1 + another * values.get(set));
+            best = Math.max(best, 1 + another * value(set));
           }
           sum += sets.isEmpty() ? another * here : best;
         }
@@ -113,9 +123,9 @@ final class ExhaustiveMig {
     int accepted = 0;
     for (MigProfile kind : sequence) {
       int best = -1;
-      for (int set : next.get(taken).get(kinds.indexOf(kind))) {
+      for (int set : sets(taken).get(kinds.indexOf(kind))) {
         // Of places that are worth the same the last, as the planner does.
-        if (best < 0 || values.get(set) >= values.get(best) - SAME) {
+        if (best < 0 || value(set) >= value(best) - SAME) {
           best = set;
         }
       }
@@ -135,7 +145,7 @@ final class ExhaustiveMig {
       Map<Integer, Integer> then = new LinkedHashMap<>();
       reached.forEach(
           (taken, accepted) -> {
-            List<Integer> sets = next.get(taken).get(kinds.indexOf(kind));
+            List<Integer> sets = sets(taken).get(kinds.indexOf(kind));
             if (sets.isEmpty()) {
               then.merge(taken, accepted, Math::max);
             }

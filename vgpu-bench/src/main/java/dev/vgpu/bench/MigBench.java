@@ -1,5 +1,7 @@
 package dev.vgpu.bench;
 
+import static java.util.Objects.requireNonNull;
+
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.nvml.mig.MigGeometry;
@@ -85,7 +87,7 @@ final class MigBench {
       bestAsClairvoyant += online >= most ? 1 : 0;
       policies.forEach(
           (policy, chooses) -> {
-            long[] count = counts.get(policy);
+            long[] count = requireNonNull(counts.get(policy));
             int accepted = accepted(geometry, sequence, chooses, count);
             count[0] += accepted;
             count[1] += accepted >= online ? 1 : 0;
