@@ -51,6 +51,9 @@ final class LevelTurns {
 
   private long turns;
 
+  /** The time that was this level's: not what more urgent tenants used of it. */
+  private double levelClock;
+
   /** While somebody is held back: the time that the level had meanwhile, and what it used. */
   private boolean holding;
 
@@ -118,6 +121,7 @@ final class LevelTurns {
     sharing = false;
     turns = 0;
     sliceClock = 0;
+    levelClock = 0;
     holding = false;
     respiteNs = SHORTEST_RESPITE_NS;
     respiteUntilNs = Long.MIN_VALUE;
@@ -133,6 +137,7 @@ final class LevelTurns {
 
   /** Time has passed that was this level's, and so much of it was used. */
   void passed(double timeNs, double usedNs) {
+    levelClock += timeNs;
     if (holding) {
       heldTimeNs += Math.max(0, timeNs);
       heldUseNs += usedNs;
@@ -373,7 +378,7 @@ final class LevelTurns {
    * later is paid by that.
    */
   private boolean hasBeenSilent(Tenant tenant) {
-    double spanNs = gates.nowNs() - tenant.turnBeganNs;
+    double spanNs = levelClock - tenant.turnBegan;
     double usedNs = tenant.bookedNs - tenant.bookedAtTurnNs;
     beginTurn(tenant);
     if (usedNs >= spanNs * LEAST_TOLD) {
@@ -386,7 +391,7 @@ final class LevelTurns {
   }
 
   private void beginTurn(Tenant tenant) {
-    tenant.turnBeganNs = gates.nowNs();
+    tenant.turnBegan = levelClock;
     tenant.bookedAtTurnNs = tenant.bookedNs;
   }
 
