@@ -1,4 +1,4 @@
-#include "nvml.h"
+#include "nvml_mig.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -47,6 +47,7 @@ EMU_API nvmlReturn_t nvmlShutdown(void) {
     if (users == 0) {
         result = NVML_ERROR_UNINITIALIZED;
     } else if (__atomic_sub_fetch(&users, 1, __ATOMIC_ACQ_REL) == 0) {
+        emu_nvml_mig_close();
         emu_state_close(&state);
         memset(devices, 0, sizeof devices);
     }
@@ -65,10 +66,18 @@ nvmlReturn_t emu_nvml_gpu(nvmlDevice_t device, emu_gpu **gpu) {
     uintptr_t offset = (uintptr_t)device - (uintptr_t)devices;
     if (device < devices || offset >= sizeof devices || offset % sizeof devices[0] != 0 ||
         device->gpu == NULL) {
-        return NVML_ERROR_INVALID_ARGUMENT;
+        return emu_nvml_mig_gpu(device, gpu);
     }
     *gpu = device->gpu;
     return NVML_SUCCESS;
+}
+
+nvmlDevice_t emu_nvml_device_at(uint32_t index) {
+    return &devices[index];
+}
+
+emu_state *emu_nvml_state(void) {
+    return initialized() ? &state : NULL;
 }
 
 EMU_API const char *nvmlErrorString(nvmlReturn_t code) {
@@ -168,7 +177,9 @@ static void uuid_text(uint32_t index, char text[48]) {
 EMU_API nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int size) {
     EMU_NVML_GPU(device, uuid != NULL);
     char text[48];
-    uuid_text(gpu->index, text);
+    if (!emu_nvml_mig_text(device, text, sizeof text, true)) {
+        uuid_text(gpu->index, text);
+    }
     return give_text(uuid, size, text);
 }
 
@@ -187,7 +198,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *d
             return NVML_SUCCESS;
         }
     }
-    return NVML_ERROR_NOT_FOUND;
+    return emu_nvml_mig_by_uuid(&state, uuid, device) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevice_t *device) {
@@ -229,7 +240,11 @@ EMU_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t 
 
 EMU_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int size) {
     EMU_NVML_GPU(device, name != NULL);
-    return give_text(name, size, gpu->state->settings.model);
+    char text[EMU_MODEL_SIZE + 48];
+    return give_text(name, size,
+                     emu_nvml_mig_text(device, text, sizeof text, false)
+                         ? text
+                         : gpu->state->settings.model);
 }
 
 static nvmlReturn_t give_number(nvmlDevice_t device, unsigned int *target, unsigned int value) {
@@ -302,28 +317,6 @@ EMU_API nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int type, un
 static nvmlReturn_t not_supported(nvmlDevice_t device) {
     EMU_NVML_GPU(device, true);
     return NVML_ERROR_NOT_SUPPORTED;
-}
-
-EMU_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current,
-                                          unsigned int *pending) {
-    (void)current;
-    (void)pending;
-    return not_supported(device);
-}
-
-EMU_API nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count) {
-    return give_number(device, count, 0);
-}
-
-EMU_API nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig) {
-    return give_number(device, is_mig, 0);
-}
-
-EMU_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
-                                                         nvmlDevice_t *mig) {
-    (void)index;
-    (void)mig;
-    return not_supported(device);
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned int size) {

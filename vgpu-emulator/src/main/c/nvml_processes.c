@@ -1,5 +1,5 @@
 /* NVML: memory, utilisation, and who uses a GPU. */
-#include "nvml.h"
+#include "nvml_mig.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 EMU_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     EMU_NVML_GPU(device, memory != NULL);
     memory->total = gpu->state->settings.memory_bytes;
-    memory->used = emu_gpu_used_bytes(gpu);
+    memory->used = emu_gpu_used_bytes(gpu) + emu_nvml_mig_used(gpu);
     memory->free = memory->used < memory->total ? memory->total - memory->used : 0;
     return NVML_SUCCESS;
 }
@@ -21,7 +21,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_
     }
     memory->total = gpu->state->settings.memory_bytes;
     memory->reserved = 0;
-    memory->used = emu_gpu_used_bytes(gpu);
+    memory->used = emu_gpu_used_bytes(gpu) + emu_nvml_mig_used(gpu);
     memory->free = memory->used < memory->total ? memory->total - memory->used : 0;
     return NVML_SUCCESS;
 }

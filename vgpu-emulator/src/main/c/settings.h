@@ -15,6 +15,9 @@ enum {
     EMU_KERNEL_NAME_SIZE = 120
 };
 
+/* Whether the GPUs can be cut into instances, and whether MIG mode is on when nobody has set it. */
+enum { EMU_MIG_NONE, EMU_MIG_OFF, EMU_MIG_ON };
+
 /* What all processes that share the GPUs must agree on; lies in the state file. */
 typedef struct {
     uint32_t devices;
@@ -24,6 +27,8 @@ typedef struct {
     uint64_t slice_ns;
     uint32_t capability_major;
     uint32_t capability_minor;
+    uint32_t mig;        /* EMU_MIG_: what they are at the beginning */
+    uint32_t mig_slices; /* compute slices: 7, or 4 as A30 has */
     char model[EMU_MODEL_SIZE];
 } emu_settings;
 

@@ -111,6 +111,16 @@ public interface GpuPool extends AutoCloseable {
       throws InterruptedException;
 
   /**
+   * {@return why a request would be served as it would be, for each GPU and each backend: those of
+   * one GPU together, GPUs in the order of {@link #gpus()}, backends in the order of what they
+   * cost} Changes nothing; what it says holds for this moment.
+   *
+   * @param request what would be asked
+   * @throws IllegalStateException if the pool is closed
+   */
+  List<BackendChoice> explain(VirtualGpuRequest request);
+
+  /**
    * Suspends a virtual GPU, whichever process acquired it: as {@link VirtualGpu#suspend(Duration)}.
    *
    * @param virtualGpu its {@link GpuLease#id()}

@@ -57,7 +57,16 @@ final class Booking {
 
   boolean released;
   private volatile @Nullable GpuUsage finalUsage;
+
+  /** What was chosen when it was granted; null: none was needed. */
+  final @Nullable String chosen;
+
+  /** Whether that gives it a part of the GPU in space, so that its programs take no turns. */
+  final boolean spatial;
+
+  /** What was prepared for its programs; null: nothing yet. */
   @Nullable String backend;
+
   private volatile VirtualGpuRequest request;
   private volatile @Nullable EnforcedLease enforced;
 
@@ -66,8 +75,12 @@ final class Booking {
       List<GpuSlot> slots,
       VirtualGpuRequest request,
       ProcessIdentity owner,
-      BookedCalls calls) {
+      BookedCalls calls,
+      @Nullable String chosen,
+      boolean spatial) {
     this.id = id;
+    this.chosen = chosen;
+    this.spatial = spatial;
     this.slots = List.copyOf(slots);
     this.request = request;
     this.owner = owner;
@@ -127,6 +140,18 @@ final class Booking {
     gate.enforce(lease);
   }
 
+  /** Lets its programs work, where they take no turns. */
+  void goOnInSpace() {
+    if (enforced instanceof SpatialLease lease) {
+      slots.get(0).seat.take();
+      try {
+        lease.goOn();
+      } finally {
+        slots.get(0).seat.leave();
+      }
+    }
+  }
+
   /** Whether nobody but its owner lets it go on. */
   boolean isSuspendedByOwner() {
     return suspension.filter(Suspensions.BY_OWNER::equals).isPresent();
@@ -167,7 +192,8 @@ final class Booking {
         owner,
         Optional.ofNullable(backend),
         List.copyOf(programs),
-        suspension);
+        suspension,
+        Optional.ofNullable(chosen));
   }
 
   /** What of its memory is in the host's. */
@@ -191,6 +217,7 @@ final class Booking {
         lease == null ? List.of() : List.copyOf(lease.processes()),
         usage(),
         suspended,
-        memorySuspended());
+        memorySuspended(),
+        Optional.ofNullable(backend != null ? backend : chosen));
   }
 }

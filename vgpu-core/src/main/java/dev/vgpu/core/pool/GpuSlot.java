@@ -93,6 +93,15 @@ final class GpuSlot {
         : bestEffortPercent;
   }
 
+  /** Those who share it in the other way, in turns or in space; empty if nobody does. */
+  String sharedOtherwise(boolean inSpace) {
+    return bookings.stream()
+        .filter(booking -> booking.spatial != inSpace)
+        .limit(MOST_HOLDERS_NAMED)
+        .map(booking -> booking.id)
+        .collect(Collectors.joining(" "));
+  }
+
   MemorySize freeMemory() {
     return MemorySize.ofBytes(Math.max(0, mostBytes - takenBytes));
   }

@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
@@ -85,6 +86,13 @@ final class NodePool implements GpuPool {
   @Override
   public List<GpuState> states() {
     return node.askUninterruptibly(Authority::states);
+  }
+
+  @Override
+  public List<BackendChoice> explain(VirtualGpuRequest request) {
+    requireNonNull(request, "request");
+    checkOpen();
+    return node.askUninterruptibly(decides -> decides.explain(request));
   }
 
   @Override

@@ -30,7 +30,7 @@ import org.slf4j.LoggerFactory;
 final class NodeRegistry {
   private static final Logger log = LoggerFactory.getLogger(NodeRegistry.class);
   private static final NodeRegistry OF_THIS_JVM =
-      new NodeRegistry(System.getenv(), Enforcements::installed);
+      new NodeRegistry(System.getenv(), InstalledBackends::load);
 
   private final Map<String, String> environment;
   private final Supplier<List<EnforcementBackend>> backends;

@@ -223,7 +223,8 @@ final class SeatKeeper {
         node.self(),
         onDisk == null ? Optional.empty() : onDisk.backend(),
         onDisk == null ? List.of() : onDisk.programs(),
-        onDisk == null ? Optional.empty() : onDisk.suspension());
+        onDisk == null ? Optional.empty() : onDisk.suspension(),
+        onDisk == null ? Optional.empty() : onDisk.chosen());
   }
 
   private void restoreOwn(

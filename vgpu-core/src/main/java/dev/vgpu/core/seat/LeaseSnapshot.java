@@ -6,6 +6,7 @@ import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * A {@link GpuLease} as it was at one moment.
@@ -19,6 +20,7 @@ import java.util.List;
  * @param usage until then
  * @param suspended whether its processes are
  * @param memorySuspended what of their memory is in the host's
+ * @param backend what enforces it, or will
  */
 public record LeaseSnapshot(
     String id,
@@ -29,10 +31,11 @@ public record LeaseSnapshot(
     List<Long> processes,
     GpuUsage usage,
     boolean suspended,
-    MemorySize memorySuspended)
+    MemorySize memorySuspended,
+    Optional<String> backend)
     implements GpuLease {
   /**
-   * Makes one that is not suspended.
+   * Makes one that is not suspended, and for which no backend is chosen.
    *
    * @param id the virtual GPU's name
    * @param gpus the GPUs that it was cut from, at least one
@@ -50,7 +53,17 @@ public record LeaseSnapshot(
       double entitledPercent,
       List<Long> processes,
       GpuUsage usage) {
-    this(id, gpus, request, pid, entitledPercent, processes, usage, false, MemorySize.ZERO);
+    this(
+        id,
+        gpus,
+        request,
+        pid,
+        entitledPercent,
+        processes,
+        usage,
+        false,
+        MemorySize.ZERO,
+        Optional.empty());
   }
 
   @Override
