@@ -42,7 +42,7 @@ final class HookLease implements EnforcedLease {
   /** Idle processes are looked at less often; they tell when that changes. */
   private static final long IDLE_LOOK_NS = 10_000_000;
 
-  private final String id;
+  final String id;
   private final HookEnforcement owner;
   private final ListenerTeller teller;
   private final Map<String, String> environment;
@@ -159,6 +159,14 @@ final class HookLease implements EnforcedLease {
   public void yielding(boolean obey) {
     synchronized (lock) {
       slots.obey(obey);
+    }
+  }
+
+  @Override
+  public void finishing(boolean finish) {
+    synchronized (lock) {
+      grant.finishing(finish);
+      slots.finishing(finish);
     }
   }
 
@@ -309,10 +317,6 @@ final class HookLease implements EnforcedLease {
     return slots.connections();
   }
 
-  String id() {
-    return id;
-  }
-
   /**
    * Gives a process its slot, or says why not. The listener is told after the answer was sent, by
    * {@link #announce}: the process may be this one, and its thread may hold what the listener waits
@@ -383,7 +387,13 @@ final class HookLease implements EnforcedLease {
   private void step(Runnable step) {
     int events;
     synchronized (lock) {
-      run(step);
+      boolean ignored =
+          guarded(
+              () -> {
+                step.run();
+                return true;
+              },
+              false);
       events = evaluate();
     }
     teller.events(events, watch.processes());
@@ -402,23 +412,21 @@ final class HookLease implements EnforcedLease {
         return;
       }
       grant.beat(nowNs);
-      if (!watch.worked()
-          && !watch.isDraining()
-          && !check
-          && !slots.isWatched()
-          && !slots.isAnnounced()
-          && nowNs - lookedNs < IDLE_LOOK_NS) {
+      boolean dueToLook = check || slots.isAnnounced() || nowNs - lookedNs >= IDLE_LOOK_NS;
+      if (!dueToLook && isIdle()) {
         return;
       }
       lookedNs = nowNs;
-      run(
-          () -> {
-            slots.refresh();
-            slots.observe(nowNs);
-            if (check) {
-              slots.checkNext(nowNs);
-            }
-          });
+      boolean ignored =
+          fresh(
+              () -> {
+                slots.observe(nowNs);
+                if (check) {
+                  slots.checkNext(nowNs);
+                }
+                return true;
+              },
+              false);
       events = evaluate();
       suspicions = slots.takeSuspicions();
     }
@@ -476,15 +484,6 @@ final class HookLease implements EnforcedLease {
           return reading.get();
         },
         otherwise);
-  }
-
-  private void run(Runnable step) {
-    guarded(
-        () -> {
-          step.run();
-          return true;
-        },
-        false);
   }
 
   private void giveUp(Throwable cause) {

@@ -18,6 +18,9 @@ final class LevelTurns {
   /** A level's clock may stand still: its next event is not looked for more often than so. */
   private static final long LEAST_WAKE_NS = 20_000;
 
+  /** The same while somebody uses the GPU: what processes use is told in lumps, after its end. */
+  private static final long LEAST_BUSY_WAKE_NS = 100_000;
+
   private static final double LEAST_SHARING_WAKE_NS = 1_000_000;
   private static final double MOST_SHARING_WAKE_NS = 50_000_000;
 
@@ -435,7 +438,8 @@ final class LevelTurns {
   void wakeWhenEligible() {
     double inNs = level.size() == 0 ? Double.MAX_VALUE : level.nextEligibleInNs();
     if (inNs < 1e18) {
-      gates.wakeAt(gates.nowNs() + Math.max(LEAST_WAKE_NS, (long) Math.ceil(inNs)));
+      long leastNs = gates.size() == 0 ? LEAST_WAKE_NS : LEAST_BUSY_WAKE_NS;
+      gates.wakeAt(gates.nowNs() + Math.max(leastNs, (long) Math.ceil(inNs)));
     }
   }
 }
