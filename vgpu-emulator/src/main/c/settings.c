@@ -113,6 +113,9 @@ static bool apply(const char *name, const char *value, emu_settings *settings,
     if (strcmp(name, "context") == 0) {
         return read_number(value, byte_units, 0, UINT64_C(1) << 40, &settings->context_bytes);
     }
+    if (strcmp(name, "module") == 0) {
+        return read_number(value, byte_units, 0, UINT64_C(1) << 40, &times->module_bytes);
+    }
     if (strcmp(name, "slice") == 0) {
         return read_number(value, time_units, 1000, UINT64_C(10000000000), &settings->slice_ns);
     }

@@ -40,6 +40,7 @@ typedef struct {
 
 /* What each process may have of its own. */
 typedef struct {
+    uint64_t module_bytes; /* what a module takes on its device */
     uint64_t wave_ns; /* one wave of blocks over all SMs of a kernel that is in no table */
     uint64_t kernel_count;
     emu_kernel_time kernels[EMU_MAX_KERNEL_TIMES];

@@ -15,6 +15,7 @@ public sealed interface GpuEvent
         GpuEvent.CancelFailed,
         GpuEvent.AllocationDenied,
         GpuEvent.SuspectReport,
+        GpuEvent.Disturbed,
         GpuEvent.SharingChanged,
         GpuEvent.MeteringFailed,
         GpuEvent.Leaked,
@@ -99,6 +100,16 @@ public sealed interface GpuEvent
    * @param reason what it told, and what was taken instead
    */
   record SuspectReport(Instant at, String virtualGpu, String reason) implements GpuEvent {}
+
+  /**
+   * What the processes of a virtual GPU stand on failed and was begun anew, for example the MPS
+   * server that several virtual GPUs share; its processes may have failed with it.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu whose processes were in its reach
+   * @param reason what happened, and which virtual GPUs were in its reach in all
+   */
+  record Disturbed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
   /**
    * The tenants of a GPU that have work share it in another way from now on. Told once a second at

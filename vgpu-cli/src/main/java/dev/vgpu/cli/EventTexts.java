@@ -63,6 +63,8 @@ final class EventTexts {
       return Optional.of(denied.reason());
     } else if (event instanceof GpuEvent.SuspectReport suspect) {
       return Optional.of(suspect.reason());
+    } else if (event instanceof GpuEvent.Disturbed disturbed) {
+      return Optional.of(disturbed.reason());
     } else if (event instanceof GpuEvent.SharingChanged changed) {
       return Optional.of(changed.reason());
     } else if (event instanceof GpuEvent.MeteringFailed failed) {

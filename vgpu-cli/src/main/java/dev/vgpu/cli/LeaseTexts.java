@@ -81,6 +81,7 @@ final class LeaseTexts {
         .put("memory_reserved_bytes", usage.memoryReserved().bytes())
         .put("memory_quota_bytes", request.memory().bytes())
         .put("gpu_time_ns", usage.gpuTime().toNanos())
+        .put("copy_time_ns", usage.copyTime().toNanos())
         .put("processes", usage.processes())
         .put("running", usage.running())
         .put("waiting", usage.waiting())

@@ -7,9 +7,11 @@ import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuState;
+import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.cli.console.TextTable;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -20,6 +22,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.Set;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /** What {@code top} shows of an interval between two looks at the pool. Immutable. */
@@ -60,6 +63,7 @@ final class TopFrame {
   private final Look after;
   private final long lengthNs;
   private final Map<String, Long> heldNs = new HashMap<>();
+  private final Map<String, Long> copiedNs = new HashMap<>();
 
   /**
    * Compares two looks.
@@ -71,11 +75,19 @@ final class TopFrame {
     this.before = before;
     this.after = after;
     this.lengthNs = after.atNs() - before.atNs();
-    Map<String, Long> gpuTimeNs = new HashMap<>();
-    before.leases().forEach(lease -> gpuTimeNs.put(lease.id(), lease.usage().gpuTime().toNanos()));
+    rise(GpuUsage::gpuTime, heldNs);
+    rise(GpuUsage::copyTime, copiedNs);
+  }
+
+  /** By how much a time of each tenant grew between the two looks. */
+  private void rise(Function<GpuUsage, Duration> time, Map<String, Long> into) {
+    Map<String, Long> earlierNs = new HashMap<>();
+    before
+        .leases()
+        .forEach(lease -> earlierNs.put(lease.id(), time.apply(lease.usage()).toNanos()));
     for (GpuLease lease : after.leases()) {
-      long earlier = gpuTimeNs.getOrDefault(lease.id(), 0L);
-      heldNs.put(lease.id(), Math.max(0, lease.usage().gpuTime().toNanos() - earlier));
+      long earlier = earlierNs.getOrDefault(lease.id(), 0L);
+      into.put(lease.id(), Math.max(0, time.apply(lease.usage()).toNanos() - earlier));
     }
   }
 
@@ -196,6 +208,7 @@ final class TopFrame {
     for (GpuLease lease : after.leases()) {
       ObjectNode row = LeaseTexts.json(lease);
       put(row, "share_held_percent", heldPercent(List.of(lease)));
+      put(row, "copy_percent", percent(List.of(lease), copiedNs));
       row.put("held_back", isHeldBack(lease));
       json.withArray("leases").add(row);
     }
@@ -263,29 +276,35 @@ final class TopFrame {
   }
 
   private TextTable table(List<GpuLease> leases, int nameWidth) {
-    TextTable table =
-        new TextTable(
-            "tenant", "class", "share", "held", "memory", "wait", "lost", "procs", "slow");
+    boolean copies = leases.stream().anyMatch(lease -> copiedNs.getOrDefault(lease.id(), 0L) > 0);
+    List<String> head = new ArrayList<>(List.of("tenant", "class", "share", "held"));
+    head.addAll(copies ? List.of("copy") : List.of());
+    head.addAll(List.of("memory", "wait", "lost", "procs", "slow"));
+    TextTable table = new TextTable(head.toArray(String[]::new));
     for (GpuLease lease : leases) {
-      table.row(
-          cut(lease.id(), nameWidth),
-          Words.of(lease.request().preemptionClass()),
-          LeaseTexts.share(lease),
-          held(lease),
-          LeaseTexts.memory(lease).replace(" ", ""),
-          Integer.toString(lease.usage().waiting()),
-          Long.toString(lease.usage().preemptions()),
-          Integer.toString(lease.usage().processes()),
-          slowdown(lease));
+      List<String> row = new ArrayList<>();
+      row.add(cut(lease.id(), nameWidth));
+      row.add(Words.of(lease.request().preemptionClass()));
+      row.add(LeaseTexts.share(lease));
+      row.add(held(lease));
+      row.addAll(copies ? List.of(percentText(percent(List.of(lease), copiedNs))) : List.of());
+      row.add(LeaseTexts.memory(lease).replace(" ", ""));
+      row.add(Integer.toString(lease.usage().waiting()));
+      row.add(Long.toString(lease.usage().preemptions()));
+      row.add(Integer.toString(lease.usage().processes()));
+      row.add(slowdown(lease));
+      table.row(row.toArray(String[]::new));
     }
     return table;
   }
 
+  private static String percentText(@Nullable Double percent) {
+    return percent == null ? "-" : String.format(Locale.ROOT, "%.1f%%", percent);
+  }
+
   /** What it got; with a mark, if it must wait though it has work. */
   private String held(GpuLease lease) {
-    Double held = heldPercent(List.of(lease));
-    return (held == null ? "-" : String.format(Locale.ROOT, "%.1f%%", held))
-        + (isHeldBack(lease) ? "*" : "");
+    return percentText(heldPercent(List.of(lease))) + (isHeldBack(lease) ? "*" : "");
   }
 
   private static String slowdown(GpuLease lease) {
@@ -295,10 +314,14 @@ final class TopFrame {
 
   /** Null where no time has passed. */
   private @Nullable Double heldPercent(List<GpuLease> leases) {
+    return percent(leases, heldNs);
+  }
+
+  private @Nullable Double percent(List<GpuLease> leases, Map<String, Long> riseNs) {
     if (lengthNs <= 0) {
       return null;
     }
-    long ns = leases.stream().mapToLong(lease -> heldNs.getOrDefault(lease.id(), 0L)).sum();
+    long ns = leases.stream().mapToLong(lease -> riseNs.getOrDefault(lease.id(), 0L)).sum();
     return PERCENT * ns / lengthNs;
   }
 

@@ -1,6 +1,7 @@
 package dev.vgpu.cuda;
 
 import static dev.vgpu.cuda.ShmLayout.GRANT_COUNT_SHIFT;
+import static dev.vgpu.cuda.ShmLayout.GRANT_MORE_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
 import static dev.vgpu.cuda.ShmLayout.LEVEL2_ALLOWED;
@@ -8,14 +9,18 @@ import static dev.vgpu.cuda.ShmLayout.LEVEL2_STOP;
 import static dev.vgpu.cuda.ShmLayout.TURN_CONTENDED;
 import static dev.vgpu.cuda.ShmLayout.TURN_LIMITED;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.MemoryMobility;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.ShmLayout.Grant;
+import dev.vgpu.cuda.ShmLayout.GrantMore;
 import dev.vgpu.cuda.ShmLayout.Header;
 import java.lang.invoke.VarHandle;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.stream.Collectors;
 
 /** What the seat grants to a lease, as its processes see it. Guarded by the lease's lock. */
 final class GrantPage {
@@ -52,9 +57,10 @@ final class GrantPage {
   }
 
   /** Says who holds the seat, and what stays as it is. */
-  void begin(long pid, long startTime, long contextBytes) {
+  void begin(long pid, long startTime, long pidNamespace, long contextBytes) {
     page.setLong(Header.SEAT_PID, pid);
     page.setLong(Header.SEAT_START, startTime);
+    page.setLong(GRANT_MORE_OFFSET + GrantMore.PID_NAMESPACE, pidNamespace);
     page.setLong(GRANT_OFFSET + Grant.CONTEXT_BYTES, contextBytes);
   }
 
@@ -197,6 +203,27 @@ final class GrantPage {
     byte[] text = name.getBytes(StandardCharsets.US_ASCII);
     System.arraycopy(text, 0, bytes, 0, Math.min(text.length, bytes.length - 1));
     page.buffer().put(GRANT_OFFSET + Grant.EXPRESS_PAGE, bytes);
+  }
+
+  /**
+   * Names the lease's GPUs, so that its processes are shown no other. Ids that are no UUIDs mean
+   * nothing to CUDA, and more than fit cannot be named: then it is left open.
+   */
+  void devices(List<GpuId> gpus) {
+    byte[] bytes = new byte[GrantMore.DEVICES_LENGTH];
+    boolean known =
+        gpus.stream()
+            .map(GpuId::value)
+            .allMatch(id -> id.startsWith("GPU-") || id.startsWith("MIG-"));
+    byte[] text =
+        gpus.stream()
+            .map(GpuId::value)
+            .collect(Collectors.joining(","))
+            .getBytes(StandardCharsets.US_ASCII);
+    if (known && text.length < bytes.length) {
+      System.arraycopy(text, 0, bytes, 0, text.length);
+    }
+    page.buffer().put(GRANT_MORE_OFFSET + GrantMore.DEVICES, bytes);
   }
 
   /** Says which bits of the express lane hold the processes back. */

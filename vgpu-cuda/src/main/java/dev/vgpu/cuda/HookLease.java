@@ -3,11 +3,10 @@ package dev.vgpu.cuda;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
 import static dev.vgpu.cuda.ShmLayout.GRANT_REVOKED;
 import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
-import static dev.vgpu.cuda.ShmLayout.STATUS_BAD;
 import static dev.vgpu.cuda.ShmLayout.STATUS_ENDED;
-import static dev.vgpu.cuda.ShmLayout.STATUS_FULL;
 import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
@@ -55,7 +54,7 @@ final class HookLease implements EnforcedLease {
   private final WorkWatch watch = new WorkWatch();
   private boolean ended;
   private long lookedNs, lastGpuNs;
-  private long lastPassedThrough, lastLaunches, lastDenied;
+  private LeaseCounts counts = LeaseCounts.NONE;
 
   HookLease(
       String id,
@@ -78,12 +77,19 @@ final class HookLease implements EnforcedLease {
   /** Writes what is granted, shut. */
   void begin(VirtualGpuRequest request, long contextBytes, long pid, long startTime) {
     synchronized (lock) {
-      grant.begin(pid, startTime, contextBytes);
+      grant.begin(pid, startTime, owner.life().pidNamespace(), contextBytes);
       grant.terms(request, request.computePercent().orElse(100) * 10);
       grant.memoryLimit(MemoryTerms.limit(request));
       express.begin();
       grant.word(0);
       grant.beat(owner.clock().nanoTime());
+    }
+  }
+
+  @Override
+  public void gpus(List<GpuId> gpus) {
+    synchronized (lock) {
+      grant.devices(gpus);
     }
   }
 
@@ -261,25 +267,29 @@ final class HookLease implements EnforcedLease {
 
   @Override
   public long deniedAllocations() {
-    synchronized (lock) {
-      lastDenied = fresh(slots::denied, lastDenied);
-      return lastDenied;
-    }
+    return counts().denied();
   }
 
   @Override
   public long launches() {
-    synchronized (lock) {
-      lastLaunches = fresh(slots::launches, lastLaunches);
-      return lastLaunches;
-    }
+    return counts().launches();
+  }
+
+  @Override
+  public long copyTimeNs() {
+    return counts().copyNs();
   }
 
   @Override
   public long passedThrough() {
+    return counts().passedThrough();
+  }
+
+  private LeaseCounts counts() {
     synchronized (lock) {
-      lastPassedThrough = fresh(slots::passedThrough, lastPassedThrough);
-      return lastPassedThrough;
+      LeaseCounts last = counts;
+      counts = fresh(() -> last.next(slots), last);
+      return counts;
     }
   }
 
@@ -291,9 +301,7 @@ final class HookLease implements EnforcedLease {
         return;
       }
       gpuTimeNs(owner.clock().nanoTime());
-      deniedAllocations();
-      launches();
-      passedThrough();
+      counts();
       connections = revoke();
       report.close();
     }
@@ -336,10 +344,7 @@ final class HookLease implements EnforcedLease {
               () -> Optional.ofNullable(fresh ? slots.attach(hello, now) : slots.attached(hello)),
               Optional.empty());
       if (found.isEmpty()) {
-        return fresh
-            ? HookMessage.welcome(
-                NO_SLOT, STATUS_FULL, "the virtual GPU has as many processes as it can have")
-            : HookMessage.welcome(NO_SLOT, STATUS_BAD, "the slot is not of this process");
+        return HookMessage.noSlot(fresh);
       }
       SeatSlot slot = found.get();
       replaced = slot.connection;
@@ -387,13 +392,7 @@ final class HookLease implements EnforcedLease {
   private void step(Runnable step) {
     int events;
     synchronized (lock) {
-      boolean ignored =
-          guarded(
-              () -> {
-                step.run();
-                return true;
-              },
-              false);
+      guarded(() -> done(step), false);
       events = evaluate();
     }
     teller.events(events, watch.processes());
@@ -417,16 +416,7 @@ final class HookLease implements EnforcedLease {
         return;
       }
       lookedNs = nowNs;
-      boolean ignored =
-          fresh(
-              () -> {
-                slots.observe(nowNs);
-                if (check) {
-                  slots.checkNext(nowNs);
-                }
-                return true;
-              },
-              false);
+      guarded(() -> slots.look(nowNs, check), false);
       events = evaluate();
       suspicions = slots.takeSuspicions();
     }
@@ -484,6 +474,11 @@ final class HookLease implements EnforcedLease {
           return reading.get();
         },
         otherwise);
+  }
+
+  private static boolean done(Runnable step) {
+    step.run();
+    return true;
   }
 
   private void giveUp(Throwable cause) {

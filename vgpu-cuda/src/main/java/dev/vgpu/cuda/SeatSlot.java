@@ -246,6 +246,10 @@ final class SeatSlot {
     return Math.max(0, readings.longAt(number, Slot.LAUNCHES));
   }
 
+  long copyNs() {
+    return Math.max(0, readings.longAt(number, Slot.COPY_NS));
+  }
+
   long passedThrough() {
     return Math.max(0, readings.longAt(number, Slot.PASSED_THROUGH));
   }

@@ -60,6 +60,8 @@ public final class FlightEvents {
       TurnFlights.SharingChanged.put(changed);
     } else if (event instanceof GpuEvent.SuspectReport suspect) {
       TurnFlights.SuspectReport.put(suspect);
+    } else if (event instanceof GpuEvent.Disturbed disturbed) {
+      TurnFlights.Disturbed.put(disturbed);
     } else if (event instanceof GpuEvent.MeteringFailed failed) {
       TurnFlights.MeteringFailed.put(failed);
     } else {

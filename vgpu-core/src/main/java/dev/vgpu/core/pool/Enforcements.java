@@ -118,6 +118,7 @@ final class Enforcements implements AutoCloseable {
       EnforcedLease.Listener listener) {
     EnforcedLease lease =
         open(backend).prepare(booking.id, directory, booking.gpu(), booking.request(), listener);
+    lease.gpus(booking.gpus());
     booking.backend = backend.name();
     return booking.spatial ? new SpatialLease(lease, () -> booking.suspended) : lease;
   }

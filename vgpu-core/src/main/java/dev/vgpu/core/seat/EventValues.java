@@ -53,6 +53,8 @@ public final class EventValues {
       message.with("count", denied.count()).with("reason", denied.reason());
     } else if (event instanceof GpuEvent.SuspectReport suspect) {
       message.with("reason", suspect.reason());
+    } else if (event instanceof GpuEvent.Disturbed disturbed) {
+      message.with("reason", disturbed.reason());
     } else if (event instanceof GpuEvent.SharingChanged sharing) {
       message
           .with("on", sharing.gpu())
@@ -119,6 +121,7 @@ public final class EventValues {
       case "AllocationDenied" ->
           new GpuEvent.AllocationDenied(at, gpu, message.number("count"), message.text("reason"));
       case "SuspectReport" -> new GpuEvent.SuspectReport(at, gpu, message.text("reason"));
+      case "Disturbed" -> new GpuEvent.Disturbed(at, gpu, message.text("reason"));
       case "SharingChanged" ->
           new GpuEvent.SharingChanged(
               at,

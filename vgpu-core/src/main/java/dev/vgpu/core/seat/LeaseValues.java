@@ -52,7 +52,8 @@ public final class LeaseValues {
         .with(prefix + "used", usage.memoryUsed().bytes())
         .with(prefix + "processes", usage.processes())
         .with(prefix + "launches", usage.launches())
-        .with(prefix + "denied", usage.deniedAllocations());
+        .with(prefix + "denied", usage.deniedAllocations())
+        .with(prefix + "copyNs", usage.copyTime().toNanos());
     usage.slowdown().ifPresent(estimate -> message.with(prefix + "slowdown", estimate));
   }
 
@@ -74,6 +75,7 @@ public final class LeaseValues {
         (int) Math.min(Integer.MAX_VALUE, count(message, prefix + "processes")),
         count(message, prefix + "launches"),
         count(message, prefix + "denied"),
+        message.find(prefix + "copyNs").isPresent() ? count(message, prefix + "copyNs") : 0,
         slowdown(message, prefix + "slowdown"));
   }
 
