@@ -169,7 +169,12 @@ public final class NvmlProvider implements GpuProvider {
 
   private List<PhysicalGpu> found(NvmlSession session, NvmlCandidate candidate) {
     List<PhysicalGpu> gpus = session.gpus(candidate.name());
-    gpus.forEach(gpu -> known.add(gpu.id()));
+    List<GpuId> ids = gpus.stream().map(PhysicalGpu::id).toList();
+    synchronized (known) {
+      // A GPU that is lost comes back; an instance that was destroyed does not.
+      known.removeIf(gpu -> NvmlSession.isInstance(gpu) && !ids.contains(gpu));
+      known.addAll(ids);
+    }
     return gpus;
   }
 

@@ -134,7 +134,7 @@ final class NvmlWatch implements GpuPool.Listening {
       int code = session.find(gpu, number);
       code = code == Nvml.NVML_SUCCESS ? session.probe(number.getLong(0)) : code;
       if (code == Nvml.NVML_ERROR_NOT_FOUND || NvmlSession.isGone(code)) {
-        allThere = false;
+        allThere &= isDestroyed(gpu, code);
         tell(gpu, GpuHealth.LOST, session.words(code));
       } else {
         devices.put(number.getLong(0), gpu);
@@ -222,13 +222,19 @@ final class NvmlWatch implements GpuPool.Listening {
     }
   }
 
+  /** An instance that is gone does not come back, and is no reason to begin anew. */
+  private static boolean isDestroyed(GpuId gpu, int code) {
+    return NvmlSession.isInstance(gpu) && code == Nvml.NVML_ERROR_NOT_FOUND;
+  }
+
   /** Whether all still answer; tells those that do not. */
   private boolean poll(NvmlSession session, Map<Long, GpuId> devices) {
     boolean all = true;
     for (Map.Entry<Long, GpuId> device : devices.entrySet()) {
       int code = session.probe(device.getKey());
-      if (NvmlSession.isGone(code)) {
-        all = false;
+      boolean isDestroyed = isDestroyed(device.getValue(), code);
+      if (isDestroyed || NvmlSession.isGone(code)) {
+        all &= isDestroyed;
         tell(device.getValue(), GpuHealth.LOST, session.words(code));
       }
     }
