@@ -40,6 +40,13 @@ public interface EnforcedLease extends AutoCloseable {
      * @param reason which process, and what it reports
      */
     default void suspect(String reason) {}
+
+    /**
+     * What its processes stand on failed, and was begun anew: they may have failed with it.
+     *
+     * @param reason what happened, and who else was in its reach
+     */
+    default void disturbed(String reason) {}
   }
 
   /**
@@ -102,6 +109,14 @@ public interface EnforcedLease extends AutoCloseable {
    * @param obey whether they are to; so until told otherwise
    */
   default void yielding(boolean obey) {}
+
+  /**
+   * Tells whether work that the backend has stopped in its middle is to go on to its end, although
+   * the gate is shut: before its processes are suspended, which waits for that.
+   *
+   * @param finish whether it is to; not, until told otherwise
+   */
+  default void finishing(boolean finish) {}
 
   /**
    * {@return whether it may be open beside other leases: its work is measured on the device, which

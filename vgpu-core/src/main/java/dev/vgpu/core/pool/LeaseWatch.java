@@ -36,6 +36,11 @@ final class LeaseWatch implements EnforcedLease.Listener {
   }
 
   @Override
+  public void disturbed(String reason) {
+    node.listeners().publish(at -> new GpuEvent.Disturbed(at, booking.id, reason));
+  }
+
+  @Override
   public void processes(int attached) {
     if (attached == 0 && booking.ended) {
       // Not on the backend's thread: it is the backend that is asked to close the lease.

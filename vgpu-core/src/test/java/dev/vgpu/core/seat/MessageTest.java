@@ -104,6 +104,7 @@ class MessageTest {
             new GpuEvent.Preempted(at, "a-1", "b-2", 3, 4),
             new GpuEvent.AllocationDenied(at, "a-1", 5, "why"),
             new GpuEvent.SuspectReport(at, "a-1", "why"),
+            new GpuEvent.Disturbed(at, "a-1", "why"),
             new GpuEvent.SharingChanged(at, "", new GpuId("GPU-1"), SharingMode.OVERLAP, "why"),
             new GpuEvent.MeteringFailed(at, "", "why"),
             new GpuEvent.CancelFailed(at, "a-1", "why"),
