@@ -317,7 +317,7 @@ void vgpu__movable_forget(void);
 
 /* ---- pool.c: memory pools, charged by what they reserve ---- */
 void vgpu__pool_freed(const struct vgpu_record *record, int waited); /* after a free; waited: the driver has given back what it may */
-/* After a wait: what pools have given back is no more charged. One load, unless something was freed. */
+/* After a wait: what pools have given back is no more charged. Two loads, unless something was freed. */
 void vgpu__pools_settle(void);
 int vgpu__pools_trim(void); /* 1: something is free of charge now */
 void vgpu__pools_reset(CUdevice device);

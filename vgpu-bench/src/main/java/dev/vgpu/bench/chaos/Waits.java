@@ -88,6 +88,6 @@ final class Waits {
               lateMs,
               answer.line()));
     }
-    note(what, ms);
+    note(what + " " + program.tenant.name, ms);
   }
 }
