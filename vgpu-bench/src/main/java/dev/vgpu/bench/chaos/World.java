@@ -13,6 +13,9 @@ import java.util.Map;
 
 /** All that is there: the node, its seats, tenants and programs. Confined to one thread. */
 final class World implements AutoCloseable {
+  /** What a context takes. */
+  static final MemorySize CONTEXT = MemorySize.ofMebibytes(64);
+
   private static final Map<String, String> EMULATOR =
       Map.of("VGPU_EMULATOR", "devices=1,memory=8GiB,context=64MiB");
 
