@@ -8,6 +8,7 @@ struct primary {
   CUcontext handle;
   uint32_t retained;
   struct vgpu_tenant *charged; /* who pays for it; NULL: nobody yet */
+  uint64_t bytes;              /* and what */
 };
 
 static struct vgpu_context contexts[VGPU_CONTEXTS];
@@ -121,6 +122,7 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, cons
     vgpu__give_back(tenant, tenant->context_bytes);
   } else if (context != NULL && LOAD(vgpu__attached)) {
     vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, tenant->context_bytes, 0);
+    vgpu__measure_soon();
   }
   vgpu__unlock(&made_lock);
   return vgpu__switched(result);
@@ -159,6 +161,7 @@ static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext cont
       sums.bytes[record.tenant->index] += record.bytes;
     }
     vgpu__context_gone(context, &sums);
+    vgpu__measure_soon();
   }
   vgpu__unlock(&made_lock);
   return vgpu__switched(result);
@@ -191,8 +194,10 @@ static struct primary *vgpu__primary(CUdevice device) {
 
 static void vgpu__uncharge(struct primary *primary, struct vgpu_sums *sums) {
   const struct vgpu_tenant *tenant = primary->charged;
-  if (tenant != NULL) sums->bytes[tenant->index] += tenant->context_bytes;
+  if (tenant != NULL) sums->bytes[tenant->index] += primary->bytes;
   primary->charged = NULL;
+  primary->bytes = 0;
+  vgpu__measure_soon();
 }
 
 abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
@@ -210,7 +215,11 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   if (result == ABI_SUCCESS) {
     if (context != NULL) primary->handle = *context;
     primary->retained++;
-    if (fresh) primary->charged = tenant;
+    if (fresh) {
+      primary->bytes = tenant->context_bytes;
+      STORE_RELEASE(primary->charged, tenant);
+      vgpu__measure_soon();
+    }
   } else if (fresh) {
     vgpu__give_back(tenant, tenant->context_bytes);
   }
@@ -270,6 +279,65 @@ uint64_t vgpu__context_tenants(void) {
     if (tenant != NULL) bits |= (uint64_t)1 << tenant->index;
   }
   return bits;
+}
+
+/* ---- what they are found to take, see measure.c: it joins the charge of one of them, and goes with it ---- */
+
+static int64_t vgpu__adjust(struct vgpu_tenant *tenant, uint64_t *held, int64_t bytes) {
+  if (bytes > 0) {
+    uint64_t part = vgpu__reserve_part(tenant, (uint64_t)bytes);
+    *held += part;
+    return (int64_t)part;
+  }
+  uint64_t less = (uint64_t)-bytes < *held ? (uint64_t)-bytes : *held;
+  *held -= less;
+  vgpu__give_back(tenant, less);
+  return -(int64_t)less;
+}
+
+int64_t vgpu__context_adjust(int64_t bytes) {
+  int64_t changed = 0;
+  for (int i = 0; i < DEVICES && changed != bytes; i++) {
+    if (LOAD_ACQUIRE(primaries[i].charged) == NULL) continue;
+    vgpu__lock(&primaries[i].lock);
+    if (primaries[i].charged != NULL) changed += vgpu__adjust(primaries[i].charged, &primaries[i].bytes, bytes - changed);
+    vgpu__unlock(&primaries[i].lock);
+  }
+  vgpu__lock(&made_lock);
+  for (int i = 0; i < VGPU_CONTEXTS && changed != bytes; i++) {
+    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(contexts[i].handle);
+    struct vgpu_record record;
+    if (key == 0 || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
+    changed += vgpu__adjust(record.tenant, &record.bytes, bytes - changed);
+    vgpu__table_put(record.tenant, KIND_CONTEXT, key, record.bytes, 0);
+  }
+  vgpu__unlock(&made_lock);
+  return changed;
+}
+
+uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant) {
+  uint64_t sum = 0;
+  for (int i = 0; i < DEVICES; i++) {
+    if (LOAD_ACQUIRE(primaries[i].charged) == tenant) sum += LOAD(primaries[i].bytes);
+  }
+  for (int i = 0; i < VGPU_CONTEXTS; i++) {
+    struct vgpu_record record;
+    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(contexts[i].handle);
+    if (key != 0 && vgpu__table_find(KIND_CONTEXT, key, &record) && record.tenant == tenant) sum += record.bytes;
+  }
+  return sum;
+}
+
+int vgpu__contexts_any(void) {
+  struct vgpu_record record;
+  for (int i = 0; i < DEVICES; i++) {
+    if (LOAD_ACQUIRE(primaries[i].charged) != NULL) return 1;
+  }
+  for (int i = 0; i < VGPU_CONTEXTS; i++) {
+    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(contexts[i].handle);
+    if (key != 0 && vgpu__table_find(KIND_CONTEXT, key, &record)) return 1;
+  }
+  return 0;
 }
 
 void vgpu__context_forget(void) {

@@ -15,6 +15,9 @@
   OWN(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr pointer)) \
   OWN(cuCtxGetCurrent, (CUcontext * context))                                   \
   OWN(cuCtxGetDevice, (CUdevice * device))                                      \
+  OWN(cuDeviceGet, (CUdevice * device, int ordinal))                            \
+  OWN(cuDeviceGetCount, (int *count))                                           \
+  OWN(cuDeviceGetUuid_v2, (unsigned char *uuid, CUdevice device))               \
   OWN(cuStreamIsCapturing, (CUstream stream, int *status))                      \
   OWN(cuStreamGetCtx, (CUstream stream, CUcontext *context))                    \
   OWN(cuThreadExchangeStreamCaptureMode, (int *mode))                           \

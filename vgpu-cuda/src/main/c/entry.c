@@ -7,13 +7,21 @@
 /* cuGetProcAddress's own knowledge ends with the header that vgpu_hooks.def was made from. */
 enum { KNOWN_VERSION = 13000 };
 
+static uint32_t foreign; /* the driver shows another's GPU, so this process gets nothing */
+
 abi_result cuInit(unsigned flags) {
   if (vgpu__driver_load() != 0) return ABI_NO_DEVICE;
   enum vgpu_mode mode = vgpu__attach();
   if (mode == VGPU_REFUSED || mode == VGPU_UNATTACHED) return ABI_SYSTEM_NOT_READY;
+  int first = !LOAD_ACQUIRE(vgpu__driver_initialised) && LOAD(vgpu__attached);
+  if (first) vgpu__devices_show();
   abi_result result = REAL(cuInit)(flags);
+  if (first && result == ABI_SUCCESS && !vgpu__devices_are_ours()) {
+    STORE(foreign, 1);
+    vgpu__tenants_end();
+  }
   if (result == ABI_SUCCESS) STORE_RELEASE(vgpu__driver_initialised, 1);
-  return result;
+  return result == ABI_SUCCESS && LOAD(foreign) ? ABI_SYSTEM_NOT_READY : result;
 }
 
 struct form {

@@ -240,6 +240,11 @@ enum vgpu_mode vgpu__attach(void);
 VGPU_EXPORT int vgpu_attach(const char *const *env, char *reason, size_t reason_size);
 VGPU_EXPORT const char *vgpu_hook_version(void);
 
+/* devices.c */
+void vgpu__devices_show(void);     /* before the driver's cuInit: it is to show the leases' GPUs alone */
+int vgpu__devices_are_ours(void);  /* after it */
+void vgpu__tenants_end(void);      /* tenant.c: nothing is started or allocated under any of them from now on */
+
 void vgpu__seat_send(struct vgpu_tenant *tenant, uint32_t type);
 int vgpu__seat_connected(struct vgpu_tenant *tenant);
 
@@ -257,6 +262,7 @@ void vgpu__pause_forget(void);
 /* ---- ledger.c: the lease's memory, see docs/memory-ledger.md ---- */
 /* 0, or -1 when the quota has no room (or the lease has ended, or was left). */
 int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes);
+uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes); /* as much of it as there is room for; may be 0 */
 void vgpu__give_back(struct vgpu_tenant *tenant, uint64_t bytes);
 uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant);
 abi_result vgpu__refusal(const struct vgpu_tenant *tenant); /* why a reservation failed */
@@ -353,6 +359,16 @@ void vgpu__graph_memory_forget(void);
 /* The number of the calling thread's current context, 1 and up; 0 if none or unknown. */
 unsigned vgpu__context_number(void);
 void vgpu__context_forget(void);
+
+int vgpu__contexts_any(void);                                   /* whether one is charged */
+uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant); /* what contexts are charged to a tenant */
+/* Charges so much more or less for contexts; returns by how much it has changed. */
+int64_t vgpu__context_adjust(int64_t bytes);
+
+/* ---- measure.c: what contexts and modules take ---- */
+extern uint32_t vgpu__measure_less VGPU_INTERNAL; /* something is charged that NVML does not count: what it tells may be too little */
+void vgpu__measure_soon(void); /* it has changed */
+void vgpu__measure_forget(void);
 
 /* ---- gate.c: may work start? ---- */
 int vgpu__seat_is_silent(const struct vgpu_tenant *tenant, uint64_t now);

@@ -74,6 +74,16 @@ int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes) {
   return refused ? -1 : 0;
 }
 
+uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes) {
+  for (int tries = 0; tries < 64; tries++) {
+    uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant);
+    uint64_t room = (used < quota ? quota - used : 0) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
+    uint64_t part = bytes < room ? bytes : room;
+    if (part == 0 || vgpu__reserve(tenant, part) == 0) return part;
+  }
+  return 0;
+}
+
 void vgpu__give_back(struct vgpu_tenant *tenant, uint64_t bytes) {
   uint64_t units = vgpu__units(bytes);
   if (LOAD(tenant->mode) != VGPU_ATTACHED || units == 0) return;

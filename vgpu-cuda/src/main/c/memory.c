@@ -49,19 +49,9 @@ static int vgpu__managed_oversubscribes(void) {
   return LOAD(known) == 2;
 }
 
-/* As much of it as there is room for; may be 0. */
-static uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes) {
-  for (int tries = 0; tries < 64; tries++) {
-    uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant);
-    uint64_t room = (used < quota ? quota - used : 0) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
-    uint64_t part = bytes < room ? bytes : room;
-    if (part == 0 || vgpu__reserve(tenant, part) == 0) return part;
-  }
-  return 0;
-}
-
 abi_result cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags) {
   struct vgpu_tenant *oversubscriber = vgpu_tenant_current();
+  STORE(vgpu__measure_less, 1);
   if (LIKELY(!vgpu__managed_oversubscribes()) || pointer == NULL || !vgpu__is_charged(oversubscriber) ||
       vgpu__refusal(oversubscriber) == ABI_NOT_PERMITTED) {
     CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAllocManaged)(pointer, bytes, flags));

@@ -198,6 +198,7 @@ static abi_result allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uin
   }
   *item = made;
   *pointer = made.address;
+  STORE(vgpu__measure_less, 1); /* it may lie with the host */
   __atomic_fetch_add(&vgpu__movables, 1, __ATOMIC_RELAXED);
   return ABI_SUCCESS;
 }

@@ -204,27 +204,38 @@ static struct vgpu_tenant *vgpu__oldest(void) {
   return vgpu__tenant_next(&i);
 }
 
+static void vgpu__drop_locked(struct vgpu_tenant *tenant) {
+  __atomic_fetch_add(&tenant->generation, 1, __ATOMIC_SEQ_CST);
+  tenant->dropped_ns = vgpu__now_ns();
+  STORE_RELEASE(tenant->mode, (uint32_t)VGPU_DROPPED);
+  struct vgpu_tenant *next = vgpu__oldest();
+  if (vgpu__unbound == tenant && next != NULL) STORE_RELEASE(vgpu__unbound, next);
+  vgpu__express_leave(tenant);
+  /* The seat takes back the slot when it hears of it: so first the pages, then that. */
+  vgpu__pages_leave(tenant);
+  STORE_RELEASE(tenant->autonomous, 0);
+  vgpu__seat_bar(tenant);
+  vgpu__drop_tenant(tenant);
+  vgpu__log("left lease %s", tenant->lease);
+}
+
 int vgpu_tenant_drop(int64_t handle) {
   int kept = errno;
   vgpu__lock(&vgpu__attach_lock);
   struct vgpu_tenant *tenant = vgpu__tenant_of(handle);
-  if (tenant != NULL) {
-    __atomic_fetch_add(&tenant->generation, 1, __ATOMIC_SEQ_CST);
-    tenant->dropped_ns = vgpu__now_ns();
-    STORE_RELEASE(tenant->mode, (uint32_t)VGPU_DROPPED);
-    struct vgpu_tenant *next = vgpu__oldest();
-    if (vgpu__unbound == tenant && next != NULL) STORE_RELEASE(vgpu__unbound, next);
-    vgpu__express_leave(tenant);
-    /* The seat takes back the slot when it hears of it: so first the pages, then that. */
-    vgpu__pages_leave(tenant);
-    STORE_RELEASE(tenant->autonomous, 0);
-    vgpu__seat_bar(tenant);
-    vgpu__drop_tenant(tenant);
-    vgpu__log("left lease %s", tenant->lease);
-  }
+  if (tenant != NULL) vgpu__drop_locked(tenant);
   vgpu__unlock(&vgpu__attach_lock);
   errno = kept;
   return tenant == NULL ? -1 : 0;
+}
+
+void vgpu__tenants_end(void) {
+  struct vgpu_tenant *tenant;
+  int kept = errno;
+  vgpu__lock(&vgpu__attach_lock);
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__drop_locked(tenant);
+  vgpu__unlock(&vgpu__attach_lock);
+  errno = kept;
 }
 
 /* ---- fork ---- */
@@ -257,6 +268,7 @@ void vgpu__fork_child(void) {
   vgpu__attach_lock.word = 0;
   vgpu__monitor_forget();
   vgpu__level2_forget();
+  vgpu__measure_forget();
   vgpu__table_forget();
   vgpu__vmm_forget();
   vgpu__movable_forget();

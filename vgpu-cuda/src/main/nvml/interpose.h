@@ -70,8 +70,9 @@ struct vgpu_look {
 enum vgpu_nvml_mode vgpu__lease_find(void);
 enum vgpu_nvml_mode vgpu__lease_mode(void);
 void vgpu__lease_look(struct vgpu_look *look);
+const char *vgpu__lease_devices(void); /* the UUIDs of its GPUs with commas between them; empty: not told */
 
-/* ---- visible.c: the GPUs that CUDA_VISIBLE_DEVICES names, in its order ---- */
+/* ---- visible.c: those of the lease's GPUs that CUDA_VISIBLE_DEVICES names, in its order ---- */
 enum { VGPU_MOST_GPUS = 64 };
 nvmlReturn_t vgpu__visible_read(void); /* by nvmlInit; the real library is initialised */
 void vgpu__visible_forget(void);

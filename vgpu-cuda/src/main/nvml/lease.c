@@ -17,6 +17,7 @@ enum { OWN_SEQ_BITS = 20, EVERYTHING = 1000 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t mode; /* enum vgpu_nvml_mode */
 static const struct shm_grant *grant;
+static const struct shm_grant_more *more;
 static const struct shm_ledger *ledger;
 static const struct shm_slot *slots;
 
@@ -69,6 +70,7 @@ static int vgpu__map_pages(char *why, size_t why_size) {
     return -1;
   }
   grant = (const void *)(granted + SHM_GRANT_OFFSET);
+  more = (const void *)(granted + SHM_GRANT_MORE_OFFSET);
   ledger = (const void *)(report + SHM_LEDGER_OFFSET);
   slots = (const void *)(report + SHM_SLOTS_OFFSET);
   return 0;
@@ -94,6 +96,11 @@ enum vgpu_nvml_mode vgpu__lease_find(void) {
   }
   pthread_mutex_unlock(&lock);
   return found;
+}
+
+const char *vgpu__lease_devices(void) {
+  if (LOAD_ACQUIRE(mode) != VGPU_NVML_LEASED || memchr(more->devices, 0, sizeof more->devices) == NULL) return "";
+  return (const char *)more->devices;
 }
 
 static unsigned vgpu__share(void) {

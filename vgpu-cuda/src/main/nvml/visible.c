@@ -1,4 +1,7 @@
-/* Which GPUs there are for this process: those that CUDA_VISIBLE_DEVICES names, in its order, as CUDA numbers them. */
+/*
+ * Which GPUs there are for this process: those of its lease that CUDA_VISIBLE_DEVICES names, in its order, as CUDA numbers them under
+ * the hook. Where the seat does not say which the lease has: those that it names.
+ */
 #include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -6,6 +9,7 @@
 #include <strings.h>
 
 #include "interpose.h"
+#include "shown.h"
 #include "visible.h"
 
 struct entry {
@@ -95,7 +99,12 @@ static void vgpu__add_list(const char *list) {
 
 nvmlReturn_t vgpu__visible_read(void) {
   nvmlReturn_t result = NVML_SUCCESS;
-  const char *list = getenv("CUDA_VISIBLE_DEVICES");
+  const char *list = getenv("CUDA_VISIBLE_DEVICES"), *ours = vgpu__lease_devices();
+  char shown[VGPU_SHOWN_SIZE];
+  if (ours[0] != '\0') {
+    vgpu__shown(ours, list, shown, sizeof shown);
+    list = shown;
+  }
   pthread_mutex_lock(&lock);
   entry_count = gpu_count = 0;
   if (list != NULL) {

@@ -42,6 +42,7 @@ enum attaches { AT_LEAST_ONE, NONE };
   ROW("main thread ends first", "main_thread_ends", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
   ROW("contexts and devices", "contexts", HOOK_AND_NVML, NULL, AT_LEAST_ONE)    \
   ROW("green contexts", "green_contexts", HOOK_AND_NVML, NULL, AT_LEAST_ONE)    \
+  ROW("chooses its own devices", "visible", HOOK_AND_NVML, "CUDA_VISIBLE_DEVICES=1", AT_LEAST_ONE) \
   ROW("never synchronises", "never_synchronises", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
   ROW("nvml: direct link", "nvml_linked", HOOK_AND_NVML, NULL, NONE)            \
   ROW("nvml: dlopen", "nvml_dlopen", HOOK_AND_NVML, NULL, NONE)                 \
@@ -87,26 +88,54 @@ static void set_variables(const char *variables) {
   }
 }
 
+static void set_emulator(const struct fake_seat *seat) {
+  char directory[96];
+  snprintf(directory, sizeof directory, "%s/emulator", seat->dir);
+  setenv("VGPU_EMULATOR_DIR", directory, 1);
+  setenv("VGPU_EMULATOR", "devices=2,memory=1GiB,context=64MiB", 1);
+}
+
+static void become(const char *role) {
+  char program[4096];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
+  program[length < 0 ? 0 : length] = '\0';
+  strcat(program, "_program");
+  alarm(60);
+  execl(program, "compat_program", role, (char *)NULL);
+  _exit(127);
+}
+
+/* The seat says that the lease is on the second of the two; a program without the hook tells their UUIDs. */
+static void lease_second(const struct fake_seat *seat) {
+  char devices[128] = "";
+  int from[2], status = -1;
+  CHECK(pipe(from) == 0, "pipe");
+  pid_t pid = fork();
+  if (pid == 0) {
+    dup2(from[1], 1);
+    set_emulator(seat);
+    become("uuids");
+  }
+  close(from[1]);
+  ssize_t size = read(from[0], devices, sizeof devices - 1);
+  close(from[0]);
+  CHECK(waitpid(pid, &status, 0) == pid && status == 0 && size > 80, "the UUIDs: %s", devices);
+  setenv("COMPAT_DEVICES", devices, 1);
+  strcpy((char *)seat->more->devices, strchr(devices, ',') == NULL ? "" : strchr(devices, ',') + 1);
+}
+
 static int run(const struct fake_seat *seat, const struct test *test) {
   int status = -1;
   pid_t pid = fork();
   if (pid == 0) {
-    char directory[96], program[4096];
-    snprintf(directory, sizeof directory, "%s/emulator", seat->dir);
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
-    program[length < 0 ? 0 : length] = '\0';
-    strcat(program, "_program");
     setenv("VGPU_RUN_DIR", seat->dir, 1);
     setenv("VGPU_LEASE", "test", 1);
     setenv("VGPU_CUDA_DRIVER", given[2], 1);
     setenv("VGPU_NVML", given[3], 1);
-    setenv("VGPU_EMULATOR_DIR", directory, 1);
-    setenv("VGPU_EMULATOR", "devices=2,memory=1GiB,context=64MiB", 1);
+    set_emulator(seat);
     set_variables(test->variables);
     set_preload(test->preload);
-    alarm(60);
-    execl(program, "compat_program", test->role, (char *)NULL);
-    _exit(127);
+    become(test->role);
   }
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -119,6 +148,7 @@ static void run_test(const struct test *test) {
   uint64_t since = seat_now();
   seat_open(&seat, QUOTA, CONTEXT);
   seat.grant->policy = (uint32_t)SHM_POLICY_FIXED_SHARE;
+  if (strcmp(test->role, "visible") == 0) lease_second(&seat);
   seat_start(&seat);
   int status = run(&seat, test);
   CHECK(status == 0, "%s ended with %d", test->name, status);

@@ -9,4 +9,8 @@
 
 int nvml_role(const char *role);
 
+/* compat_visible.c */
+void role_uuids(void);
+void role_visible(void);
+
 #endif

@@ -443,7 +443,7 @@ static const struct {
     ROLE(proc_address), ROLE(proc_address_v2), ROLE(dlclose), ROLE(fork), ROLE(fork_first), ROLE(fork_exec),
     ROLE(vfork_exec), ROLE(posix_spawn), ROLE(exec), ROLE(threads), ROLE(exit_in_the_middle), ROLE(main_thread_ends),
     ROLE(contexts), ROLE(green_contexts), ROLE(never_synchronises), ROLE(hold), ROLE(spin),
-    ROLE(ld_so_preload), ROLE(others_preloaded),
+    ROLE(ld_so_preload), ROLE(others_preloaded), ROLE(uuids), ROLE(visible),
 };
 
 int main(int count, char **arguments) {

@@ -65,6 +65,10 @@ void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes) {
   char *grant = make_file(seat, "leases/test/grant", SHM_GRANT_SIZE), *report = make_file(seat, "leases/test/report", SHM_REPORT_SIZE);
   seat->grant_header = (void *)grant;
   seat->grant = (void *)(grant + SHM_GRANT_OFFSET);
+  seat->more = (void *)(grant + SHM_GRANT_MORE_OFFSET);
+  struct stat space;
+  must(stat("/proc/self/ns/pid", &space) == 0, "pid namespace");
+  seat->more->pid_namespace = space.st_ino;
   seat->report_header = (void *)report;
   seat->ledger = (void *)(report + SHM_LEDGER_OFFSET);
   seat->slots = (void *)(report + SHM_SLOTS_OFFSET);

@@ -11,6 +11,7 @@ struct fake_seat {
   char dir[64];
   struct shm_header *grant_header, *report_header;
   struct shm_grant *grant;
+  struct shm_grant_more *more;
   struct shm_ledger *ledger;
   struct shm_slot *slots;
   struct shm_header *express_header; /* NULL: no express lane */

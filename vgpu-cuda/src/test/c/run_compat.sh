@@ -17,9 +17,9 @@ case $kind in
   asan) own="-fsanitize=address,undefined -fno-sanitize-recover=undefined" ;;
   tsan) own="-fsanitize=thread" ;;
 esac
-[ "$kind" = plain ] || own="$own -DVGPU_SANITIZED -I$main/c -I$main/nvml $(echo "$main"/nvml/*.c) $main/nvml/trampolines.S -rdynamic"
+[ "$kind" = plain ] || own="$own -DVGPU_SANITIZED -I$main/c -I$main/nvml $(echo "$main"/nvml/*.c) $main/c/shown.c $main/nvml/trampolines.S -rdynamic"
 # shellcheck disable=SC2086
-$cc $flags "$here/compat_program.c" "$here/compat_nvml.c" -o "$work/compat_program" "$hook" $own -Wl,-z,lazy -ldl
+$cc $flags "$here/compat_program.c" "$here/compat_nvml.c" "$here/compat_visible.c" -o "$work/compat_program" "$hook" $own -Wl,-z,lazy -ldl
 # shellcheck disable=SC2086
 $cc $flags -fPIC -shared "$here/compat_other.c" -o "$work/libother.so" -ldl
 # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
 /* Devices: number, names, attributes. */
-#include "driver.h"
+#include "driver_mig.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ EMU_API CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
     if (emu_device_at(device) == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    snprintf(name, (size_t)length, "%s", emu_driver.state.settings.model);
+    emu_mig_own_name(name, (size_t)length);
     return CUDA_SUCCESS;
 }
 
@@ -38,7 +38,9 @@ EMU_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
     if (found == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    emu_gpu_uuid(&emu_driver.state, found->gpu->index, (uint8_t *)uuid->bytes);
+    if (!emu_mig_own_uuid((uint8_t *)uuid->bytes)) {
+        emu_gpu_uuid(&emu_driver.state, found->gpu->index, (uint8_t *)uuid->bytes);
+    }
     return CUDA_SUCCESS;
 }
 

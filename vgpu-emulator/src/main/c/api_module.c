@@ -84,6 +84,9 @@ static void free_module(CUmodule module) {
         }
         free(variable);
     }
+    if (module->gpu != NULL) {
+        emu_gpu_refund(module->gpu, module->held_bytes);
+    }
     emu_pool_give(&emu_modules, module);
 }
 
@@ -115,6 +118,15 @@ static CUresult load(CUmodule *result, const void *image, CUcontext context) {
     module->context = context;
     module->context_generation = context == NULL ? 0 : context->object.generation;
     CUresult filled = fill_module(module, image);
+    uint64_t bytes = emu_driver.state.times.module_bytes;
+    if (filled == CUDA_SUCCESS && context != NULL && bytes != 0) {
+        if (emu_gpu_charge(context->gpu, bytes)) {
+            module->gpu = context->gpu;
+            module->held_bytes = bytes;
+        } else {
+            filled = CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
     if (filled != CUDA_SUCCESS) {
         free_module(module);
         return filled;

@@ -1,6 +1,7 @@
 #include "driver.h"
 
 #include "capture.h"
+#include "driver_mig.h"
 #include "fail.h"
 #include "log.h"
 #include "memory.h"
@@ -78,11 +79,33 @@ static int visible_gpu(const char *text, size_t length) {
     return found;
 }
 
-static void add_device(int gpu) {
+static void add_device(emu_gpu *gpu) {
     emu_device *device = &emu_driver.devices[emu_driver.device_count++];
     memset(device, 0, sizeof *device);
     pthread_mutex_init(&device->lock, NULL);
-    device->gpu = &emu_driver.state.gpus[gpu];
+    device->gpu = gpu;
+}
+
+/* All that nothing was said about: the GPUs that are not cut, else the first instance. */
+static void find_all(void) {
+    int count = (int)emu_driver.state.settings.devices;
+    for (int i = 0; i < count; i++) {
+        if (!emu_mig_is_on((uint32_t)i)) {
+            add_device(&emu_driver.state.gpus[i]);
+        }
+    }
+    for (int i = 0; i < count && emu_driver.device_count == 0; i++) {
+        if (emu_mig_is_on((uint32_t)i) && emu_mig_choose_first((uint32_t)i)) {
+            add_device(&emu_driver.mig_gpu);
+        }
+    }
+}
+
+/* A process can have one instance, and nothing else beside it. */
+static void find_instance(bool chosen) {
+    if (chosen) {
+        add_device(&emu_driver.mig_gpu);
+    }
 }
 
 /* As the real driver does: the devices in the order given, up to the first name that is none. */
@@ -91,9 +114,7 @@ static void find_devices(void) {
     bool taken[EMU_MAX_DEVICES] = {false};
     emu_driver.device_count = 0;
     if (visible == NULL) {
-        for (int i = 0; i < (int)emu_driver.state.settings.devices; i++) {
-            add_device(i);
-        }
+        find_all();
         return;
     }
     while (*visible != '\0') {
@@ -103,7 +124,15 @@ static void find_devices(void) {
         while (word > 0 && visible[word - 1] == ' ') {
             word--;
         }
+        if (word >= 4 && strncasecmp(visible, "MIG-", 4) == 0) {
+            find_instance(emu_driver.device_count == 0 && emu_mig_choose_uuid(visible, word));
+            return;
+        }
         int gpu = visible_gpu(visible, word);
+        if (gpu >= 0 && emu_mig_is_on((uint32_t)gpu)) {
+            find_instance(emu_driver.device_count == 0 && emu_mig_choose_first((uint32_t)gpu));
+            return;
+        }
         if (gpu < 0 || taken[gpu]) {
             if (gpu >= 0) {
                 emu_driver.device_count = 0; /* named twice: none */
@@ -111,7 +140,7 @@ static void find_devices(void) {
             return;
         }
         taken[gpu] = true;
-        add_device(gpu);
+        add_device(&emu_driver.state.gpus[gpu]);
         visible += length + (visible[length] == ',' ? 1 : 0);
     }
 }
@@ -128,7 +157,8 @@ static CUresult initialize(void) {
         emu_state_close(&emu_driver.state);
         return CUDA_ERROR_NO_DEVICE;
     }
-    if (emu_state_join(&emu_driver.state, problem, sizeof problem) != 0) {
+    if (emu_state_join(&emu_driver.state, problem, sizeof problem) != 0 ||
+        (emu_mig_chosen() && !emu_mig_enter())) {
         emu_state_close(&emu_driver.state);
         return CUDA_ERROR_UNKNOWN;
     }
@@ -176,6 +206,10 @@ CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUc
     }
     CUcontext context = emu_pool_take(&emu_contexts);
     uint32_t index = context == NULL ? EMU_MAX_CONTEXTS : emu_gpu_add_context(gpu);
+    if (index != EMU_MAX_CONTEXTS && emu_mig_chosen() && !emu_mig_is_there()) {
+        emu_gpu_remove_context(gpu, index); /* somebody destroys the instance */
+        index = EMU_MAX_CONTEXTS;
+    }
     CUstream legacy = NULL;
     if (index != EMU_MAX_CONTEXTS) {
         context->gpu = gpu;

@@ -53,6 +53,7 @@ typedef struct {
     emu_state state;
     int device_count; /* that CUDA_VISIBLE_DEVICES leaves */
     emu_device devices[EMU_MAX_DEVICES];
+    emu_gpu mig_gpu; /* what the one device is, if it is a MIG instance; else all zero */
 } emu_driver_state;
 
 typedef struct {

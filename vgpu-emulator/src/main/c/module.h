@@ -37,6 +37,8 @@ struct CUmod_st {
     CUfunction functions;
     uint32_t function_count;
     emu_variable *variables;
+    emu_gpu *gpu; /* on which it takes memory; NULL: it takes none */
+    uint64_t held_bytes;
     bool is_binary; /* no text to read: it has every kernel that is asked for */
 };
 

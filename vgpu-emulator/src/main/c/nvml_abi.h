@@ -8,6 +8,8 @@
 
 typedef int nvmlReturn_t;
 typedef struct emu_nvml_device *nvmlDevice_t;
+typedef struct emu_nvml_gpu_instance *nvmlGpuInstance_t;
+typedef struct emu_nvml_compute_instance *nvmlComputeInstance_t;
 
 /* ERROR(name, number, text of nvmlErrorString) */
 #define NVML_ERRORS(ERROR) \
@@ -19,7 +21,13 @@ typedef struct emu_nvml_device *nvmlDevice_t;
     ERROR(NVML_ERROR_NOT_FOUND, 6, "Not Found") \
     ERROR(NVML_ERROR_INSUFFICIENT_SIZE, 7, "Insufficient Size") \
     ERROR(NVML_ERROR_DRIVER_NOT_LOADED, 9, "Driver Not Loaded") \
+    ERROR(NVML_ERROR_TIMEOUT, 10, "Timeout") \
     ERROR(NVML_ERROR_FUNCTION_NOT_FOUND, 13, "Function Not Found") \
+    ERROR(NVML_ERROR_GPU_IS_LOST, 15, "GPU is lost") \
+    ERROR(NVML_ERROR_LIB_RM_VERSION_MISMATCH, 18, "Driver/library version mismatch") \
+    ERROR(NVML_ERROR_IN_USE, 19, "In use by another client") \
+    ERROR(NVML_ERROR_MEMORY, 20, "Insufficient Memory") \
+    ERROR(NVML_ERROR_INSUFFICIENT_RESOURCES, 23, "Insufficient Resources") \
     ERROR(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, 25, "Argument version mismatch") \
     ERROR(NVML_ERROR_UNKNOWN, 999, "Unknown Error")
 
@@ -70,6 +78,81 @@ typedef struct {
 } nvmlProcessUtilizationSample_t;
 
 typedef struct {
+    unsigned int start;
+    unsigned int size;
+} nvmlGpuInstancePlacement_t;
+typedef nvmlGpuInstancePlacement_t nvmlComputeInstancePlacement_t;
+
+typedef struct {
+    unsigned int id;
+    unsigned int isP2pSupported;
+    unsigned int sliceCount;
+    unsigned int instanceCount;
+    unsigned int multiprocessorCount;
+    unsigned int copyEngineCount;
+    unsigned int decoderCount;
+    unsigned int encoderCount;
+    unsigned int jpegCount;
+    unsigned int ofaCount;
+    unsigned long long memorySizeMB;
+} nvmlGpuInstanceProfileInfo_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned int id;
+    unsigned int isP2pSupported;
+    unsigned int sliceCount;
+    unsigned int instanceCount;
+    unsigned int multiprocessorCount;
+    unsigned int copyEngineCount;
+    unsigned int decoderCount;
+    unsigned int encoderCount;
+    unsigned int jpegCount;
+    unsigned int ofaCount;
+    unsigned long long memorySizeMB;
+    char name[96];
+} nvmlGpuInstanceProfileInfo_v2_t;
+
+typedef struct {
+    nvmlDevice_t device;
+    unsigned int id;
+    unsigned int profileId;
+    nvmlGpuInstancePlacement_t placement;
+} nvmlGpuInstanceInfo_t;
+
+typedef struct {
+    unsigned int id;
+    unsigned int sliceCount;
+    unsigned int instanceCount;
+    unsigned int multiprocessorCount;
+    unsigned int sharedCopyEngineCount;
+    unsigned int sharedDecoderCount;
+    unsigned int sharedEncoderCount;
+    unsigned int sharedJpegCount;
+    unsigned int sharedOfaCount;
+} nvmlComputeInstanceProfileInfo_t;
+
+typedef struct {
+    nvmlDevice_t device;
+    nvmlGpuInstance_t gpuInstance;
+    unsigned int id;
+    unsigned int profileId;
+    nvmlComputeInstancePlacement_t placement;
+} nvmlComputeInstanceInfo_t;
+
+typedef struct {
+    unsigned int multiprocessorCount;
+    unsigned int sharedCopyEngineCount;
+    unsigned int sharedDecoderCount;
+    unsigned int sharedEncoderCount;
+    unsigned int sharedJpegCount;
+    unsigned int sharedOfaCount;
+    unsigned int gpuInstanceSliceCount;
+    unsigned int computeInstanceSliceCount;
+    unsigned long long memorySizeMB;
+} nvmlDeviceAttributes_t;
+
+typedef struct {
     char busIdLegacy[16];
     unsigned int domain;
     unsigned int bus;
@@ -78,5 +161,15 @@ typedef struct {
     unsigned int pciSubSystemId;
     char busId[32];
 } nvmlPciInfo_t;
+
+typedef struct {
+    nvmlDevice_t device;
+    unsigned long long eventType;
+    unsigned long long eventData;
+    unsigned int gpuInstanceId;
+    unsigned int computeInstanceId;
+} nvmlEventData_t;
+
+typedef struct emu_nvml_events *nvmlEventSet_t;
 
 #endif

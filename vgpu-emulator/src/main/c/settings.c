@@ -85,6 +85,17 @@ static bool add_kernel(const char *name, const char *value, emu_kernel_times *ti
     return true;
 }
 
+static bool read_mig(const char *value, emu_settings *settings) {
+    static const char *const words[] = {"none", "off", "on"};
+    for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            settings->mig = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool apply(const char *name, const char *value, emu_settings *settings,
                   emu_kernel_times *times) {
     uint64_t number = 0;
@@ -102,11 +113,21 @@ static bool apply(const char *name, const char *value, emu_settings *settings,
     if (strcmp(name, "context") == 0) {
         return read_number(value, byte_units, 0, UINT64_C(1) << 40, &settings->context_bytes);
     }
+    if (strcmp(name, "module") == 0) {
+        return read_number(value, byte_units, 0, UINT64_C(1) << 40, &times->module_bytes);
+    }
     if (strcmp(name, "slice") == 0) {
         return read_number(value, time_units, 1000, UINT64_C(10000000000), &settings->slice_ns);
     }
     if (strcmp(name, "wave") == 0) {
         return read_number(value, time_units, 0, UINT64_C(10000000000), &times->wave_ns);
+    }
+    if (strcmp(name, "mig") == 0) {
+        return read_mig(value, settings);
+    }
+    if (strcmp(name, "mig-slices") == 0 && read_number(value, plain, 4, 7, &number)) {
+        settings->mig_slices = (uint32_t)number;
+        return number == 4 || number == 7;
     }
     if (strcmp(name, "capability") == 0) {
         return read_capability(value, settings);
@@ -183,6 +204,8 @@ int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_time
                                .slice_ns = 1024000,
                                .capability_major = 9,
                                .capability_minor = 0,
+                               .mig = EMU_MIG_OFF,
+                               .mig_slices = 7,
                                .model = "Emulated GPU"};
     memset(times, 0, sizeof *times);
     times->wave_ns = 10000;

@@ -15,6 +15,9 @@ enum {
     EMU_KERNEL_NAME_SIZE = 120
 };
 
+/* Whether the GPUs can be cut into instances, and whether MIG mode is on when nobody has set it. */
+enum { EMU_MIG_NONE, EMU_MIG_OFF, EMU_MIG_ON };
+
 /* What all processes that share the GPUs must agree on; lies in the state file. */
 typedef struct {
     uint32_t devices;
@@ -24,6 +27,8 @@ typedef struct {
     uint64_t slice_ns;
     uint32_t capability_major;
     uint32_t capability_minor;
+    uint32_t mig;        /* EMU_MIG_: what they are at the beginning */
+    uint32_t mig_slices; /* compute slices: 7, or 4 as A30 has */
     char model[EMU_MODEL_SIZE];
 } emu_settings;
 
@@ -35,6 +40,7 @@ typedef struct {
 
 /* What each process may have of its own. */
 typedef struct {
+    uint64_t module_bytes; /* what a module takes on its device */
     uint64_t wave_ns; /* one wave of blocks over all SMs of a kernel that is in no table */
     uint64_t kernel_count;
     emu_kernel_time kernels[EMU_MAX_KERNEL_TIMES];

@@ -11,6 +11,7 @@
 #define EMU_STATE_H
 
 #include "gpu_schedule.h"
+#include "mig_geometry.h"
 #include "settings.h"
 
 #include <pthread.h>
@@ -47,8 +48,17 @@ typedef struct {
     emu_state *state;
     uint32_t index;
     emu_shared_gpu *shared;
+    emu_shared_gpu *memory;       /* whose ledger is its own: `shared`, but for a MIG instance */
     pthread_mutex_t publish_lock; /* this process's two buffers */
 } emu_gpu;
+
+/* The file of MIG instances as this process has it open; see mig.h. */
+typedef struct {
+    struct emu_mig_file *file; /* NULL: there is none, or it was not looked for yet */
+    int fd;
+    void *areas[EMU_MAX_DEVICES][EMU_MIG_SLICES]; /* mapped when first used */
+    pthread_mutex_t lock;
+} emu_mig;
 
 struct emu_state {
     emu_shared_header *header;
@@ -60,6 +70,7 @@ struct emu_state {
     emu_kernel_times times;
     emu_gpu gpus[EMU_MAX_DEVICES];
     char directory[512];
+    emu_mig mig;
 };
 
 /* Where the state of the emulated GPUs is. -1 if the path does not fit. */

@@ -1,6 +1,7 @@
 /* Finding, making and opening the state file; joining it. */
 #include "gpu.h"
 #include "log.h"
+#include "mig.h"
 #include "state_layout.h"
 
 #include <errno.h>
@@ -125,7 +126,7 @@ static uint64_t layout_hash(void) {
                         offsetof(emu_schedule, contexts),
                         sizeof(emu_settings),
                         EMU_HISTORY,
-                        3 /* raise when the meaning of a field changes */};
+                        4 /* raise when the meaning of a field changes */};
     return mix(UINT64_C(0xcbf29ce484222325), sizes, sizeof sizes);
 }
 
@@ -317,6 +318,7 @@ static void look_at_gpus(emu_state *state) {
         state->gpus[i].state = state;
         state->gpus[i].index = i;
         state->gpus[i].shared = &gpus[i];
+        state->gpus[i].memory = &gpus[i];
         pthread_mutex_init(&state->gpus[i].publish_lock, NULL);
     }
 }
@@ -326,6 +328,7 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
     memset(state, 0, sizeof *state);
     state->slot = EMU_NO_PROCESS;
     state->fd = -1;
+    pthread_mutex_init(&state->mig.lock, NULL);
     state->pid_namespace = emu_pid_namespace();
     if (emu_settings_parse(getenv("VGPU_EMULATOR"), &state->settings, &state->times, problem,
                            size) != 0) {
@@ -362,6 +365,7 @@ static void clear_slot(emu_state *state, int slot) {
     for (uint32_t i = 0; i < state->settings.devices; i++) {
         emu_gpu_drop_process(&state->gpus[i], slot);
     }
+    emu_mig_clear_slot(state, slot);
 }
 
 static bool take_space(const emu_state *state, int slot) {
@@ -408,6 +412,7 @@ int emu_state_join(emu_state *state, char *problem, size_t size) {
 }
 
 void emu_state_close(emu_state *state) {
+    emu_mig_close(state);
     if (state->header != NULL) {
         munmap(state->header, state->size);
         close(state->fd);

@@ -100,7 +100,7 @@ static size_t ledger_size(uint64_t processes) {
 }
 
 uint64_t emu_ledger_read(emu_gpu *gpu, emu_ledger *ledger) {
-    const uint64_t *word = &gpu->shared->ledger_word;
+    const uint64_t *word = &gpu->memory->ledger_word;
     for (;;) {
         uint64_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
         uint64_t buffer = seen & 0xffff;
@@ -108,7 +108,7 @@ uint64_t emu_ledger_read(emu_gpu *gpu, emu_ledger *ledger) {
             memset(ledger, 0, offsetof(emu_ledger, used_by));
             return seen;
         }
-        const emu_ledger *source = &gpu->shared->ledgers[buffer / 2][buffer % 2];
+        const emu_ledger *source = &gpu->memory->ledgers[buffer / 2][buffer % 2];
         copy_from_shared(ledger, source, offsetof(emu_ledger, used_by));
         if (ledger->process_count > EMU_MAX_PROCESSES) {
             ledger->process_count = EMU_MAX_PROCESSES;
@@ -122,12 +122,12 @@ uint64_t emu_ledger_read(emu_gpu *gpu, emu_ledger *ledger) {
 }
 
 bool emu_ledger_publish(emu_gpu *gpu, uint64_t seen, const emu_ledger *ledger) {
-    uint64_t *word = &gpu->shared->ledger_word;
+    uint64_t *word = &gpu->memory->ledger_word;
     pthread_mutex_lock(&gpu->publish_lock);
     int buffer = pick_buffer(gpu, word, seen);
     bool published = false;
     if (buffer >= 0) {
-        copy_to_shared(&gpu->shared->ledgers[gpu->state->slot][buffer], ledger,
+        copy_to_shared(&gpu->memory->ledgers[gpu->state->slot][buffer], ledger,
                        ledger_size(ledger->process_count));
         published = swing(gpu, word, seen, buffer);
     }

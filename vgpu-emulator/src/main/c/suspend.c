@@ -164,6 +164,9 @@ static CUresult gone(emu_state *state, int slot) {
 }
 
 CUresult emu_checkpoint_lock(emu_state *state, int slot, uint64_t timeout_ns) {
+    if ((emu_checkpoint_hindrances(state, slot) & EMU_USED_MIG) != 0) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     uint64_t deadline = timeout_ns == 0 ? FOREVER : emu_now_ns() + timeout_ns;
     if (!step(state, slot, EMU_RUNNING, EMU_LOCKED)) {
         return CUDA_ERROR_ILLEGAL_STATE;

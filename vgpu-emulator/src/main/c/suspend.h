@@ -24,7 +24,7 @@ typedef enum {
 } emu_checkpoint;
 
 /* Why a process cannot be checkpointed: it has used this. */
-enum { EMU_USED_MANAGED = 1, EMU_USED_IPC = 2 };
+enum { EMU_USED_MANAGED = 1, EMU_USED_IPC = 2, EMU_USED_MIG = 4 };
 
 /* Notes that this process has used something of that; for good. */
 void emu_checkpoint_hinder(emu_state *state, unsigned int what);

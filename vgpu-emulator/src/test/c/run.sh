@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text driver memory time graph random sharing rm"
+tests="schedule text driver memory time graph random sharing rm mig"
 case $2 in
   plain) sanitize= ;;
   address)
@@ -33,7 +33,7 @@ sources_of() {
   case $1 in
     schedule) echo gpu_schedule ;;
     text) echo settings ptx heap shared_memory ;;
-    sharing | rm) echo gpu gpu_schedule log process settings state_file state_values suspend ;;
+    sharing | rm) echo gpu gpu_schedule log mig mig_geometry process settings state_file state_values suspend ;;
   esac
 }
 build() {
@@ -42,7 +42,7 @@ build() {
     sources="$sources $out/emulator-native/$source.o"
   done
   $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread \
-    "$libraries/libcuda.so.1" -Wl,-rpath,"$libraries"
+    "$libraries/libcuda.so.1" "$libraries/libnvidia-ml.so.1" -Wl,-rpath,"$libraries"
 }
 # Against the toolkit's own header, where there is one: our declarations, and the list of functions.
 compare_with_toolkit() {

@@ -7,6 +7,8 @@ module dev.vgpu.nvml {
 
   uses dev.vgpu.spi.GpuDriver;
 
+  provides dev.vgpu.spi.EnforcementBackend with
+      dev.vgpu.nvml.mps.MpsBackend;
   provides dev.vgpu.spi.GpuProvider with
       dev.vgpu.nvml.NvmlProvider;
 }

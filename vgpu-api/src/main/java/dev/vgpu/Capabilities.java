@@ -110,6 +110,26 @@ public final class Capabilities {
   }
 
   /**
+   * {@return the stronger of each kind, and what works for either}
+   *
+   * @param other what else there is, or what else is demanded
+   */
+  public Capabilities and(Capabilities other) {
+    return builder()
+        .memory(stronger(memory, other.memory))
+        .compute(stronger(compute, other.compute))
+        .preemption(stronger(preemption, other.preemption))
+        .faultIsolation(stronger(faultIsolation, other.faultIsolation))
+        .worksFor(worksFor.toArray(new Scope[0]))
+        .worksFor(other.worksFor.toArray(new Scope[0]))
+        .build();
+  }
+
+  private static <E extends Enum<E>> E stronger(E one, E other) {
+    return one.compareTo(other) >= 0 ? one : other;
+  }
+
+  /**
    * Compares with a demand.
    *
    * @param demanded what is needed at least

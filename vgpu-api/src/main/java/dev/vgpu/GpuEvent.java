@@ -15,6 +15,7 @@ public sealed interface GpuEvent
         GpuEvent.CancelFailed,
         GpuEvent.AllocationDenied,
         GpuEvent.SuspectReport,
+        GpuEvent.Disturbed,
         GpuEvent.SharingChanged,
         GpuEvent.MeteringFailed,
         GpuEvent.Leaked,
@@ -24,6 +25,8 @@ public sealed interface GpuEvent
         GpuEvent.Resumed,
         GpuEvent.EndedByReclaim,
         GpuEvent.HeldBack,
+        GpuEvent.HealthChanged,
+        GpuEvent.GpuFault,
         UnlistedGpuEvent {
   /** {@return when it happened} */
   Instant at();
@@ -99,6 +102,16 @@ public sealed interface GpuEvent
    * @param reason what it told, and what was taken instead
    */
   record SuspectReport(Instant at, String virtualGpu, String reason) implements GpuEvent {}
+
+  /**
+   * What the processes of a virtual GPU stand on failed and was begun anew, for example the MPS
+   * server that several virtual GPUs share; its processes may have failed with it.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu whose processes were in its reach
+   * @param reason what happened, and which virtual GPUs were in its reach in all
+   */
+  record Disturbed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
   /**
    * The tenants of a GPU that have work share it in another way from now on. Told once a second at
@@ -206,4 +219,28 @@ public sealed interface GpuEvent
    * @param reason until when
    */
   record HeldBack(Instant at, String virtualGpu, String reason) implements GpuEvent {}
+
+  /**
+   * A GPU was lost, came back, or is faulty. Told once for the GPU, with an empty {@code
+   * virtualGpu}, and once for each virtual GPU that is cut from it.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu whose GPU it is, or empty
+   * @param gpu which GPU
+   * @param health how it is from now on
+   * @param reason why
+   */
+  record HealthChanged(Instant at, String virtualGpu, GpuId gpu, GpuHealth health, String reason)
+      implements GpuEvent {}
+
+  /**
+   * A GPU's driver told of a fault that does not change its health: a program's own, as a rule.
+   * {@code virtualGpu} is empty: the driver does not tell whose it was.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu empty
+   * @param gpu which GPU
+   * @param reason which fault, with the driver's number of it
+   */
+  record GpuFault(Instant at, String virtualGpu, GpuId gpu, String reason) implements GpuEvent {}
 }

@@ -1,6 +1,7 @@
 package dev.vgpu;
 
 import java.util.List;
+import java.util.Optional;
 
 /**
  * Who holds a part of a GPU: a virtual GPU as others see it. A snapshot; immutable. May gain
@@ -48,6 +49,22 @@ public interface GpuLease {
     return isSuspended() ? usage().memoryUsed() : MemorySize.ZERO;
   }
 
+  /**
+   * {@return the name of the backend that enforces it, or will for its programs; empty while none
+   * is chosen, and its calls take turns inside their JVM}
+   */
+  default Optional<String> backend() {
+    return Optional.empty();
+  }
+
   /** {@return what it had used at the moment of the snapshot} */
   GpuUsage usage();
+
+  /**
+   * {@return why what runs under it cannot be relied on, in words: one of its GPUs is lost, or has
+   * a fault; empty if nothing is known to be wrong}
+   */
+  default Optional<String> impaired() {
+    return Optional.empty();
+  }
 }

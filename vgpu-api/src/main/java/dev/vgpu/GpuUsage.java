@@ -13,6 +13,17 @@ public interface GpuUsage {
   /** {@return the GPU time since the virtual GPU was acquired, the running call included} */
   Duration gpuTime();
 
+  /**
+   * {@return the time that copies between host and device, or between devices, of its processes
+   * took on the copy engines} They run beside the kernels of whoever has the GPU, so this is not in
+   * {@link #gpuTime()} and counts against no share. Copies of several streams that overlap add up.
+   * Memsets, and copies within a device, run on the GPU's processors: those are GPU time. Zero
+   * where no backend counts it.
+   */
+  default Duration copyTime() {
+    return Duration.ZERO;
+  }
+
   /** {@return the calls started, each attempt of a preempted call counted once} */
   long calls();
 

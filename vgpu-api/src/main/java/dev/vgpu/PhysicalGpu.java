@@ -1,5 +1,7 @@
 package dev.vgpu;
 
+import java.util.Optional;
+
 /**
  * A device, a MIG compute instance, an emulated device, or this machine's CPU: what virtual GPUs
  * are cut from. Immutable and safe for use by several threads. Providers implement it; it may gain
@@ -20,4 +22,12 @@ public interface PhysicalGpu {
 
   /** {@return the name of the provider that found it, for example {@code nvml} or {@code host}} */
   String provider();
+
+  /**
+   * {@return why no work can run on it as a whole, for example since its MIG mode is on; empty if
+   * work can} Only what cuts parts of their own from it, in space, can serve it then.
+   */
+  default Optional<String> unusableAsWhole() {
+    return Optional.empty();
+  }
 }

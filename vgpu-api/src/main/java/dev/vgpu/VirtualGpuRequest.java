@@ -15,6 +15,7 @@ public final class VirtualGpuRequest {
   /** The largest value of {@link Builder#gpuCount}. */
   public static final int MAX_GPU_COUNT = 16;
 
+  private static final Capabilities NOTHING = Capabilities.builder().build();
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}");
 
   private final String name;
@@ -147,7 +148,7 @@ public final class VirtualGpuRequest {
     private int maxConcurrentCalls = MAX_CONCURRENT_CALLS;
     private @Nullable GpuId gpu;
     private int gpuCount = 1;
-    private Capabilities requires = Capabilities.builder().build();
+    private Capabilities requires = NOTHING;
     private FailureMode failureMode = FailureMode.REFUSE;
     private MemoryMobility memoryMobility = MemoryMobility.FIXED;
 
@@ -298,6 +299,61 @@ public final class VirtualGpuRequest {
      */
     public Builder requires(Capabilities requires) {
       this.requires = requireNonNull(requires, "requires");
+      return this;
+    }
+
+    /**
+     * Demands, besides what is demanded already, how the memory quota binds.
+     *
+     * @param memory at least this
+     * @return this builder
+     */
+    public Builder require(Capabilities.Memory memory) {
+      return andRequire(Capabilities.builder().memory(memory));
+    }
+
+    /**
+     * Demands, besides what is demanded already, how the compute share binds.
+     *
+     * @param compute at least this
+     * @return this builder
+     */
+    public Builder require(Capabilities.Compute compute) {
+      return andRequire(Capabilities.builder().compute(compute));
+    }
+
+    /**
+     * Demands, besides what is demanded already, where it can be interrupted for others.
+     *
+     * @param preemption at least this
+     * @return this builder
+     */
+    public Builder require(Capabilities.Preemption preemption) {
+      return andRequire(Capabilities.builder().preemption(preemption));
+    }
+
+    /**
+     * Demands, besides what is demanded already, whether another tenant's crash may reach it.
+     *
+     * @param faultIsolation at least this
+     * @return this builder
+     */
+    public Builder require(Capabilities.FaultIsolation faultIsolation) {
+      return andRequire(Capabilities.builder().faultIsolation(faultIsolation));
+    }
+
+    /**
+     * Demands, besides what is demanded already, what can run under it.
+     *
+     * @param scopes all of these
+     * @return this builder
+     */
+    public Builder require(Capabilities.Scope... scopes) {
+      return andRequire(Capabilities.builder().worksFor(scopes));
+    }
+
+    private Builder andRequire(Capabilities.Builder more) {
+      this.requires = requires.and(more.build());
       return this;
     }
 

@@ -1,5 +1,6 @@
 package dev.vgpu.spi;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -39,7 +40,22 @@ public interface EnforcedLease extends AutoCloseable {
      * @param reason which process, and what it reports
      */
     default void suspect(String reason) {}
+
+    /**
+     * What its processes stand on failed, and was begun anew: they may have failed with it.
+     *
+     * @param reason what happened, and who else was in its reach
+     */
+    default void disturbed(String reason) {}
   }
+
+  /**
+   * Tells which GPUs the lease is cut from, before any program is started: its processes are to see
+   * these, and no other.
+   *
+   * @param gpus in their order; the first is the one that it was prepared for
+   */
+  default void gpus(List<GpuId> gpus) {}
 
   /** Lets work start. */
   void open();
@@ -93,6 +109,14 @@ public interface EnforcedLease extends AutoCloseable {
    * @param obey whether they are to; so until told otherwise
    */
   default void yielding(boolean obey) {}
+
+  /**
+   * Tells whether work that the backend has stopped in its middle is to go on to its end, although
+   * the gate is shut: before its processes are suspended, which waits for that.
+   *
+   * @param finish whether it is to; not, until told otherwise
+   */
+  default void finishing(boolean finish) {}
 
   /**
    * {@return whether it may be open beside other leases: its work is measured on the device, which
@@ -180,6 +204,14 @@ public interface EnforcedLease extends AutoCloseable {
 
   /** {@return the kernels and graphs that its processes launched} */
   long launches();
+
+  /**
+   * {@return how long the copies of its processes took on the copy engines until now, in
+   * nanoseconds; not in {@link #gpuTimeNs}; never decreases}
+   */
+  default long copyTimeNs() {
+    return 0;
+  }
 
   /** {@return the calls of driver functions that were passed through unhandled} */
   long passedThrough();

@@ -4,6 +4,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import java.nio.file.Path;
+import java.util.Optional;
 
 /** A backend at work for the seat's holder. Safe for use by several threads. */
 public interface Enforcement extends AutoCloseable {
@@ -25,6 +26,17 @@ public interface Enforcement extends AutoCloseable {
       PhysicalGpu gpu,
       VirtualGpuRequest request,
       EnforcedLease.Listener listener);
+
+  /**
+   * {@return why a request cannot be served on a GPU now, though it could if others held less;
+   * empty if it can} Must be quick: no call of a driver that may block.
+   *
+   * @param gpu the GPU
+   * @param request what is asked
+   */
+  default Optional<String> lack(PhysicalGpu gpu, VirtualGpuRequest request) {
+    return Optional.empty();
+  }
 
   /** Stops. Leases stay as they are, for the next holder of the seat. */
   @Override

@@ -5,8 +5,10 @@ import dev.vgpu.Capabilities;
 import dev.vgpu.ContainerSpec;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * One way to enforce virtual GPUs on whole processes. A module that has one implements it; {@code
@@ -30,6 +32,67 @@ public interface EnforcementBackend {
   boolean serves(PhysicalGpu gpu);
 
   /**
+   * {@return what it costs to be served by it, on a scale without a unit: of the backends that can
+   * do what is demanded, the one with the lowest is chosen} As a guide, 100: turns by a hook; 200:
+   * a service runs on the GPU besides; 300: a part of the GPU is set aside, used or not.
+   */
+  default int cost() {
+    return 100;
+  }
+
+  /**
+   * {@return why it cannot enforce on a GPU which it {@linkplain #serves serves}, and what to do
+   * about it; empty if it can} For example a mode that is off, or a privilege that this process
+   * lacks. Must not throw. May take some milliseconds.
+   *
+   * @param gpu one of the pool's
+   */
+  default Optional<String> obstacle(PhysicalGpu gpu) {
+    return Optional.empty();
+  }
+
+  /**
+   * {@return why it could never serve a request on a GPU, even if nobody held anything; empty if it
+   * could} Must not throw.
+   *
+   * @param gpu one of the pool's, that it serves, without an {@linkplain #obstacle obstacle}
+   * @param request what is asked
+   */
+  default Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
+    return Optional.empty();
+  }
+
+  /**
+   * {@return whether a lease is prepared when it is granted, since a part of the GPU has to be set
+   * aside for it; else that is done when its first program comes}
+   */
+  default boolean preparesWhenGranted() {
+    return false;
+  }
+
+  /**
+   * {@return what another backend has to enforce beneath this one, which stands on it: see {@link
+   * #open(Path, Enforcement)}; empty if it stands on none}
+   */
+  default Optional<Capabilities> needs() {
+    return Optional.empty();
+  }
+
+  /**
+   * Begins to enforce, for a backend that {@linkplain #needs needs} another. It prepares a lease of
+   * the other beneath each of its own ({@link ForwardingLease}), on the same GPU or on the part of
+   * it that it has set aside.
+   *
+   * @param runDirectory as for {@link #open(Path)}
+   * @param beneath the other, at work; not to be closed by this one
+   * @return the enforcement
+   * @throws VgpuException if it cannot; the message says why
+   */
+  default Enforcement open(Path runDirectory, Enforcement beneath) {
+    return open(runDirectory);
+  }
+
+  /**
    * Begins to enforce. Called by the process that has just taken the seat, once; it is alone.
    *
    * @param runDirectory the node's; may hold what an earlier holder of the seat left
@@ -39,7 +102,8 @@ public interface EnforcementBackend {
   Enforcement open(Path runDirectory);
 
   /**
-   * {@return what a container needs in order to run under a lease}
+   * {@return what a container needs in order to run under a lease; of a backend that stands on
+   * another, what it needs besides}
    *
    * @param environment what {@link EnforcedLease#environment()} said, with the GPU's own variables
    * @throws VgpuException if this backend cannot put containers under a lease here

@@ -2,6 +2,7 @@ package dev.vgpu.spi;
 
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * A driver that a jar brings along, for machines that have none: the emulator. {@code
@@ -24,6 +25,15 @@ public interface GpuDriver {
    * @throws dev.vgpu.VgpuException if it cannot be unpacked here
    */
   Path nvmlLibrary();
+
+  /**
+   * {@return its {@code nvidia-cuda-mps-control}; empty if it has none}
+   *
+   * @throws dev.vgpu.VgpuException if it cannot be unpacked here
+   */
+  default Optional<Path> mpsControl() {
+    return Optional.empty();
+  }
 
   /** {@return the variables that a process needs in order to see the same GPUs} */
   Map<String, String> environment();

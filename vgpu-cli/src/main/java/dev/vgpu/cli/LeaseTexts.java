@@ -75,12 +75,14 @@ final class LeaseTexts {
     lease.gpus().forEach(gpu -> json.withArray("gpus").add(gpu.value()));
     json.putArray("pids");
     lease.processes().forEach(json.withArray("pids")::add);
+    lease.impaired().ifPresent(reason -> json.put("impaired", reason));
     return json.put("suspended", lease.isSuspended())
         .put("memory_used_bytes", usage.memoryUsed().bytes())
         .put("memory_suspended_bytes", lease.memorySuspended().bytes())
         .put("memory_reserved_bytes", usage.memoryReserved().bytes())
         .put("memory_quota_bytes", request.memory().bytes())
         .put("gpu_time_ns", usage.gpuTime().toNanos())
+        .put("copy_time_ns", usage.copyTime().toNanos())
         .put("processes", usage.processes())
         .put("running", usage.running())
         .put("waiting", usage.waiting())

@@ -1,5 +1,6 @@
 package dev.vgpu.cli;
 
+import dev.vgpu.BackendChoice;
 import dev.vgpu.Capabilities;
 import dev.vgpu.FailureMode;
 import dev.vgpu.GpuCapacityException;
@@ -24,11 +25,13 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
+import picocli.CommandLine.TypeConversionException;
 
 /** Runs a program under a virtual GPU. */
 @Command(
@@ -122,15 +125,25 @@ final class RunCommand implements Callable<Integer> {
               + " it is suspended. For offline programs on one GPU.")
   private boolean movable;
 
+  @Mixin private final RequiredOptions required = new RequiredOptions();
+
+  @Option(
+      names = "--explain",
+      description =
+          "Do not run it: say for each GPU and each way to share it whether it would be chosen, or"
+              + " why not. Exit code 0 if something would serve it now, 75 if nothing would.")
+  private boolean explain;
+
+  @Mixin private final JsonOption json = new JsonOption();
+
   @Option(
       names = "--wait",
       paramLabel = "DURATION",
       description = "How long to wait until it fits, for example 30s. Default: not at all.")
   private Duration wait = Duration.ZERO;
 
-  @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
-  @Parameters(arity = "1..*", paramLabel = "COMMAND", description = "The program, its arguments.")
-  private List<String> command;
+  @Parameters(arity = "0..*", paramLabel = "COMMAND", description = "The program, its arguments.")
+  private @Nullable List<String> command;
 
   RunCommand(CliContext context) {
     this.context = context;
@@ -138,6 +151,12 @@ final class RunCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws UserException, IOException, InterruptedException {
+    if (explain) {
+      return explain();
+    }
+    if (command == null || command.isEmpty()) {
+      throw new ParameterException(spec.commandLine(), "Missing required parameter: 'COMMAND'");
+    }
     Path program = ProgramFile.find(command.get(0), context.environment().get("PATH"));
     VirtualGpuRequest.Builder request = request(program);
     try (GpuPool pool = open();
@@ -145,9 +164,26 @@ final class RunCommand implements Callable<Integer> {
       ReclaimNotices notices = new ReclaimNotices(virtualGpu.id(), context.console());
       GpuPool.Listening ignored = pool.listen(notices);
       SignalForwarder signals = SignalForwarder.install();
-      Process process = start(virtualGpu);
+      Process process = start(virtualGpu, command);
       signals.forwardTo(process);
       return notices.lastWords(process.waitFor());
+    }
+  }
+
+  private int explain() throws UserException {
+    Path program = Path.of(command == null || command.isEmpty() ? "program" : command.get(0));
+    VirtualGpuRequest.Builder request = request(program);
+    try (GpuPool pool = open()) {
+      if (gpu != null) {
+        request.gpu(gpuId(pool, gpu));
+      }
+      List<BackendChoice> choices = pool.explain(request.build());
+      if (json.isGiven()) {
+        JsonOption.print(context.console(), Explanation.json(choices));
+      } else {
+        Explanation.print(choices, context.console());
+      }
+      return Explanation.isServed(choices) ? 0 : ExitCodes.NO_CAPACITY;
     }
   }
 
@@ -171,9 +207,10 @@ final class RunCommand implements Callable<Integer> {
       if (compute != null) {
         builder.computePercent(compute);
       }
+      required.addTo(builder);
       builder.build();
       return builder;
-    } catch (IllegalArgumentException e) {
+    } catch (IllegalArgumentException | TypeConversionException e) {
       throw new ParameterException(spec.commandLine(), e.getMessage(), e);
     }
   }
@@ -236,7 +273,7 @@ final class RunCommand implements Callable<Integer> {
     return new GpuId(text);
   }
 
-  private Process start(VirtualGpu virtualGpu) throws UserException {
+  private static Process start(VirtualGpu virtualGpu, List<String> command) throws UserException {
     try {
       return virtualGpu.start(new ProcessBuilder(command).inheritIO());
     } catch (IOException | VgpuException e) {

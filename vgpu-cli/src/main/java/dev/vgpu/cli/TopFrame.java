@@ -6,10 +6,13 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
 import dev.vgpu.GpuState;
+import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.cli.console.TextTable;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -20,13 +23,13 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.Set;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /** What {@code top} shows of an interval between two looks at the pool. Immutable. */
 final class TopFrame {
-  private static final int WIDTH = 80;
+  private static final int WIDTH = Lines.WIDTH;
   private static final int SHORTEST_NAME = 8;
-  private static final int MOST_LINES = 3;
   private static final double PERCENT = 100;
 
   /**
@@ -37,6 +40,7 @@ final class TopFrame {
    * @param gpus the GPUs
    * @param leases who holds what
    * @param states how the GPUs are shared
+   * @param readings what their drivers tell
    * @param events what happened last
    */
   record Look(
@@ -45,14 +49,22 @@ final class TopFrame {
       List<PhysicalGpu> gpus,
       List<GpuLease> leases,
       List<GpuState> states,
+      List<GpuReading> readings,
       List<GpuEvent> events) {
     static Look at(CliContext context, GpuPool pool) {
       List<PhysicalGpu> gpus = pool.gpus();
       List<GpuLease> leases = pool.leases();
       List<GpuState> states = pool.states();
+      List<GpuReading> readings = pool.readings();
       List<GpuEvent> events = pool.recentEvents();
       return new Look(
-          context.clock().nowNs(), context.clock().wallTime(), gpus, leases, states, events);
+          context.clock().nowNs(),
+          context.clock().wallTime(),
+          gpus,
+          leases,
+          states,
+          readings,
+          events);
     }
   }
 
@@ -60,6 +72,7 @@ final class TopFrame {
   private final Look after;
   private final long lengthNs;
   private final Map<String, Long> heldNs = new HashMap<>();
+  private final Map<String, Long> copiedNs = new HashMap<>();
 
   /**
    * Compares two looks.
@@ -71,11 +84,19 @@ final class TopFrame {
     this.before = before;
     this.after = after;
     this.lengthNs = after.atNs() - before.atNs();
-    Map<String, Long> gpuTimeNs = new HashMap<>();
-    before.leases().forEach(lease -> gpuTimeNs.put(lease.id(), lease.usage().gpuTime().toNanos()));
+    rise(GpuUsage::gpuTime, heldNs);
+    rise(GpuUsage::copyTime, copiedNs);
+  }
+
+  /** By how much a time of each tenant grew between the two looks. */
+  private void rise(Function<GpuUsage, Duration> time, Map<String, Long> into) {
+    Map<String, Long> earlierNs = new HashMap<>();
+    before
+        .leases()
+        .forEach(lease -> earlierNs.put(lease.id(), time.apply(lease.usage()).toNanos()));
     for (GpuLease lease : after.leases()) {
-      long earlier = gpuTimeNs.getOrDefault(lease.id(), 0L);
-      heldNs.put(lease.id(), Math.max(0, lease.usage().gpuTime().toNanos() - earlier));
+      long earlier = earlierNs.getOrDefault(lease.id(), 0L);
+      into.put(lease.id(), Math.max(0, time.apply(lease.usage()).toNanos() - earlier));
     }
   }
 
@@ -88,6 +109,7 @@ final class TopFrame {
         lines.add("");
       }
       lines.add(title(gpu, leases));
+      lines.addAll(device(gpu.id()));
       state(gpu.id()).ifPresent(state -> lines.addAll(lines(state)));
       if (leases.isEmpty()) {
         lines.add("  no virtual GPU");
@@ -103,7 +125,7 @@ final class TopFrame {
     List<GpuEvent> events = after.events();
     List<String> lines = new ArrayList<>();
     for (int i = events.size() - 1; i >= Math.max(0, events.size() - most); i--) {
-      lines.add(cut(EventTexts.line(events.get(i)), WIDTH));
+      lines.add(Lines.cut(EventTexts.line(events.get(i)), WIDTH));
     }
     return lines;
   }
@@ -118,6 +140,26 @@ final class TopFrame {
   /** An event that came over a connection twice is not equal to itself. */
   private static String key(GpuEvent event) {
     return event.at() + " " + EventTexts.kind(event) + " " + event.virtualGpu();
+  }
+
+  /** How the device is, in its driver's figures. */
+  private List<String> device(GpuId gpu) {
+    GpuReading reading = reading(gpu);
+    List<String> lines = new ArrayList<>();
+    DeviceTexts.trouble(reading, state(gpu).orElse(null))
+        .ifPresent(trouble -> lines.addAll(Lines.wrapped("  " + trouble)));
+    if (reading != null && !DeviceTexts.load(reading).isEmpty()) {
+      String memory = DeviceTexts.shortMemory(reading).map(used -> ", " + used).orElse("");
+      lines.add(Lines.cut("  device " + DeviceTexts.load(reading) + memory, WIDTH));
+    }
+    return lines;
+  }
+
+  private @Nullable GpuReading reading(GpuId gpu) {
+    return after.readings().stream()
+        .filter(reading -> reading.gpu().equals(gpu))
+        .findFirst()
+        .orElse(null);
   }
 
   private Optional<GpuState> state(GpuId gpu) {
@@ -150,23 +192,9 @@ final class TopFrame {
       memory.append("; suspended: ").append(String.join(" ", state.suspended()));
     }
     List<String> lines = new ArrayList<>();
-    lines.add(cut(sharing.toString(), WIDTH));
-    lines.addAll(wrapped("  because " + state.reason()));
-    lines.add(cut(memory.toString(), WIDTH));
-    return lines;
-  }
-
-  /** A text in as many lines as it takes, but not more than three. */
-  private static List<String> wrapped(String text) {
-    List<String> lines = new ArrayList<>();
-    String rest = text;
-    while (rest.length() > WIDTH && lines.size() < MOST_LINES - 1) {
-      int blank = rest.lastIndexOf(' ', WIDTH);
-      int end = blank > WIDTH / 2 ? blank : WIDTH;
-      lines.add(rest.substring(0, end));
-      rest = "    " + rest.substring(end).strip();
-    }
-    lines.add(cut(rest, WIDTH));
+    lines.add(Lines.cut(sharing.toString(), WIDTH));
+    lines.addAll(Lines.wrapped("  because " + state.reason()));
+    lines.add(Lines.cut(memory.toString(), WIDTH));
     return lines;
   }
 
@@ -191,11 +219,13 @@ final class TopFrame {
       ObjectNode row = json.withArray("gpus").addObject();
       row.put("id", gpu.id().value()).put("model", gpu.model());
       put(row, "share_held_percent", heldPercent(leasesOf(gpu.id())));
+      DeviceTexts.put(row, reading(gpu.id()), state(gpu.id()).orElse(null));
       state(gpu.id()).ifPresent(state -> put(row, state));
     }
     for (GpuLease lease : after.leases()) {
       ObjectNode row = LeaseTexts.json(lease);
       put(row, "share_held_percent", heldPercent(List.of(lease)));
+      put(row, "copy_percent", percent(List.of(lease), copiedNs));
       row.put("held_back", isHeldBack(lease));
       json.withArray("leases").add(row);
     }
@@ -259,33 +289,39 @@ final class TopFrame {
     }
     int name = leases.stream().mapToInt(lease -> lease.id().length()).max().orElse(0);
     int left = Math.max(SHORTEST_NAME, name - (widest - WIDTH));
-    return table(leases, left).lines().stream().map(line -> cut(line, WIDTH)).toList();
+    return table(leases, left).lines().stream().map(line -> Lines.cut(line, WIDTH)).toList();
   }
 
   private TextTable table(List<GpuLease> leases, int nameWidth) {
-    TextTable table =
-        new TextTable(
-            "tenant", "class", "share", "held", "memory", "wait", "lost", "procs", "slow");
+    boolean copies = leases.stream().anyMatch(lease -> copiedNs.getOrDefault(lease.id(), 0L) > 0);
+    List<String> head = new ArrayList<>(List.of("tenant", "class", "share", "held"));
+    head.addAll(copies ? List.of("copy") : List.of());
+    head.addAll(List.of("memory", "wait", "lost", "procs", "slow"));
+    TextTable table = new TextTable(head.toArray(String[]::new));
     for (GpuLease lease : leases) {
-      table.row(
-          cut(lease.id(), nameWidth),
-          Words.of(lease.request().preemptionClass()),
-          LeaseTexts.share(lease),
-          held(lease),
-          LeaseTexts.memory(lease).replace(" ", ""),
-          Integer.toString(lease.usage().waiting()),
-          Long.toString(lease.usage().preemptions()),
-          Integer.toString(lease.usage().processes()),
-          slowdown(lease));
+      List<String> row = new ArrayList<>();
+      row.add(Lines.cut(lease.id(), nameWidth));
+      row.add(Words.of(lease.request().preemptionClass()));
+      row.add(LeaseTexts.share(lease));
+      row.add(held(lease));
+      row.addAll(copies ? List.of(percentText(percent(List.of(lease), copiedNs))) : List.of());
+      row.add(LeaseTexts.memory(lease).replace(" ", ""));
+      row.add(Integer.toString(lease.usage().waiting()));
+      row.add(Long.toString(lease.usage().preemptions()));
+      row.add(Integer.toString(lease.usage().processes()));
+      row.add(slowdown(lease));
+      table.row(row.toArray(String[]::new));
     }
     return table;
   }
 
+  private static String percentText(@Nullable Double percent) {
+    return percent == null ? "-" : String.format(Locale.ROOT, "%.1f%%", percent);
+  }
+
   /** What it got; with a mark, if it must wait though it has work. */
   private String held(GpuLease lease) {
-    Double held = heldPercent(List.of(lease));
-    return (held == null ? "-" : String.format(Locale.ROOT, "%.1f%%", held))
-        + (isHeldBack(lease) ? "*" : "");
+    return percentText(heldPercent(List.of(lease))) + (isHeldBack(lease) ? "*" : "");
   }
 
   private static String slowdown(GpuLease lease) {
@@ -295,10 +331,14 @@ final class TopFrame {
 
   /** Null where no time has passed. */
   private @Nullable Double heldPercent(List<GpuLease> leases) {
+    return percent(leases, heldNs);
+  }
+
+  private @Nullable Double percent(List<GpuLease> leases, Map<String, Long> riseNs) {
     if (lengthNs <= 0) {
       return null;
     }
-    long ns = leases.stream().mapToLong(lease -> heldNs.getOrDefault(lease.id(), 0L)).sum();
+    long ns = leases.stream().mapToLong(lease -> riseNs.getOrDefault(lease.id(), 0L)).sum();
     return PERCENT * ns / lengthNs;
   }
 
@@ -309,9 +349,5 @@ final class TopFrame {
     return text.length() <= left
         ? text
         : text.substring(0, left - tail - 1) + "…" + text.substring(text.length() - tail);
-  }
-
-  private static String cut(String text, int width) {
-    return text.length() <= width ? text : text.substring(0, width - 1) + "…";
   }
 }

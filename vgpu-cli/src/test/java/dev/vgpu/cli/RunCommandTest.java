@@ -8,9 +8,11 @@ import static org.mockito.Mockito.never;
 import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
+import dev.vgpu.BackendChoice;
 import dev.vgpu.Capabilities;
 import dev.vgpu.FailureMode;
 import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
@@ -76,6 +78,75 @@ class RunCommandTest {
   }
 
   @Test
+  void demandsArePassedOn() throws Exception {
+    starts(0);
+    assertThat(
+            run(
+                "--memory=1GiB",
+                "--require=compute:spatial,faults:isolated",
+                "--require=for:container",
+                "--require=preemption:inside-kernel",
+                "true"))
+        .isZero();
+    Capabilities demanded = acquired().requires();
+    assertThat(demanded.memory()).isEqualTo(Capabilities.Memory.EXACT);
+    assertThat(demanded.compute()).isEqualTo(Capabilities.Compute.SPATIAL);
+    assertThat(demanded.preemption()).isEqualTo(Capabilities.Preemption.INSIDE_KERNEL);
+    assertThat(demanded.faultIsolation()).isEqualTo(Capabilities.FaultIsolation.ISOLATED);
+    assertThat(demanded.worksFor())
+        .containsExactlyInAnyOrder(Capabilities.Scope.PROCESS, Capabilities.Scope.CONTAINER);
+  }
+
+  /** What a pool answers. */
+  private record Choice(
+      GpuId gpu,
+      String backend,
+      Verdict verdict,
+      String reason,
+      int cost,
+      Optional<Capabilities> capabilities)
+      implements BackendChoice {}
+
+  private void explains(BackendChoice.Verdict verdict) {
+    Capabilities turns =
+        Capabilities.builder()
+            .compute(Capabilities.Compute.TURNS)
+            .worksFor(Capabilities.Scope.THIS_JVM)
+            .build();
+    when(pool.explain(any()))
+        .thenReturn(
+            List.of(
+                new Choice(
+                    new GpuId("GPU-1"),
+                    "in-process",
+                    BackendChoice.Verdict.IMPOSSIBLE,
+                    "lacks worksFor PROCESS",
+                    0,
+                    Optional.of(turns)),
+                new Choice(new GpuId("GPU-1"), "hook", verdict, "does it", 100, Optional.empty())));
+  }
+
+  @Test
+  void explanationIsPrintedAndNothingIsRun() {
+    explains(BackendChoice.Verdict.CHOSEN);
+    assertThat(run("--memory=1GiB", "--explain")).isZero();
+    assertThat(out.toString(UTF_8).lines())
+        .containsExactly(
+            "GPU-1",
+            "  no         in-process: lacks worksFor PROCESS",
+            "  chosen     hook: does it");
+    verify(pool, never()).acquire(any());
+  }
+
+  @Test
+  void explanationIsDataAsWell() {
+    explains(BackendChoice.Verdict.NOT_NOW);
+    assertThat(run("--memory=1GiB", "--explain", "--json", "true")).isEqualTo(75);
+    assertThat(out.toString(UTF_8))
+        .contains("\"served\" : false", "\"verdict\" : \"not-now\"", "\"compute:turns\"");
+  }
+
+  @Test
   void withoutAShareItIsBestEffort() throws Exception {
     starts(0);
     assertThat(run("--memory", "1GiB", "true")).isZero();
@@ -102,6 +173,8 @@ class RunCommandTest {
     "--memory 1GiB --class idle true, 'one of online, nearline, offline'",
     "--memory 1GiB --on-failure cry true, 'one of refuse, open'",
     "--memory 1GiB --wait soon true, not a duration",
+    "--memory 1GiB --require speed true, not a demand: 'speed'",
+    "--memory 1GiB --require memory:huge true, 'one of none, soft, exact'",
     "--memory 1GiB --name -x true, not a tenant's name"
   })
   void mistakesInTheArgumentsAreWrongUsage(String arguments, String message) {

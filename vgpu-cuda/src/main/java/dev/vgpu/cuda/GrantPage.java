@@ -1,6 +1,7 @@
 package dev.vgpu.cuda;
 
 import static dev.vgpu.cuda.ShmLayout.GRANT_COUNT_SHIFT;
+import static dev.vgpu.cuda.ShmLayout.GRANT_MORE_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
 import static dev.vgpu.cuda.ShmLayout.LEVEL2_ALLOWED;
@@ -8,14 +9,18 @@ import static dev.vgpu.cuda.ShmLayout.LEVEL2_STOP;
 import static dev.vgpu.cuda.ShmLayout.TURN_CONTENDED;
 import static dev.vgpu.cuda.ShmLayout.TURN_LIMITED;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.MemoryMobility;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.ShmLayout.Grant;
+import dev.vgpu.cuda.ShmLayout.GrantMore;
 import dev.vgpu.cuda.ShmLayout.Header;
 import java.lang.invoke.VarHandle;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.stream.Collectors;
 
 /** What the seat grants to a lease, as its processes see it. Guarded by the lease's lock. */
 final class GrantPage {
@@ -37,6 +42,8 @@ final class GrantPage {
   private final boolean level2;
   private boolean contended;
   private boolean limited;
+  private boolean mayStop;
+  private boolean finishing;
 
   /**
    * Makes it.
@@ -50,9 +57,10 @@ final class GrantPage {
   }
 
   /** Says who holds the seat, and what stays as it is. */
-  void begin(long pid, long startTime, long contextBytes) {
+  void begin(long pid, long startTime, long pidNamespace, long contextBytes) {
     page.setLong(Header.SEAT_PID, pid);
     page.setLong(Header.SEAT_START, startTime);
+    page.setLong(GRANT_MORE_OFFSET + GrantMore.PID_NAMESPACE, pidNamespace);
     page.setLong(GRANT_OFFSET + Grant.CONTEXT_BYTES, contextBytes);
   }
 
@@ -62,13 +70,30 @@ final class GrantPage {
     page.setInt(GRANT_OFFSET + Grant.PREEMPTION_CLASS, code(request.preemptionClass()));
     page.setInt(GRANT_OFFSET + Grant.ENTITLED_PERMILLE, entitledPermille);
     boolean stops = level2 && request.preemptionClass() == PreemptionClass.OFFLINE;
-    page.setInt(GRANT_OFFSET + Grant.LEVEL2_FLAGS, stops ? LEVEL2_ALLOWED : 0);
+    mayStop = stops;
+    writeMayStop();
     page.setInt(GRANT_OFFSET + Grant.TIMESLICE_US, stops ? OFFLINE_TIMESLICE_US : 0);
     limited =
         request.policy() == SharePolicy.FIXED_SHARE && request.computePercent().orElse(100) < 100;
     writeTurnFlags();
     boolean movable = request.memoryMobility() == MemoryMobility.MOVABLE;
     page.setInt(GRANT_OFFSET + Grant.MEMORY_FLAGS, movable ? ShmLayout.MEMORY_MOVABLE : 0);
+  }
+
+  private void writeMayStop() {
+    page.setInt(GRANT_OFFSET + Grant.LEVEL2_FLAGS, mayStop && !finishing ? LEVEL2_ALLOWED : 0);
+  }
+
+  /** Says whether nothing is to be stopped, and what is goes on to its end. */
+  void finishing(boolean finish) {
+    if (finishing != finish) {
+      finishing = finish;
+      writeMayStop();
+    }
+  }
+
+  boolean isFinishing() {
+    return finishing;
   }
 
   boolean isMovable() {
@@ -178,6 +203,27 @@ final class GrantPage {
     byte[] text = name.getBytes(StandardCharsets.US_ASCII);
     System.arraycopy(text, 0, bytes, 0, Math.min(text.length, bytes.length - 1));
     page.buffer().put(GRANT_OFFSET + Grant.EXPRESS_PAGE, bytes);
+  }
+
+  /**
+   * Names the lease's GPUs, so that its processes are shown no other. Ids that are no UUIDs mean
+   * nothing to CUDA, and more than fit cannot be named: then it is left open.
+   */
+  void devices(List<GpuId> gpus) {
+    byte[] bytes = new byte[GrantMore.DEVICES_LENGTH];
+    boolean known =
+        gpus.stream()
+            .map(GpuId::value)
+            .allMatch(id -> id.startsWith("GPU-") || id.startsWith("MIG-"));
+    byte[] text =
+        gpus.stream()
+            .map(GpuId::value)
+            .collect(Collectors.joining(","))
+            .getBytes(StandardCharsets.US_ASCII);
+    if (known && text.length < bytes.length) {
+      System.arraycopy(text, 0, bytes, 0, text.length);
+    }
+    page.buffer().put(GRANT_MORE_OFFSET + GrantMore.DEVICES, bytes);
   }
 
   /** Says which bits of the express lane hold the processes back. */

@@ -3,11 +3,10 @@ package dev.vgpu.cuda;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
 import static dev.vgpu.cuda.ShmLayout.GRANT_REVOKED;
 import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
-import static dev.vgpu.cuda.ShmLayout.STATUS_BAD;
 import static dev.vgpu.cuda.ShmLayout.STATUS_ENDED;
-import static dev.vgpu.cuda.ShmLayout.STATUS_FULL;
 import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
@@ -42,7 +41,7 @@ final class HookLease implements EnforcedLease {
   /** Idle processes are looked at less often; they tell when that changes. */
   private static final long IDLE_LOOK_NS = 10_000_000;
 
-  private final String id;
+  final String id;
   private final HookEnforcement owner;
   private final ListenerTeller teller;
   private final Map<String, String> environment;
@@ -55,7 +54,7 @@ final class HookLease implements EnforcedLease {
   private final WorkWatch watch = new WorkWatch();
   private boolean ended;
   private long lookedNs, lastGpuNs;
-  private long lastPassedThrough, lastLaunches, lastDenied;
+  private LeaseCounts counts = LeaseCounts.NONE;
 
   HookLease(
       String id,
@@ -78,12 +77,19 @@ final class HookLease implements EnforcedLease {
   /** Writes what is granted, shut. */
   void begin(VirtualGpuRequest request, long contextBytes, long pid, long startTime) {
     synchronized (lock) {
-      grant.begin(pid, startTime, contextBytes);
+      grant.begin(pid, startTime, owner.life().pidNamespace(), contextBytes);
       grant.terms(request, request.computePercent().orElse(100) * 10);
       grant.memoryLimit(MemoryTerms.limit(request));
       express.begin();
       grant.word(0);
       grant.beat(owner.clock().nanoTime());
+    }
+  }
+
+  @Override
+  public void gpus(List<GpuId> gpus) {
+    synchronized (lock) {
+      grant.devices(gpus);
     }
   }
 
@@ -159,6 +165,14 @@ final class HookLease implements EnforcedLease {
   public void yielding(boolean obey) {
     synchronized (lock) {
       slots.obey(obey);
+    }
+  }
+
+  @Override
+  public void finishing(boolean finish) {
+    synchronized (lock) {
+      grant.finishing(finish);
+      slots.finishing(finish);
     }
   }
 
@@ -253,25 +267,29 @@ final class HookLease implements EnforcedLease {
 
   @Override
   public long deniedAllocations() {
-    synchronized (lock) {
-      lastDenied = fresh(slots::denied, lastDenied);
-      return lastDenied;
-    }
+    return counts().denied();
   }
 
   @Override
   public long launches() {
-    synchronized (lock) {
-      lastLaunches = fresh(slots::launches, lastLaunches);
-      return lastLaunches;
-    }
+    return counts().launches();
+  }
+
+  @Override
+  public long copyTimeNs() {
+    return counts().copyNs();
   }
 
   @Override
   public long passedThrough() {
+    return counts().passedThrough();
+  }
+
+  private LeaseCounts counts() {
     synchronized (lock) {
-      lastPassedThrough = fresh(slots::passedThrough, lastPassedThrough);
-      return lastPassedThrough;
+      LeaseCounts last = counts;
+      counts = fresh(() -> last.next(slots), last);
+      return counts;
     }
   }
 
@@ -283,9 +301,7 @@ final class HookLease implements EnforcedLease {
         return;
       }
       gpuTimeNs(owner.clock().nanoTime());
-      deniedAllocations();
-      launches();
-      passedThrough();
+      counts();
       connections = revoke();
       report.close();
     }
@@ -309,10 +325,6 @@ final class HookLease implements EnforcedLease {
     return slots.connections();
   }
 
-  String id() {
-    return id;
-  }
-
   /**
    * Gives a process its slot, or says why not. The listener is told after the answer was sent, by
    * {@link #announce}: the process may be this one, and its thread may hold what the listener waits
@@ -332,10 +344,7 @@ final class HookLease implements EnforcedLease {
               () -> Optional.ofNullable(fresh ? slots.attach(hello, now) : slots.attached(hello)),
               Optional.empty());
       if (found.isEmpty()) {
-        return fresh
-            ? HookMessage.welcome(
-                NO_SLOT, STATUS_FULL, "the virtual GPU has as many processes as it can have")
-            : HookMessage.welcome(NO_SLOT, STATUS_BAD, "the slot is not of this process");
+        return HookMessage.noSlot(fresh);
       }
       SeatSlot slot = found.get();
       replaced = slot.connection;
@@ -383,7 +392,7 @@ final class HookLease implements EnforcedLease {
   private void step(Runnable step) {
     int events;
     synchronized (lock) {
-      run(step);
+      guarded(() -> done(step), false);
       events = evaluate();
     }
     teller.events(events, watch.processes());
@@ -402,23 +411,12 @@ final class HookLease implements EnforcedLease {
         return;
       }
       grant.beat(nowNs);
-      if (!watch.worked()
-          && !watch.isDraining()
-          && !check
-          && !slots.isWatched()
-          && !slots.isAnnounced()
-          && nowNs - lookedNs < IDLE_LOOK_NS) {
+      boolean dueToLook = check || slots.isAnnounced() || nowNs - lookedNs >= IDLE_LOOK_NS;
+      if (!dueToLook && isIdle()) {
         return;
       }
       lookedNs = nowNs;
-      run(
-          () -> {
-            slots.refresh();
-            slots.observe(nowNs);
-            if (check) {
-              slots.checkNext(nowNs);
-            }
-          });
+      guarded(() -> slots.look(nowNs, check), false);
       events = evaluate();
       suspicions = slots.takeSuspicions();
     }
@@ -478,13 +476,9 @@ final class HookLease implements EnforcedLease {
         otherwise);
   }
 
-  private void run(Runnable step) {
-    guarded(
-        () -> {
-          step.run();
-          return true;
-        },
-        false);
+  private static boolean done(Runnable step) {
+    step.run();
+    return true;
   }
 
   private void giveUp(Throwable cause) {

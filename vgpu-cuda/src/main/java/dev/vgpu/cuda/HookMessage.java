@@ -3,6 +3,9 @@ package dev.vgpu.cuda;
 import static dev.vgpu.cuda.ShmLayout.LAYOUT_MAJOR;
 import static dev.vgpu.cuda.ShmLayout.MESSAGE_VERSION;
 import static dev.vgpu.cuda.ShmLayout.MESSAGE_WELCOME;
+import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.ShmLayout.STATUS_BAD;
+import static dev.vgpu.cuda.ShmLayout.STATUS_FULL;
 
 import dev.vgpu.cuda.ShmLayout.Message;
 import java.nio.ByteBuffer;
@@ -39,6 +42,13 @@ record HookMessage(
   static HookMessage welcome(int slot, int status, String text) {
     return new HookMessage(
         MESSAGE_WELCOME, MESSAGE_VERSION, slot, status, 0, LAYOUT_MAJOR, 0, 0, "", text);
+  }
+
+  /** The answer to one who gets no slot: there is none for a new one, or it is not its own. */
+  static HookMessage noSlot(boolean fresh) {
+    return fresh
+        ? welcome(NO_SLOT, STATUS_FULL, "the virtual GPU has as many processes as it can have")
+        : welcome(NO_SLOT, STATUS_BAD, "the slot is not of this process");
   }
 
   /** Reads one from where a buffer stands, and leaves it standing there. */

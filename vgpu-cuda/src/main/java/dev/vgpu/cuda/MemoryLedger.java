@@ -1,5 +1,6 @@
 package dev.vgpu.cuda;
 
+import static dev.vgpu.cuda.ShmLayout.GRANT_MORE_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.LEDGER_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.MEMORY_SEQ_MASK;
@@ -14,6 +15,7 @@ import static dev.vgpu.cuda.ShmLayout.SLOT_RECLAIMING;
 import static dev.vgpu.cuda.ShmLayout.SLOT_SIZE;
 
 import dev.vgpu.cuda.ShmLayout.Grant;
+import dev.vgpu.cuda.ShmLayout.GrantMore;
 import dev.vgpu.cuda.ShmLayout.Ledger;
 import dev.vgpu.cuda.ShmLayout.Slot;
 
@@ -50,12 +52,13 @@ final class MemoryLedger {
   }
 
   /** Counters of a lease's processes that have ended. */
-  record Retired(long gpuNs, long launches, long denied) {
+  record Retired(long gpuNs, long launches, long denied, long copyNs) {
     static Retired in(SharedPage grant) {
       return new Retired(
           grant.longAt(GRANT_OFFSET + Grant.RETIRED_GPU_NS),
           grant.longAt(GRANT_OFFSET + Grant.RETIRED_LAUNCHES),
-          grant.longAt(GRANT_OFFSET + Grant.RETIRED_DENIED));
+          grant.longAt(GRANT_OFFSET + Grant.RETIRED_DENIED),
+          grant.longAt(GRANT_MORE_OFFSET + GrantMore.RETIRED_COPY_NS));
     }
   }
 
@@ -94,6 +97,7 @@ final class MemoryLedger {
     report.setLong(own + Slot.GPU_NS, retired.gpuNs());
     report.setLong(own + Slot.LAUNCHES, retired.launches());
     report.setLong(own + Slot.DENIED, retired.denied());
+    report.setLong(own + Slot.COPY_NS, retired.copyNs());
     long seq = nextSeq(report.longAt(own + Slot.MEMORY_SEQ));
     report.setLong(own + Slot.MEMORY_TARGET, seq << TARGET_SEQ_SHIFT | slot);
     takeBack(slot, seq);
@@ -137,15 +141,16 @@ final class MemoryLedger {
   /** Of counters that lie in slot 0; may be done twice. */
   private void keepCounters() {
     int own = slotAt(0);
-    keep(Grant.RETIRED_GPU_NS, own + Slot.GPU_NS);
-    keep(Grant.RETIRED_LAUNCHES, own + Slot.LAUNCHES);
-    keep(Grant.RETIRED_DENIED, own + Slot.DENIED);
+    keep(GRANT_OFFSET + Grant.RETIRED_GPU_NS, own + Slot.GPU_NS);
+    keep(GRANT_OFFSET + Grant.RETIRED_LAUNCHES, own + Slot.LAUNCHES);
+    keep(GRANT_OFFSET + Grant.RETIRED_DENIED, own + Slot.DENIED);
+    keep(GRANT_MORE_OFFSET + GrantMore.RETIRED_COPY_NS, own + Slot.COPY_NS);
   }
 
-  private void keep(int field, int from) {
+  private void keep(int at, int from) {
     long value = report.longAt(from);
-    if (value > grant.longAt(GRANT_OFFSET + field)) {
-      grant.setLong(GRANT_OFFSET + field, value);
+    if (value > grant.longAt(at)) {
+      grant.setLong(at, value);
     }
   }
 

@@ -37,6 +37,7 @@ final class SlotTable {
   private Retired retired;
   private long gpuNs;
   private int nextToCheck;
+  private boolean finishing;
 
   SlotTable(LeasePages pages, LeaseExpress express, ProcessLife life, long nowNs) {
     this.express = express;
@@ -112,6 +113,7 @@ final class SlotTable {
       report.setInt(at + Slot.GENERATION, report.intAt(at + Slot.GENERATION) + 1);
       report.clear(at + Slot.HEARTBEAT_NS, Slot.RESERVED4 - Slot.HEARTBEAT_NS);
       report.setInt(at + Slot.EXPRESS, EXPRESS_NONE);
+      report.clear(at + Slot.MEASURED, Slot.RESERVED1 - Slot.MEASURED);
       express.attached(slot);
       report.setInt(at + Slot.STATE, SLOT_ATTACHED);
       attached.add(slot);
@@ -149,7 +151,8 @@ final class SlotTable {
         new Retired(
             retired.gpuNs() + slot.creditedNs(),
             retired.launches() + slot.launches(),
-            retired.denied() + slot.denied());
+            retired.denied() + slot.denied(),
+            retired.copyNs() + slot.copyNs());
     ledger.recover(slot.number, retired);
   }
 
@@ -178,6 +181,16 @@ final class SlotTable {
       // It has closed our socket and lives on: by closing all its files, or as another program.
       case ALIVE -> !life.maps(slot.pid, "/" + LeasePages.REPORT);
     };
+  }
+
+  /** Reads what all say, looks after them, and if wanted for one that seems well. */
+  boolean look(long nowNs, boolean check) {
+    refresh();
+    observe(nowNs);
+    if (check) {
+      checkNext(nowNs);
+    }
+    return true;
   }
 
   /** Looks after those whose socket was closed, and for those that were stopped. */
@@ -288,9 +301,14 @@ final class SlotTable {
     return slot.genuine;
   }
 
+  /** Says whether what is stopped inside a kernel is to end, so that it counts as busy. */
+  void finishing(boolean finish) {
+    finishing = finish;
+  }
+
   boolean isBusy() {
     for (SeatSlot slot : attached) {
-      if (slot.isBusy()) {
+      if (slot.isBusy(finishing)) {
         return true;
       }
     }
@@ -396,6 +414,15 @@ final class SlotTable {
       launches += slot.launches();
     }
     return launches;
+  }
+
+  /** Time on the copy engines. */
+  long copyNs() {
+    long copyNs = retired.copyNs();
+    for (SeatSlot slot : attached) {
+      copyNs += slot.copyNs();
+    }
+    return copyNs;
   }
 
   long passedThrough() {

@@ -20,10 +20,12 @@ import dev.vgpu.spi.Enforcement;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -222,6 +224,9 @@ class HookEnforcementTest {
     assertThat(lease.memoryUsed()).isEqualTo(MemorySize.ofBytes(1_010 * 256));
     hook.setLong(Slot.LAUNCHES, 7);
     hook.setLong(Slot.DENIED, 1);
+    hook.setLong(Slot.COPY_NS, 5_000);
+    other.setLong(Slot.COPY_NS, 600);
+    assertThat(lease.copyTimeNs()).isEqualTo(5_600);
     hook.want();
     expect("a wanted");
     lease.open();
@@ -234,7 +239,26 @@ class HookEnforcementTest {
     assertThat(lease.memoryUsed()).isEqualTo(MemorySize.ofBytes(10 * 256));
     assertThat(lease.launches()).isEqualTo(7);
     assertThat(lease.deniedAllocations()).isEqualTo(1);
+    assertThat(lease.copyTimeNs()).isEqualTo(5_600);
     assertThat(other.grant.longAt(GRANT_OFFSET + Grant.RETIRED_LAUNCHES)).isEqualTo(7);
+  }
+
+  @Test
+  void itsProcessesAreToldItsGpus() throws Exception {
+    EnforcedLease lease = prepare("a");
+    FakeHook hook = attach("a");
+    lease.gpus(List.of(new GpuId("GPU-1"), new GpuId("MIG-2")));
+    assertThat(devices(hook)).isEqualTo("GPU-1,MIG-2");
+    lease.gpus(List.of(new GpuId("GPU-1"), new GpuId("a name that CUDA does not know")));
+    assertThat(devices(hook)).isEmpty();
+    lease.gpus(Collections.nCopies(100, new GpuId("GPU-" + "0".repeat(36))));
+    assertThat(devices(hook)).as("more than fit").isEmpty();
+  }
+
+  private static String devices(FakeHook hook) {
+    byte[] bytes = new byte[ShmLayout.GrantMore.DEVICES_LENGTH];
+    hook.grant.buffer().get(ShmLayout.GRANT_MORE_OFFSET + ShmLayout.GrantMore.DEVICES, bytes);
+    return new String(bytes, StandardCharsets.US_ASCII).trim();
   }
 
   @Test

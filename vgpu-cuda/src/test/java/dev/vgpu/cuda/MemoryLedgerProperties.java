@@ -173,7 +173,12 @@ class MemoryLedgerProperties {
     private void recover(int slot) {
       recovering = slot;
       Retired before = Retired.in(grant);
-      Retired after = new Retired(before.gpuNs() + slot, before.launches() + 1, before.denied());
+      Retired after =
+          new Retired(
+              before.gpuNs() + slot,
+              before.launches() + 1,
+              before.denied(),
+              before.copyNs() + 2L * slot);
       try {
         seat().recover(slot, after);
       } catch (SeatDied e) {
@@ -268,7 +273,7 @@ class MemoryLedgerProperties {
     report.setInt(MemoryLedger.slotAt(3) + Slot.STATE, SLOT_RECLAIMING);
     MemoryLedger seat = new MemoryLedger(grant, report);
     seat.takeOver();
-    seat.recover(1 + random.nextInt(127), new Retired(1, 2, 3));
+    seat.recover(1 + random.nextInt(127), new Retired(1, 2, 3, 4));
     seat.touch();
     assertThat(seat.usedBytes()).isNotNegative();
     assertThat(seat.heldBytes(5)).isBetween(0L, seat.usedBytes());

@@ -5,6 +5,7 @@ import dev.vgpu.spi.GpuDriver;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.TreeMap;
 
 /**
@@ -15,6 +16,7 @@ public final class EmulatorDriver implements GpuDriver {
   private final EmulatorSettings settings;
   private final NativeLibraryFile cuda;
   private final NativeLibraryFile nvml;
+  private final NativeLibraryFile mpsControl;
 
   /** Makes one for the environment of this process. */
   public EmulatorDriver() {
@@ -31,6 +33,7 @@ public final class EmulatorDriver implements GpuDriver {
     Path libraries = settings.libraryDirectory(MountTable.ofThisProcess());
     this.cuda = new NativeLibraryFile("libcuda.so.1", libraries);
     this.nvml = new NativeLibraryFile("libnvidia-ml.so.1", libraries);
+    this.mpsControl = new NativeLibraryFile("nvidia-cuda-mps-control", libraries);
   }
 
   @Override
@@ -46,6 +49,11 @@ public final class EmulatorDriver implements GpuDriver {
   @Override
   public Path nvmlLibrary() {
     return nvml.path();
+  }
+
+  @Override
+  public Optional<Path> mpsControl() {
+    return Optional.of(mpsControl.path());
   }
 
   @Override

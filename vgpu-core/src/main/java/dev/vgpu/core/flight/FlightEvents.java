@@ -60,6 +60,8 @@ public final class FlightEvents {
       TurnFlights.SharingChanged.put(changed);
     } else if (event instanceof GpuEvent.SuspectReport suspect) {
       TurnFlights.SuspectReport.put(suspect);
+    } else if (event instanceof GpuEvent.Disturbed disturbed) {
+      TurnFlights.Disturbed.put(disturbed);
     } else if (event instanceof GpuEvent.MeteringFailed failed) {
       TurnFlights.MeteringFailed.put(failed);
     } else {
@@ -80,6 +82,10 @@ public final class FlightEvents {
       MemoryFlights.EndedByReclaim.put(ended);
     } else if (event instanceof GpuEvent.HeldBack held) {
       MemoryFlights.HeldBack.put(held);
+    } else if (event instanceof GpuEvent.HealthChanged changed) {
+      HealthFlights.HealthChanged.put(changed);
+    } else if (event instanceof GpuEvent.GpuFault fault) {
+      HealthFlights.GpuFault.put(fault);
     }
   }
 

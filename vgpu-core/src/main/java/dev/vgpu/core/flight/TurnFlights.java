@@ -118,6 +118,29 @@ final class TurnFlights {
     }
   }
 
+  /** What processes stand on failed and was begun anew */
+  @Name("dev.vgpu.Disturbed")
+  @Label("Disturbed")
+  @Description("What processes stand on failed and was begun anew")
+  @Category({"vgpu", "Sharing"})
+  @StackTrace(false)
+  static final class Disturbed extends Event {
+    @Label("Virtual GPU")
+    @Nullable String virtualGpu;
+
+    @Label("Reason")
+    @Nullable String reason;
+
+    static void put(GpuEvent.Disturbed disturbed) {
+      Disturbed event = new Disturbed();
+      if (event.shouldCommit()) {
+        event.virtualGpu = disturbed.virtualGpu();
+        event.reason = disturbed.reason();
+        event.commit();
+      }
+    }
+  }
+
   /** What is used cannot be written down */
   @Name("dev.vgpu.MeteringFailed")
   @Label("Metering Failed")

@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
@@ -12,7 +13,6 @@ import dev.vgpu.core.seat.ProcessIdentity;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 
@@ -48,6 +48,9 @@ interface Authority {
   /** How each GPU is shared. */
   List<GpuState> states();
 
+  /** What it makes of each backend for a request. */
+  List<BackendChoice> explain(VirtualGpuRequest request);
+
   /** What happened last. */
   List<GpuEvent> recentEvents();
 
@@ -57,8 +60,8 @@ interface Authority {
 
   GpuUsage usage(Lease lease);
 
-  /** The variables that put a program under a lease; {@code program} is checked, if it is there. */
-  Map<String, String> environment(Lease lease, Optional<Path> program);
+  /** What puts a program under a lease; {@code program} is checked, if it is there. */
+  ProgramTerms terms(Lease lease, Optional<Path> program);
 
   /** A program was started under a lease. */
   void started(Lease lease, ProcessIdentity program);

@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
@@ -57,7 +58,16 @@ final class Booking {
 
   boolean released;
   private volatile @Nullable GpuUsage finalUsage;
+
+  /** What was chosen when it was granted; null: none was needed. */
+  final @Nullable String chosen;
+
+  /** Whether that gives it a part of the GPU in space, so that its programs take no turns. */
+  final boolean spatial;
+
+  /** What was prepared for its programs; null: nothing yet. */
   @Nullable String backend;
+
   private volatile VirtualGpuRequest request;
   private volatile @Nullable EnforcedLease enforced;
 
@@ -66,8 +76,12 @@ final class Booking {
       List<GpuSlot> slots,
       VirtualGpuRequest request,
       ProcessIdentity owner,
-      BookedCalls calls) {
+      BookedCalls calls,
+      @Nullable String chosen,
+      boolean spatial) {
     this.id = id;
+    this.chosen = chosen;
+    this.spatial = spatial;
     this.slots = List.copyOf(slots);
     this.request = request;
     this.owner = owner;
@@ -127,6 +141,18 @@ final class Booking {
     gate.enforce(lease);
   }
 
+  /** Lets its programs work, where they take no turns. */
+  void goOnInSpace() {
+    if (enforced instanceof SpatialLease lease) {
+      slots.get(0).seat.take();
+      try {
+        lease.goOn();
+      } finally {
+        slots.get(0).seat.leave();
+      }
+    }
+  }
+
   /** Whether nobody but its owner lets it go on. */
   boolean isSuspendedByOwner() {
     return suspension.filter(Suspensions.BY_OWNER::equals).isPresent();
@@ -167,7 +193,8 @@ final class Booking {
         owner,
         Optional.ofNullable(backend),
         List.copyOf(programs),
-        suspension);
+        suspension,
+        Optional.ofNullable(chosen));
   }
 
   /** What of its memory is in the host's. */
@@ -177,6 +204,14 @@ final class Booking {
       return MemorySize.ZERO;
     }
     return lease.mover().map(MemoryMover::moved).orElseGet(lease::memoryUsed);
+  }
+
+  /** What is wrong with its GPUs. */
+  private Optional<String> impaired() {
+    return slots.stream()
+        .filter(slot -> slot.condition.health() != GpuHealth.HEALTHY)
+        .map(slot -> "gpu=" + slot.gpu.id() + ": " + slot.condition.reason())
+        .findFirst();
   }
 
   /** With the entitlement that it was given last. */
@@ -191,6 +226,8 @@ final class Booking {
         lease == null ? List.of() : List.copyOf(lease.processes()),
         usage(),
         suspended,
-        memorySuspended());
+        memorySuspended(),
+        Optional.ofNullable(backend != null ? backend : chosen),
+        impaired());
   }
 }

@@ -8,6 +8,7 @@ import static dev.vgpu.core.pool.Protocol.USAGE;
 
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.seat.ChoiceValues;
 import dev.vgpu.core.seat.EventValues;
 import dev.vgpu.core.seat.LeaseValues;
 import dev.vgpu.core.seat.Link;
@@ -264,6 +265,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
           Protocol.LEASES,
           Protocol.METERED,
           Protocol.STATES,
+          Protocol.EXPLAIN,
           Protocol.EVENTS,
           Protocol.BACKENDS,
           Protocol.CAPABILITIES,
@@ -309,12 +311,17 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       case Protocol.CAPABILITIES ->
           reply.with(
               "can.", RequestValues.of(server.authority().capabilities(lease(message).booking())));
-      case Protocol.ENVIRONMENT ->
-          reply.with(
-              "env.",
-              server
-                  .authority()
-                  .environment(lease(message).booking(), message.find("program").map(Path::of)));
+      case Protocol.EXPLAIN ->
+          ChoiceValues.put(
+              reply, server.authority().explain(RequestValues.request(message.under(REQUEST))));
+      case Protocol.ENVIRONMENT -> {
+        Optional<Path> program = message.find("program").map(Path::of);
+        ProgramTerms terms = server.authority().terms(lease(message).booking(), program);
+        reply.with("env.", terms.variables());
+        for (int i = 0; i < terms.backends().size(); i++) {
+          reply.with(Protocol.BACKEND + i, terms.backends().get(i));
+        }
+      }
       default -> {
         RemoteLease lease = lease(message);
         lease.gate.reported(LeaseValues.usage(message, USAGE));

@@ -2,20 +2,20 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
-import dev.vgpu.ContainerSpec;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
-import dev.vgpu.spi.ProcessAttachment;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.ServiceLoader;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -33,7 +33,10 @@ final class Enforcements implements AutoCloseable {
   private final String unusableBecause;
   private final Supplier<List<EnforcementBackend>> find;
   private final ReentrantLock lock = new ReentrantLock();
-  private final Map<String, Enforcement> opened = new HashMap<>();
+
+  /** In the order in which they were opened. */
+  private final Map<String, Enforcement> opened = new LinkedHashMap<>();
+
   private @Nullable List<EnforcementBackend> backends;
   private boolean closed;
 
@@ -55,21 +58,13 @@ final class Enforcements implements AutoCloseable {
     return new Enforcements(null, because, List::of);
   }
 
-  static List<EnforcementBackend> installed() {
-    List<EnforcementBackend> found = new ArrayList<>();
-    ServiceLoader.load(EnforcementBackend.class).forEach(found::add);
-    if (found.isEmpty()) {
-      ServiceLoader.load(EnforcementBackend.class, Enforcements.class.getClassLoader())
-          .forEach(found::add);
-    }
-    return found;
-  }
-
-  private List<EnforcementBackend> backends() {
+  /** All that are installed, the cheapest first. */
+  List<EnforcementBackend> backends() {
     lock.lock();
     try {
       if (backends == null) {
-        backends = List.copyOf(find.get());
+        backends =
+            find.get().stream().sorted(Comparator.comparingInt(EnforcementBackend::cost)).toList();
       }
       return backends;
     } finally {
@@ -81,30 +76,29 @@ final class Enforcements implements AutoCloseable {
     return backends().stream().map(EnforcementBackend::status).toList();
   }
 
-  /** What can be enforced on a GPU: by turns inside JVMs, and by the backends that serve it. */
-  Capabilities capabilities(PhysicalGpu gpu) {
-    Capabilities all = InProcessBackend.CAPABILITIES;
-    for (EnforcementBackend backend : backends()) {
-      if (backend.serves(gpu) && backend.status().isAvailable()) {
-        all = union(all, backend.capabilities());
-      }
+  Optional<EnforcementBackend> named(String name) {
+    return backends().stream().filter(backend -> backend.name().equals(name)).findFirst();
+  }
+
+  /** The names of a backend and of the one that it stands on, which is first. */
+  List<String> stack(String name) {
+    List<String> names = new ArrayList<>();
+    named(name).flatMap(this::beneath).ifPresent(beneath -> names.add(beneath.name()));
+    names.add(name);
+    return names;
+  }
+
+  /** What a backend stands on; empty if there is none, which is well if it needs none. */
+  Optional<EnforcementBackend> beneath(EnforcementBackend backend) {
+    Optional<Capabilities> needs = backend.needs();
+    if (needs.isEmpty()) {
+      return Optional.empty();
     }
-    return all;
-  }
-
-  private static Capabilities union(Capabilities one, Capabilities other) {
-    return Capabilities.builder()
-        .memory(max(one.memory(), other.memory()))
-        .compute(max(one.compute(), other.compute()))
-        .preemption(max(one.preemption(), other.preemption()))
-        .faultIsolation(max(one.faultIsolation(), other.faultIsolation()))
-        .worksFor(one.worksFor().toArray(new Capabilities.Scope[0]))
-        .worksFor(other.worksFor().toArray(new Capabilities.Scope[0]))
-        .build();
-  }
-
-  private static <E extends Enum<E>> E max(E one, E other) {
-    return one.compareTo(other) >= 0 ? one : other;
+    return backends().stream()
+        .filter(other -> other.needs().isEmpty())
+        .filter(other -> other.capabilities().missingFor(needs.get()).isEmpty())
+        .filter(other -> other.status().isAvailable())
+        .findFirst();
   }
 
   /** Refuses where no program can be put under a virtual GPU at all. */
@@ -117,37 +111,35 @@ final class Enforcements implements AutoCloseable {
   }
 
   /** Makes a lease ready for processes, or takes it over from an earlier holder of the seat. */
-  EnforcedLease prepare(Booking booking, Path directory, EnforcedLease.Listener listener) {
-    EnforcementBackend backend = backendFor(booking.gpu(), Optional.ofNullable(booking.backend));
+  EnforcedLease prepare(
+      EnforcementBackend backend,
+      Booking booking,
+      Path directory,
+      EnforcedLease.Listener listener) {
     EnforcedLease lease =
         open(backend).prepare(booking.id, directory, booking.gpu(), booking.request(), listener);
+    lease.gpus(booking.gpus());
     booking.backend = backend.name();
-    return lease;
+    return booking.spatial ? new SpatialLease(lease, () -> booking.suspended) : lease;
   }
 
-  private EnforcementBackend backendFor(PhysicalGpu gpu, Optional<String> name) {
-    List<String> reasons = new ArrayList<>();
-    for (EnforcementBackend backend : backends()) {
-      if (name.isPresent() && !name.get().equals(backend.name())) {
-        continue;
+  /** Why a backend cannot serve a request now; what it does not know while it is not at work. */
+  Optional<String> lack(EnforcementBackend backend, PhysicalGpu gpu, VirtualGpuRequest request) {
+    Enforcement enforcement;
+    lock.lock();
+    try {
+      enforcement = opened.get(backend.name());
+      if (enforcement == null && !backend.preparesWhenGranted()) {
+        return Optional.empty();
       }
-      if (!backend.serves(gpu)) {
-        reasons.add(backend.name() + " does not serve it");
-        continue;
-      }
-      BackendStatus status = backend.status();
-      if (status.isAvailable()) {
-        return backend;
-      }
-      reasons.add(status.toString());
+    } finally {
+      lock.unlock();
     }
-    throw new VgpuException(
-        "no backend can put programs under a virtual GPU of this GPU: gpu="
-            + gpu.id()
-            + " provider="
-            + gpu.provider()
-            + " backends="
-            + (reasons.isEmpty() ? "none installed (add dev.vgpu:vgpu-cuda)" : reasons));
+    try {
+      return (enforcement == null ? open(backend) : enforcement).lack(gpu, request);
+    } catch (VgpuException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
   }
 
   private Enforcement open(EnforcementBackend backend) {
@@ -159,7 +151,10 @@ final class Enforcements implements AutoCloseable {
       }
       Enforcement enforcement = opened.get(backend.name());
       if (enforcement == null) {
-        enforcement = backend.open(directory);
+        enforcement =
+            backend.needs().isEmpty()
+                ? backend.open(directory)
+                : backend.open(directory, open(need(backend)));
         opened.put(backend.name(), enforcement);
       }
       return enforcement;
@@ -168,31 +163,15 @@ final class Enforcements implements AutoCloseable {
     }
   }
 
-  /** Puts this process under a lease, by the backend that can. */
-  static ProcessAttachment attachThisProcess(
-      List<EnforcementBackend> of, Map<String, String> environment) {
-    return available(of, "this JVM").attachThisProcess(environment);
-  }
-
-  /** What a container needs, by the backend that knows. */
-  static ContainerSpec containerSpec(List<EnforcementBackend> of, Map<String, String> environment) {
-    return available(of, "a container").containerSpec(environment);
-  }
-
-  private static EnforcementBackend available(List<EnforcementBackend> of, String what) {
-    List<String> reasons = new ArrayList<>();
-    for (EnforcementBackend backend : of) {
-      BackendStatus status = backend.status();
-      if (status.isAvailable()) {
-        return backend;
-      }
-      reasons.add(status.toString());
-    }
-    throw new VgpuException(
-        "no backend can put "
-            + what
-            + " under a virtual GPU: backends="
-            + (reasons.isEmpty() ? "none installed (add dev.vgpu:vgpu-cuda)" : reasons));
+  private EnforcementBackend need(EnforcementBackend backend) {
+    return beneath(backend)
+        .orElseThrow(
+            () ->
+                new VgpuException(
+                    "a backend has nothing to stand on: backend="
+                        + backend.name()
+                        + " needs "
+                        + backend.needs()));
   }
 
   /** Stops enforcing; leases stay as they are for the next holder of the seat. */
@@ -202,11 +181,12 @@ final class Enforcements implements AutoCloseable {
     lock.lock();
     try {
       closed = true;
-      closing = List.copyOf(opened.values());
+      closing = new ArrayList<>(opened.values());
       opened.clear();
     } finally {
       lock.unlock();
     }
+    Collections.reverse(closing); // what stands on another first
     for (Enforcement enforcement : closing) {
       try {
         enforcement.close();

@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.BackendChoice;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
@@ -15,6 +16,7 @@ import dev.vgpu.core.seat.LeaseDirectory;
 import dev.vgpu.core.seat.LeaseRecord;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.EnforcementBackend;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
@@ -38,6 +40,8 @@ final class LeaseTable {
   private final Enforcements enforcements;
   private final @Nullable LeaseDirectory disk;
   private final ReentrantLock lock = new ReentrantLock();
+  private final BackendChoices choices;
+  private final LeaseGrants grants;
   private final Placement placement;
   private final WaitingLine line;
   private final HeldBack held = new HeldBack();
@@ -55,8 +59,10 @@ final class LeaseTable {
     this.slots = slots;
     this.enforcements = enforcements;
     this.disk = disk;
-    this.placement = new Placement(slots, enforcements);
-    this.line = new WaitingLine(placement, this::grant);
+    this.choices = new BackendChoices(enforcements);
+    this.grants = new LeaseGrants(node, this, enforcements, disk);
+    this.placement = new Placement(slots, choices);
+    this.line = new WaitingLine(placement, grants::grant);
   }
 
   List<GpuSlot> slots() {
@@ -71,6 +77,26 @@ final class LeaseTable {
 
   SeatMeter meter() {
     return meter;
+  }
+
+  BackendChoices choices() {
+    return choices;
+  }
+
+  /** What it makes of each backend for a request; changes nothing. */
+  List<BackendChoice> explain(VirtualGpuRequest request) {
+    lock.lock();
+    try {
+      List<GpuSlot> allowed = placement.allowed(request);
+      List<GpuSlot> taken = placement.place(request);
+      List<BackendChoice> all = new ArrayList<>();
+      for (GpuSlot slot : allowed) {
+        all.addAll(choices.explain(slot, request, taken != null && taken.contains(slot)));
+      }
+      return List.copyOf(all);
+    } finally {
+      lock.unlock();
+    }
   }
 
   List<GpuLease> leases() {
@@ -220,37 +246,22 @@ final class LeaseTable {
     }
   }
 
-  private Booking grant(Asked asked, List<GpuSlot> on) {
-    VirtualGpuRequest request = asked.request();
-    String id = node.newLeaseId(request.name(), disk);
-    List<GpuId> gpus = on.stream().map(slot -> slot.gpu.id()).toList();
-    if (disk != null) {
-      disk.write(
-          new LeaseRecord(id, gpus, request, asked.by().process(), Optional.empty(), List.of()));
-    }
-    Booking booking = book(id, on, asked);
-    meter.opened(booking);
-    node.listeners().publish(at -> new GpuEvent.Acquired(at, id, gpus.get(0), request));
-    return booking;
-  }
-
-  private static Booking book(String id, List<GpuSlot> on, Asked asked) {
-    Booking booking =
-        new Booking(
-            id,
-            on,
-            asked.request(),
-            asked.by().process(),
-            asked.by().calls(id, on, asked.request()));
-    on.forEach(slot -> slot.add(booking));
-    return booking;
-  }
-
   private void checkPossible(Asked asked) {
     if (asked.by().isClosed()) {
       throw new IllegalStateException("the pool is closed");
     }
     placement.checkPossible(asked.request());
+  }
+
+  /** Changes what requests may be granted on, and serves those that wait. */
+  void change(Runnable how) {
+    lock.lock();
+    try {
+      how.run();
+      line.serve();
+    } finally {
+      lock.unlock();
+    }
   }
 
   // ---- changing and giving back
@@ -261,7 +272,7 @@ final class LeaseTable {
     lock.lock();
     try {
       before = booking.request();
-      checkSameElsewhere(before, asked, booking.id, booking.gpus());
+      ResizeRules.checkSameElsewhere(before, asked, booking.id, booking.gpus());
       if (booking.calls.isClosed() || booking.released) {
         throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
       }
@@ -271,7 +282,7 @@ final class LeaseTable {
         checkFits(booking, asked);
         String obstacle = booking.calls.tryResize(asked, booking.gate);
         if (obstacle != null) {
-          throw cannotResize(booking.id, asked, obstacle, booking.snapshot());
+          throw ResizeRules.cannotResize(booking.id, asked, obstacle, booking.snapshot());
         }
         resized = true;
       } finally {
@@ -298,31 +309,6 @@ final class LeaseTable {
                 + placement.refusal(asked, ""),
             snapshots(List.copyOf(slot.bookings)));
       }
-    }
-  }
-
-  static GpuCapacityException cannotResize(
-      String id, VirtualGpuRequest asked, String obstacle, GpuLease holder) {
-    return new GpuCapacityException(
-        "a virtual GPU cannot be resized: id=" + id + " asked " + asked + "; " + obstacle,
-        List.of(holder));
-  }
-
-  static void checkSameElsewhere(
-      VirtualGpuRequest before, VirtualGpuRequest asked, String id, List<GpuId> gpus) {
-    boolean sameGpu = asked.gpu().isEmpty() || gpus.contains(asked.gpu().get());
-    if (!sameGpu
-        || asked.gpuCount() != before.gpuCount()
-        || !asked.name().equals(before.name())
-        || !asked.requires().equals(before.requires())
-        || asked.failureMode() != before.failureMode()) {
-      throw new IllegalArgumentException(
-          "a resize keeps the GPUs, the name and the demanded capabilities: id="
-              + id
-              + " holds "
-              + before
-              + ", asked "
-              + asked);
     }
   }
 
@@ -386,7 +372,7 @@ final class LeaseTable {
   // ---- programs
 
   /** Makes a virtual GPU ready for programs; once. */
-  EnforcedLease enforce(Booking booking, EnforcedLease.Listener listener) {
+  EnforcedLease enforce(Booking booking) {
     lock.lock();
     try {
       EnforcedLease before = booking.enforced();
@@ -399,8 +385,11 @@ final class LeaseTable {
       enforcements.checkUsable();
       Path directory =
           requireNonNull(disk, "where backends work, leases are on disk").of(booking.id);
-      EnforcedLease lease = enforcements.prepare(booking, directory, listener);
+      EnforcedLease.Listener listener = new LeaseWatch(node, this, booking);
+      EnforcementBackend backend = choices.forPrograms(booking);
+      EnforcedLease lease = enforcements.prepare(backend, booking, directory, listener);
       booking.enforced(lease);
+      booking.goOnInSpace();
       booking.slots.forEach(slot -> slot.enforced(booking));
       rewrite(booking);
       return lease;
@@ -468,7 +457,8 @@ final class LeaseTable {
   Booking restore(LeaseRecord record, List<GpuSlot> on, Asked.Claimant by) {
     lock.lock();
     try {
-      Booking booking = book(record.id(), on, new Asked(record.request(), by));
+      Optional<String> chosen = record.chosen().or(record::backend);
+      Booking booking = grants.book(record.id(), on, new Asked(record.request(), by), chosen);
       booking.programs.addAll(record.programs());
       booking.backend = record.backend().orElse(null);
       if (record.suspension().isPresent()) {

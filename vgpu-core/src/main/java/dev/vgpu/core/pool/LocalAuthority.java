@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
@@ -162,6 +163,11 @@ final class LocalAuthority implements Authority {
   }
 
   @Override
+  public List<BackendChoice> explain(VirtualGpuRequest request) {
+    return table.explain(request);
+  }
+
+  @Override
   public List<GpuEvent> recentEvents() {
     return node.listeners().recent();
   }
@@ -183,7 +189,7 @@ final class LocalAuthority implements Authority {
   }
 
   Capabilities capabilities(Booking booking) {
-    return enforcements.capabilities(booking.gpu());
+    return table.choices().capabilities(booking);
   }
 
   @Override
@@ -192,25 +198,25 @@ final class LocalAuthority implements Authority {
   }
 
   @Override
-  public Map<String, String> environment(Lease lease, Optional<Path> program) {
-    return environment(booking(lease), program);
+  public ProgramTerms terms(Lease lease, Optional<Path> program) {
+    return terms(booking(lease), program);
   }
 
-  Map<String, String> environment(Booking booking, Optional<Path> program) {
+  ProgramTerms terms(Booking booking, Optional<Path> program) {
     table.checkNotHeldBack(booking);
-    EnforcedLease enforced = table.enforce(booking, new Watch(booking));
+    EnforcedLease enforced = table.enforce(booking);
     program.ifPresent(enforced::check);
     Map<String, String> variables = new LinkedHashMap<>();
     variables.putAll(discovery.environment(booking.gpus()));
     variables.putAll(enforced.environment());
-    return Map.copyOf(variables);
+    return new ProgramTerms(variables, enforcements.stack(String.valueOf(booking.backend)));
   }
 
   /** Takes over what an earlier holder of the seat had made ready for programs. */
   void takeOver(Booking booking) {
     if (booking.backend != null) {
       try {
-        EnforcedLease ignored = table.enforce(booking, new Watch(booking));
+        EnforcedLease ignored = table.enforce(booking);
       } catch (RuntimeException e) {
         // What a tenant has done to its files must not keep the seat from being taken over.
         log.error("the programs of a virtual GPU cannot be taken over: id={}", booking.id, e);
@@ -234,38 +240,6 @@ final class LocalAuthority implements Authority {
   @Override
   public void publish(Function<Instant, GpuEvent> event) {
     node.listeners().publish(event);
-  }
-
-  /** Passes on what the processes of a virtual GPU do. */
-  private final class Watch implements EnforcedLease.Listener {
-    private final Booking booking;
-
-    Watch(Booking booking) {
-      this.booking = booking;
-    }
-
-    @Override
-    public void wanted() {
-      booking.gate.processesWanted();
-    }
-
-    @Override
-    public void drained() {
-      booking.gate.processesDrained();
-    }
-
-    @Override
-    public void suspect(String reason) {
-      publish(at -> new GpuEvent.SuspectReport(at, booking.id, reason));
-    }
-
-    @Override
-    public void processes(int attached) {
-      if (attached == 0 && booking.ended) {
-        // Not on the backend's thread: it is the backend that is asked to close the lease.
-        node.workers().execute(() -> table.releaseIfUnused(booking));
-      }
-    }
   }
 
   /** Says why a run directory is not used. */

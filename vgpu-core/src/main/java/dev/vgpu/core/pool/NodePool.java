@@ -2,12 +2,14 @@ package dev.vgpu.core.pool;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuListener;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions.LeakTracking;
+import dev.vgpu.GpuReading;
 import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.UsageRecord;
@@ -28,6 +30,7 @@ final class NodePool implements GpuPool {
   private final Node node;
   private final LeakTracking leakTracking;
   private final Supplier<List<EnforcementBackend>> backends;
+  private final Discovery discovery;
   private final Runnable whenClosed;
   private final Set<Lease> leases = ConcurrentHashMap.newKeySet();
   private final Set<Runnable> listenings = ConcurrentHashMap.newKeySet();
@@ -37,10 +40,12 @@ final class NodePool implements GpuPool {
       Node node,
       LeakTracking leakTracking,
       Supplier<List<EnforcementBackend>> backends,
+      Discovery discovery,
       Runnable whenClosed) {
     this.node = node;
     this.leakTracking = leakTracking;
     this.backends = backends;
+    this.discovery = discovery;
     this.whenClosed = whenClosed;
   }
 
@@ -85,6 +90,18 @@ final class NodePool implements GpuPool {
   @Override
   public List<GpuState> states() {
     return node.askUninterruptibly(Authority::states);
+  }
+
+  @Override
+  public List<GpuReading> readings() {
+    return discovery.readings(node.gpus());
+  }
+
+  @Override
+  public List<BackendChoice> explain(VirtualGpuRequest request) {
+    requireNonNull(request, "request");
+    checkOpen();
+    return node.askUninterruptibly(decides -> decides.explain(request));
   }
 
   @Override

@@ -1,11 +1,12 @@
 package dev.vgpu.core.pool;
 
-import dev.vgpu.FailureMode;
 import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -21,11 +22,11 @@ final class Placement {
   /** In the order in which members of a gang take their turns. */
   private final List<GpuSlot> slots;
 
-  private final Enforcements enforcements;
+  private final BackendChoices choices;
 
-  Placement(List<GpuSlot> slots, Enforcements enforcements) {
+  Placement(List<GpuSlot> slots, BackendChoices choices) {
     this.slots = slots;
-    this.enforcements = enforcements;
+    this.choices = choices;
   }
 
   /** The GPUs to cut it from now, as many as are asked, all different; null if it does not fit. */
@@ -48,18 +49,22 @@ final class Placement {
                 slot ->
                     !forFirst.contains(slot)
                         || !slot.couldFit(first)
-                        || !isCapable(slot, first)
+                        || !choices.couldServe(slot, first)
                         || slot.fitsBeside(request, first))
             .toList());
   }
 
   /** Those on which it fits most tightly, so that large requests find room elsewhere. */
   private @Nullable List<GpuSlot> choose(VirtualGpuRequest request, List<GpuSlot> fitting) {
+    Map<GpuSlot, Integer> costs = new LinkedHashMap<>();
+    for (GpuSlot slot : fitting) {
+      choices.choose(slot, request).ifPresent(choice -> costs.put(slot, choice.cost()));
+    }
     List<GpuSlot> best =
-        fitting.stream()
-            .filter(slot -> isCapable(slot, request))
+        costs.keySet().stream()
             .sorted(
                 Comparator.<GpuSlot>comparingInt(slot -> isNamed(slot, request) ? 0 : 1)
+                    .thenComparingInt(slot -> costs.getOrDefault(slot, 0))
                     .thenComparingInt(
                         slot -> request.computePercent().isPresent() ? 0 : slot.bookings.size())
                     .thenComparingInt(slot -> slot.freePercent(request.preemptionClass()))
@@ -83,18 +88,6 @@ final class Placement {
     return slots.stream()
         .filter(slot -> request.gpu().isEmpty() || request.gpuCount() > 1 || isNamed(slot, request))
         .toList();
-  }
-
-  private boolean isCapable(GpuSlot slot, VirtualGpuRequest request) {
-    return request.failureMode() == FailureMode.OPEN || missing(slot, request).isEmpty();
-  }
-
-  private List<String> missing(GpuSlot slot, VirtualGpuRequest request) {
-    List<String> missing = InProcessBackend.CAPABILITIES.missingFor(request.requires());
-    // Backends are looked at only where they are needed: to load them takes time.
-    return missing.isEmpty()
-        ? missing
-        : enforcements.capabilities(slot.gpu).missingFor(request.requires());
   }
 
   // ---- what could never be
@@ -135,18 +128,20 @@ final class Placement {
 
   /** Refuses, or serves with a warning, a request that demands more than can be enforced. */
   private void checkEnforceable(VirtualGpuRequest request, List<GpuSlot> allowed) {
-    long capable = allowed.stream().filter(slot -> missing(slot, request).isEmpty()).count();
-    if (capable >= request.gpuCount()) {
-      return;
+    long capable = allowed.stream().filter(slot -> choices.couldServe(slot, request)).count();
+    if (capable < request.gpuCount()) {
+      throw new VgpuException(
+          "no backend can enforce what is demanded: " + request + "; " + lack(request, allowed));
     }
-    String lack =
-        allowed.stream()
-            .map(slot -> slot.gpu.id() + " lacks " + missing(slot, request))
-            .collect(Collectors.joining("; "));
-    if (request.failureMode() == FailureMode.REFUSE) {
-      throw new VgpuException("no backend can enforce what is demanded: " + request + "; " + lack);
+    if (allowed.stream().allMatch(slot -> choices.isServedWithLess(slot, request))) {
+      log.warn("served without what it demands: {}; {}", request, lack(request, allowed));
     }
-    log.warn("served without what it demands: {}; {}", request, lack);
+  }
+
+  private String lack(VirtualGpuRequest request, List<GpuSlot> allowed) {
+    return allowed.stream()
+        .map(slot -> choices.lack(slot, request))
+        .collect(Collectors.joining("; "));
   }
 
   // ---- why not now
@@ -161,7 +156,9 @@ final class Placement {
                 : "not that many GPUs have room: asked ");
     text.append(request).append(more);
     for (GpuSlot slot : allowed) {
-      slot.lack(request).ifPresent(lack -> text.append("; ").append(lack));
+      slot.lack(request)
+          .or(() -> choices.lackNow(slot, request))
+          .ifPresent(lack -> text.append("; ").append(lack));
     }
     allowed.forEach(slot -> text.append("; ").append(slot.occupation(request)));
     return text.toString();

@@ -38,18 +38,21 @@ final class Programs {
 
   Map<String, String> environment() {
     checkOpen();
-    Map<String, String> variables =
-        lease.node().askUninterruptibly(decides -> decides.environment(lease, Optional.empty()));
+    return substituted(terms().variables(), System.getenv());
+  }
+
+  private ProgramTerms terms() {
+    ProgramTerms terms =
+        lease.node().askUninterruptibly(decides -> decides.terms(lease, Optional.empty()));
     lease.markEnforced();
-    return substituted(variables, System.getenv());
+    return terms;
   }
 
   ContainerSpec containerSpec(List<EnforcementBackend> backends) {
     checkOpen();
-    Map<String, String> variables =
-        lease.node().askUninterruptibly(decides -> decides.environment(lease, Optional.empty()));
-    lease.markEnforced();
-    return Enforcements.containerSpec(backends, substituted(variables, Map.of()));
+    ProgramTerms terms = terms();
+    return InstalledBackends.containerSpec(
+        backends, terms.with(substituted(terms.variables(), Map.of())));
   }
 
   Process start(ProcessBuilder program) throws IOException {
@@ -57,7 +60,8 @@ final class Programs {
     Map<String, String> variables = Map.of();
     try {
       Optional<Path> path = path(program);
-      variables = lease.node().askUninterruptibly(decides -> decides.environment(lease, path));
+      variables =
+          lease.node().askUninterruptibly(decides -> decides.terms(lease, path)).variables();
       lease.markEnforced();
     } catch (GpuCapacityException e) {
       throw e; // held back: to run it beside the others would be worse than not at all
@@ -116,8 +120,11 @@ final class Programs {
   }
 
   private void attach(List<EnforcementBackend> backends) {
-    Map<String, String> variables = environment();
-    lease.attached(Enforcements.attachThisProcess(backends, variables));
+    checkOpen();
+    ProgramTerms terms = terms();
+    lease.attached(
+        InstalledBackends.attachThisProcess(
+            backends, terms.with(substituted(terms.variables(), System.getenv()))));
     lease.node().markJvmAttached();
     Lease ignored =
         lease

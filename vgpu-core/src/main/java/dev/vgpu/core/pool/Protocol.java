@@ -27,6 +27,7 @@ final class Protocol {
   static final String ERROR = "error";
   static final String USAGE = "usage.";
   static final String REQUEST = "request.";
+  static final String BACKEND = "backend.";
 
   // Requests of a client.
   static final String HELLO = "hello";
@@ -38,6 +39,7 @@ final class Protocol {
   static final String RESIZE = "resize";
   static final String LEASES = "leases";
   static final String STATES = "states";
+  static final String EXPLAIN = "explain";
   static final String EVENTS = "events";
   static final String METERED = "metered";
   static final String BACKENDS = "backends";

@@ -5,6 +5,7 @@ import static dev.vgpu.core.pool.Protocol.REQUEST;
 import static dev.vgpu.core.pool.Protocol.TURN;
 import static dev.vgpu.core.pool.Protocol.USAGE;
 
+import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
@@ -14,6 +15,7 @@ import dev.vgpu.GpuUsage;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.seat.ChoiceValues;
 import dev.vgpu.core.seat.EventValues;
 import dev.vgpu.core.seat.LeaseValues;
 import dev.vgpu.core.seat.Link;
@@ -30,7 +32,6 @@ import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -179,7 +180,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   @Override
   public void resize(Lease lease, VirtualGpuRequest asked) {
     VirtualGpuRequest before = lease.request();
-    LeaseTable.checkSameElsewhere(before, asked, lease.id, lease.gpuIds());
+    ResizeRules.checkSameElsewhere(before, asked, lease.id, lease.gpuIds());
     if (lease.isClosed()) {
       throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
     }
@@ -206,7 +207,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   private static void resizeHere(Lease lease, VirtualGpuRequest asked) {
     String obstacle = lease.gate.tryResize(asked);
     if (obstacle != null) {
-      throw LeaseTable.cannotResize(lease.id, asked, obstacle, lease.snapshot());
+      throw ResizeRules.cannotResize(lease.id, asked, obstacle, lease.snapshot());
     }
   }
 
@@ -267,6 +268,12 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   }
 
   @Override
+  public List<BackendChoice> explain(VirtualGpuRequest request) {
+    Message message = new Message(Protocol.EXPLAIN).with(REQUEST, RequestValues.of(request));
+    return ChoiceValues.choices(ask(message));
+  }
+
+  @Override
   public List<GpuEvent> recentEvents() {
     return EventValues.events(ask(new Message(Protocol.EVENTS)));
   }
@@ -294,10 +301,12 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   }
 
   @Override
-  public Map<String, String> environment(Lease lease, Optional<Path> program) {
+  public ProgramTerms terms(Lease lease, Optional<Path> program) {
     Message message = new Message(Protocol.ENVIRONMENT).with(LEASE, lease.id);
     program.ifPresent(path -> message.with("program", path));
-    return ask(message).under("env.");
+    Message reply = ask(message);
+    return new ProgramTerms(
+        reply.under("env."), List.copyOf(reply.under(Protocol.BACKEND).values()));
   }
 
   @Override

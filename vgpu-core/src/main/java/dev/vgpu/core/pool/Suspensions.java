@@ -292,6 +292,7 @@ final class Suspensions {
     booking.suspended = false;
     table.goesOn(booking);
     booking.gate.resume();
+    booking.goOnInSpace();
   }
 
   // ---- taking over

@@ -19,6 +19,7 @@ import java.util.regex.Pattern;
  * @param backend the backend that was prepared for its processes, if one was
  * @param programs those that were started under it and may not have attached yet
  * @param suspension on whose behalf it is suspended, or about to be; empty: it is not
+ * @param chosen the backend that was chosen for it when it was granted; empty: none was needed
  */
 public record LeaseRecord(
     String id,
@@ -27,7 +28,8 @@ public record LeaseRecord(
     ProcessIdentity owner,
     Optional<String> backend,
     List<ProcessIdentity> programs,
-    Optional<String> suspension) {
+    Optional<String> suspension,
+    Optional<String> chosen) {
   private static final Pattern ID =
       Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}-[1-9][0-9]{0,17}");
 
@@ -35,7 +37,7 @@ public record LeaseRecord(
   public static final int MOST_PROGRAMS = 1_000;
 
   /**
-   * Makes one that is not suspended.
+   * Makes one that is not suspended, and for which no backend was chosen.
    *
    * @param id its name
    * @param gpus the GPUs that it is cut from, at least one
@@ -51,7 +53,7 @@ public record LeaseRecord(
       ProcessIdentity owner,
       Optional<String> backend,
       List<ProcessIdentity> programs) {
-    this(id, gpus, request, owner, backend, programs, Optional.empty());
+    this(id, gpus, request, owner, backend, programs, Optional.empty(), Optional.empty());
   }
 
   /**
@@ -71,6 +73,7 @@ public record LeaseRecord(
     values.put("owner.start", "" + owner.start());
     backend.ifPresent(name -> values.put("backend", name));
     suspension.ifPresent(by -> values.put("suspension", by));
+    chosen.ifPresent(name -> values.put("chosen", name));
     StringBuilder pids = new StringBuilder();
     for (ProcessIdentity program : programs) {
       pids.append(program.pid()).append(':').append(program.start()).append(' ');
@@ -102,7 +105,8 @@ public record LeaseRecord(
               Long.parseLong(RequestValues.need(values, "owner.start"))),
           Optional.ofNullable(values.get("backend")),
           programs(values.getOrDefault("programs", "")),
-          Optional.ofNullable(values.get("suspension")));
+          Optional.ofNullable(values.get("suspension")),
+          Optional.ofNullable(values.get("chosen")));
     } catch (IllegalArgumentException e) {
       throw new MalformedMessageException("not a lease: " + e.getMessage(), e);
     }

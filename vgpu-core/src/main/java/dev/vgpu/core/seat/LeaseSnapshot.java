@@ -6,6 +6,7 @@ import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * A {@link GpuLease} as it was at one moment.
@@ -19,6 +20,8 @@ import java.util.List;
  * @param usage until then
  * @param suspended whether its processes are
  * @param memorySuspended what of their memory is in the host's
+ * @param backend what enforces it, or will
+ * @param impaired why it cannot be relied on
  */
 public record LeaseSnapshot(
     String id,
@@ -29,10 +32,13 @@ public record LeaseSnapshot(
     List<Long> processes,
     GpuUsage usage,
     boolean suspended,
-    MemorySize memorySuspended)
+    MemorySize memorySuspended,
+    Optional<String> backend,
+    Optional<String> impaired)
     implements GpuLease {
   /**
-   * Makes one that is not suspended.
+   * Makes one that is not suspended, and for which no backend is chosen, and of which nothing is
+   * wrong.
    *
    * @param id the virtual GPU's name
    * @param gpus the GPUs that it was cut from, at least one
@@ -50,7 +56,18 @@ public record LeaseSnapshot(
       double entitledPercent,
       List<Long> processes,
       GpuUsage usage) {
-    this(id, gpus, request, pid, entitledPercent, processes, usage, false, MemorySize.ZERO);
+    this(
+        id,
+        gpus,
+        request,
+        pid,
+        entitledPercent,
+        processes,
+        usage,
+        false,
+        MemorySize.ZERO,
+        Optional.empty(),
+        Optional.empty());
   }
 
   @Override

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
@@ -20,11 +21,17 @@ import java.util.stream.Collectors;
 /** Readings as named values in messages. */
 public final class LeaseValues {
   private static final int MOST_ITEMS = 10_000;
+  private static final int MOST_NOTES = 100;
 
   private LeaseValues() {}
 
   private record Gpu(
-      GpuId id, String model, MemorySize memory, MemorySize usableMemory, String provider)
+      GpuId id,
+      String model,
+      MemorySize memory,
+      MemorySize usableMemory,
+      String provider,
+      Optional<String> unusableAsWhole)
       implements PhysicalGpu {}
 
   /**
@@ -45,7 +52,8 @@ public final class LeaseValues {
         .with(prefix + "used", usage.memoryUsed().bytes())
         .with(prefix + "processes", usage.processes())
         .with(prefix + "launches", usage.launches())
-        .with(prefix + "denied", usage.deniedAllocations());
+        .with(prefix + "denied", usage.deniedAllocations())
+        .with(prefix + "copyNs", usage.copyTime().toNanos());
     usage.slowdown().ifPresent(estimate -> message.with(prefix + "slowdown", estimate));
   }
 
@@ -67,6 +75,7 @@ public final class LeaseValues {
         (int) Math.min(Integer.MAX_VALUE, count(message, prefix + "processes")),
         count(message, prefix + "launches"),
         count(message, prefix + "denied"),
+        message.find(prefix + "copyNs").isPresent() ? count(message, prefix + "copyNs") : 0,
         slowdown(message, prefix + "slowdown"));
   }
 
@@ -132,8 +141,10 @@ public final class LeaseValues {
               .with(
                   at + "processes",
                   lease.processes().stream().map(String::valueOf).collect(Collectors.joining(" ")))
+              .with(at + "impaired", lease.impaired().orElse(""))
               .with(at + "request.", RequestValues.of(lease.request()));
           message.with(at, RequestValues.of(lease.gpus()));
+          lease.backend().ifPresent(name -> message.with(at + "backend", name));
           put(message, at + "usage.", lease.usage());
         });
   }
@@ -170,7 +181,9 @@ public final class LeaseValues {
                 pids(message.text(at + "processes")),
                 usage(message, at + "usage."),
                 message.flag(at + "suspended"),
-                MemorySize.ofBytes(message.number(at + "away"))));
+                MemorySize.ofBytes(message.number(at + "away")),
+                message.find(at + "backend"),
+                message.find(at + "impaired").filter(reason -> !reason.isEmpty())));
   }
 
   static List<Long> pids(String text) {
@@ -194,13 +207,15 @@ public final class LeaseValues {
         message,
         "gpu",
         gpus,
-        (String at, PhysicalGpu gpu) ->
-            message
-                .with(at + "id", gpu.id())
-                .with(at + "model", gpu.model())
-                .with(at + "memory", gpu.memory().bytes())
-                .with(at + "usable", gpu.usableMemory().bytes())
-                .with(at + "provider", gpu.provider()));
+        (String at, PhysicalGpu gpu) -> {
+          message
+              .with(at + "id", gpu.id())
+              .with(at + "model", gpu.model())
+              .with(at + "memory", gpu.memory().bytes())
+              .with(at + "usable", gpu.usableMemory().bytes())
+              .with(at + "provider", gpu.provider());
+          gpu.unusableAsWhole().ifPresent(why -> message.with(at + "unusable", why));
+        });
   }
 
   /**
@@ -218,7 +233,8 @@ public final class LeaseValues {
                 message.text(at + "model"),
                 MemorySize.ofBytes(message.number(at + "memory")),
                 MemorySize.ofBytes(message.number(at + "usable")),
-                message.text(at + "provider")));
+                message.text(at + "provider"),
+                message.find(at + "unusable")));
   }
 
   /**
@@ -235,6 +251,9 @@ public final class LeaseValues {
         (String at, BackendStatus status) -> {
           message.with(at + "name", status.name());
           status.unavailableBecause().ifPresent(why -> message.with(at + "unavailable", why));
+          for (int i = 0; i < Math.min(MOST_NOTES, status.notes().size()); i++) {
+            message.with(at + "note." + i, status.notes().get(i));
+          }
           status.capabilities().ifPresent(can -> message.with(at + "can.", RequestValues.of(can)));
         });
   }
@@ -250,15 +269,17 @@ public final class LeaseValues {
         "backend",
         at -> {
           String name = message.text(at + "name");
+          List<String> notes = List.copyOf(message.under(at + "note.").values());
           if (message.find(at + "unavailable").isPresent()) {
-            return BackendStatus.ofUnavailable(name, message.text(at + "unavailable"));
+            return BackendStatus.ofUnavailable(name, message.text(at + "unavailable"))
+                .withNotes(notes);
           }
           Map<String, String> can = message.under(at + "can.");
           if (can.isEmpty()) {
-            return BackendStatus.ofAvailable(name);
+            return BackendStatus.ofAvailable(name).withNotes(notes);
           }
           Capabilities capabilities = RequestValues.capabilities("", can);
-          return BackendStatus.ofAvailable(name, capabilities);
+          return BackendStatus.ofAvailable(name, capabilities).withNotes(notes);
         });
   }
 }

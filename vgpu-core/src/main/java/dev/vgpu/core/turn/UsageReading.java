@@ -19,6 +19,7 @@ import java.util.OptionalDouble;
  * @param processes how many there are
  * @param launches kernels and graphs
  * @param deniedAllocations refused for the quota
+ * @param copyTimeNs time of copies on the copy engines, in nanoseconds
  * @param slowdown how much longer work takes beside others than alone
  */
 public record UsageReading(
@@ -32,12 +33,13 @@ public record UsageReading(
     int processes,
     long launches,
     long deniedAllocations,
+    long copyTimeNs,
     OptionalDouble slowdown)
     implements GpuUsage {
   /** What has used nothing. */
   public static final UsageReading NONE = ofCalls(0, 0, 0, 0, 0, 0);
 
-  /** Makes one of which it is not known how much others slow it. */
+  /** Makes one without copies, of which it is not known how much others slow it. */
   public UsageReading(
       long gpuTimeNs,
       long calls,
@@ -60,6 +62,7 @@ public record UsageReading(
         processes,
         launches,
         deniedAllocations,
+        0,
         OptionalDouble.empty());
   }
 
@@ -81,7 +84,9 @@ public record UsageReading(
         lease.memoryUsed().bytes(),
         lease.processes().size(),
         lease.launches(),
-        lease.deniedAllocations());
+        lease.deniedAllocations(),
+        lease.copyTimeNs(),
+        OptionalDouble.empty());
   }
 
   /**
@@ -101,12 +106,18 @@ public record UsageReading(
         processes,
         launches,
         deniedAllocations,
+        copyTimeNs,
         estimate);
   }
 
   @Override
   public Duration gpuTime() {
     return Duration.ofNanos(gpuTimeNs);
+  }
+
+  @Override
+  public Duration copyTime() {
+    return Duration.ofNanos(copyTimeNs);
   }
 
   @Override

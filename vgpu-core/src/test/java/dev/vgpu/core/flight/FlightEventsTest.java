@@ -54,6 +54,7 @@ class FlightEventsTest {
           new GpuEvent.CancelFailed(AT, "batch-2", "it threw"),
           new GpuEvent.AllocationDenied(AT, "batch-2", 5, "quota"),
           new GpuEvent.SuspectReport(AT, "batch-2", "clock went back"),
+          new GpuEvent.Disturbed(AT, "batch-2", "the server ended"),
           new GpuEvent.SharingChanged(AT, "", new GpuId("GPU-1"), SharingMode.OVERLAP, "all best"),
           new GpuEvent.MeteringFailed(AT, "", "disk is full"),
           new GpuEvent.ReclaimAsked(AT, "batch-2", MemorySize.ofBytes(77), "low"),

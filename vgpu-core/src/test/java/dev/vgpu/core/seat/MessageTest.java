@@ -12,13 +12,15 @@ import dev.vgpu.core.turn.UsageReading;
 import java.nio.ByteBuffer;
 import java.time.Instant;
 import java.util.List;
+import java.util.OptionalDouble;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 class MessageTest {
   private static final VirtualGpuRequest REQUEST =
       VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(1)).build();
-  private static final UsageReading USAGE = new UsageReading(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+  private static final UsageReading USAGE =
+      new UsageReading(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, OptionalDouble.of(1.25));
 
   private static Message sent(Message message) {
     ByteBuffer bytes = message.encode();
@@ -102,6 +104,7 @@ class MessageTest {
             new GpuEvent.Preempted(at, "a-1", "b-2", 3, 4),
             new GpuEvent.AllocationDenied(at, "a-1", 5, "why"),
             new GpuEvent.SuspectReport(at, "a-1", "why"),
+            new GpuEvent.Disturbed(at, "a-1", "why"),
             new GpuEvent.SharingChanged(at, "", new GpuId("GPU-1"), SharingMode.OVERLAP, "why"),
             new GpuEvent.MeteringFailed(at, "", "why"),
             new GpuEvent.CancelFailed(at, "a-1", "why"),

@@ -5,6 +5,7 @@ import java.math.BigInteger;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -14,6 +15,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /**
  * Makes Java constants of {@code vgpu_shm.def} and {@code vgpu_env.def}, the files that C includes.
@@ -253,7 +255,10 @@ public final class LayoutGenerator {
     out.append("\n  private ShmLayout() {}\n");
     Map<String, String> used = new HashMap<>();
     for (Block block : layout.blocks().values()) {
-      String type = block.name().substring(0, 1).toUpperCase(Locale.ROOT) + block.name().substring(1);
+      String type =
+          Arrays.stream(block.name().split("_"))
+              .map(word -> word.substring(0, 1).toUpperCase(Locale.ROOT) + word.substring(1))
+              .collect(Collectors.joining());
       if (used.put(type, type) != null) {
         throw new IllegalArgumentException("there twice: " + type);
       }

@@ -1,0 +1,157 @@
+package dev.vgpu.spi;
+
+import static java.util.Objects.requireNonNull;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpuRequest;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * A lease that is another one with something changed: for a backend that stands on another. As safe
+ * for use by several threads as the other.
+ */
+public abstract class ForwardingLease implements EnforcedLease {
+  private final EnforcedLease beneath;
+
+  /**
+   * Makes one.
+   *
+   * @param beneath does what this does not change
+   */
+  protected ForwardingLease(EnforcedLease beneath) {
+    this.beneath = requireNonNull(beneath, "beneath");
+  }
+
+  /** {@return the other lease} */
+  protected final EnforcedLease beneath() {
+    return beneath;
+  }
+
+  @Override
+  public void open() {
+    beneath.open();
+  }
+
+  @Override
+  public boolean shut() {
+    return beneath.shut();
+  }
+
+  @Override
+  public int preempt() {
+    return beneath.preempt();
+  }
+
+  @Override
+  public boolean hasWork() {
+    return beneath.hasWork();
+  }
+
+  @Override
+  public long gpuTimeNs(long nowNs) {
+    return beneath.gpuTimeNs(nowNs);
+  }
+
+  @Override
+  public void contended(boolean contended) {
+    beneath.contended(contended);
+  }
+
+  @Override
+  public long leastTurnNs() {
+    return beneath.leastTurnNs();
+  }
+
+  @Override
+  public boolean yieldsByItself() {
+    return beneath.yieldsByItself();
+  }
+
+  @Override
+  public void yielding(boolean obey) {
+    beneath.yielding(obey);
+  }
+
+  @Override
+  public boolean mayOverlap() {
+    return beneath.mayOverlap();
+  }
+
+  @Override
+  public long busyUntilNs() {
+    return beneath.busyUntilNs();
+  }
+
+  @Override
+  public long othersNs() {
+    return beneath.othersNs();
+  }
+
+  @Override
+  public void othersNs(long ns) {
+    beneath.othersNs(ns);
+  }
+
+  @Override
+  public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
+    return beneath.tryResize(request, entitledPermille);
+  }
+
+  @Override
+  public Map<String, String> environment() {
+    return beneath.environment();
+  }
+
+  @Override
+  public void check(Path executable) {
+    beneath.check(executable);
+  }
+
+  @Override
+  public MemorySize memoryUsed() {
+    return beneath.memoryUsed();
+  }
+
+  @Override
+  public List<Long> processes() {
+    return beneath.processes();
+  }
+
+  @Override
+  public List<Long> visibleProcesses() {
+    return beneath.visibleProcesses();
+  }
+
+  @Override
+  public Optional<MemoryMover> mover() {
+    return beneath.mover();
+  }
+
+  @Override
+  public int waiting() {
+    return beneath.waiting();
+  }
+
+  @Override
+  public long deniedAllocations() {
+    return beneath.deniedAllocations();
+  }
+
+  @Override
+  public long launches() {
+    return beneath.launches();
+  }
+
+  @Override
+  public long passedThrough() {
+    return beneath.passedThrough();
+  }
+
+  @Override
+  public void close() {
+    beneath.close();
+  }
+}

@@ -1,0 +1,80 @@
+package dev.vgpu.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** {@code vgpu run} with programs that run at once, over the emulator and its stand-in for MPS. */
+class MpsIT {
+  private static final String IN_SPACE = "--gpu 0 --require compute:spatial --compute 30 --memory ";
+  private static final String DAEMON =
+      "echo daemon=$(cat $CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid)=; exec sleep 60";
+
+  private CommandNode node;
+
+  @BeforeEach
+  void open() throws IOException {
+    node = CommandNode.open();
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    node.close();
+  }
+
+  private static String daemon(CommandNode.Command command) {
+    return command.out().split("=", -1)[1];
+  }
+
+  @Test
+  void quotaIsExactAsWithoutMps() throws Exception {
+    CommandNode.Command run =
+        node.run(
+            IN_SPACE + "777MiB",
+            CommandNode.program("hoard"),
+            "--chunk=64MiB",
+            "--least=1MiB",
+            "--json");
+    JsonNode figures = run.succeeds().json();
+    long left = (777L << 20) - CommandNode.CONTEXT_BYTES - figures.path("bytes").asLong();
+    assertThat(left).as("%s", run).isBetween(0L, (1L << 20) - 1);
+    assertThat(figures.path("refusal").asText()).isEqualTo("CUDA_ERROR_OUT_OF_MEMORY");
+  }
+
+  @Test
+  void programsTakeNoTurnsAndThoseThatDoAreRefusedBesideThem() throws Exception {
+    CommandNode.Command one =
+        node.run(IN_SPACE + "1GiB", CommandNode.program("spin"), "--seconds=2", "--json");
+    CommandNode.Command two =
+        node.run(IN_SPACE + "1GiB", CommandNode.program("spin"), "--seconds=2", "--json");
+    assertThat(one.succeeds().json().path("kernels").asLong()).isPositive();
+    assertThat(two.succeeds().json().path("kernels").asLong()).isPositive();
+    CommandNode.Command holder = node.run(IN_SPACE + "1GiB", "sh", "-c", DAEMON).prints("daemon=");
+    CommandNode.Command inTurns =
+        node.run("--gpu 0 --memory 1GiB --require preemption:between-kernels", "true");
+    assertThat(inTurns.exitCode()).as("%s", inTurns).isEqualTo(75);
+    assertThat(inTurns.err()).contains("the GPU is shared in space", "sh-");
+    holder.signal("TERM");
+    assertThat(holder.exitCode()).isEqualTo(143);
+  }
+
+  @Test
+  void daemonOutlivesTheSeatsHolderAndEndsWithTheLastProgram() throws Exception {
+    CommandNode.Command first = node.run(IN_SPACE + "1GiB", "sh", "-c", DAEMON).prints("daemon=");
+    CommandNode.Command second = node.run(IN_SPACE + "1GiB", "sh", "-c", DAEMON).prints("daemon=");
+    String pid = daemon(first);
+    assertThat(daemon(second)).isEqualTo(pid);
+    first.signal("KILL"); // it held the seat; its program goes on
+    CommandNode.Command third =
+        node.run("--wait 30s " + IN_SPACE + "1GiB", "sh", "-c", DAEMON).prints("daemon=");
+    assertThat(daemon(third)).isEqualTo(pid);
+    third.signal("TERM");
+    second.signal("TERM");
+    assertThat(third.exitCode()).isEqualTo(143);
+    assertThat(second.exitCode()).isEqualTo(143);
+  }
+}

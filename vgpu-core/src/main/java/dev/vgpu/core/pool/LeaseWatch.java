@@ -1,0 +1,50 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.spi.EnforcedLease;
+
+/** Passes on what the processes of a virtual GPU do. Safe for use by several threads. */
+final class LeaseWatch implements EnforcedLease.Listener {
+  private final Node node;
+  private final LeaseTable table;
+  private final Booking booking;
+
+  LeaseWatch(Node node, LeaseTable table, Booking booking) {
+    this.node = node;
+    this.table = table;
+    this.booking = booking;
+  }
+
+  @Override
+  public void wanted() {
+    if (!booking.spatial) {
+      booking.gate.processesWanted();
+    }
+  }
+
+  @Override
+  public void drained() {
+    // In space it has no turn that could end; but who suspends it waits for this.
+    if (!booking.spatial || booking.suspended) {
+      booking.gate.processesDrained();
+    }
+  }
+
+  @Override
+  public void suspect(String reason) {
+    node.listeners().publish(at -> new GpuEvent.SuspectReport(at, booking.id, reason));
+  }
+
+  @Override
+  public void disturbed(String reason) {
+    node.listeners().publish(at -> new GpuEvent.Disturbed(at, booking.id, reason));
+  }
+
+  @Override
+  public void processes(int attached) {
+    if (attached == 0 && booking.ended) {
+      // Not on the backend's thread: it is the backend that is asked to close the lease.
+      node.workers().execute(() -> table.releaseIfUnused(booking));
+    }
+  }
+}

@@ -1,0 +1,37 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.List;
+
+/** What a resize may change, wherever it is asked for. */
+final class ResizeRules {
+  private ResizeRules() {}
+
+  static GpuCapacityException cannotResize(
+      String id, VirtualGpuRequest asked, String obstacle, GpuLease holder) {
+    return new GpuCapacityException(
+        "a virtual GPU cannot be resized: id=" + id + " asked " + asked + "; " + obstacle,
+        List.of(holder));
+  }
+
+  static void checkSameElsewhere(
+      VirtualGpuRequest before, VirtualGpuRequest asked, String id, List<GpuId> gpus) {
+    boolean sameGpu = asked.gpu().isEmpty() || gpus.contains(asked.gpu().get());
+    if (!sameGpu
+        || asked.gpuCount() != before.gpuCount()
+        || !asked.name().equals(before.name())
+        || !asked.requires().equals(before.requires())
+        || asked.failureMode() != before.failureMode()) {
+      throw new IllegalArgumentException(
+          "a resize keeps the GPUs, the name and the demanded capabilities: id="
+              + id
+              + " holds "
+              + before
+              + ", asked "
+              + asked);
+    }
+  }
+}

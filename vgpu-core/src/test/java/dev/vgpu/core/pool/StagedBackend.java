@@ -1,0 +1,127 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.spi.ForwardingLease;
+import dev.vgpu.spi.ProcessAttachment;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** A backend in space that stands on the fake one, set up by the test. */
+final class StagedBackend implements EnforcementBackend {
+  static final Capabilities CAPABILITIES =
+      Capabilities.builder()
+          .memory(Capabilities.Memory.EXACT)
+          .compute(Capabilities.Compute.SPATIAL)
+          .faultIsolation(Capabilities.FaultIsolation.ISOLATED)
+          .worksFor(Capabilities.Scope.PROCESS)
+          .build();
+
+  /** Which leases were prepared, in their order; one that was taken over is there twice. */
+  final List<String> prepared = new CopyOnWriteArrayList<>();
+
+  volatile boolean whenGranted = true;
+  volatile Optional<String> obstacle = Optional.empty();
+  volatile Optional<String> lack = Optional.empty();
+  volatile Optional<String> unable = Optional.empty();
+  volatile boolean failing;
+
+  @Override
+  public String name() {
+    return "staged";
+  }
+
+  @Override
+  public int cost() {
+    return 300;
+  }
+
+  @Override
+  public BackendStatus status() {
+    return BackendStatus.ofAvailable(name(), CAPABILITIES);
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public Optional<Capabilities> needs() {
+    return Optional.of(Capabilities.builder().memory(Capabilities.Memory.EXACT).build());
+  }
+
+  @Override
+  public boolean preparesWhenGranted() {
+    return whenGranted;
+  }
+
+  @Override
+  public boolean serves(PhysicalGpu gpu) {
+    return gpu.provider().equals("test");
+  }
+
+  @Override
+  public Optional<String> obstacle(PhysicalGpu gpu) {
+    return obstacle;
+  }
+
+  @Override
+  public Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
+    return unable;
+  }
+
+  @Override
+  public Enforcement open(Path runDirectory) {
+    throw new VgpuException("it stands on another");
+  }
+
+  @Override
+  public Enforcement open(Path runDirectory, Enforcement beneath) {
+    return new Enforcement() {
+      @Override
+      public EnforcedLease prepare(
+          String id,
+          Path directory,
+          PhysicalGpu gpu,
+          VirtualGpuRequest request,
+          EnforcedLease.Listener listener) {
+        if (failing) {
+          throw new VgpuException("the device said no");
+        }
+        prepared.add(id);
+        return new ForwardingLease(beneath.prepare(id, directory, gpu, request, listener)) {
+          @Override
+          public Map<String, String> environment() {
+            Map<String, String> variables = new HashMap<>(super.environment());
+            variables.put("PART", "7");
+            return variables;
+          }
+        };
+      }
+
+      @Override
+      public Optional<String> lack(PhysicalGpu gpu, VirtualGpuRequest request) {
+        return lack;
+      }
+
+      @Override
+      public void close() {}
+    };
+  }
+
+  @Override
+  public ProcessAttachment attachThisProcess(Map<String, String> environment) {
+    throw new VgpuException("it is too late for this process");
+  }
+}

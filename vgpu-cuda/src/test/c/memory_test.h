@@ -1,0 +1,32 @@
+/* What the programs of test_memory.c share. */
+#ifndef VGPU_MEMORY_TEST_H
+#define VGPU_MEMORY_TEST_H
+
+#include "../../main/c/driver.h"
+#include "../../main/c/shm.h"
+#include "test.h"
+
+enum { MIB = 1 << 20, CONTEXT = 64 * MIB };
+#define QUOTA ((uint64_t)512 * MIB)
+
+extern void *library, *real; /* the hook; the driver behind it */
+extern CUcontext context;
+
+void *look(void *where, const char *name);
+/* A function by its name, of the hook or of the driver itself. */
+#define FN(where, type, name) (*(type *)(&(void *){look(where, name)}))
+#define CU(name, ...) ((abi_result(*)())FN(library, void *, #name))(__VA_ARGS__)
+
+uint64_t ledger_bytes(void);
+uint64_t real_bytes(void); /* what the driver has given to all: only this process uses it */
+#define EXACT(what) CHECK(ledger_bytes() == real_bytes(), "%s: charged %lld, given %lld", what, (long long)ledger_bytes(), (long long)real_bytes())
+
+void begin(void);         /* with a context, which is charged exactly */
+void begin_inexact(void); /* with one that is charged the set size */
+
+/* roles_measured.c */
+void role_measured(void);
+void role_measured_less(void);
+void role_measured_not(void);
+
+#endif

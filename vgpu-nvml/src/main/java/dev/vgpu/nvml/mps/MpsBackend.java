@@ -1,0 +1,177 @@
+package dev.vgpu.nvml.mps;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.spi.GpuDriver;
+import dev.vgpu.spi.ProcessAttachment;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Optional;
+import java.util.ServiceLoader;
+
+/**
+ * Virtual GPUs as clients of MPS: their programs run on the GPU at once, each with a part of its
+ * units. It starts and looks after one control daemon for each GPU, in the run directory. One fault
+ * domain: a program's fault may end the others on that GPU.
+ */
+public final class MpsBackend implements EnforcementBackend {
+  private static final String NAME = "mps";
+  private static final int COST = 200;
+  private static final Path USUAL = Path.of("/tmp/nvidia-mps");
+  private static final Capabilities CAPABILITIES =
+      Capabilities.builder()
+          .memory(Capabilities.Memory.EXACT)
+          .compute(Capabilities.Compute.SPATIAL)
+          .worksFor(Capabilities.Scope.PROCESS)
+          .build();
+
+  private final Map<String, String> environment;
+  private final Iterable<GpuDriver> drivers;
+  private final Path usual;
+
+  /** Makes the backend; {@code ServiceLoader} does. */
+  public MpsBackend() {
+    this(System.getenv(), ServiceLoader.load(GpuDriver.class), USUAL);
+  }
+
+  MpsBackend(Map<String, String> environment, Iterable<GpuDriver> drivers, Path usual) {
+    this.environment = Map.copyOf(environment);
+    this.drivers = drivers;
+    this.usual = usual;
+  }
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public int cost() {
+    return COST;
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public BackendStatus status() {
+    boolean found = MpsTool.find(environment).isPresent();
+    for (GpuDriver driver : drivers) {
+      found |= brings(driver);
+    }
+    return found
+        ? BackendStatus.ofAvailable(NAME, CAPABILITIES)
+        : BackendStatus.ofUnavailable(NAME, missing());
+  }
+
+  private static boolean brings(GpuDriver driver) {
+    try {
+      return driver.mpsControl().isPresent();
+    } catch (VgpuException e) {
+      return false;
+    }
+  }
+
+  private static String missing() {
+    return "there is no nvidia-cuda-mps-control in PATH: install the driver's compute utilities, or"
+        + " set VGPU_MPS_CONTROL";
+  }
+
+  /** The tool that belongs to a GPU's driver. */
+  private Optional<Path> tool(PhysicalGpu gpu) {
+    for (GpuDriver driver : drivers) {
+      if (driver.name().equals(gpu.provider())) {
+        return driver.mpsControl();
+      }
+    }
+    return MpsTool.find(environment);
+  }
+
+  @Override
+  public boolean serves(PhysicalGpu gpu) {
+    String id = gpu.id().value();
+    return id.startsWith("GPU-") || id.startsWith("MIG-");
+  }
+
+  @Override
+  public Optional<String> obstacle(PhysicalGpu gpu) {
+    try {
+      Optional<Path> tool = tool(gpu);
+      if (tool.isEmpty()) {
+        return Optional.of(missing());
+      }
+      if (!Files.isExecutable(tool.get())) {
+        return Optional.of(tool.get() + " cannot be executed; see VGPU_MPS_CONTROL");
+      }
+      return anothersDaemon();
+    } catch (VgpuException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
+  }
+
+  /** A daemon in the usual place serves its user alone, and the GPU one of them at a time. */
+  private Optional<String> anothersDaemon() {
+    Path control = usual.resolve("control");
+    try {
+      if (!Files.exists(control, LinkOption.NOFOLLOW_LINKS)) {
+        return Optional.empty();
+      }
+      Object owner = Files.getAttribute(control, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+      Object self = Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+      return owner.equals(self)
+          ? Optional.empty()
+          : Optional.of(
+              "MPS is run by another user already: path="
+                  + control
+                  + " uid="
+                  + owner
+                  + "; let that user hold the seat, or have it stopped (echo quit |"
+                  + " nvidia-cuda-mps-control)");
+    } catch (IOException | UnsupportedOperationException e) {
+      return Optional.empty();
+    }
+  }
+
+  @Override
+  public Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
+    return MpsTerms.unable(request);
+  }
+
+  @Override
+  public Optional<Capabilities> needs() {
+    return Optional.of(
+        Capabilities.builder()
+            .memory(Capabilities.Memory.EXACT)
+            .worksFor(Capabilities.Scope.PROCESS)
+            .build());
+  }
+
+  @Override
+  public Enforcement open(Path runDirectory) {
+    throw new VgpuException("MPS needs a backend beneath it that keeps quotas exactly");
+  }
+
+  @Override
+  public Enforcement open(Path runDirectory, Enforcement beneath) {
+    return new MpsEnforcement(
+        runDirectory,
+        beneath,
+        gpu -> new MpsTool(tool(gpu).orElseThrow(() -> new VgpuException(missing()))));
+  }
+
+  @Override
+  public ProcessAttachment attachThisProcess(Map<String, String> environment) {
+    throw new VgpuException(
+        "a JVM that runs cannot become a client of MPS: start it under the virtual GPU instead");
+  }
+}

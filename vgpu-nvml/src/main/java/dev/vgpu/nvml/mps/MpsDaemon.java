@@ -1,0 +1,201 @@
+package dev.vgpu.nvml.mps;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.VgpuException;
+import java.io.IOException;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The MPS control daemon of one GPU and this user, in a directory of its own. It outlives the
+ * process that holds the seat, and whoever holds it next finds it there. Confined to one thread at
+ * a time.
+ */
+final class MpsDaemon {
+  private static final Logger log = LoggerFactory.getLogger(MpsDaemon.class);
+  private static final String PID_FILE = "nvidia-cuda-mps-control.pid";
+  private static final String COMMAND = "nvidia-cuda-mps";
+  private static final Path PROC = Path.of("/proc");
+
+  private final MpsTool tool;
+  private final GpuId gpu;
+  private final Path pipes;
+  private final Path logs;
+
+  MpsDaemon(MpsTool tool, Path directory, GpuId gpu) {
+    this.tool = tool;
+    this.gpu = gpu;
+    // A socket in it has a short name, and what names a GPU is long.
+    String name = gpu.value();
+    int backwards = new StringBuilder(name).reverse().toString().hashCode();
+    Path own =
+        directory.resolve(String.format(Locale.ROOT, "%08x%08x", name.hashCode(), backwards));
+    this.pipes = own.resolve("pipe");
+    this.logs = own.resolve("log");
+  }
+
+  GpuId gpu() {
+    return gpu;
+  }
+
+  /** What its clients need in order to find it. */
+  Map<String, String> clientEnvironment() {
+    Map<String, String> variables = new LinkedHashMap<>();
+    variables.put("CUDA_MPS_PIPE_DIRECTORY", pipes.toString());
+    variables.put("CUDA_MPS_LOG_DIRECTORY", logs.toString());
+    return variables;
+  }
+
+  private Map<String, String> environment() {
+    Map<String, String> variables = clientEnvironment();
+    variables.put("CUDA_VISIBLE_DEVICES", gpu.value());
+    return variables;
+  }
+
+  /**
+   * Sees to it that it runs and answers.
+   *
+   * @return why it had to be started though it should have run; empty if it runs, or never ran
+   */
+  Optional<String> ensure() {
+    prepareDirectories();
+    Optional<String> failure = Optional.empty();
+    if (Files.exists(pipes.resolve(PID_FILE), LinkOption.NOFOLLOW_LINKS)) {
+      try {
+        String ignored = tool.command(environment(), "get_server_list");
+        return Optional.empty();
+      } catch (MpsTool.HungException e) {
+        failure = Optional.of("it hung");
+        kill();
+      } catch (VgpuException e) {
+        failure = Optional.of("it was gone");
+        log.debug("no MPS daemon answers: gpu={}", gpu, e);
+      }
+      removePidFile();
+    }
+    tool.startDaemon(environment());
+    String ignored = tool.command(environment(), "set_default_active_thread_percentage 100");
+    log.info("MPS control daemon started: gpu={} directory={}", gpu, pipes);
+    return failure;
+  }
+
+  private void prepareDirectories() {
+    for (Path directory : List.of(pipes, logs)) {
+      try {
+        Files.createDirectories(
+            directory,
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        checkOwned(directory);
+      } catch (FileAlreadyExistsException e) {
+        throw new VgpuException("not a directory: path=" + directory, e);
+      } catch (IOException e) {
+        throw new VgpuException(
+            "the directory for MPS cannot be used: path=" + directory + ": " + e.getMessage(), e);
+      }
+    }
+  }
+
+  /** One daemon serves one user: another's would not serve this one's programs. */
+  private static void checkOwned(Path directory) throws IOException {
+    Object owner = Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+    Object self = Files.getAttribute(PROC.resolve("self"), "unix:uid");
+    if (!owner.equals(self)) {
+      throw new VgpuException(
+          "the MPS daemon of this directory is another user's: path="
+              + directory
+              + " uid="
+              + owner
+              + "; let that user hold the seat, or use another run directory");
+    }
+  }
+
+  /** The servers that run; none before the first client comes. */
+  List<Long> servers() {
+    return pids(tool.command(environment(), "get_server_list"));
+  }
+
+  /** The processes that are clients of a server. */
+  List<Long> clients(long server) {
+    return pids(tool.command(environment(), "get_client_list " + server));
+  }
+
+  /** Lets a server start before the first client comes. */
+  void startServer() {
+    try {
+      Object uid = Files.getAttribute(PROC.resolve("self"), "unix:uid");
+      String ignored = tool.command(environment(), "start_server -uid " + uid);
+    } catch (IOException e) {
+      throw new VgpuException("this process's user is not known: " + e.getMessage(), e);
+    }
+  }
+
+  static List<Long> pids(String text) {
+    List<Long> pids = new ArrayList<>();
+    for (String line : text.split("\\R", -1)) {
+      String word = line.strip();
+      if (word.matches("[1-9][0-9]{0,9}")) { // else it is a message, of which there are several
+        pids.add(Long.parseLong(word));
+      }
+    }
+    return pids;
+  }
+
+  /** Stops it and its servers; never throws. */
+  void stop() {
+    if (!Files.exists(pipes.resolve(PID_FILE), LinkOption.NOFOLLOW_LINKS)) {
+      return;
+    }
+    try {
+      String ignored = tool.command(environment(), "quit");
+    } catch (VgpuException e) {
+      log.warn("the MPS control daemon did not stop and is killed: gpu={}", gpu, e);
+      kill();
+      removePidFile();
+    }
+  }
+
+  /** The daemon's process, if it is one: a number in a file may have become another's. */
+  Optional<ProcessHandle> process() {
+    try {
+      long pid = Long.parseLong(Files.readString(pipes.resolve(PID_FILE)).strip());
+      String name = Files.readString(PROC.resolve(pid + "/comm"));
+      String variables = Files.readString(PROC.resolve(pid + "/environ"));
+      boolean own = variables.contains("CUDA_MPS_PIPE_DIRECTORY=" + pipes + "\0");
+      return name.startsWith(COMMAND) && own ? ProcessHandle.of(pid) : Optional.empty();
+    } catch (IOException | NumberFormatException e) {
+      return Optional.empty();
+    }
+  }
+
+  private void kill() {
+    process().ifPresent(MpsDaemon::killWithServers);
+  }
+
+  private static void killWithServers(ProcessHandle daemon) {
+    List<ProcessHandle> servers = daemon.children().toList();
+    boolean killed = daemon.destroyForcibly();
+    for (ProcessHandle server : servers) {
+      killed &= server.destroyForcibly();
+    }
+    log.debug("an MPS control daemon that hung is killed: pid={} all={}", daemon.pid(), killed);
+  }
+
+  private void removePidFile() {
+    try {
+      boolean ignored = Files.deleteIfExists(pipes.resolve(PID_FILE));
+    } catch (IOException e) {
+      throw new VgpuException("cannot remove what an MPS daemon left: " + e.getMessage(), e);
+    }
+  }
+}

@@ -1,0 +1,87 @@
+package dev.vgpu.nvml.mps;
+
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.ForwardingLease;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A lease whose programs are clients of a GPU's MPS, and hooked besides: the hook keeps the quota
+ * exactly, MPS the share. Safe for use by several threads.
+ */
+final class MpsLease extends ForwardingLease {
+  private final String id;
+  private final MpsGpu on;
+  private final EnforcedLease.Listener listener;
+  private volatile VirtualGpuRequest request;
+
+  MpsLease(
+      String id,
+      MpsGpu on,
+      EnforcedLease beneath,
+      VirtualGpuRequest request,
+      EnforcedLease.Listener listener) {
+    super(beneath);
+    this.id = id;
+    this.on = on;
+    this.request = request;
+    this.listener = listener;
+  }
+
+  String id() {
+    return id;
+  }
+
+  /** The other lease, for tests. */
+  EnforcedLease under() {
+    return beneath();
+  }
+
+  boolean hasShare() {
+    return request.policy() != SharePolicy.BEST_EFFORT;
+  }
+
+  /** Tells that what it stands on failed. */
+  void disturbed(String reason) {
+    listener.disturbed(reason);
+  }
+
+  @Override
+  public Map<String, String> environment() {
+    Map<String, String> variables = new LinkedHashMap<>(super.environment());
+    variables.putAll(on.clientEnvironment());
+    variables.putAll(MpsTerms.environment(request));
+    return Map.copyOf(variables);
+  }
+
+  /** Programs that run keep the share that they began with; the quota changes at once. */
+  @Override
+  public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
+    if (MpsTerms.unable(request).isPresent() || !super.tryResize(request, entitledPermille)) {
+      return false;
+    }
+    this.request = request;
+    return true;
+  }
+
+  @Override
+  public void check(Path executable) {
+    super.check(executable);
+    on.checkRoomForAClient();
+  }
+
+  /** Its processes as the host sees them; also those that MPS serves. */
+  List<Long> pids() {
+    return visibleProcesses();
+  }
+
+  @Override
+  public void close() {
+    super.close();
+    on.remove(this);
+  }
+}

@@ -1,0 +1,288 @@
+package dev.vgpu.nvml.mps;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyInt;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.verify;
+import static org.mockito.Mockito.when;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.emulator.EmulatorDriver;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** MPS over the stand-in for the vendor's tool, with real processes. */
+@Timeout(60)
+class MpsTest {
+  private static final long NEVER_MS = 3_600_000;
+  private static final MemorySize MEMORY = MemorySize.ofMebibytes(100);
+
+  private final Path tool = new EmulatorDriver().mpsControl().orElseThrow();
+  private final GpuId id = new GpuId("GPU-5f7a0c11-0000-4000-8000-000000000001");
+  private final PhysicalGpu gpu = mock(PhysicalGpu.class);
+  private final List<String> told = new CopyOnWriteArrayList<>();
+  private final List<Process> programs = new ArrayList<>();
+  private final List<EnforcedLease> leases = new ArrayList<>();
+  private Path directory;
+  private MpsDaemon daemon;
+  private MpsGpu on;
+
+  @BeforeEach
+  void make() throws IOException {
+    directory = Files.createTempDirectory("vg");
+    when(gpu.id()).thenReturn(id);
+    when(gpu.provider()).thenReturn("emulator");
+    daemon = new MpsDaemon(new MpsTool(tool, 1_000), directory.resolve("mps"), id);
+    on = new MpsGpu(daemon, 2, () -> {});
+  }
+
+  @AfterEach
+  void endAll() throws IOException {
+    programs.forEach(Process::destroyForcibly);
+    daemon.stop();
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
+    }
+  }
+
+  private static VirtualGpuRequest share(int percent) {
+    return VirtualGpuRequest.builder()
+        .memory(MEMORY)
+        .policy(SharePolicy.FIXED_SHARE)
+        .computePercent(percent)
+        .build();
+  }
+
+  private static VirtualGpuRequest bestEffort() {
+    return VirtualGpuRequest.builder().memory(MEMORY).build();
+  }
+
+  /** What the hook would be; its processes are those that the test starts. */
+  private static EnforcedLease hooked(List<Long> pids) {
+    EnforcedLease lease = mock(EnforcedLease.class);
+    when(lease.environment()).thenReturn(Map.of("LD_PRELOAD", "/hook.so"));
+    when(lease.visibleProcesses()).thenAnswer(asked -> List.copyOf(pids));
+    when(lease.tryResize(any(), anyInt())).thenReturn(true);
+    return lease;
+  }
+
+  private EnforcedLease.Listener listener(String name) {
+    return new EnforcedLease.Listener() {
+      @Override
+      public void wanted() {}
+
+      @Override
+      public void drained() {}
+
+      @Override
+      public void processes(int attached) {}
+
+      @Override
+      public void disturbed(String reason) {
+        told.add(name + ": " + reason);
+      }
+    };
+  }
+
+  private MpsLease lease(String name, VirtualGpuRequest request, List<Long> pids) {
+    MpsLease made = on.add(() -> new MpsLease(name, on, hooked(pids), request, listener(name)));
+    leases.add(made);
+    return made;
+  }
+
+  /** A program that the tool counts as a client: it has the directory in its environment. */
+  private long program(MpsLease under) throws IOException {
+    ProcessBuilder builder = new ProcessBuilder("sleep", "600");
+    builder.environment().putAll(under.environment());
+    builder.environment().remove("LD_PRELOAD");
+    Process process = builder.start();
+    programs.add(process);
+    return process.pid();
+  }
+
+  private static void kill(String signal, long pid) throws IOException, InterruptedException {
+    assertThat(new ProcessBuilder("sh", "-c", "kill -" + signal + " " + pid).start().waitFor())
+        .isZero();
+  }
+
+  private static void await(BooleanSupplier condition) {
+    while (!condition.getAsBoolean()) {
+      Thread.onSpinWait();
+    }
+  }
+
+  @Test
+  void programsAreBoundedByShareQuotaAndClass() {
+    MpsLease lease = lease("a-1", share(30), List.of());
+    assertThat(lease.environment())
+        .containsEntry("LD_PRELOAD", "/hook.so")
+        .containsEntry("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "30")
+        .containsEntry("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=100M")
+        .containsEntry("CUDA_MPS_CLIENT_PRIORITY", "0")
+        .containsKey("CUDA_MPS_PIPE_DIRECTORY")
+        .containsKey("CUDA_MPS_LOG_DIRECTORY");
+    VirtualGpuRequest smaller =
+        share(20).toBuilder()
+            .memory(MemorySize.ofBytes(1))
+            .preemptionClass(PreemptionClass.OFFLINE)
+            .build();
+    assertThat(lease.tryResize(smaller, 200)).isTrue();
+    assertThat(lease.environment())
+        .containsEntry("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "20")
+        .containsEntry("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1M")
+        .containsEntry("CUDA_MPS_CLIENT_PRIORITY", "1");
+    assertThat(lease.tryResize(share(20).toBuilder().policy(SharePolicy.BURST_SHARE).build(), 200))
+        .isFalse();
+  }
+
+  @Test
+  void daemonRunsWhileALeaseStandsOnItAndIsFoundByTheNextSeat() {
+    MpsLease lease = lease("a-1", share(30), List.of());
+    long pid = daemon.process().orElseThrow().pid();
+    MpsGpu next =
+        new MpsGpu(new MpsDaemon(new MpsTool(tool), directory.resolve("mps"), id), 2, () -> {});
+    EnforcedLease taken =
+        next.add(() -> new MpsLease("a-1", next, hooked(List.of()), share(30), listener("a-1")));
+    assertThat(daemon.process().orElseThrow().pid()).isEqualTo(pid);
+    assertThat(told).isEmpty();
+    lease.close();
+    verify(leaseBeneath(lease)).close();
+    on.stopIfUnused();
+    await(() -> !ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
+    taken.close();
+  }
+
+  private static EnforcedLease leaseBeneath(MpsLease lease) {
+    return lease.under();
+  }
+
+  @Test
+  void endOfTheServerNamesThoseInItsReachAndStartsAnother() throws Exception {
+    List<Long> pids = new CopyOnWriteArrayList<>();
+    MpsLease reached = lease("a-1", share(30), pids);
+    MpsLease idle = lease("b-2", share(30), List.of());
+    assertThat(idle.id()).isEqualTo("b-2");
+    pids.add(program(reached));
+    daemon.startServer();
+    long server = daemon.servers().get(0);
+    on.supervise();
+    assertThat(told).isEmpty();
+    kill("KILL", server);
+    await(() -> daemon.servers().isEmpty());
+    on.supervise();
+    assertThat(told)
+        .singleElement()
+        .asString()
+        .startsWith("a-1: the MPS server ended")
+        .contains("pid=" + server, "in its reach: [a-1]", id.value());
+    assertThat(daemon.servers()).hasSize(1).doesNotContain(server);
+    on.supervise();
+    assertThat(told).hasSize(1);
+  }
+
+  @Test
+  void daemonThatWasKilledOrHangsIsStartedAnew() throws Exception {
+    List<Long> pids = new CopyOnWriteArrayList<>();
+    MpsLease lease = lease("a-1", share(30), pids);
+    pids.add(program(lease));
+    long first = daemon.process().orElseThrow().pid();
+    kill("KILL", first);
+    await(() -> !ProcessHandle.of(first).map(ProcessHandle::isAlive).orElse(false));
+    on.supervise();
+    assertThat(told).singleElement().asString().contains("was gone", "in its reach: [a-1]");
+    long second = daemon.process().orElseThrow().pid();
+    assertThat(second).isNotEqualTo(first);
+    kill("STOP", second);
+    on.supervise();
+    assertThat(told).hasSize(2).last().asString().contains("it hung");
+    assertThat(daemon.process().orElseThrow().pid()).isNotEqualTo(second);
+    assertThat(daemon.servers()).isEmpty();
+  }
+
+  @Test
+  void moreClientsThanItServesAreRefused() {
+    List<Long> pids = new CopyOnWriteArrayList<>(List.of(11L));
+    MpsLease lease = lease("a-1", share(30), pids);
+    lease.check(Path.of("/bin/true"));
+    pids.add(12L);
+    assertThatThrownBy(() -> lease.check(Path.of("/bin/true")))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("at most 2 processes");
+    assertThat(on.lack(share(10))).hasValueSatisfying(lack -> assertThat(lack).contains("has 2"));
+    assertThat(MpsTerms.mostClients(Optional.of("7.0"))).isEqualTo(16);
+    assertThat(MpsTerms.mostClients(Optional.of("7.5"))).isEqualTo(48);
+    assertThat(MpsTerms.mostClients(Optional.of("10.0"))).isEqualTo(48);
+    assertThat(MpsTerms.mostClients(Optional.of("unheard of"))).isEqualTo(48);
+  }
+
+  @Test
+  void sharesAreNotHeldBesideBestEffort() {
+    MpsLease lease = lease("a-1", share(30), List.of());
+    assertThat(on.lack(share(70))).isEmpty();
+    assertThat(on.lack(bestEffort()))
+        .hasValueSatisfying(lack -> assertThat(lack).contains("[a-1]"));
+    lease.close();
+    assertThat(on.lack(bestEffort())).isEmpty();
+    assertThat(MpsTerms.unable(share(5).toBuilder().policy(SharePolicy.BURST_SHARE).build()))
+        .isPresent();
+  }
+
+  @Test
+  void whatFailsBeneathLeavesNoDaemon() {
+    Enforcement beneath = mock(Enforcement.class);
+    when(beneath.prepare(any(), any(), any(), any(), any()))
+        .thenThrow(new VgpuException("the quota is below what a context takes"));
+    try (MpsEnforcement mps =
+        new MpsEnforcement(directory, beneath, asked -> new MpsTool(tool), NEVER_MS)) {
+      assertThatThrownBy(() -> mps.prepare("a-1", directory, gpu, share(5), listener("a-1")))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("context");
+    }
+    assertThat(daemon.process()).isEmpty();
+  }
+
+  @Test
+  void whyItIsNotThereIsSaidWithARemedy() throws IOException {
+    MpsBackend none =
+        new MpsBackend(Map.of("PATH", directory.toString()), List.of(), directory.resolve("no"));
+    if (MpsTool.find(Map.of("PATH", "")).isEmpty()) {
+      assertThat(none.status().unavailableBecause().orElseThrow()).contains("VGPU_MPS_CONTROL");
+    }
+    MpsBackend named =
+        new MpsBackend(
+            Map.of("VGPU_MPS_CONTROL", "/no/such/tool"), List.of(), directory.resolve("no"));
+    assertThat(named.obstacle(gpu).orElseThrow()).contains("/no/such/tool cannot be executed");
+    Path another = Files.createDirectory(directory.resolve("usual"));
+    Path control = Files.createFile(another.resolve("control"));
+    MpsBackend brought = new MpsBackend(Map.of(), List.of(new EmulatorDriver()), another);
+    assertThat(brought.status().isAvailable()).isTrue();
+    assertThat(brought.obstacle(gpu)).isEmpty(); // it is this user's
+    if ((int) Files.getAttribute(control, "unix:uid") == 0) {
+      Files.setAttribute(control, "unix:uid", 12_345);
+      assertThat(brought.obstacle(gpu).orElseThrow())
+          .contains("MPS is run by another user already", "uid=12345");
+    }
+  }
+}
