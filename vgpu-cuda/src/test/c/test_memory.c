@@ -116,6 +116,26 @@ static void *free_it(void *pointer) {
   return CU(cuMemFree_v2, *(CUdeviceptr *)pointer) == ABI_SUCCESS ? pointer : NULL;
 }
 
+static void hold_up(void *gate) {
+  while (!__atomic_load_n((int *)gate, __ATOMIC_ACQUIRE)) usleep(100);
+}
+
+/* A free that stands behind other work in its stream: another stream's wait comes before it, and gives nothing back. */
+static void pool_freed_late(void) {
+  CUdeviceptr p = 0;
+  CUstream held = NULL, other = NULL;
+  int gate = 0;
+  CHECK(CU(cuStreamCreate, &held, 1) == ABI_SUCCESS && CU(cuStreamCreate, &other, 1) == ABI_SUCCESS, "streams");
+  CHECK(CU(cuMemAllocAsync, &p, (size_t)(70 * MIB), held) == ABI_SUCCESS, "alloc");
+  CHECK(CU(cuLaunchHostFunc, held, hold_up, &gate) == ABI_SUCCESS && CU(cuMemFreeAsync, p, held) == ABI_SUCCESS, "free behind it");
+  CHECK(CU(cuStreamSynchronize, other) == ABI_SUCCESS, "another stream's wait");
+  EXACT("a free that is not due");
+  __atomic_store_n(&gate, 1, __ATOMIC_RELEASE);
+  CHECK(CU(cuStreamSynchronize, held) == ABI_SUCCESS, "the stream's own wait");
+  EXACT("a free that came late");
+  CHECK(CU(cuStreamDestroy_v2, held) == ABI_SUCCESS && CU(cuStreamDestroy_v2, other) == ABI_SUCCESS, "destroy");
+}
+
 static void role_pools(void) {
   CUdeviceptr p[40] = {0};
   CUmemoryPool pool = NULL, mine = NULL;
@@ -129,6 +149,7 @@ static void role_pools(void) {
   EXACT("kept by a pool");
   CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
   EXACT("given back after a wait");
+  pool_freed_late();
   CHECK(CU(cuMemPoolSetAttribute, pool, 4, &keep) == ABI_SUCCESS, "release threshold");
   for (int i = 1; i < 10; i += 2) CHECK(CU(cuMemFreeAsync, p[i], NULL) == ABI_SUCCESS, "free");
   CHECK(CU(cuStreamSynchronize, NULL) == ABI_SUCCESS, "sync");
