@@ -50,6 +50,9 @@ final class NvmlBench {
           new ProcessBuilder(
                   Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
                   "-XX:+UseSerialGC",
+                  "-Xms64m", // so that what the process holds more is not the heap's own growth
+                  "-Xmx64m",
+                  "-XX:+AlwaysPreTouch",
                   "-cp",
                   System.getProperty("java.class.path", ""),
                   NvmlPolls.class.getName(),
