@@ -275,7 +275,8 @@ void vgpu__give_back_all(const struct vgpu_sums *sums);
 
 /* ---- table.c: what this process has allocated ---- */
 enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST, KIND_STREAM, KIND_GRAPH,
-                 KIND_GRAPH_MEMORY };
+                 KIND_GRAPH_MEMORY,
+                 KIND_GREEN };
 int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
 /* Removes a record: true if there was one. */
 struct vgpu_record {

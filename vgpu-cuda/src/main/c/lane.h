@@ -10,6 +10,7 @@ enum { VGPU_RING = 64, VGPU_SPARE_EVENTS = 256, VGPU_CONTEXTS = 64, VGPU_LANES =
 struct vgpu_context {
   struct vgpu_lock lock; /* of the spare events */
   CUcontext handle;      /* NULL: free */
+  uint32_t alias;        /* of a green context: the number of the one whose memory it shares; 0: it has its own */
   CUevent spare[VGPU_SPARE_EVENTS];
   unsigned spares;
   /* An event that has passed, and when it did on CLOCK_MONOTONIC: ties the GPU's clock to ours. */

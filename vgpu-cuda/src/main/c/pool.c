@@ -191,8 +191,14 @@ static abi_result vgpu__charge_by_pointer(struct vgpu_tenant *tenant, const stru
 /* With the pool's lock. */
 static abi_result vgpu__pool_take(struct pool *pool, struct vgpu_tenant *tenant, const struct request *r) {
   uint64_t whole = vgpu__whole(r->bytes);
-  if (vgpu__pool_reserve(pool, tenant, whole) == UINT64_MAX) return vgpu__refusal(tenant);
+  uint64_t grown = vgpu__pool_reserve(pool, tenant, whole), reserved;
+  if (grown == UINT64_MAX) return vgpu__refusal(tenant);
   abi_result result = vgpu__pool_call(r);
+  /* A handle of no pool, or one that tells nothing of itself: it has taken nothing. */
+  if (result != ABI_SUCCESS && REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, &reserved) != ABI_SUCCESS) {
+    vgpu__pool_shrink(pool, grown, tenant->index);
+    return result;
+  }
   if (result == ABI_SUCCESS) {
     pool->used += whole;
     pool->slack[tenant->index] -= whole;
