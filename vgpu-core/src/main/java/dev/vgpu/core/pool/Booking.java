@@ -218,6 +218,7 @@ final class Booking {
         usage(),
         suspended,
         memorySuspended(),
-        Optional.ofNullable(backend != null ? backend : chosen));
+        Optional.ofNullable(backend != null ? backend : chosen),
+        lease == null ? 0 : lease.passedThrough());
   }
 }

@@ -21,6 +21,7 @@ import java.util.Optional;
  * @param suspended whether its processes are
  * @param memorySuspended what of their memory is in the host's
  * @param backend what enforces it, or will
+ * @param passedThrough calls that are let through unhandled
  */
 public record LeaseSnapshot(
     String id,
@@ -32,7 +33,8 @@ public record LeaseSnapshot(
     GpuUsage usage,
     boolean suspended,
     MemorySize memorySuspended,
-    Optional<String> backend)
+    Optional<String> backend,
+    long passedThrough)
     implements GpuLease {
   /**
    * Makes one that is not suspended, and for which no backend is chosen.
@@ -63,7 +65,8 @@ public record LeaseSnapshot(
         usage,
         false,
         MemorySize.ZERO,
-        Optional.empty());
+        Optional.empty(),
+        0);
   }
 
   @Override

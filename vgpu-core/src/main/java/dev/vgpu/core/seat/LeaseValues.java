@@ -144,6 +144,9 @@ public final class LeaseValues {
               .with(at + "request.", RequestValues.of(lease.request()));
           message.with(at, RequestValues.of(lease.gpus()));
           lease.backend().ifPresent(name -> message.with(at + "backend", name));
+          if (lease.passedThrough() > 0) {
+            message.with(at + "unhandled", lease.passedThrough());
+          }
           put(message, at + "usage.", lease.usage());
         });
   }
@@ -181,7 +184,8 @@ public final class LeaseValues {
                 usage(message, at + "usage."),
                 message.flag(at + "suspended"),
                 MemorySize.ofBytes(message.number(at + "away")),
-                message.find(at + "backend")));
+                message.find(at + "backend"),
+                message.find(at + "unhandled").isPresent() ? count(message, at + "unhandled") : 0));
   }
 
   static List<Long> pids(String text) {
