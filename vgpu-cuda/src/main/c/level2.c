@@ -224,12 +224,16 @@ static void vgpu__try(struct vgpu_tenant *tenant) {
 
 /* ---- the thread ---- */
 
+/*
+ * Held by the lane, or preempted at a shut gate. What is stopped stays so for as long as the gate is shut, also when nobody urgent is
+ * there any more: to the seat it has ended, and the turn is another's.
+ */
 static int vgpu__shall_stop(struct vgpu_tenant *tenant, uint64_t now) {
   uint64_t flags = LOAD(tenant->grant->level2_flags), heed;
   uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
-  if (LOAD_ACQUIRE(level2.over) || (word & SHM_GRANT_REVOKED) != 0) return 0;
-  if ((flags & SHM_LEVEL2_ALLOWED) != 0 && vgpu__express_held(tenant, &heed) != 0) return 1;
-  return (flags & SHM_LEVEL2_STOP) != 0 && !vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous) &&
+  if (LOAD_ACQUIRE(level2.over) || (word & SHM_GRANT_REVOKED) != 0 || (flags & SHM_LEVEL2_ALLOWED) == 0) return 0;
+  if (vgpu__express_held(tenant, &heed) != 0) return 1;
+  return ((flags & SHM_LEVEL2_STOP) != 0 || vgpu__is_stopped()) && !vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous) &&
          !vgpu__seat_is_silent(tenant, now);
 }
 
@@ -260,10 +264,11 @@ struct view {
 };
 
 static struct view vgpu__look(const struct vgpu_tenant *tenant) {
-  uint64_t mask = LOAD(tenant->grant->express_mask);
+  uint64_t mask = LOAD(tenant->grant->express_mask), heed;
   /* Who shuts the gate for a more urgent tenant wakes us; that there is one on the lane now is seen soon enough. */
   struct view view = {.word = &tenant->grant->word, .wait_ns = WATCHED_WAIT_NS};
-  if (mask != 0) {
+  int held_by_lane = mask != 0 && (!vgpu__is_stopped() || vgpu__express_held(tenant, &heed) != 0);
+  if (held_by_lane) {
     int both = (uint32_t)mask != 0 && mask >> 32 != 0;
     const struct shm_express *page = tenant->express.page;
     view.word = (const uint32_t *)(const void *)&page->busy + ((uint32_t)mask == 0);

@@ -227,6 +227,32 @@ static void test_gate_and_lost_seat(void) {
   seat_close(&seat);
 }
 
+/* Its gate was shut while it was stopped: its turn is over, and the next one's must not be shared with it when nobody is urgent. */
+static void test_stays_stopped_at_a_shut_gate(void) {
+  struct fake_seat seat;
+  open_seat(&seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(&seat, "flood", "", "on");
+  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  AWAIT(GET(slot_of(&seat)->busy) != 0, "does not run");
+  announce(&seat);
+  while (!is_stopped(&seat) && is_ready(&seat)) stay(&seat, 1);
+  seat_gate(&seat, 0);
+  CHECK(is_stopped(&seat), "not stopped");
+  uint64_t resumed = GET(slot_of(&seat)->level2_stopped_ns);
+  seat_express_clear(&seat, 1);
+  stay(&seat, 40);
+  CHECK(is_stopped(&seat) && GET(slot_of(&seat)->level2_stopped_ns) == resumed, "resumed though its gate is shut");
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  AWAIT(is_ready(&seat), "not resumed by the gate");
+  announce(&seat);
+  while (!is_stopped(&seat) && is_ready(&seat)) stay(&seat, 1);
+  seat_gate(&seat, 0);
+  __atomic_store_n(&seat.grant->level2_flags, 0, __ATOMIC_SEQ_CST); /* it is to end: before it is suspended, say */
+  AWAIT(is_ready(&seat), "does not end");
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
 /* The bit of an urgent process that was killed, or is stopped: nobody beats for it. */
 static void test_stale_bit(void) {
   struct fake_seat seat;
@@ -338,6 +364,7 @@ static const struct {
   void (*run)(void);
 } tests[] = {
     {"stops-and-resumes", test_stops_and_resumes}, {"gate-and-lost-seat", test_gate_and_lost_seat},
+    {"stays-stopped", test_stays_stopped_at_a_shut_gate},
     {"stale-bit", test_stale_bit},                 {"stopped-tenant", test_stopped_tenant},
     {"off-with-a-reason", test_off_with_a_reason}, {"second-way", test_second_way},
     {"no-effect", test_no_effect},                 {"ends-while-stopped", test_ends_while_stopped},

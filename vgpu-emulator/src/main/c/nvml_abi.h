@@ -21,7 +21,10 @@ typedef struct emu_nvml_compute_instance *nvmlComputeInstance_t;
     ERROR(NVML_ERROR_NOT_FOUND, 6, "Not Found") \
     ERROR(NVML_ERROR_INSUFFICIENT_SIZE, 7, "Insufficient Size") \
     ERROR(NVML_ERROR_DRIVER_NOT_LOADED, 9, "Driver Not Loaded") \
+    ERROR(NVML_ERROR_TIMEOUT, 10, "Timeout") \
     ERROR(NVML_ERROR_FUNCTION_NOT_FOUND, 13, "Function Not Found") \
+    ERROR(NVML_ERROR_GPU_IS_LOST, 15, "GPU is lost") \
+    ERROR(NVML_ERROR_LIB_RM_VERSION_MISMATCH, 18, "Driver/library version mismatch") \
     ERROR(NVML_ERROR_IN_USE, 19, "In use by another client") \
     ERROR(NVML_ERROR_MEMORY, 20, "Insufficient Memory") \
     ERROR(NVML_ERROR_INSUFFICIENT_RESOURCES, 23, "Insufficient Resources") \
@@ -158,5 +161,15 @@ typedef struct {
     unsigned int pciSubSystemId;
     char busId[32];
 } nvmlPciInfo_t;
+
+typedef struct {
+    nvmlDevice_t device;
+    unsigned long long eventType;
+    unsigned long long eventData;
+    unsigned int gpuInstanceId;
+    unsigned int computeInstanceId;
+} nvmlEventData_t;
+
+typedef struct emu_nvml_events *nvmlEventSet_t;
 
 #endif

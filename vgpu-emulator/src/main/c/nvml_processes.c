@@ -6,11 +6,24 @@
 /* Real ones sample over a sixth of a second to a second. */
 #define WINDOW_NS UINT64_C(200000000)
 
+/* What a GPU has, and what is taken of it; each may be told otherwise, for example as -1. */
+static void read_memory(emu_gpu *gpu, nvmlMemory_v2_t *memory) {
+    int index = (int)gpu->index;
+    memory->total = emu_nvml_number("memory_total", index, gpu->state->settings.memory_bytes);
+    memory->reserved = emu_nvml_number("memory_reserved", index, 0);
+    memory->used = emu_nvml_number("memory_used", index, emu_gpu_used_bytes(gpu) + emu_nvml_mig_used(gpu));
+    uint64_t taken = memory->used + memory->reserved;
+    uint64_t rest = taken < memory->total ? memory->total - taken : 0;
+    memory->free = emu_nvml_number("memory_free", index, rest);
+}
+
 EMU_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     EMU_NVML_GPU(device, memory != NULL);
-    memory->total = gpu->state->settings.memory_bytes;
-    memory->used = emu_gpu_used_bytes(gpu) + emu_nvml_mig_used(gpu);
-    memory->free = memory->used < memory->total ? memory->total - memory->used : 0;
+    nvmlMemory_v2_t all;
+    read_memory(gpu, &all);
+    memory->total = all.total;
+    memory->used = all.used + all.reserved;
+    memory->free = all.free;
     return NVML_SUCCESS;
 }
 
@@ -19,10 +32,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_
     if (memory->version != (sizeof(nvmlMemory_v2_t) | 2u << 24)) {
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     }
-    memory->total = gpu->state->settings.memory_bytes;
-    memory->reserved = 0;
-    memory->used = emu_gpu_used_bytes(gpu) + emu_nvml_mig_used(gpu);
-    memory->free = memory->used < memory->total ? memory->total - memory->used : 0;
+    read_memory(gpu, memory);
     return NVML_SUCCESS;
 }
 
@@ -48,37 +58,54 @@ static uint64_t ran(const emu_schedule *s, uint32_t context, uint64_t *window_ns
     return sum;
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
-                                                   nvmlUtilization_t *utilization) {
-    EMU_NVML_GPU(device, utilization != NULL);
+unsigned int emu_nvml_busy_percent(emu_gpu *gpu) {
     emu_view view;
     uint64_t window = 0;
     emu_gpu_watch(gpu, &view);
     uint64_t busy = ran(&view.schedule, EMU_MAX_CONTEXTS, &window);
-    utilization->gpu = (unsigned int)((busy * 100 + window / 2) / window);
-    utilization->memory = utilization->gpu / 2;
+    return (unsigned int)((busy * 100 + window / 2) / window);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
+                                                   nvmlUtilization_t *utilization) {
+    EMU_NVML_GPU(device, utilization != NULL);
+    unsigned int busy = emu_nvml_busy_percent(gpu);
+    utilization->gpu = (unsigned int)emu_nvml_number("busy", (int)gpu->index, busy);
+    utilization->memory = (unsigned int)emu_nvml_number("memory_busy", (int)gpu->index, busy / 2);
     return NVML_SUCCESS;
 }
+
+/* More than real ones, that settings make up. */
+enum { MADE_UP = 1024, MADE_UP_PID = 4000000, ITEMS = EMU_MAX_PROCESSES + MADE_UP };
 
 typedef struct {
     uint32_t count;
     struct {
-        int slot;
+        unsigned int pid;
         uint64_t bytes;
         uint64_t ran_ns;
-    } items[EMU_MAX_PROCESSES];
+    } items[ITEMS];
     uint64_t window_ns;
     uint64_t now_ns;
 } process_list;
+
+static void add(process_list *list, unsigned int pid, uint64_t bytes, uint64_t ran_ns) {
+    list->items[list->count].pid = pid;
+    list->items[list->count].bytes = bytes;
+    list->items[list->count].ran_ns = ran_ns;
+    list->count++;
+}
 
 /* The processes with a context or memory that are alive. */
 static void list_processes(emu_gpu *gpu, process_list *list) {
     emu_view view;
     emu_ledger ledger;
+    int index = (int)gpu->index;
     bool has_context[EMU_MAX_PROCESSES] = {false};
     uint64_t ran_ns[EMU_MAX_PROCESSES] = {0};
     emu_gpu_watch(gpu, &view);
     emu_gpu_memory(gpu, &ledger);
+    list->window_ns = 1;
     for (uint32_t i = 0; i < view.schedule.context_count; i++) {
         uint32_t owner = view.schedule.contexts[i].owner;
         if (owner != 0 && owner <= EMU_MAX_PROCESSES) {
@@ -91,57 +118,64 @@ static void list_processes(emu_gpu *gpu, process_list *list) {
     for (int slot = 0; slot < EMU_MAX_PROCESSES; slot++) {
         uint64_t bytes = (uint64_t)slot < ledger.process_count ? ledger.used_by[slot] : 0;
         if ((has_context[slot] || bytes > 0) && !emu_process_dead(gpu->state, slot)) {
-            list->items[list->count].slot = slot;
-            list->items[list->count].bytes = bytes;
-            list->items[list->count].ran_ns = ran_ns[slot];
-            list->count++;
+            unsigned int pid = (unsigned int)emu_process_at(gpu->state, slot).pid;
+            add(list, pid, emu_nvml_number("process_memory", index, bytes), ran_ns[slot]);
         }
+    }
+    uint64_t more = emu_nvml_number("processes", index, 0);
+    uint64_t each = emu_nvml_number("process_memory", index, UINT64_C(1) << 20);
+    for (uint64_t i = 0; i < more && i < MADE_UP; i++) {
+        add(list, (unsigned int)(MADE_UP_PID + i), each, list->window_ns / 100);
     }
 }
 
 /* Says how many there are where the caller has no room for them, as NVML does. */
-static nvmlReturn_t check_room(unsigned int *count, const void *items, uint32_t found) {
+static nvmlReturn_t check_room(const emu_gpu *gpu, unsigned int *count, const void *items,
+                               uint32_t found) {
     unsigned int room = *count;
-    *count = found;
+    *count = (unsigned int)emu_nvml_number("process_count", (int)gpu->index, found);
     if (found > 0 && (room < found || items == NULL)) {
         return NVML_ERROR_INSUFFICIENT_SIZE;
     }
     return NVML_SUCCESS;
 }
 
+static nvmlReturn_t give_processes(emu_gpu *gpu, unsigned int *count, nvmlProcessInfo_t *infos) {
+    process_list list;
+    list_processes(gpu, &list);
+    nvmlReturn_t result = check_room(gpu, count, infos, list.count);
+    for (uint32_t i = 0; result == NVML_SUCCESS && i < list.count; i++) {
+        infos[i] = (nvmlProcessInfo_t){.pid = list.items[i].pid,
+                                       .usedGpuMemory = list.items[i].bytes,
+                                       .gpuInstanceId = UINT32_MAX,
+                                       .computeInstanceId = UINT32_MAX};
+    }
+    return result;
+}
+
 EMU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
                                                              unsigned int *count,
                                                              nvmlProcessInfo_t *infos) {
     EMU_NVML_GPU(device, count != NULL);
-    process_list list = {0};
-    list_processes(gpu, &list);
-    nvmlReturn_t result = check_room(count, infos, list.count);
-    for (uint32_t i = 0; result == NVML_SUCCESS && i < list.count; i++) {
-        infos[i] = (nvmlProcessInfo_t){
-            .pid = (unsigned int)emu_process_at(gpu->state, list.items[i].slot).pid,
-            .usedGpuMemory = list.items[i].bytes,
-            .gpuInstanceId = UINT32_MAX,
-            .computeInstanceId = UINT32_MAX};
-    }
-    return result;
+    return give_processes(gpu, count, infos);
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device,
                                                              unsigned int *count,
                                                              nvmlProcessInfo_t *infos) {
-    return nvmlDeviceGetComputeRunningProcesses_v3(device, count, infos);
+    EMU_NVML_GPU(device, count != NULL);
+    return give_processes(gpu, count, infos);
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
                                                           nvmlProcessInfo_v1_t *infos) {
     EMU_NVML_GPU(device, count != NULL);
-    process_list list = {0};
+    process_list list;
     list_processes(gpu, &list);
-    nvmlReturn_t result = check_room(count, infos, list.count);
+    nvmlReturn_t result = check_room(gpu, count, infos, list.count);
     for (uint32_t i = 0; result == NVML_SUCCESS && i < list.count; i++) {
-        infos[i] = (nvmlProcessInfo_v1_t){
-            .pid = (unsigned int)emu_process_at(gpu->state, list.items[i].slot).pid,
-            .usedGpuMemory = list.items[i].bytes};
+        infos[i] = (nvmlProcessInfo_v1_t){.pid = list.items[i].pid,
+                                          .usedGpuMemory = list.items[i].bytes};
     }
     return result;
 }
@@ -179,7 +213,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                                      unsigned int *count,
                                                      unsigned long long last_seen_us) {
     EMU_NVML_GPU(device, count != NULL);
-    process_list list = {0};
+    process_list list;
     list_processes(gpu, &list);
     unsigned int room = *count;
     unsigned int found = 0;
@@ -189,7 +223,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
         }
         if (samples != NULL && found < room) {
             samples[found] = (nvmlProcessUtilizationSample_t){
-                .pid = (unsigned int)emu_process_at(gpu->state, list.items[i].slot).pid,
+                .pid = list.items[i].pid,
                 .timeStamp = list.now_ns / 1000,
                 .smUtil = (unsigned int)(list.items[i].ran_ns * 100 / list.window_ns)};
         }

@@ -25,6 +25,8 @@ public sealed interface GpuEvent
         GpuEvent.Resumed,
         GpuEvent.EndedByReclaim,
         GpuEvent.HeldBack,
+        GpuEvent.HealthChanged,
+        GpuEvent.GpuFault,
         UnlistedGpuEvent {
   /** {@return when it happened} */
   Instant at();
@@ -217,4 +219,28 @@ public sealed interface GpuEvent
    * @param reason until when
    */
   record HeldBack(Instant at, String virtualGpu, String reason) implements GpuEvent {}
+
+  /**
+   * A GPU was lost, came back, or is faulty. Told once for the GPU, with an empty {@code
+   * virtualGpu}, and once for each virtual GPU that is cut from it.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu whose GPU it is, or empty
+   * @param gpu which GPU
+   * @param health how it is from now on
+   * @param reason why
+   */
+  record HealthChanged(Instant at, String virtualGpu, GpuId gpu, GpuHealth health, String reason)
+      implements GpuEvent {}
+
+  /**
+   * A GPU's driver told of a fault that does not change its health: a program's own, as a rule.
+   * {@code virtualGpu} is empty: the driver does not tell whose it was.
+   *
+   * @param at when it was noticed
+   * @param virtualGpu empty
+   * @param gpu which GPU
+   * @param reason which fault, with the driver's number of it
+   */
+  record GpuFault(Instant at, String virtualGpu, GpuId gpu, String reason) implements GpuEvent {}
 }

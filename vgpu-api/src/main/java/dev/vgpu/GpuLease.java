@@ -68,4 +68,12 @@ public interface GpuLease {
 
   /** {@return what it had used at the moment of the snapshot} */
   GpuUsage usage();
+
+  /**
+   * {@return why what runs under it cannot be relied on, in words: one of its GPUs is lost, or has
+   * a fault; empty if nothing is known to be wrong}
+   */
+  default Optional<String> impaired() {
+    return Optional.empty();
+  }
 }

@@ -66,6 +66,12 @@ public interface GpuPool extends AutoCloseable {
   List<GpuState> states();
 
   /**
+   * {@return what the drivers of the GPUs tell now, in the order of {@link #gpus()}; nothing of
+   * those of which nobody can tell anything} Read in this process, whoever holds the seat.
+   */
+  List<GpuReading> readings();
+
+  /**
    * {@return what each virtual GPU has used from a moment on, by whichever process and whether or
    * not it is closed, in the order in which they were acquired} Reads what is kept in the run
    * directory; where this pool works for this JVM alone, what was used since it was opened.

@@ -42,4 +42,14 @@ public interface GpuState {
 
   /** {@return how many turns have begun since the seat was taken} */
   long switches();
+
+  /** {@return whether the GPU answers, as the process that has the seat sees it} */
+  default GpuHealth health() {
+    return GpuHealth.HEALTHY;
+  }
+
+  /** {@return why it is not healthy, in words; empty if it is} */
+  default String healthReason() {
+    return "";
+  }
 }

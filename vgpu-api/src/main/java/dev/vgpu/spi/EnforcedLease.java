@@ -111,6 +111,14 @@ public interface EnforcedLease extends AutoCloseable {
   default void yielding(boolean obey) {}
 
   /**
+   * Tells whether work that the backend has stopped in its middle is to go on to its end, although
+   * the gate is shut: before its processes are suspended, which waits for that.
+   *
+   * @param finish whether it is to; not, until told otherwise
+   */
+  default void finishing(boolean finish) {}
+
+  /**
    * {@return whether it may be open beside other leases: its work is measured on the device, which
    * gives busy processes equal slices of time}
    */

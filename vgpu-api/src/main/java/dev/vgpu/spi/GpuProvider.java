@@ -3,6 +3,8 @@ package dev.vgpu.spi;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
@@ -59,5 +61,23 @@ public interface GpuProvider {
    */
   default Optional<MemorySize> freeMemory(GpuId gpu) {
     return Optional.empty();
+  }
+
+  /**
+   * {@return what the driver tells of its GPUs now; one that was found before and does not answer
+   * is lost. Empty if it tells nothing} May be called once a second and more; must not throw.
+   */
+  default List<GpuReading> readings() {
+    return List.of();
+  }
+
+  /**
+   * Begins to watch its GPUs, on a thread of its own. Returns at once.
+   *
+   * @param listener who is told
+   * @return ends it
+   */
+  default GpuPool.Listening watch(GpuHealthListener listener) {
+    return () -> {};
   }
 }

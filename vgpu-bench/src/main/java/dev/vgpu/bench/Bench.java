@@ -37,6 +37,7 @@ public final class Bench {
         seat     how long the death of the seat's holder holds others up; take-over
         start    attaching and making contexts, one and a hundred at once; opening pools
         suspend  how long it takes to suspend a program and to bring it back, by what it holds
+        nvml     what reading 8 GPUs costs: a snapshot, a million polls, watching at 1 Hz
         level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
       vgpu bench gpu-check ...
                  what vgpu gpu-check runs
@@ -65,6 +66,7 @@ public final class Bench {
           "start",
           "suspend",
           "level2",
+          "nvml",
           "colocation",
           "fairness",
           "storm");
@@ -147,6 +149,7 @@ public final class Bench {
         report.text(turns.text());
       }
       case "scheduler" -> SchedulerBench.run(report, quick);
+      case "nvml" -> new NvmlBench(report, quick).run();
       case "level2" -> new Level2Bench(report, quick).run();
       case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {

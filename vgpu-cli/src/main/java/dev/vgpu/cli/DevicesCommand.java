@@ -2,10 +2,17 @@ package dev.vgpu.cli;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuLease;
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
+import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
-import dev.vgpu.cli.console.TextTable;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -13,7 +20,7 @@ import picocli.CommandLine.Mixin;
 /** Lists the GPUs of this machine. */
 @Command(
     name = "devices",
-    description = "List the GPUs that virtual GPUs can be cut from.",
+    description = "List the GPUs that virtual GPUs can be cut from, and how they are.",
     footer = {"", "Exit codes: 0 done, 1 the GPUs cannot be listed, 2 wrong usage."})
 final class DevicesCommand implements Callable<Integer> {
   private final CliContext context;
@@ -30,7 +37,7 @@ final class DevicesCommand implements Callable<Integer> {
       if (json.isGiven()) {
         JsonOption.print(context.console(), json(pool));
       } else {
-        table(pool).lines().forEach(context.console().out()::println);
+        lines(pool).forEach(context.console().out()::println);
         if (Devices.onlyHost(pool)) {
           context.console().out().println();
           context.console().out().println(Devices.HOST_EXPLAINED);
@@ -40,38 +47,79 @@ final class DevicesCommand implements Callable<Integer> {
     return 0;
   }
 
-  private static TextTable table(GpuPool pool) {
-    TextTable table =
-        new TextTable("device", "model", "memory", "for quotas", "leases", "provider");
+  /** A GPU's name and its lease count in one line, what is told of it below; 80 columns. */
+  private static List<String> lines(GpuPool pool) {
+    List<String> lines = new ArrayList<>();
+    Look look = Look.at(pool);
     for (PhysicalGpu gpu : pool.gpus()) {
-      table.row(
-          gpu.id().value(),
-          gpu.model(),
-          Devices.gibibytes(gpu.memory()),
-          Devices.gibibytes(gpu.usableMemory()),
-          Long.toString(leases(pool, gpu)),
-          gpu.provider());
+      GpuReading reading = look.readings().get(gpu.id());
+      GpuState state = look.states().get(gpu.id());
+      lines.add(gpu.id() + "  " + gpu.model() + " (" + gpu.provider() + ")");
+      DeviceTexts.trouble(reading, state).ifPresent(trouble -> add(lines, trouble));
+      long leases = leases(pool, gpu);
+      add(
+          lines,
+          Optional.ofNullable(reading)
+                  .flatMap(DeviceTexts::memory)
+                  .orElse(Devices.gibibytes(gpu.memory()))
+              + ", "
+              + Devices.gibibytes(gpu.usableMemory())
+              + " for quotas, "
+              + leases
+              + (leases == 1 ? " lease" : " leases"));
+      if (reading != null && reading.health() != GpuHealth.LOST) {
+        add(lines, DeviceTexts.load(reading));
+        add(lines, DeviceTexts.properties(reading));
+        add(lines, DeviceTexts.nvLinks(reading));
+        add(lines, DeviceTexts.modes(reading));
+        add(lines, processes(reading));
+      }
     }
-    return table;
+    return lines;
+  }
+
+  private static String processes(GpuReading reading) {
+    int count = reading.processes().size();
+    return count == 0 ? "" : count + (count == 1 ? " process" : " processes");
+  }
+
+  private static void add(List<String> lines, String text) {
+    if (!text.isEmpty()) {
+      lines.addAll(Lines.wrapped("  " + text));
+    }
+  }
+
+  /** What is told of the GPUs at one moment. */
+  private record Look(Map<GpuId, GpuReading> readings, Map<GpuId, GpuState> states) {
+    static Look at(GpuPool pool) {
+      Map<GpuId, GpuReading> readings = new HashMap<>();
+      pool.readings().forEach(reading -> readings.put(reading.gpu(), reading));
+      Map<GpuId, GpuState> states = new HashMap<>();
+      pool.states().forEach(state -> states.put(state.gpu(), state));
+      return new Look(readings, states);
+    }
   }
 
   private static ObjectNode json(GpuPool pool) {
     ObjectNode json = JsonNodeFactory.instance.objectNode();
     json.putArray("devices");
+    Look look = Look.at(pool);
     for (PhysicalGpu gpu : pool.gpus()) {
-      json.withArray("devices")
-          .addObject()
-          .put("id", gpu.id().value())
-          .put("model", gpu.model())
-          .put("memory_bytes", gpu.memory().bytes())
-          .put("usable_memory_bytes", gpu.usableMemory().bytes())
-          .put("leases", leases(pool, gpu))
-          .put("provider", gpu.provider());
+      ObjectNode row =
+          json.withArray("devices")
+              .addObject()
+              .put("id", gpu.id().value())
+              .put("model", gpu.model())
+              .put("memory_bytes", gpu.memory().bytes())
+              .put("usable_memory_bytes", gpu.usableMemory().bytes())
+              .put("leases", leases(pool, gpu))
+              .put("provider", gpu.provider());
+      DeviceTexts.put(row, look.readings().get(gpu.id()), look.states().get(gpu.id()));
     }
     return json;
   }
 
   private static long leases(GpuPool pool, PhysicalGpu gpu) {
-    return pool.leases().stream().map(GpuLease::gpu).filter(gpu.id()::equals).count();
+    return pool.leases().stream().filter(lease -> lease.gpus().contains(gpu.id())).count();
   }
 }

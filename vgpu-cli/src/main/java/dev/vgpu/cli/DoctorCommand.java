@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
@@ -19,7 +20,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -59,6 +62,7 @@ final class DoctorCommand implements Callable<Integer> {
   /**
    * What was found.
    *
+   * @param properties what else is known of each GPU
    * @param choices what comes of each backend on each GPU
    * @param leases a line each
    * @param events a line each
@@ -67,6 +71,7 @@ final class DoctorCommand implements Callable<Integer> {
   record Findings(
       List<Check> checks,
       List<PhysicalGpu> gpus,
+      Map<GpuId, Map<String, String>> properties,
       List<BackendChoice> choices,
       List<BackendStatus> backends,
       boolean onlyHost,
@@ -137,6 +142,7 @@ final class DoctorCommand implements Callable<Integer> {
       return new Findings(
           checks,
           pool.gpus(),
+          properties(pool),
           pool.explain(ANYTHING),
           backends,
           Devices.onlyHost(pool),
@@ -147,8 +153,16 @@ final class DoctorCommand implements Callable<Integer> {
     } catch (VgpuException | IllegalStateException e) {
       problems.add(e.getMessage() == null ? e.toString() : e.getMessage());
       return new Findings(
-          checks, List.of(), List.of(), List.of(), false, List.of(), List.of(), 0, problems);
+          checks, List.of(), Map.of(), List.of(), List.of(), false, List.of(), List.of(), 0,
+          problems);
     }
+  }
+
+  /** As far as the driver tells; what cannot be read now is no reason to say nothing else. */
+  private static Map<GpuId, Map<String, String>> properties(GpuPool pool) {
+    Map<GpuId, Map<String, String>> properties = new HashMap<>();
+    pool.readings().forEach(reading -> properties.put(reading.gpu(), reading.properties()));
+    return properties;
   }
 
   private static String lease(GpuLease lease) {

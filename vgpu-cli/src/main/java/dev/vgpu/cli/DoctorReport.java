@@ -14,6 +14,7 @@ import dev.vgpu.cli.machine.Machine;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import picocli.CommandLine.Help.Ansi;
 
 /** What {@code vgpu doctor} found, for people and for programs. */
@@ -67,6 +68,7 @@ final class DoctorReport {
               + ", "
               + Devices.gibibytes(gpu.usableMemory())
               + " for quotas");
+      modes(gpu.id()).forEach(mode -> lines.add("    " + mode));
       for (BackendChoice choice : of(gpu.id())) {
         lines.add("    " + choice.backend() + ": " + text(choice));
       }
@@ -84,6 +86,31 @@ final class DoctorReport {
 
   private List<BackendChoice> of(GpuId gpu) {
     return findings.choices().stream().filter(choice -> choice.gpu().equals(gpu)).toList();
+  }
+
+  /** What of a GPU's modes matters to sharing it, and what to do about it. */
+  private List<String> modes(GpuId gpu) {
+    Map<String, String> known = findings.properties().getOrDefault(gpu, Map.of());
+    List<String> lines = new ArrayList<>();
+    if (known.containsKey("driver_version")) {
+      lines.add("driver " + known.get("driver_version"));
+    }
+    if ("off".equals(known.get("persistence_mode"))) {
+      lines.add(
+          "persistence mode is off: the first program waits until the driver has begun; as root:"
+              + " nvidia-smi -pm 1, or run nvidia-persistenced");
+    }
+    String compute = known.getOrDefault("compute_mode", "default");
+    if (!compute.equals("default")) {
+      lines.add(
+          "compute mode is "
+              + compute
+              + ": programs cannot share it but through MPS; as root: nvidia-smi -c DEFAULT");
+    }
+    if (known.containsKey("mig_mode")) {
+      lines.add("MIG mode is " + known.get("mig_mode"));
+    }
+    return lines;
   }
 
   private static boolean works(BackendChoice choice) {
@@ -138,6 +165,8 @@ final class DoctorReport {
     for (PhysicalGpu gpu : findings.gpus()) {
       ObjectNode row = gpus.addObject().put("id", gpu.id().value()).put("model", gpu.model());
       gpu.unusableAsWhole().ifPresent(why -> row.put("unusable_as_whole", why));
+      ObjectNode known = row.putObject("properties");
+      findings.properties().getOrDefault(gpu.id(), Map.of()).forEach(known::put);
       ArrayNode backends = row.putArray("backends");
       for (BackendChoice choice : of(gpu.id())) {
         ObjectNode one =

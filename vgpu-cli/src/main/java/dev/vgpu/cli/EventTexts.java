@@ -43,6 +43,12 @@ final class EventTexts {
     } else if (event instanceof GpuEvent.ReclaimAsked asked) {
       return who + " asked for " + Words.size(asked.wanted()) + ": " + asked.reason();
     }
+    if (event instanceof GpuEvent.HealthChanged changed) {
+      String whose = who.isEmpty() ? changed.gpu().value() : who + " on " + changed.gpu();
+      return whose + " is " + DeviceTexts.word(changed.health()) + ": " + changed.reason();
+    } else if (event instanceof GpuEvent.GpuFault fault) {
+      return fault.gpu() + " told of a fault: " + fault.reason();
+    }
     String what = words(kind(event));
     return (who.isEmpty() ? what : who + " " + what)
         + reason(event).map(why -> ": " + why).orElse("");
@@ -84,6 +90,10 @@ final class EventTexts {
       return Optional.of("pids " + ended.processes() + ": " + ended.reason());
     } else if (event instanceof GpuEvent.HeldBack held) {
       return Optional.of(held.reason());
+    } else if (event instanceof GpuEvent.HealthChanged changed) {
+      return Optional.of(changed.reason());
+    } else if (event instanceof GpuEvent.GpuFault fault) {
+      return Optional.of(fault.reason());
     }
     return Optional.empty();
   }
@@ -107,6 +117,10 @@ final class EventTexts {
       json.put("freed_bytes", suspended.freed().bytes());
     } else if (event instanceof GpuEvent.ReclaimAsked asked) {
       json.put("wanted_bytes", asked.wanted().bytes());
+    } else if (event instanceof GpuEvent.HealthChanged changed) {
+      json.put("gpu", changed.gpu().value()).put("health", DeviceTexts.word(changed.health()));
+    } else if (event instanceof GpuEvent.GpuFault fault) {
+      json.put("gpu", fault.gpu().value());
     }
     return json;
   }

@@ -75,6 +75,7 @@ final class LeaseTexts {
     lease.gpus().forEach(gpu -> json.withArray("gpus").add(gpu.value()));
     json.putArray("pids");
     lease.processes().forEach(json.withArray("pids")::add);
+    lease.impaired().ifPresent(reason -> json.put("impaired", reason));
     return json.put("suspended", lease.isSuspended())
         .put("memory_used_bytes", usage.memoryUsed().bytes())
         .put("memory_suspended_bytes", lease.memorySuspended().bytes())

@@ -6,6 +6,7 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
 import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
@@ -27,9 +28,8 @@ import org.jspecify.annotations.Nullable;
 
 /** What {@code top} shows of an interval between two looks at the pool. Immutable. */
 final class TopFrame {
-  private static final int WIDTH = 80;
+  private static final int WIDTH = Lines.WIDTH;
   private static final int SHORTEST_NAME = 8;
-  private static final int MOST_LINES = 3;
   private static final double PERCENT = 100;
 
   /**
@@ -40,6 +40,7 @@ final class TopFrame {
    * @param gpus the GPUs
    * @param leases who holds what
    * @param states how the GPUs are shared
+   * @param readings what their drivers tell
    * @param events what happened last
    */
   record Look(
@@ -48,14 +49,22 @@ final class TopFrame {
       List<PhysicalGpu> gpus,
       List<GpuLease> leases,
       List<GpuState> states,
+      List<GpuReading> readings,
       List<GpuEvent> events) {
     static Look at(CliContext context, GpuPool pool) {
       List<PhysicalGpu> gpus = pool.gpus();
       List<GpuLease> leases = pool.leases();
       List<GpuState> states = pool.states();
+      List<GpuReading> readings = pool.readings();
       List<GpuEvent> events = pool.recentEvents();
       return new Look(
-          context.clock().nowNs(), context.clock().wallTime(), gpus, leases, states, events);
+          context.clock().nowNs(),
+          context.clock().wallTime(),
+          gpus,
+          leases,
+          states,
+          readings,
+          events);
     }
   }
 
@@ -100,6 +109,7 @@ final class TopFrame {
         lines.add("");
       }
       lines.add(title(gpu, leases));
+      lines.addAll(device(gpu.id()));
       state(gpu.id()).ifPresent(state -> lines.addAll(lines(state)));
       if (leases.isEmpty()) {
         lines.add("  no virtual GPU");
@@ -115,7 +125,7 @@ final class TopFrame {
     List<GpuEvent> events = after.events();
     List<String> lines = new ArrayList<>();
     for (int i = events.size() - 1; i >= Math.max(0, events.size() - most); i--) {
-      lines.add(cut(EventTexts.line(events.get(i)), WIDTH));
+      lines.add(Lines.cut(EventTexts.line(events.get(i)), WIDTH));
     }
     return lines;
   }
@@ -130,6 +140,26 @@ final class TopFrame {
   /** An event that came over a connection twice is not equal to itself. */
   private static String key(GpuEvent event) {
     return event.at() + " " + EventTexts.kind(event) + " " + event.virtualGpu();
+  }
+
+  /** How the device is, in its driver's figures. */
+  private List<String> device(GpuId gpu) {
+    GpuReading reading = reading(gpu);
+    List<String> lines = new ArrayList<>();
+    DeviceTexts.trouble(reading, state(gpu).orElse(null))
+        .ifPresent(trouble -> lines.addAll(Lines.wrapped("  " + trouble)));
+    if (reading != null && !DeviceTexts.load(reading).isEmpty()) {
+      String memory = DeviceTexts.shortMemory(reading).map(used -> ", " + used).orElse("");
+      lines.add(Lines.cut("  device " + DeviceTexts.load(reading) + memory, WIDTH));
+    }
+    return lines;
+  }
+
+  private @Nullable GpuReading reading(GpuId gpu) {
+    return after.readings().stream()
+        .filter(reading -> reading.gpu().equals(gpu))
+        .findFirst()
+        .orElse(null);
   }
 
   private Optional<GpuState> state(GpuId gpu) {
@@ -162,23 +192,9 @@ final class TopFrame {
       memory.append("; suspended: ").append(String.join(" ", state.suspended()));
     }
     List<String> lines = new ArrayList<>();
-    lines.add(cut(sharing.toString(), WIDTH));
-    lines.addAll(wrapped("  because " + state.reason()));
-    lines.add(cut(memory.toString(), WIDTH));
-    return lines;
-  }
-
-  /** A text in as many lines as it takes, but not more than three. */
-  private static List<String> wrapped(String text) {
-    List<String> lines = new ArrayList<>();
-    String rest = text;
-    while (rest.length() > WIDTH && lines.size() < MOST_LINES - 1) {
-      int blank = rest.lastIndexOf(' ', WIDTH);
-      int end = blank > WIDTH / 2 ? blank : WIDTH;
-      lines.add(rest.substring(0, end));
-      rest = "    " + rest.substring(end).strip();
-    }
-    lines.add(cut(rest, WIDTH));
+    lines.add(Lines.cut(sharing.toString(), WIDTH));
+    lines.addAll(Lines.wrapped("  because " + state.reason()));
+    lines.add(Lines.cut(memory.toString(), WIDTH));
     return lines;
   }
 
@@ -203,6 +219,7 @@ final class TopFrame {
       ObjectNode row = json.withArray("gpus").addObject();
       row.put("id", gpu.id().value()).put("model", gpu.model());
       put(row, "share_held_percent", heldPercent(leasesOf(gpu.id())));
+      DeviceTexts.put(row, reading(gpu.id()), state(gpu.id()).orElse(null));
       state(gpu.id()).ifPresent(state -> put(row, state));
     }
     for (GpuLease lease : after.leases()) {
@@ -272,7 +289,7 @@ final class TopFrame {
     }
     int name = leases.stream().mapToInt(lease -> lease.id().length()).max().orElse(0);
     int left = Math.max(SHORTEST_NAME, name - (widest - WIDTH));
-    return table(leases, left).lines().stream().map(line -> cut(line, WIDTH)).toList();
+    return table(leases, left).lines().stream().map(line -> Lines.cut(line, WIDTH)).toList();
   }
 
   private TextTable table(List<GpuLease> leases, int nameWidth) {
@@ -283,7 +300,7 @@ final class TopFrame {
     TextTable table = new TextTable(head.toArray(String[]::new));
     for (GpuLease lease : leases) {
       List<String> row = new ArrayList<>();
-      row.add(cut(lease.id(), nameWidth));
+      row.add(Lines.cut(lease.id(), nameWidth));
       row.add(Words.of(lease.request().preemptionClass()));
       row.add(LeaseTexts.share(lease));
       row.add(held(lease));
@@ -332,9 +349,5 @@ final class TopFrame {
     return text.length() <= left
         ? text
         : text.substring(0, left - tail - 1) + "…" + text.substring(text.length() - tail);
-  }
-
-  private static String cut(String text, int width) {
-    return text.length() <= width ? text : text.substring(0, width - 1) + "…";
   }
 }

@@ -5,6 +5,7 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
@@ -101,6 +102,8 @@ final class Fakes {
     when(state.memoryLowWatermark()).thenReturn(MemorySize.ofGibibytes(1));
     when(state.memoryHighWatermark()).thenReturn(MemorySize.ofGibibytes(2));
     when(state.suspended()).thenReturn(List.of());
+    when(state.health()).thenReturn(GpuHealth.HEALTHY);
+    when(state.healthReason()).thenReturn("");
     return state;
   }
 

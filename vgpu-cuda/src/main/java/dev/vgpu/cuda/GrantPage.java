@@ -42,6 +42,8 @@ final class GrantPage {
   private final boolean level2;
   private boolean contended;
   private boolean limited;
+  private boolean mayStop;
+  private boolean finishing;
 
   /**
    * Makes it.
@@ -68,13 +70,30 @@ final class GrantPage {
     page.setInt(GRANT_OFFSET + Grant.PREEMPTION_CLASS, code(request.preemptionClass()));
     page.setInt(GRANT_OFFSET + Grant.ENTITLED_PERMILLE, entitledPermille);
     boolean stops = level2 && request.preemptionClass() == PreemptionClass.OFFLINE;
-    page.setInt(GRANT_OFFSET + Grant.LEVEL2_FLAGS, stops ? LEVEL2_ALLOWED : 0);
+    mayStop = stops;
+    writeMayStop();
     page.setInt(GRANT_OFFSET + Grant.TIMESLICE_US, stops ? OFFLINE_TIMESLICE_US : 0);
     limited =
         request.policy() == SharePolicy.FIXED_SHARE && request.computePercent().orElse(100) < 100;
     writeTurnFlags();
     boolean movable = request.memoryMobility() == MemoryMobility.MOVABLE;
     page.setInt(GRANT_OFFSET + Grant.MEMORY_FLAGS, movable ? ShmLayout.MEMORY_MOVABLE : 0);
+  }
+
+  private void writeMayStop() {
+    page.setInt(GRANT_OFFSET + Grant.LEVEL2_FLAGS, mayStop && !finishing ? LEVEL2_ALLOWED : 0);
+  }
+
+  /** Says whether nothing is to be stopped, and what is goes on to its end. */
+  void finishing(boolean finish) {
+    if (finishing != finish) {
+      finishing = finish;
+      writeMayStop();
+    }
+  }
+
+  boolean isFinishing() {
+    return finishing;
   }
 
   boolean isMovable() {

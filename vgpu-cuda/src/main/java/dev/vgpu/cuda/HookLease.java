@@ -41,7 +41,7 @@ final class HookLease implements EnforcedLease {
   /** Idle processes are looked at less often; they tell when that changes. */
   private static final long IDLE_LOOK_NS = 10_000_000;
 
-  private final String id;
+  final String id;
   private final HookEnforcement owner;
   private final ListenerTeller teller;
   private final Map<String, String> environment;
@@ -165,6 +165,14 @@ final class HookLease implements EnforcedLease {
   public void yielding(boolean obey) {
     synchronized (lock) {
       slots.obey(obey);
+    }
+  }
+
+  @Override
+  public void finishing(boolean finish) {
+    synchronized (lock) {
+      grant.finishing(finish);
+      slots.finishing(finish);
     }
   }
 
@@ -317,10 +325,6 @@ final class HookLease implements EnforcedLease {
     return slots.connections();
   }
 
-  String id() {
-    return id;
-  }
-
   /**
    * Gives a process its slot, or says why not. The listener is told after the answer was sent, by
    * {@link #announce}: the process may be this one, and its thread may hold what the listener waits
@@ -407,12 +411,8 @@ final class HookLease implements EnforcedLease {
         return;
       }
       grant.beat(nowNs);
-      if (!watch.worked()
-          && !watch.isDraining()
-          && !check
-          && !slots.isWatched()
-          && !slots.isAnnounced()
-          && nowNs - lookedNs < IDLE_LOOK_NS) {
+      boolean dueToLook = check || slots.isAnnounced() || nowNs - lookedNs >= IDLE_LOOK_NS;
+      if (!dueToLook && isIdle()) {
         return;
       }
       lookedNs = nowNs;

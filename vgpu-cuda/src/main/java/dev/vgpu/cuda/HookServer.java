@@ -129,9 +129,9 @@ final class HookServer implements AutoCloseable {
 
   /** A lease can be asked for from now on. */
   void add(HookLease lease) {
-    link(lease.id());
-    ended.remove(lease.id());
-    leases.put(lease.id(), lease);
+    link(lease.id);
+    ended.remove(lease.id);
+    leases.put(lease.id, lease);
     selector.wakeup();
   }
 

@@ -82,7 +82,7 @@ final class MovableMemory implements MemoryMover {
                 + " within "
                 + timeout.toMillis()
                 + " ms (is it stopped?): lease="
-                + lease.id()
+                + lease.id
                 + " pid="
                 + late.get().pid);
       }
@@ -101,7 +101,7 @@ final class MovableMemory implements MemoryMover {
               + ": "
               + (code == OUT_OF_MEMORY ? "there is no room for its memory" : "CUDA error " + code)
               + ": lease="
-              + lease.id()
+              + lease.id
               + " pid="
               + failed.get().pid);
     }

@@ -127,10 +127,10 @@ final class SeatSlot {
   }
 
   /** Whether something of it is on the GPU; what is stopped inside a kernel is not. */
-  boolean isBusy() {
+  boolean isBusy(boolean finishing) {
     return !stopped
         && readings.isBusy(number)
-        && readings.intAt(number, Slot.LEVEL2) != LEVEL2_STOPPED;
+        && (finishing || readings.intAt(number, Slot.LEVEL2) != LEVEL2_STOPPED);
   }
 
   /** Whether something of it is on the GPU, or waits to be. */

@@ -37,6 +37,7 @@ final class SlotTable {
   private Retired retired;
   private long gpuNs;
   private int nextToCheck;
+  private boolean finishing;
 
   SlotTable(LeasePages pages, LeaseExpress express, ProcessLife life, long nowNs) {
     this.express = express;
@@ -300,9 +301,14 @@ final class SlotTable {
     return slot.genuine;
   }
 
+  /** Says whether what is stopped inside a kernel is to end, so that it counts as busy. */
+  void finishing(boolean finish) {
+    finishing = finish;
+  }
+
   boolean isBusy() {
     for (SeatSlot slot : attached) {
-      if (slot.isBusy()) {
+      if (slot.isBusy(finishing)) {
         return true;
       }
     }

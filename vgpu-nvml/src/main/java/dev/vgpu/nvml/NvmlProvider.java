@@ -1,22 +1,33 @@
 package dev.vgpu.nvml;
 
+import static java.util.Objects.requireNonNull;
+
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.spi.GpuDriver;
+import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;
+import java.util.Set;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -43,11 +54,24 @@ public final class NvmlProvider implements GpuProvider {
           Path.of("/usr/lib/wsl/lib"),
           Path.of("/run/opengl-driver/lib"));
 
+  /** Those of this JVM that are in use, by {@link #letGo}. */
+  private static final Set<NvmlProvider> ALL = Collections.newSetFromMap(new WeakHashMap<>());
+
   private final Map<String, String> environment;
   private final List<Path> places;
   private final Iterable<GpuDriver> drivers;
   private final Object readingLock = new Object();
+
+  /** Kept open from the first reading on: to open it takes long with a real driver. */
   private @Nullable NvmlSession readings;
+
+  private @Nullable NvmlReader reader;
+
+  /** Those that were found, by their names; one that is lost stays. */
+  private final Set<GpuId> known = Collections.synchronizedSet(new LinkedHashSet<>());
+
+  /** What the watch, if there is one, knows of those that are not healthy. */
+  private final Map<GpuId, NvmlReading> told = new ConcurrentHashMap<>();
 
   /** Makes the provider; {@code ServiceLoader} does. */
   public NvmlProvider() {
@@ -108,7 +132,7 @@ public final class NvmlProvider implements GpuProvider {
       return List.of();
     }
     try (NvmlSession session = NvmlSession.open(candidate.get())) {
-      return session.gpus(candidate.get().name());
+      return found(session, candidate.get());
     } catch (GpuDriverException e) {
       if (e.code().orElse(0) == Nvml.NVML_ERROR_DRIVER_NOT_LOADED) {
         // The library is there, the driver is not: a machine without a GPU.
@@ -143,33 +167,178 @@ public final class NvmlProvider implements GpuProvider {
     return Map.copyOf(variables);
   }
 
-  /** Keeps NVML open from the first reading on: to open it takes long with a real driver. */
+  private List<PhysicalGpu> found(NvmlSession session, NvmlCandidate candidate) {
+    List<PhysicalGpu> gpus = session.gpus(candidate.name());
+    gpus.forEach(gpu -> known.add(gpu.id()));
+    return gpus;
+  }
+
+  /** A process that took the seat over was told of the GPUs by the one before. */
+  private void findUnlessKnown(NvmlSession session, NvmlCandidate candidate) {
+    if (known.isEmpty()) {
+      List<PhysicalGpu> ignored = found(session, candidate);
+    }
+  }
+
+  private List<GpuId> known() {
+    synchronized (known) {
+      return List.copyOf(known);
+    }
+  }
+
   @Override
   public Optional<MemorySize> freeMemory(GpuId gpu) {
     synchronized (readingLock) {
-      if (readings == null) {
-        Optional<NvmlCandidate> candidate = candidate();
-        if (candidate.isEmpty()) {
-          return Optional.empty();
-        }
-        readings = NvmlSession.open(candidate.get());
+      if (!openReadings()) {
+        return Optional.empty();
       }
       boolean read = false;
       try {
-        Optional<MemorySize> free = Optional.of(readings.freeMemory(gpu));
+        Optional<MemorySize> free = Optional.of(requireNonNull(readings).freeMemory(gpu));
         read = true;
         return free;
       } finally {
         if (!read) {
-          readings.close(); // the driver may have been reloaded: begin anew the next time
-          readings = null;
+          closeReadings(); // the driver may have been reloaded: begin anew the next time
         }
       }
     }
   }
 
+  /** Whether NVML is open to read. */
+  private boolean openReadings() {
+    if (readings == null) {
+      Optional<NvmlCandidate> candidate = candidate();
+      if (candidate.isEmpty()) {
+        return false;
+      }
+      NvmlSession session = NvmlSession.open(candidate.get());
+      synchronized (ALL) {
+        ALL.add(this);
+      }
+      readings = session;
+      reader = new NvmlReader(session);
+      findUnlessKnown(session, candidate.get());
+    }
+    return true;
+  }
+
+  private void closeReadings() {
+    if (readings != null) {
+      readings.close();
+      readings = null;
+      reader = null;
+    }
+  }
+
+  @Override
+  public List<GpuReading> readings() {
+    List<GpuReading> all = readAll();
+    if (all.stream().anyMatch(reading -> reading.health() == GpuHealth.LOST)) {
+      letGo();
+    }
+    return all;
+  }
+
+  private List<GpuReading> readAll() {
+    synchronized (readingLock) {
+      try {
+        if (!openReadings()) {
+          return List.of();
+        }
+        List<GpuReading> all = new ArrayList<>();
+        for (GpuId gpu : known()) {
+          all.add(withTold(requireNonNull(reader).read(gpu)));
+        }
+        return all;
+      } catch (VgpuException e) {
+        String reason = String.valueOf(e.getMessage());
+        return List.copyOf(known().stream().map(gpu -> NvmlReading.lost(gpu, reason)).toList());
+      }
+    }
+  }
+
+  /**
+   * Ends what was begun with NVML to read, by all providers of this JVM: a driver that was reloaded
+   * answers no one as long as somebody in the process has begun before. Without any provider's lock
+   * held.
+   */
+  static void letGo() {
+    List<NvmlProvider> providers;
+    synchronized (ALL) {
+      providers = List.copyOf(ALL);
+    }
+    for (NvmlProvider provider : providers) {
+      synchronized (provider.readingLock) {
+        provider.closeReadings();
+      }
+    }
+  }
+
+  /** A fault that was an event cannot be read afterwards. */
+  private NvmlReading withTold(NvmlReading reading) {
+    NvmlReading event = told.get(reading.gpu());
+    return reading.health() == GpuHealth.HEALTHY
+            && event != null
+            && event.health() == GpuHealth.DEGRADED
+        ? reading.with(event.health(), event.healthReason())
+        : reading;
+  }
+
+  @Override
+  public GpuPool.Listening watch(GpuHealthListener listener) {
+    Optional<NvmlCandidate> candidate;
+    try {
+      candidate = candidate();
+    } catch (VgpuException e) {
+      return () -> {}; // whoever asks for the GPUs is told
+    }
+    return candidate.isEmpty()
+        ? () -> {}
+        : NvmlWatch.start(new WatchSource(candidate.get()), listener);
+  }
+
+  /** What the watch needs of this provider. */
+  private final class WatchSource implements NvmlWatch.Source {
+    private final NvmlCandidate candidate;
+
+    WatchSource(NvmlCandidate candidate) {
+      this.candidate = candidate;
+    }
+
+    @Override
+    public NvmlSession open() {
+      NvmlSession session = NvmlSession.open(candidate);
+      boolean opened = false;
+      try {
+        findUnlessKnown(session, candidate);
+        opened = true;
+        return session;
+      } finally {
+        if (!opened) {
+          session.close();
+        }
+      }
+    }
+
+    @Override
+    public List<GpuId> gpus() {
+      return known();
+    }
+
+    @Override
+    public void letGo() {
+      NvmlProvider.letGo();
+    }
+
+    @Override
+    public void remember(GpuId gpu, GpuHealth health, String reason) {
+      told.put(gpu, NvmlReading.lost(gpu, reason).with(health, reason));
+    }
+  }
+
   /** The processes that have a context on a GPU, by the driver's own account. */
-  List<GpuProcess> processes(GpuId gpu) {
+  List<GpuReading.GpuProcess> processes(GpuId gpu) {
     Optional<NvmlCandidate> candidate = candidate();
     if (candidate.isEmpty()) {
       return List.of();

@@ -2,15 +2,22 @@ package dev.vgpu.nvml;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuReading;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
+import dev.vgpu.nvml.binding.NvmlState;
+import dev.vgpu.nvml.binding.NvmlTypes;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * NVML between one init and its shutdown. Devices are named by UUID; no handle outlives it.
@@ -20,14 +27,21 @@ final class NvmlSession implements AutoCloseable {
   /** More instances than any GPU can be cut into. */
   private static final int MOST_INSTANCES = 64;
 
+  private static final Logger log = LoggerFactory.getLogger(NvmlSession.class);
+
   private static final int MOST_DEVICES = 1_024;
-  private static final int MOST_PROCESSES = 16_384;
 
   private final Nvml nvml;
+  private final NvmlState state;
   private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
+  private final ByteBuffer memoryInfo = NativeCalls.memory(Nvml.MEMORY_V2_BYTES);
+
+  /** Handles of GPUs that were looked up; good as long as the session. */
+  private final Map<GpuId, Long> handles = new HashMap<>();
 
   private NvmlSession(Nvml nvml) {
     this.nvml = nvml;
+    this.state = new NvmlState(nvml);
   }
 
   /**
@@ -66,26 +80,62 @@ final class NvmlSession implements AutoCloseable {
     }
   }
 
-  private String words(int code) {
+  /** A code in the driver's own words; one that it does not know keeps its number. */
+  String words(int code) {
     String text = nvml.nvmlErrorString(code);
-    return text == null ? "no text" : text;
+    return (text == null || text.isEmpty() ? "no text" : text) + " (NVML error " + code + ")";
   }
 
-  /** All GPUs; of one that is cut into instances, these instead. */
+  Nvml nvml() {
+    return nvml;
+  }
+
+  NvmlState state() {
+    return state;
+  }
+
+  /** Whether a code says that the GPU, or the whole driver, does not answer any more. */
+  static boolean isGone(int code) {
+    return switch (code) {
+      case NvmlTypes.NVML_ERROR_GPU_IS_LOST,
+          NvmlTypes.NVML_ERROR_RESET_REQUIRED,
+          NvmlTypes.NVML_ERROR_UNINITIALIZED,
+          NvmlTypes.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+          Nvml.NVML_ERROR_DRIVER_NOT_LOADED ->
+          true;
+      default -> false;
+    };
+  }
+
+  /**
+   * All GPUs; of one that is cut into instances, these instead. One that does not answer is left
+   * out.
+   *
+   * @throws GpuDriverException if there are some, and nothing that is told of any can be true
+   */
   List<PhysicalGpu> gpus(String provider) {
     check(nvml.nvmlDeviceGetCount_v2(number), "nvmlDeviceGetCount_v2");
-    int count = Math.max(0, Math.min(MOST_DEVICES, number.getInt(0)));
+    int told = number.getInt(0);
+    int count = told < 0 ? MOST_DEVICES : Math.min(MOST_DEVICES, told);
     List<PhysicalGpu> gpus = new ArrayList<>();
+    String failure = "it tells of GPUs without a name";
     for (int i = 0; i < count; i++) {
-      check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
-      long device = number.getLong(0);
-      if (isCut(device)) {
-        for (long instance : instances(device)) {
-          gpus.add(gpu(instance, provider));
+      try {
+        check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
+        long device = number.getLong(0);
+        for (long each : isCut(device) ? instances(device) : List.of(device)) {
+          gpu(each, provider).ifPresent(gpus::add);
         }
-      } else {
-        gpus.add(gpu(device, provider));
+      } catch (GpuDriverException e) {
+        failure = String.valueOf(e.getMessage());
+        if (e.code().orElse(0) == NvmlTypes.NVML_ERROR_INVALID_ARGUMENT) {
+          break; // there are not so many
+        }
+        log.warn("a GPU is left out: index={}: {}", i, failure);
       }
+    }
+    if (gpus.isEmpty() && told != 0) {
+      throw new GpuDriverException("none of the driver's GPUs can be used: " + failure, null);
     }
     return gpus;
   }
@@ -108,19 +158,25 @@ final class NvmlSession implements AutoCloseable {
     return instances;
   }
 
-  private PhysicalGpu gpu(long device, String provider) {
+  /** A GPU; empty if its name cannot be true. */
+  private Optional<PhysicalGpu> gpu(long device, String provider) {
     ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
     check(nvml.nvmlDeviceGetUUID(device, text, text.capacity()), "nvmlDeviceGetUUID");
     String uuid = text(text);
+    if (!uuid.startsWith("GPU-") && !uuid.startsWith("MIG-")) {
+      return Optional.empty();
+    }
     check(nvml.nvmlDeviceGetName(device, text, text.capacity()), "nvmlDeviceGetName");
     String model = text(text);
     long[] totalAndUsable = memory(device);
-    return new NvmlGpu(
-        new GpuId(uuid),
-        model,
-        MemorySize.ofBytes(Math.max(0, totalAndUsable[0])),
-        MemorySize.ofBytes(Math.max(0, totalAndUsable[1])),
-        provider);
+    long total = Math.max(0, totalAndUsable[0]);
+    return Optional.of(
+        new NvmlGpu(
+            new GpuId(uuid),
+            model,
+            MemorySize.ofBytes(total),
+            MemorySize.ofBytes(Math.max(0, Math.min(total, totalAndUsable[1]))),
+            provider));
   }
 
   private static String text(ByteBuffer memory) {
@@ -131,62 +187,65 @@ final class NvmlSession implements AutoCloseable {
 
   /** The second form tells apart what the driver keeps for itself; in the first that is used. */
   private long[] memory(long device) {
-    ByteBuffer info = NativeCalls.memory(Nvml.MEMORY_V2_BYTES);
+    ByteBuffer info = memoryInfo;
     info.putInt(0, Nvml.MEMORY_V2_VERSION);
     if (nvml.nvmlDeviceGetMemoryInfo_v2(device, info) == Nvml.NVML_SUCCESS) {
       long total = info.getLong(Nvml.MEMORY_V2_TOTAL);
-      long taken = info.getLong(Nvml.MEMORY_V2_RESERVED) + info.getLong(Nvml.MEMORY_V2_USED);
+      long taken =
+          Math.max(0, info.getLong(Nvml.MEMORY_V2_RESERVED))
+              + Math.max(0, info.getLong(Nvml.MEMORY_V2_USED));
       return new long[] {total, total - taken};
     }
     check(nvml.nvmlDeviceGetMemoryInfo(device, info), "nvmlDeviceGetMemoryInfo");
     long total = info.getLong(Nvml.MEMORY_TOTAL);
-    return new long[] {total, total - info.getLong(Nvml.MEMORY_USED)};
+    return new long[] {total, total - Math.max(0, info.getLong(Nvml.MEMORY_USED))};
+  }
+
+  /** Looks a GPU's handle up; the code. */
+  int find(GpuId gpu, ByteBuffer device) {
+    Long known = handles.get(gpu);
+    if (known != null) {
+      device.putLong(0, known);
+      return Nvml.NVML_SUCCESS;
+    }
+    int code = nvml.nvmlDeviceGetHandleByUUID(NativeCalls.memory(gpu.value()), device);
+    if (code == Nvml.NVML_SUCCESS) {
+      handles.put(gpu, device.getLong(0));
+    }
+    return code;
+  }
+
+  private long device(GpuId gpu) {
+    check(find(gpu, number), "nvmlDeviceGetHandleByUUID");
+    return number.getLong(0);
+  }
+
+  /** Whether a device answers: the code of a call that costs little. */
+  int probe(long device) {
+    return nvml.nvmlDeviceGetMemoryInfo(device, memoryInfo);
+  }
+
+  /** The name of the GPU at a place on the bus; empty if there is none. */
+  Optional<String> uuidAt(String busId) {
+    ByteBuffer id = NativeCalls.memory(busId);
+    ByteBuffer handle = NativeCalls.memory(Long.BYTES);
+    if (state.nvmlDeviceGetHandleByPciBusId_v2(id, handle) != Nvml.NVML_SUCCESS) {
+      return Optional.empty();
+    }
+    ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
+    return nvml.nvmlDeviceGetUUID(handle.getLong(0), text, text.capacity()) == Nvml.NVML_SUCCESS
+        ? Optional.of(text(text))
+        : Optional.empty();
   }
 
   /** The memory of a GPU that nobody uses now. */
   MemorySize freeMemory(GpuId gpu) {
-    ByteBuffer uuid = NativeCalls.memory(gpu.value());
-    check(nvml.nvmlDeviceGetHandleByUUID(uuid, number), "nvmlDeviceGetHandleByUUID");
-    return MemorySize.ofBytes(Math.max(0, memory(number.getLong(0))[1]));
+    return MemorySize.ofBytes(Math.max(0, memory(device(gpu))[1]));
   }
 
   /** The processes that have a context on a GPU. */
-  List<GpuProcess> processes(GpuId gpu) {
-    ByteBuffer uuid = NativeCalls.memory(gpu.value());
-    check(nvml.nvmlDeviceGetHandleByUUID(uuid, number), "nvmlDeviceGetHandleByUUID");
-    long device = number.getLong(0);
-    int room = 64;
-    while (true) {
-      ByteBuffer infos = NativeCalls.memory(room * Nvml.PROCESS_BYTES);
-      number.putInt(0, room);
-      int code = nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, number, infos);
-      int bytes = Nvml.PROCESS_BYTES;
-      if (code == Nvml.NVML_ERROR_FUNCTION_NOT_FOUND) {
-        code = nvml.nvmlDeviceGetComputeRunningProcesses_v2(device, number, infos);
-      }
-      if (code == Nvml.NVML_ERROR_FUNCTION_NOT_FOUND) {
-        code = nvml.nvmlDeviceGetComputeRunningProcesses(device, number, infos);
-        bytes = Nvml.PROCESS_V1_BYTES;
-      }
-      if (code != Nvml.NVML_ERROR_INSUFFICIENT_SIZE || room >= MOST_PROCESSES) {
-        check(code, "nvmlDeviceGetComputeRunningProcesses");
-        return processes(infos, Math.max(0, Math.min(room, number.getInt(0))), bytes);
-      }
-      room *= 4;
-    }
-  }
-
-  private static List<GpuProcess> processes(ByteBuffer infos, int count, int bytes) {
-    List<GpuProcess> processes = new ArrayList<>();
-    for (int i = 0; i < count; i++) {
-      int at = i * bytes;
-      long held = infos.getLong(at + Nvml.PROCESS_MEMORY);
-      processes.add(
-          new GpuProcess(
-              Integer.toUnsignedLong(infos.getInt(at + Nvml.PROCESS_PID)),
-              held < 0 ? Optional.empty() : Optional.of(MemorySize.ofBytes(held))));
-    }
-    return processes;
+  List<GpuReading.GpuProcess> processes(GpuId gpu) {
+    return new NvmlProcesses(this).read(device(gpu));
   }
 
   /** The driver's version; empty where it does not tell. */

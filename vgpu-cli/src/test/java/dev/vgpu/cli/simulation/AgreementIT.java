@@ -31,13 +31,6 @@ class AgreementIT {
   private static final long WARM_UP_MS = 1_500;
   private static final long WINDOW_MS = 8_000;
 
-  /**
-   * The same beside a level that yields. Virtual programs come back at once; real ones that wait
-   * for each kernel leave the GPU idle for up to 7 % of the time, without vgpu too. And what a
-   * tenant had while another one's last kernel gave way to it is an estimate.
-   */
-  private static final double PERCENT_BESIDE_OFFLINE = 10;
-
   /** On a busy machine turns end late, and it takes longer until that is paid back. */
   private static final int MOST_WINDOWS = 5;
 
@@ -56,7 +49,6 @@ class AgreementIT {
   @Test
   void offlineTenantsThatAlwaysHaveWork() throws Exception {
     compare(
-        PERCENT,
         """
         tenants:
           - {name: half, policy: burst, share: 50, class: offline, arrivals: closedLoop,
@@ -75,7 +67,6 @@ class AgreementIT {
   @Test
   void onlineTenantAtItsCapBesideOfflineOnes() throws Exception {
     compare(
-        PERCENT_BESIDE_OFFLINE,
         """
         tenants:
           - {name: online, policy: fixed, share: 40, class: online, arrivals: closedLoop,
@@ -91,16 +82,15 @@ class AgreementIT {
             "small", List.of("--us=1000")));
   }
 
-  private void compare(double percent, String text, Map<String, List<String>> programs)
-      throws Exception {
+  private void compare(String text, Map<String, List<String>> programs) throws Exception {
     Path file = directory.resolve("mix.yaml");
     Files.writeString(file, "duration: 60s\nwarmUp: 2s\n" + text);
     Mix mix = MixFile.read(file, MixFile.Overrides.NONE).mix();
     Map<String, Share> simulated = simulated(mix);
-    Map<String, Share> real = real(mix, programs, simulated, percent);
+    Map<String, Share> real = real(mix, programs, simulated);
     String table = table(simulated, real);
     System.err.print(table);
-    assertThat(agree(simulated, real, percent)).as("%s", table).isTrue();
+    assertThat(agree(simulated, real)).as("%s", table).isTrue();
   }
 
   private static String table(Map<String, Share> simulated, Map<String, Share> real) {
@@ -119,20 +109,16 @@ class AgreementIT {
     return table.toString();
   }
 
-  private static boolean agree(
-      Map<String, Share> simulated, Map<String, Share> real, double percent) {
+  private static boolean agree(Map<String, Share> simulated, Map<String, Share> real) {
     return simulated.keySet().stream()
         .allMatch(
             name ->
-                isClose(real.get(name).part(), simulated.get(name).part(), percent)
-                    && isClose(
-                        real.get(name).perGpuSecond(),
-                        simulated.get(name).perGpuSecond(),
-                        percent));
+                isClose(real.get(name).part(), simulated.get(name).part())
+                    && isClose(real.get(name).perGpuSecond(), simulated.get(name).perGpuSecond()));
   }
 
-  private static boolean isClose(double real, double simulated, double percent) {
-    return Math.abs(real - simulated) <= percent / 100 * simulated;
+  private static boolean isClose(double real, double simulated) {
+    return Math.abs(real - simulated) <= PERCENT / 100 * simulated;
   }
 
   private static Map<String, Share> simulated(Mix mix) {
@@ -163,8 +149,7 @@ class AgreementIT {
 
   /** From the same beginning, window by window until both agree. */
   private static Map<String, Share> real(
-      Mix mix, Map<String, List<String>> programs, Map<String, Share> simulated, double percent)
-      throws Exception {
+      Mix mix, Map<String, List<String>> programs, Map<String, Share> simulated) throws Exception {
     Node node = Node.open(Map.of("VGPU_EMULATOR", "devices=1,memory=4GiB"));
     try {
       PoolProcess pool = node.openPool();
@@ -184,7 +169,7 @@ class AgreementIT {
       NanoClock.sleepMillis(WARM_UP_MS);
       JsonNode before = pool.leases();
       Map<String, Share> real = Map.of();
-      for (int i = 0; i < MOST_WINDOWS && (i == 0 || !agree(simulated, real, percent)); i++) {
+      for (int i = 0; i < MOST_WINDOWS && (i == 0 || !agree(simulated, real)); i++) {
         NanoClock.sleepMillis(WINDOW_MS);
         real = shares(mix, before, pool.leases());
       }

@@ -82,6 +82,10 @@ public final class FlightEvents {
       MemoryFlights.EndedByReclaim.put(ended);
     } else if (event instanceof GpuEvent.HeldBack held) {
       MemoryFlights.HeldBack.put(held);
+    } else if (event instanceof GpuEvent.HealthChanged changed) {
+      HealthFlights.HealthChanged.put(changed);
+    } else if (event instanceof GpuEvent.GpuFault fault) {
+      HealthFlights.GpuFault.put(fault);
     }
   }
 

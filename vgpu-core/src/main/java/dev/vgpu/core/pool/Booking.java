@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
@@ -205,6 +206,14 @@ final class Booking {
     return lease.mover().map(MemoryMover::moved).orElseGet(lease::memoryUsed);
   }
 
+  /** What is wrong with its GPUs. */
+  private Optional<String> impaired() {
+    return slots.stream()
+        .filter(slot -> slot.condition.health() != GpuHealth.HEALTHY)
+        .map(slot -> "gpu=" + slot.gpu.id() + ": " + slot.condition.reason())
+        .findFirst();
+  }
+
   /** With the entitlement that it was given last. */
   LeaseSnapshot snapshot() {
     EnforcedLease lease = enforced;
@@ -219,6 +228,7 @@ final class Booking {
         suspended,
         memorySuspended(),
         Optional.ofNullable(backend != null ? backend : chosen),
+        impaired(),
         lease == null ? 0 : lease.passedThrough());
   }
 }

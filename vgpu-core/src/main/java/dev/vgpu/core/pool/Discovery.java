@@ -2,14 +2,18 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
+import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.concurrent.locks.ReentrantLock;
@@ -93,6 +97,22 @@ final class Discovery {
     Map<GpuId, GpuProvider> known = providerOf;
     GpuProvider provider = known == null ? null : known.get(gpu);
     return provider == null ? Optional.empty() : provider.freeMemory(gpu);
+  }
+
+  /** What drivers tell of these GPUs now, in their order. */
+  List<GpuReading> readings(List<PhysicalGpu> gpus) {
+    Map<GpuId, GpuReading> all = new HashMap<>();
+    for (GpuProvider provider : providers()) {
+      provider.readings().forEach(reading -> all.putIfAbsent(reading.gpu(), reading));
+    }
+    return gpus.stream().map(gpu -> all.get(gpu.id())).filter(Objects::nonNull).toList();
+  }
+
+  /** Has all providers watch their GPUs. */
+  List<GpuPool.Listening> watch(GpuHealthListener listener) {
+    List<GpuPool.Listening> watches = new ArrayList<>();
+    providers().forEach(provider -> watches.add(provider.watch(listener)));
+    return watches;
   }
 
   /** Says in the log what a pool stands on, once for each pool that is newly opened. */

@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuSettings;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
@@ -40,6 +41,9 @@ final class GpuSlot {
 
   private volatile double bestEffortPercentOffline = ALL_PERCENT;
 
+  /** How the GPU is, and why; changed with the table's lock held, volatile to be read. */
+  volatile Condition condition = new Condition(GpuHealth.HEALTHY, "");
+
   /** Makes one, whose scheduler decides about the seat from now on. */
   GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler, GpuSettings settings) {
     this.gpu = gpu;
@@ -53,6 +57,9 @@ final class GpuSlot {
     seat.follow(scheduler);
     seat.stepAndLeave();
   }
+
+  /** How a GPU is, and why. */
+  record Condition(GpuHealth health, String reason) {}
 
   void add(Booking booking) {
     bookings.add(booking);
@@ -127,7 +134,8 @@ final class GpuSlot {
   }
 
   private boolean fits(VirtualGpuRequest request, int percent, long bytes) {
-    return percent <= freePercent(request.preemptionClass())
+    return condition.health() != GpuHealth.LOST
+        && percent <= freePercent(request.preemptionClass())
         && bytes <= freeMemory(request.preemptionClass()).bytes();
   }
 
@@ -153,6 +161,9 @@ final class GpuSlot {
 
   /** What does not fit, in words; empty if it fits. */
   Optional<String> lack(VirtualGpuRequest request) {
+    if (condition.health() == GpuHealth.LOST) {
+      return Optional.of("gpu=" + gpu.id() + " is lost: " + condition.reason());
+    }
     int percent = request.computePercent().orElse(0);
     int free = freePercent(request.preemptionClass());
     if (percent > free) {

@@ -253,6 +253,17 @@ final class LeaseTable {
     placement.checkPossible(asked.request());
   }
 
+  /** Changes what requests may be granted on, and serves those that wait. */
+  void change(Runnable how) {
+    lock.lock();
+    try {
+      how.run();
+      line.serve();
+    } finally {
+      lock.unlock();
+    }
+  }
+
   // ---- changing and giving back
 
   /** Replaces what a virtual GPU holds, or throws and changes nothing. */

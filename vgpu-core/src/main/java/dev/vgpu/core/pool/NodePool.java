@@ -9,6 +9,7 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.GpuListener;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions.LeakTracking;
+import dev.vgpu.GpuReading;
 import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.UsageRecord;
@@ -29,6 +30,7 @@ final class NodePool implements GpuPool {
   private final Node node;
   private final LeakTracking leakTracking;
   private final Supplier<List<EnforcementBackend>> backends;
+  private final Discovery discovery;
   private final Runnable whenClosed;
   private final Set<Lease> leases = ConcurrentHashMap.newKeySet();
   private final Set<Runnable> listenings = ConcurrentHashMap.newKeySet();
@@ -38,10 +40,12 @@ final class NodePool implements GpuPool {
       Node node,
       LeakTracking leakTracking,
       Supplier<List<EnforcementBackend>> backends,
+      Discovery discovery,
       Runnable whenClosed) {
     this.node = node;
     this.leakTracking = leakTracking;
     this.backends = backends;
+    this.discovery = discovery;
     this.whenClosed = whenClosed;
   }
 
@@ -86,6 +90,11 @@ final class NodePool implements GpuPool {
   @Override
   public List<GpuState> states() {
     return node.askUninterruptibly(Authority::states);
+  }
+
+  @Override
+  public List<GpuReading> readings() {
+    return discovery.readings(node.gpus());
   }
 
   @Override

@@ -68,7 +68,8 @@ final class NodeRegistry {
               ? shared(options, discovery, clock)
               : alone(options, discovery, clock, null);
       entry.pools++;
-      return new NodePool(entry.node, options.leakTracking(), backends, () -> poolClosed(entry));
+      return new NodePool(
+          entry.node, options.leakTracking(), backends, discovery, () -> poolClosed(entry));
     } finally {
       lock.unlock();
     }
@@ -105,7 +106,12 @@ final class NodeRegistry {
     LeaseTable table = new LeaseTable(node, node.newSlots(), none, null, null);
     Suspensions suspensions = new Suspensions(clock, table, null, List::of);
     node.authority(new LocalAuthority(node, table, none, discovery, suspensions, status));
-    node.whenShutDown(table.meter()::close);
+    HealthWatch health = HealthWatch.start(node, table, discovery);
+    node.whenShutDown(
+        () -> {
+          health.close();
+          table.meter().close();
+        });
     return add(new Entry(node, null));
   }
 

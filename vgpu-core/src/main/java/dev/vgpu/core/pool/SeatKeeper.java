@@ -61,6 +61,7 @@ final class SeatKeeper {
   private @Nullable SeatServer server;
   private @Nullable LeaseDirectory disk;
   private @Nullable MemoryReclaim reclaim;
+  private @Nullable HealthWatch health;
   private @Nullable SeatMeter meter;
   private volatile @Nullable SeatClient client;
 
@@ -173,6 +174,7 @@ final class SeatKeeper {
     serves.listen(directory.socket());
     reclaims.start();
     reclaim = reclaims;
+    health = HealthWatch.start(node, table, discovery);
     disk = leases;
     server = serves;
     meter = table.meter();
@@ -394,6 +396,9 @@ final class SeatKeeper {
           }
           if (reclaim != null) {
             reclaim.close();
+          }
+          if (health != null) {
+            health.close();
           }
           enforcements.close();
           if (server != null) {

@@ -50,7 +50,9 @@ final class SharingStates {
         MemorySize.ofBytes(Math.max(0, usable - held)),
         percent(usable, settings.memoryLowWatermarkPercent()),
         percent(usable, settings.memoryHighWatermarkPercent()),
-        bookings.stream().filter(booking -> booking.suspended).map(booking -> booking.id).toList());
+        bookings.stream().filter(booking -> booking.suspended).map(booking -> booking.id).toList(),
+        slot.condition.health(),
+        slot.condition.reason());
   }
 
   /** What a virtual GPU holds on each of its GPUs. */

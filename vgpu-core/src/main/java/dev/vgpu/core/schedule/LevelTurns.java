@@ -18,6 +18,9 @@ final class LevelTurns {
   /** A level's clock may stand still: its next event is not looked for more often than so. */
   private static final long LEAST_WAKE_NS = 20_000;
 
+  /** The same while somebody uses the GPU: what processes use is told in lumps, after its end. */
+  private static final long LEAST_BUSY_WAKE_NS = 100_000;
+
   private static final double LEAST_SHARING_WAKE_NS = 1_000_000;
   private static final double MOST_SHARING_WAKE_NS = 50_000_000;
 
@@ -50,6 +53,9 @@ final class LevelTurns {
   private double sliceClock;
 
   private long turns;
+
+  /** The time that was this level's: not what more urgent tenants used of it. */
+  private double levelClock;
 
   /** While somebody is held back: the time that the level had meanwhile, and what it used. */
   private boolean holding;
@@ -118,6 +124,7 @@ final class LevelTurns {
     sharing = false;
     turns = 0;
     sliceClock = 0;
+    levelClock = 0;
     holding = false;
     respiteNs = SHORTEST_RESPITE_NS;
     respiteUntilNs = Long.MIN_VALUE;
@@ -133,6 +140,7 @@ final class LevelTurns {
 
   /** Time has passed that was this level's, and so much of it was used. */
   void passed(double timeNs, double usedNs) {
+    levelClock += timeNs;
     if (holding) {
       heldTimeNs += Math.max(0, timeNs);
       heldUseNs += usedNs;
@@ -373,7 +381,7 @@ final class LevelTurns {
    * later is paid by that.
    */
   private boolean hasBeenSilent(Tenant tenant) {
-    double spanNs = gates.nowNs() - tenant.turnBeganNs;
+    double spanNs = levelClock - tenant.turnBegan;
     double usedNs = tenant.bookedNs - tenant.bookedAtTurnNs;
     beginTurn(tenant);
     if (usedNs >= spanNs * LEAST_TOLD) {
@@ -386,7 +394,7 @@ final class LevelTurns {
   }
 
   private void beginTurn(Tenant tenant) {
-    tenant.turnBeganNs = gates.nowNs();
+    tenant.turnBegan = levelClock;
     tenant.bookedAtTurnNs = tenant.bookedNs;
   }
 
@@ -430,7 +438,8 @@ final class LevelTurns {
   void wakeWhenEligible() {
     double inNs = level.size() == 0 ? Double.MAX_VALUE : level.nextEligibleInNs();
     if (inNs < 1e18) {
-      gates.wakeAt(gates.nowNs() + Math.max(LEAST_WAKE_NS, (long) Math.ceil(inNs)));
+      long leastNs = gates.size() == 0 ? LEAST_WAKE_NS : LEAST_BUSY_WAKE_NS;
+      gates.wakeAt(gates.nowNs() + Math.max(leastNs, (long) Math.ceil(inNs)));
     }
   }
 }

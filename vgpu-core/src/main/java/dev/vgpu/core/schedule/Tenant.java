@@ -78,8 +78,8 @@ public final class Tenant {
 
   double bookedAtShutNs;
 
-  /** When its turn began or was last renewed, and what it had used by then. */
-  long turnBeganNs;
+  /** What its level's clock said when its turn began or was last renewed, and what it had used. */
+  double turnBegan;
 
   double bookedAtTurnNs;
 

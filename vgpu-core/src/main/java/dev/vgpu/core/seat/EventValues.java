@@ -83,6 +83,13 @@ public final class EventValues {
       message.with("processes", pids).with("reason", ended.reason());
     } else if (event instanceof GpuEvent.HeldBack held) {
       message.with("reason", held.reason());
+    } else if (event instanceof GpuEvent.HealthChanged changed) {
+      message
+          .with("on", changed.gpu())
+          .with("health", StateValues.of(changed.health()))
+          .with("reason", changed.reason());
+    } else if (event instanceof GpuEvent.GpuFault fault) {
+      message.with("on", fault.gpu()).with("reason", fault.reason());
     }
   }
 
@@ -146,6 +153,15 @@ public final class EventValues {
           new GpuEvent.EndedByReclaim(
               at, gpu, LeaseValues.pids(message.text("processes")), message.text("reason"));
       case "HeldBack" -> new GpuEvent.HeldBack(at, gpu, message.text("reason"));
+      case "HealthChanged" ->
+          new GpuEvent.HealthChanged(
+              at,
+              gpu,
+              new GpuId(message.text("on")),
+              StateValues.health(message.text("health")),
+              message.text("reason"));
+      case "GpuFault" ->
+          new GpuEvent.GpuFault(at, gpu, new GpuId(message.text("on")), message.text("reason"));
       default -> throw new MalformedMessageException("no such event: " + message.text("kind"));
     };
   }

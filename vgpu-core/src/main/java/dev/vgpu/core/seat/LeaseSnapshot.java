@@ -21,6 +21,7 @@ import java.util.Optional;
  * @param suspended whether its processes are
  * @param memorySuspended what of their memory is in the host's
  * @param backend what enforces it, or will
+ * @param impaired why it cannot be relied on
  * @param passedThrough calls that are let through unhandled
  */
 public record LeaseSnapshot(
@@ -34,10 +35,12 @@ public record LeaseSnapshot(
     boolean suspended,
     MemorySize memorySuspended,
     Optional<String> backend,
+    Optional<String> impaired,
     long passedThrough)
     implements GpuLease {
   /**
-   * Makes one that is not suspended, and for which no backend is chosen.
+   * Makes one that is not suspended, and for which no backend is chosen, and of which nothing is
+   * wrong.
    *
    * @param id the virtual GPU's name
    * @param gpus the GPUs that it was cut from, at least one
@@ -65,6 +68,7 @@ public record LeaseSnapshot(
         usage,
         false,
         MemorySize.ZERO,
+        Optional.empty(),
         Optional.empty(),
         0);
   }

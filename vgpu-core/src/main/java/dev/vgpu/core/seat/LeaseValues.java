@@ -141,6 +141,7 @@ public final class LeaseValues {
               .with(
                   at + "processes",
                   lease.processes().stream().map(String::valueOf).collect(Collectors.joining(" ")))
+              .with(at + "impaired", lease.impaired().orElse(""))
               .with(at + "request.", RequestValues.of(lease.request()));
           message.with(at, RequestValues.of(lease.gpus()));
           lease.backend().ifPresent(name -> message.with(at + "backend", name));
@@ -185,6 +186,7 @@ public final class LeaseValues {
                 message.flag(at + "suspended"),
                 MemorySize.ofBytes(message.number(at + "away")),
                 message.find(at + "backend"),
+                message.find(at + "impaired").filter(reason -> !reason.isEmpty()),
                 message.find(at + "unhandled").isPresent() ? count(message, at + "unhandled") : 0));
   }
 

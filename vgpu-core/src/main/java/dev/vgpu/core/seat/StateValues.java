@@ -1,5 +1,6 @@
 package dev.vgpu.core.seat;
 
+import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuState;
 import dev.vgpu.MemorySize;
@@ -31,6 +32,8 @@ public final class StateValues {
    * @param memoryLowWatermark where reclaim begins
    * @param memoryHighWatermark where it ends
    * @param suspended whose processes are suspended
+   * @param health whether the GPU answers
+   * @param healthReason why not
    */
   public record State(
       GpuId gpu,
@@ -43,7 +46,9 @@ public final class StateValues {
       MemorySize memoryFree,
       MemorySize memoryLowWatermark,
       MemorySize memoryHighWatermark,
-      List<String> suspended)
+      List<String> suspended,
+      GpuHealth health,
+      String healthReason)
       implements GpuState {}
 
   private static MemorySize size(Message message, String name) {
@@ -73,6 +78,23 @@ public final class StateValues {
     };
   }
 
+  static String of(GpuHealth health) {
+    return switch (health) {
+      case HEALTHY -> "healthy";
+      case DEGRADED -> "degraded";
+      case LOST -> "lost";
+    };
+  }
+
+  static GpuHealth health(String text) {
+    return switch (text) {
+      case "healthy" -> GpuHealth.HEALTHY;
+      case "degraded" -> GpuHealth.DEGRADED;
+      case "lost" -> GpuHealth.LOST;
+      default -> throw new MalformedMessageException("no such health: " + text);
+    };
+  }
+
   /**
    * Adds states.
    *
@@ -95,6 +117,9 @@ public final class StateValues {
           .with(at + "free", state.memoryFree().bytes())
           .with(at + "low", state.memoryLowWatermark().bytes())
           .with(at + "high", state.memoryHighWatermark().bytes());
+      message
+          .with(at + "health", of(state.health()))
+          .with(at + "healthReason", state.healthReason());
       putAll(message, at + "held.", state.heldBack());
       putAll(message, at + "suspended.", state.suspended());
     }
@@ -129,7 +154,9 @@ public final class StateValues {
               size(message, at + "free"),
               size(message, at + "low"),
               size(message, at + "high"),
-              List.copyOf(message.under(at + "suspended.").values())));
+              List.copyOf(message.under(at + "suspended.").values()),
+              health(message.text(at + "health")),
+              message.text(at + "healthReason")));
     }
     return List.copyOf(states);
   }

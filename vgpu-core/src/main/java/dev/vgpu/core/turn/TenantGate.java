@@ -296,6 +296,7 @@ public final class TenantGate implements TurnGate, GateListener {
       othersNs = lease.othersNs();
       line.paid(lease.gpuTimeNs(seat.clock().nanoTime()));
       lease.contended(contended);
+      lease.finishing(suspended);
       if (open && !suspended) {
         lease.open();
       }
@@ -403,7 +404,10 @@ public final class TenantGate implements TurnGate, GateListener {
       if (!suspended && !removed) {
         suspended = true;
         callsPending = !callsEnded && !calls.shut();
-        processesPending = processes != null && !processes.shut();
+        if (processes != null) {
+          processes.finishing(true);
+          processesPending = !processes.shut();
+        }
         partDrained();
       }
     } finally {
@@ -427,6 +431,9 @@ public final class TenantGate implements TurnGate, GateListener {
     try {
       if (suspended) {
         suspended = false;
+        if (processes != null) {
+          processes.finishing(false);
+        }
         if (open) {
           openParts();
         }

@@ -3,6 +3,7 @@ package dev.vgpu.core.flight;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
@@ -62,6 +63,8 @@ class FlightEventsTest {
           new GpuEvent.Resumed(AT, "batch-2", "high"),
           new GpuEvent.EndedByReclaim(AT, "batch-2", List.of(11L, 12L), "low"),
           new GpuEvent.HeldBack(AT, "batch", "until high"),
+          new GpuEvent.HealthChanged(AT, "batch-2", new GpuId("GPU-1"), GpuHealth.LOST, "gone"),
+          new GpuEvent.GpuFault(AT, "", new GpuId("GPU-1"), "XID 31"),
           new GpuEvent.Leaked(AT, "model-1"),
           new GpuEvent.Closed(AT, "model-1", USAGE));
 

@@ -15,7 +15,7 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Calls of a library that is found at run time. Functions may take up to four arguments, each a
+ * Calls of a library that is found at run time. Functions may take up to six arguments, each a
  * whole number or an address. Safe for use by several threads.
  *
  * <p>By JNA where this jar holds no small library for the machine, or where that cannot be
@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 public final class NativeCalls {
   private static final String NAME = "libvgpu_calls.so";
   private static final int TEXT_BYTES = 1_024;
-  private static final int MOST_ARGUMENTS = 4;
+  private static final int MOST_ARGUMENTS = 6;
 
   /** Calls by JNA; null: by the small library. */
   private static volatile @Nullable JnaCalls jna;
@@ -188,7 +188,7 @@ public final class NativeCalls {
    * {@return what a function returns}
    *
    * @param function its address
-   * @param arguments at most four: numbers, and memory of which it gets the address
+   * @param arguments at most six: numbers, and memory of which it gets the address
    */
   public static long call(long function, Object... arguments) {
     JnaCalls byJna = jna;
@@ -203,7 +203,7 @@ public final class NativeCalls {
               : ((Number) arguments[i]).longValue();
     }
     try {
-      return call(function, values[0], values[1], values[2], values[3]);
+      return call(function, values[0], values[1], values[2], values[3], values[4], values[5]);
     } finally {
       Reference.reachabilityFence(arguments);
     }
@@ -211,7 +211,7 @@ public final class NativeCalls {
 
   private static native long address(ByteBuffer memory);
 
-  private static native long call(long function, long a, long b, long c, long d);
+  private static native long call(long function, long a, long b, long c, long d, long e, long f);
 
   private static native long open(ByteBuffer path, ByteBuffer reason, int size);
 

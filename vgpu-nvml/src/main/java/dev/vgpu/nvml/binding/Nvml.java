@@ -112,7 +112,8 @@ public final class Nvml {
     return known;
   }
 
-  private int call(String name, Object... arguments) {
+  /** The code of a function; {@link NvmlState} has more of them. */
+  int call(String name, Object... arguments) {
     long function = find(name);
     return function == 0
         ? NVML_ERROR_FUNCTION_NOT_FOUND

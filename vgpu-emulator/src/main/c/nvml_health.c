@@ -1,0 +1,244 @@
+/* NVML: how a GPU is, how it is connected, how it may be used. Every number may be changed by a setting. */
+#include "nvml.h"
+
+#include <string.h>
+
+enum { MILLI = 1000, MOST_LINKS = 36, LINKS = 12 };
+
+EMU_API nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned int *mode) {
+    EMU_NVML_NUMBER(device, mode, "compute_mode", 0);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned int *mode) {
+    EMU_NVML_NUMBER(device, mode, "persistence_mode", 1);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int *cores) {
+    EMU_NVML_NUMBER(device, cores, "cores", gpu->state->settings.sms * 128);
+}
+
+/* The numbers that go with a compute capability. */
+static unsigned int architecture(const emu_settings *settings) {
+    unsigned int major = settings->capability_major;
+    unsigned int minor = settings->capability_minor;
+    switch (major) {
+    case 7:
+        return minor >= 5 ? 6 : 5;
+    case 8:
+        return minor == 9 ? 8 : 7;
+    case 9:
+        return 9;
+    default:
+        return major < 7 ? 4 : 10;
+    }
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned int *number) {
+    EMU_NVML_NUMBER(device, number, "architecture", architecture(&gpu->state->settings));
+}
+
+/* ---- heat, power, clocks: a busy GPU is warmer ---- */
+
+EMU_API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor,
+                                              unsigned int *celsius) {
+    if (sensor != 0) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    EMU_NVML_NUMBER(device, celsius, "temperature", 40 + emu_nvml_busy_percent(gpu) / 4);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts) {
+    EMU_NVML_NUMBER(device, milliwatts, "power", (100 + 5 * emu_nvml_busy_percent(gpu)) * MILLI);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device,
+                                                     unsigned int *milliwatts) {
+    EMU_NVML_NUMBER(device, milliwatts, "power_limit", 700 * MILLI);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device,
+                                                       unsigned int *milliwatts) {
+    EMU_NVML_NUMBER(device, milliwatts, "power_limit", 700 * MILLI);
+}
+
+/* 0: graphics, 1: SM, 2: memory, 3: video; MHz */
+EMU_API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int type, unsigned int *clock) {
+    if (type < 0 || type > 3) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    EMU_NVML_NUMBER(device, clock, type == 2 ? "memory_clock" : "clock", type == 2 ? 2619 : 1755);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int type, unsigned int *clock) {
+    if (type < 0 || type > 3) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    EMU_NVML_NUMBER(device, clock, type == 2 ? "max_memory_clock" : "max_clock",
+                    type == 2 ? 2619 : 1755);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
+                                                            unsigned long long *reasons) {
+    EMU_NVML_GPU(device, reasons != NULL);
+    *reasons = emu_nvml_number("clock_reasons", (int)gpu->index, 0);
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
+                                                               unsigned long long *reasons) {
+    return nvmlDeviceGetCurrentClocksEventReasons(device, reasons);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *percent,
+                                                     unsigned int *period_us) {
+    EMU_NVML_GPU(device, percent != NULL && period_us != NULL);
+    *percent = (unsigned int)emu_nvml_number("encoder", (int)gpu->index, 0);
+    *period_us = 167000;
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *percent,
+                                                     unsigned int *period_us) {
+    EMU_NVML_GPU(device, percent != NULL && period_us != NULL);
+    *percent = (unsigned int)emu_nvml_number("decoder", (int)gpu->index, 0);
+    *period_us = 167000;
+    return NVML_SUCCESS;
+}
+
+/* ---- errors of the memory ---- */
+
+EMU_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int *current,
+                                          unsigned int *pending) {
+    EMU_NVML_GPU(device, current != NULL && pending != NULL);
+    uint64_t mode = emu_nvml_number("ecc", (int)gpu->index, 2);
+    if (mode > 1) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    *current = (unsigned int)mode;
+    *pending = (unsigned int)mode;
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int type, int counter,
+                                                 unsigned long long *count) {
+    EMU_NVML_GPU(device, count != NULL && type >= 0 && type <= 1 && counter >= 0 && counter <= 1);
+    if (emu_nvml_number("ecc", (int)gpu->index, 2) != 1) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    *count =
+        emu_nvml_number(type == 0 ? "ecc_corrected" : "ecc_uncorrected", (int)gpu->index, 0);
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected,
+                                               unsigned int *uncorrected, unsigned int *pending,
+                                               unsigned int *failed) {
+    EMU_NVML_GPU(device, corrected != NULL && uncorrected != NULL && pending != NULL &&
+                             failed != NULL);
+    int index = (int)gpu->index;
+    *corrected = (unsigned int)emu_nvml_number("rows_corrected", index, 0);
+    *uncorrected = (unsigned int)emu_nvml_number("rows_uncorrected", index, 0);
+    *pending = (unsigned int)emu_nvml_number("rows_pending", index, 0);
+    *failed = (unsigned int)emu_nvml_number("rows_failed", index, 0);
+    return NVML_SUCCESS;
+}
+
+/* ---- where it is: the bus, the host's memory, the other GPUs ---- */
+
+EMU_API nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned int *link) {
+    EMU_NVML_NUMBER(device, link, "pcie_generation", 5);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned int *width) {
+    EMU_NVML_NUMBER(device, width, "pcie_width", 16);
+}
+
+/* 0: the memory of this NUMA node alone; 1: of the socket */
+EMU_API nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int size,
+                                                 unsigned long *nodes, unsigned int scope) {
+    EMU_NVML_GPU(device, nodes != NULL && size > 0 && scope <= 1);
+    uint64_t node = emu_nvml_number("numa", (int)gpu->index, 0);
+    memset(nodes, 0, size * sizeof *nodes);
+    if (node >= size * 8 * sizeof *nodes) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    nodes[node / 64] = 1ul << node % 64;
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice_t other,
+                                                         int *level) {
+    EMU_NVML_GPU(device, level != NULL);
+    emu_gpu *one = gpu;
+    nvmlReturn_t result = emu_nvml_gpu(__func__, other, &gpu);
+    if (result != NVML_SUCCESS) {
+        return result;
+    }
+    bool same_node = emu_nvml_number("numa", (int)one->index, 0) ==
+                     emu_nvml_number("numa", (int)gpu->index, 0);
+    *level = one == gpu ? 0 : same_node ? 30 : 50;
+    return NVML_SUCCESS;
+}
+
+/* Links go round to all other GPUs in turn; where there is one GPU there are none. */
+static nvmlReturn_t check_link(const emu_gpu *gpu, unsigned int link) {
+    uint64_t links = emu_nvml_devices() > 1 ? LINKS : 0;
+    links = emu_nvml_number("nvlinks", (int)gpu->index, links);
+    if (links == 0) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    return link >= links || link >= MOST_LINKS ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+static uint32_t peer(const emu_gpu *gpu, unsigned int link) {
+    uint32_t others = emu_nvml_devices() - 1;
+    return others == 0 ? gpu->index : (gpu->index + 1 + link % others) % (others + 1);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
+                                              unsigned int *is_active) {
+    EMU_NVML_GPU(device, is_active != NULL);
+    nvmlReturn_t result = check_link(gpu, link);
+    if (result == NVML_SUCCESS) {
+        uint64_t down = emu_nvml_number("nvlink_down", (int)gpu->index, UINT64_MAX);
+        *is_active = down != link;
+    }
+    return result;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
+                                                unsigned int *version) {
+    EMU_NVML_GPU(device, version != NULL);
+    *version = 4;
+    return check_link(gpu, link);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
+                                                         unsigned int *type) {
+    EMU_NVML_GPU(device, type != NULL);
+    *type = (unsigned int)emu_nvml_number("nvlink_type", (int)gpu->index, 0);
+    return check_link(gpu, link);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
+                                                         nvmlPciInfo_t *info) {
+    EMU_NVML_GPU(device, info != NULL);
+    nvmlReturn_t result = check_link(gpu, link);
+    if (result == NVML_SUCCESS) {
+        emu_nvml_pci(&gpu->state->gpus[peer(gpu, link)], info);
+    }
+    return result;
+}
+
+/* ---- virtual machines ---- */
+
+EMU_API nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, unsigned int *mode) {
+    EMU_NVML_NUMBER(device, mode, "virtualization", 0);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetHostVgpuMode(nvmlDevice_t device, unsigned int *mode) {
+    EMU_NVML_GPU(device, mode != NULL);
+    uint64_t value = emu_nvml_number("host_vgpu", (int)gpu->index, 2);
+    *mode = (unsigned int)value;
+    return value > 1 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}

@@ -1,0 +1,232 @@
+package dev.vgpu.nvml;
+
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.VgpuException;
+import dev.vgpu.nvml.binding.NativeCalls;
+import dev.vgpu.nvml.binding.Nvml;
+import dev.vgpu.nvml.binding.NvmlState;
+import dev.vgpu.nvml.binding.NvmlTypes;
+import dev.vgpu.spi.GpuHealthListener;
+import java.nio.ByteBuffer;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Waits on a thread of its own for what NVML tells of its GPUs: critical errors, errors of the
+ * memory; and looks twice a second whether each still answers. When one does not, NVML is begun
+ * anew until all are back, since a driver that was reloaded answers no one who had begun before.
+ *
+ * <p>GPUs are known by their UUIDs: whatever numbers they have when they come back.
+ */
+final class NvmlWatch implements GpuPool.Listening {
+  private static final Logger log = LoggerFactory.getLogger(NvmlWatch.class);
+  private static final int WAIT_MS = 500;
+  private static final long WAIT_NS = WAIT_MS * 1_000_000L;
+  private static final int MOST_ROUNDS = 16;
+  private static final long WANTED =
+      NvmlTypes.EVENT_TYPE_XID_CRITICAL_ERROR
+          | NvmlTypes.EVENT_TYPE_SINGLE_BIT_ECC_ERROR
+          | NvmlTypes.EVENT_TYPE_DOUBLE_BIT_ECC_ERROR;
+
+  /** What the watch needs of who it works for. */
+  interface Source {
+    /** Begins NVML. */
+    NvmlSession open();
+
+    /** The GPUs that were found until now. */
+    Collection<GpuId> gpus();
+
+    /** Lets go of NVML, so that a driver that was reloaded can be begun with. */
+    void letGo();
+
+    /** How a GPU is, for who reads it. */
+    void remember(GpuId gpu, GpuHealth health, String reason);
+  }
+
+  private record Told(GpuHealth health, String reason) {}
+
+  private final Source source;
+  private final GpuHealthListener listener;
+  private final Map<GpuId, Told> told = new HashMap<>();
+  private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
+  private final ByteBuffer event = NativeCalls.memory(NvmlTypes.EVENT_BYTES);
+  private final Thread thread;
+  private volatile boolean closed;
+
+  private NvmlWatch(Source source, GpuHealthListener listener) {
+    this.source = source;
+    this.listener = listener;
+    this.thread = new Thread(this::run, "vgpu-nvml-watch");
+    thread.setDaemon(true);
+  }
+
+  static NvmlWatch start(Source source, GpuHealthListener listener) {
+    NvmlWatch watch = new NvmlWatch(source, listener);
+    watch.thread.start();
+    return watch;
+  }
+
+  /** The thread ends within half a second. */
+  @Override
+  public void close() {
+    closed = true;
+    LockSupport.unpark(thread);
+  }
+
+  private void run() {
+    int rounds = 1; // until NVML is begun anew, where something is missing
+    while (!closed) {
+      boolean isWell = false;
+      int pauses = rounds;
+      try (NvmlSession session = source.open()) {
+        isWell = watch(session, rounds);
+        pauses = 1;
+      } catch (VgpuException e) {
+        String reason = String.valueOf(e.getMessage());
+        source.gpus().forEach(gpu -> tell(gpu, GpuHealth.LOST, reason));
+      } catch (RuntimeException e) {
+        log.error("GPUs cannot be watched", e);
+      }
+      source.letGo();
+      rounds = isWell ? 1 : Math.min(2 * rounds, MOST_ROUNDS);
+      if (!closed) {
+        LockSupport.parkNanos(this, pauses * WAIT_NS);
+      }
+    }
+  }
+
+  private void tell(GpuId gpu, GpuHealth health, String reason) {
+    Told before = told.put(gpu, new Told(health, reason));
+    GpuHealth was = before == null ? GpuHealth.HEALTHY : before.health();
+    source.remember(gpu, health, reason);
+    boolean isNews =
+        was != health || (health == GpuHealth.DEGRADED && !reason.equals(before.reason()));
+    if (isNews && !closed) {
+      listener.changed(gpu, health, reason);
+    }
+  }
+
+  private GpuHealth health(GpuId gpu) {
+    Told last = told.get(gpu);
+    return last == null ? GpuHealth.HEALTHY : last.health();
+  }
+
+  /**
+   * Watches as long as those answer that do now; not longer than some rounds if one does not.
+   * Whether all did.
+   */
+  private boolean watch(NvmlSession session, int rounds) {
+    Map<Long, GpuId> devices = new LinkedHashMap<>();
+    boolean allThere = true;
+    for (GpuId gpu : source.gpus()) {
+      int code = session.find(gpu, number);
+      code = code == Nvml.NVML_SUCCESS ? session.probe(number.getLong(0)) : code;
+      if (code == Nvml.NVML_ERROR_NOT_FOUND || NvmlSession.isGone(code)) {
+        allThere = false;
+        tell(gpu, GpuHealth.LOST, session.words(code));
+      } else {
+        devices.put(number.getLong(0), gpu);
+        if (health(gpu) == GpuHealth.LOST) {
+          tell(gpu, GpuHealth.HEALTHY, "the driver answers again");
+        }
+      }
+    }
+    if (devices.isEmpty()) {
+      return false; // nothing of NVML is held meanwhile: others of this process may begin anew
+    }
+    NvmlState state = session.state();
+    long set = eventSet(state, devices.keySet());
+    try {
+      boolean goesOn = true;
+      for (int i = 0; goesOn && !closed && (allThere || i < rounds); i++) {
+        goesOn = next(session, set, devices) && poll(session, devices);
+      }
+      return allThere;
+    } finally {
+      if (set != 0) {
+        int ignored = state.nvmlEventSetFree(set);
+      }
+    }
+  }
+
+  /** A set for the events that the devices have; 0 if they have none. */
+  private long eventSet(NvmlState state, Collection<Long> devices) {
+    if (state.nvmlEventSetCreate(number) != Nvml.NVML_SUCCESS) {
+      return 0;
+    }
+    long set = number.getLong(0);
+    boolean any = false;
+    for (long device : devices) {
+      int code = state.nvmlDeviceGetSupportedEventTypes(device, number);
+      long types = code == Nvml.NVML_SUCCESS ? number.getLong(0) & WANTED : 0;
+      any |= types != 0 && state.nvmlDeviceRegisterEvents(device, types, set) == Nvml.NVML_SUCCESS;
+    }
+    if (!any) {
+      int ignored = state.nvmlEventSetFree(set);
+      return 0;
+    }
+    return set;
+  }
+
+  /** Waits for an event, and tells it; false if NVML must be begun anew. */
+  private boolean next(NvmlSession session, long set, Map<Long, GpuId> devices) {
+    if (set == 0) {
+      LockSupport.parkNanos(this, WAIT_NS);
+      return true;
+    }
+    NvmlState state = session.state();
+    int code = state.nvmlEventSetWait_v2(set, event, WAIT_MS);
+    if (code == Nvml.NVML_ERROR_FUNCTION_NOT_FOUND) {
+      code = state.nvmlEventSetWait(set, event, WAIT_MS);
+    }
+    if (code == Nvml.NVML_SUCCESS) {
+      GpuId gpu = devices.get(event.getLong(NvmlTypes.EVENT_DEVICE));
+      if (gpu != null) {
+        happened(gpu, event.getLong(NvmlTypes.EVENT_TYPE), event.getLong(NvmlTypes.EVENT_DATA));
+      }
+      return gpu == null || health(gpu) != GpuHealth.LOST;
+    }
+    if (code != NvmlTypes.NVML_ERROR_TIMEOUT) {
+      log.debug("the wait for events failed: {}", session.words(code));
+      LockSupport.parkNanos(this, WAIT_NS); // never busy, whatever it answers
+    }
+    return true;
+  }
+
+  private void happened(GpuId gpu, long type, long data) {
+    if (type == NvmlTypes.EVENT_TYPE_XID_CRITICAL_ERROR) {
+      String words = NvmlNames.xid(data);
+      if (NvmlNames.isLoss(data)) {
+        tell(gpu, GpuHealth.LOST, words);
+      } else if (NvmlNames.isOfProgram(data)) {
+        listener.fault(gpu, words);
+      } else {
+        tell(gpu, GpuHealth.DEGRADED, words);
+      }
+    } else if (type == NvmlTypes.EVENT_TYPE_DOUBLE_BIT_ECC_ERROR) {
+      tell(gpu, GpuHealth.DEGRADED, "an error of the memory that cannot be corrected");
+    } else {
+      listener.fault(gpu, "an error of the memory was corrected");
+    }
+  }
+
+  /** Whether all still answer; tells those that do not. */
+  private boolean poll(NvmlSession session, Map<Long, GpuId> devices) {
+    boolean all = true;
+    for (Map.Entry<Long, GpuId> device : devices.entrySet()) {
+      int code = session.probe(device.getKey());
+      if (NvmlSession.isGone(code)) {
+        all = false;
+        tell(device.getValue(), GpuHealth.LOST, session.words(code));
+      }
+    }
+    return all;
+  }
+}

@@ -1,0 +1,116 @@
+package dev.vgpu.nvml;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.spi.GpuHealthListener;
+import java.io.IOException;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What the watch tells while a GPU's driver is at work. */
+@Timeout(120)
+class NvmlWatchTest implements GpuHealthListener {
+  private static final int XID = 8;
+  private static final int CORRECTED = 1;
+
+  private final BlockingQueue<String> told = new LinkedBlockingQueue<>();
+  private EmulatedNvml nvml;
+  private NvmlProvider provider;
+  private List<GpuId> gpus;
+  private GpuPool.Listening watch;
+
+  @Override
+  public void changed(GpuId gpu, GpuHealth health, String reason) {
+    told.add(gpus.indexOf(gpu) + " " + health + " " + reason);
+  }
+
+  @Override
+  public void fault(GpuId gpu, String reason) {
+    told.add(gpus.indexOf(gpu) + " fault " + reason);
+  }
+
+  @BeforeEach
+  void begin() throws IOException {
+    nvml = new EmulatedNvml();
+    provider = nvml.provider();
+    gpus = provider.gpus().stream().map(PhysicalGpu::id).toList();
+    watch = provider.watch(this);
+  }
+
+  @AfterEach
+  void end() throws IOException {
+    watch.close();
+    nvml.close();
+  }
+
+  private String next() throws InterruptedException {
+    String line = told.poll(60, TimeUnit.SECONDS);
+    return line == null ? "nothing" : line;
+  }
+
+  /** An event that happens before its set is there is not told: again, until one is. */
+  private void awaitWatching() throws IOException, InterruptedException {
+    String line = null;
+    while (line == null) {
+      nvml.event(0, CORRECTED, 0);
+      line = told.poll(100, TimeUnit.MILLISECONDS);
+    }
+    assertThat(line).isEqualTo("0 fault an error of the memory was corrected");
+    while (told.poll(200, TimeUnit.MILLISECONDS) != null) {
+      // those that were in between
+    }
+  }
+
+  @Test
+  void criticalErrorsAreTold() throws Exception {
+    awaitWatching();
+    nvml.event(1, XID, 31);
+    assertThat(next()).isEqualTo("1 fault a program read or wrote where it has no memory (XID 31)");
+    nvml.event(2, XID, 95);
+    assertThat(next()).startsWith("2 DEGRADED an error of the memory was not contained");
+    assertThat(provider.readings().get(2).health()).isEqualTo(GpuHealth.DEGRADED);
+    assertThat(provider.readings().get(2).healthReason()).contains("XID 95");
+    nvml.event(1, XID, 4711);
+    assertThat(next()).isEqualTo("1 DEGRADED critical error (XID 4711)");
+    assertThat(provider.readings().get(0).health()).isEqualTo(GpuHealth.HEALTHY);
+  }
+
+  @Test
+  void aGpuIsLostAndComesBackUnderAnotherNumber() throws Exception {
+    awaitWatching();
+    nvml.set("lost.1=1");
+    assertThat(next()).startsWith("1 LOST GPU is lost");
+    nvml.set("order=2 1 0");
+    assertThat(next()).isEqualTo("1 HEALTHY the driver answers again");
+    nvml.set("unplugged.0=1");
+    assertThat(next()).startsWith("0 LOST");
+    nvml.set();
+    assertThat(next()).isEqualTo("0 HEALTHY the driver answers again");
+  }
+
+  @Test
+  void aDriverIsReloadedUnderTheWatch() throws Exception {
+    awaitWatching();
+    provider.readings(); // has begun NVML, too
+    nvml.set("driver=9");
+    assertThat(List.of(next(), next(), next()))
+        .allMatch(line -> line.contains(" LOST Driver Not Loaded"));
+    nvml.set("generation=7");
+    assertThat(List.of(next(), next(), next()))
+        .containsExactlyInAnyOrder(
+            "0 HEALTHY the driver answers again",
+            "1 HEALTHY the driver answers again",
+            "2 HEALTHY the driver answers again");
+    awaitWatching();
+  }
+}

@@ -1,0 +1,78 @@
+package dev.vgpu.nvml.binding;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.lang.reflect.Field;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * The binding's sizes, offsets and numbers beside those of C: of the emulator's declarations, and
+ * of the vendor's header where the CUDA toolkit, or the directory that {@code VGPU_NVML_INCLUDE}
+ * names, has it.
+ */
+class BindingTest {
+  @TempDir Path directory;
+
+  /** Compiled and run; the probe's numbers by their names. */
+  private Map<String, Long> probe(List<String> flags) throws IOException, InterruptedException {
+    Path program = directory.resolve("probe");
+    List<String> command = new ArrayList<>(List.of("cc", "-std=c11"));
+    command.addAll(flags);
+    command.addAll(List.of("src/test/c/nvml_probe.c", "-o", program.toString()));
+    Process compiler = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String said = new String(compiler.getInputStream().readAllBytes(), UTF_8);
+    assertThat(compiler.waitFor()).as(said).isZero();
+    Process process = new ProcessBuilder(program.toString()).start();
+    Map<String, Long> numbers = new HashMap<>();
+    for (String line :
+        new String(process.getInputStream().readAllBytes(), UTF_8).lines().toList()) {
+      String[] words = line.split(" ", 2);
+      numbers.put(words[0], Long.valueOf(words[1]));
+    }
+    assertThat(process.waitFor()).isZero();
+    return numbers;
+  }
+
+  private static Map<String, Long> ours() throws IllegalAccessException {
+    Map<String, Long> numbers = new HashMap<>();
+    for (Class<?> type : List.of(Nvml.class, NvmlTypes.class)) {
+      for (Field field : type.getFields()) {
+        numbers.put(field.getName(), ((Number) field.get(null)).longValue());
+      }
+    }
+    return numbers;
+  }
+
+  @Test
+  void constantsAreThoseOfTheEmulator() throws Exception {
+    Map<String, Long> theirs = probe(List.of("-I../vgpu-emulator/src/main/c"));
+    assertThat(theirs).hasSizeGreaterThan(40);
+    assertThat(ours()).containsAllEntriesOf(theirs);
+  }
+
+  @Test
+  void constantsAreThoseOfTheVendorsHeader() throws Exception {
+    String named = System.getenv("VGPU_NVML_INCLUDE");
+    Path include = Path.of(named == null ? "/usr/local/cuda/include" : named);
+    if (!Files.exists(include.resolve("nvml.h"))) {
+      System.out.println("no nvml.h in " + include + ", so nothing was compared with it");
+      return;
+    }
+    Map<String, Long> theirs = probe(List.of("-DTHEIRS", "-isystem", include.toString()));
+    assertThat(ours()).containsAllEntriesOf(theirs);
+    // Nothing of the binding's is unchecked, but the number of links, which grows.
+    Map<String, Long> unchecked = ours();
+    unchecked.keySet().removeAll(theirs.keySet());
+    assertThat(unchecked.keySet())
+        .containsExactlyInAnyOrder("NVML_NVLINK_MAX_LINKS", "NVML_VALUE_NOT_AVAILABLE");
+  }
+}
