@@ -11,13 +11,33 @@
 #include <string.h>
 #include <time.h>
 
+/*
+ * Time as this process has it: none passes while it is stopped. What a call waited for then was not another's doing, and it is not
+ * known from outside in which call it was stopped.
+ */
+enum { TICK_NS = 1000000, LONGEST_TICK_NS = 4000000 };
+static _Atomic uint64_t awake_ns;
+
+static void *tick(void *unused) {
+  for (uint64_t last = now_ns();;) {
+    nanosleep(&(struct timespec){0, TICK_NS}, NULL);
+    uint64_t now = now_ns();
+    atomic_fetch_add(&awake_ns, now - last < LONGEST_TICK_NS ? now - last : LONGEST_TICK_NS);
+    last = now;
+  }
+  return unused;
+}
+
+/* Never 0. */
+static uint64_t own_time_ns(void) { return atomic_load(&awake_ns) + 1; }
+
 void chaos_enter(struct worker *worker, int operation) {
   atomic_store(&worker->call_operation, operation);
-  atomic_store(&worker->call_since_ns, now_ns());
+  atomic_store(&worker->call_since_ns, own_time_ns());
 }
 
 CUresult chaos_leave(struct worker *worker, enum wait wait, CUresult result) {
-  uint64_t passed = now_ns() - atomic_load(&worker->call_since_ns);
+  uint64_t passed = own_time_ns() - atomic_load(&worker->call_since_ns);
   atomic_store(&worker->call_since_ns, 0);
   if (passed > atomic_load(&worker->worst_ns[wait])) {
     atomic_store(&worker->worst_ns[wait], passed);
@@ -123,7 +143,7 @@ static void load(struct chaos *chaos) {
 }
 
 static void print_reading(struct chaos *chaos, struct worker *workers, int threads) {
-  uint64_t worst[WAITS] = {0}, bytes = 0, open = 0, now = now_ns();
+  uint64_t worst[WAITS] = {0}, bytes = 0, open = 0, now = own_time_ns();
   int operation[WAITS] = {0}, open_operation = 0;
   for (int i = 0; i < threads; i++) {
     uint64_t since = atomic_load(&workers[i].call_since_ns);
@@ -165,6 +185,8 @@ int mode_chaos(int count, char **arguments) {
   leave_out(&chaos);
   driver_start(&chaos.driver);
   load(&chaos);
+  pthread_t clock;
+  pthread_create(&clock, NULL, tick, NULL);
   for (int i = 0; i < threads; i++) {
     pthread_t thread;
     workers[i].chaos = &chaos;

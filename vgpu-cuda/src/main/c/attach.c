@@ -233,6 +233,7 @@ int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
     tenant->context_bytes = vgpu__parse_number(vgpu__setting_of(env, "VGPU_CONTEXT_MEMORY"), 256u << 20);
   }
   tenant->watch = (struct vgpu_watch){.welcome = 1};
+  vgpu__peers_join(tenant);
   vgpu__fill_slot(tenant->slot);
   vgpu__express_join(tenant);
   if (!fork_handled) fork_handled = pthread_atfork(NULL, NULL, vgpu__fork_child) == 0;

@@ -58,6 +58,7 @@ static void vgpu__plan_batch(struct vgpu_lane *lane, const struct vgpu_piece *pi
   lane->alone = piece != NULL;
   lane->piece = piece == NULL ? (struct vgpu_piece){.kind = PIECE_WORK} : *piece;
   lane->opened_ns = now;
+  lane->paused_ns = vgpu__paused_ns(now);
   if (piece != NULL) {
     lane->plan = 1;
     lane->cost_ns = piece->kind == PIECE_COPY ? 0 : piece->cost_ns == 0 ? BATCH_NS : piece->cost_ns;
@@ -112,11 +113,13 @@ void vgpu__batch_close(struct vgpu_lane *lane) {
   vgpu__context_leave(entered);
   uint32_t launches = LOAD(lane->folded);
   uint64_t cost = lane->alone || launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
+  uint64_t paused = vgpu__paused_ns(vgpu__now_ns()) - lane->paused_ns;
   ADD(lane->tenant->inflight_ns, cost - lane->cost_ns);
   lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){.start = lane->start,
                                                                           .end = end,
                                                                           .opened_ns = lane->opened_ns,
                                                                           .cost_ns = cost,
+                                                                          .paused_ns = (int64_t)paused > 0 ? paused : 0,
                                                                           .launches = launches,
                                                                           .kind = lane->piece.kind,
                                                                           .alone = lane->alone,
@@ -199,6 +202,12 @@ static void vgpu__charge_batch(struct vgpu_lane *lane, const struct vgpu_batch *
   lane->each_ns = each > lane->each_ns ? each : lane->each_ns - lane->each_ns / 4 + each / 4;
 }
 
+/* The process was stopped between the events, and the GPU may have had nothing to do: what is sure, or what it should have taken. */
+static uint64_t vgpu__without_pause(const struct vgpu_batch *batch, uint64_t took) {
+  uint64_t least = batch->cost_ns < took ? batch->cost_ns : took, sure = took > batch->paused_ns ? took - batch->paused_ns : 0;
+  return sure > least ? sure : least;
+}
+
 static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch) {
   int negative, keep;
   uint64_t now = vgpu__now_ns();
@@ -210,6 +219,7 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   uint64_t end = vgpu__end_ns(lane->context, batch, took, now, &keep);
   vgpu__unlock(&lane->context->clock_lock);
   lane->ended_ns = end;
+  if (UNLIKELY(batch->paused_ns != 0)) took = vgpu__without_pause(batch, took);
   vgpu__charge_batch(lane, batch, took, end);
   vgpu__event_return(lane->context, batch->start);
   if (!keep) vgpu__event_return(lane->context, batch->end);

@@ -50,7 +50,8 @@ unsigned vgpu__context_number(void) {
   if (current.epoch != now || current.handle != handle) vgpu__entries_forget();
   current.handle = handle;
   current.epoch = now;
-  current.number = context == NULL ? 0 : (uint32_t)(context - contexts) + 1;
+  uint32_t alias = context == NULL ? 0 : LOAD(context->alias);
+  current.number = context == NULL ? 0 : alias != 0 ? alias : (uint32_t)(context - contexts) + 1;
   return current.number;
 }
 
@@ -105,6 +106,7 @@ static void vgpu__context_gone(CUcontext handle, struct vgpu_sums *sums) {
     vgpu__lock(&context->lock);
     context->spares = 0;
     context->base = NULL;
+    STORE(context->alias, 0);
     STORE_RELEASE(context->handle, NULL);
     vgpu__unlock(&context->lock);
     vgpu__unlock(&context->clock_lock);
@@ -270,6 +272,81 @@ static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
 abi_result cuDevicePrimaryCtxReset(CUdevice device) { return vgpu__reset(REAL(cuDevicePrimaryCtxReset), device); }
 
 abi_result cuDevicePrimaryCtxReset_v2(CUdevice device) { return vgpu__reset(REAL(cuDevicePrimaryCtxReset_v2), device); }
+
+/* ---- green contexts: each holds the primary one, and shares its memory ---- */
+
+/* The context that a green one is; what is allocated in it is noted under the primary one, with which it goes. */
+static CUcontext vgpu__green_view(void *green, const struct primary *primary) {
+  CUcontext view = NULL;
+  if (REAL(cuCtxFromGreenCtx)(&view, green) != ABI_SUCCESS || view == NULL) return NULL;
+  struct vgpu_context *context = vgpu__context_of(view), *whole = primary->handle == NULL ? NULL : vgpu__context_of(primary->handle);
+  if (context != NULL && whole != NULL) STORE(context->alias, (uint32_t)(whole - contexts) + 1);
+  return view;
+}
+
+abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, unsigned flags) {
+  struct primary *primary = vgpu__primary(device);
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
+  if (primary == NULL) return REAL(cuGreenCtxCreate)(green, descriptor, device, flags);
+  if (tenant == &vgpu__ended) return ABI_NOT_PERMITTED;
+  vgpu__lock(&primary->lock);
+  int fresh = primary->charged == NULL;
+  abi_result result = ABI_NOT_PERMITTED;
+  if (fresh && vgpu__reserve(tenant, tenant->context_bytes) != 0) {
+    result = vgpu__refusal(tenant);
+  } else if ((result = REAL(cuGreenCtxCreate)(green, descriptor, device, flags)) != ABI_SUCCESS) {
+    if (fresh) vgpu__give_back(tenant, tenant->context_bytes);
+  } else {
+    /* Its handle, where nobody has asked for it yet. */
+    if (primary->handle == NULL && REAL(cuDevicePrimaryCtxRetain)(&primary->handle, device) == ABI_SUCCESS) {
+      REAL(cuDevicePrimaryCtxRelease_v2)(device);
+    }
+    primary->retained++;
+    if (fresh) {
+      primary->bytes = tenant->context_bytes;
+      STORE_RELEASE(primary->charged, tenant);
+    }
+    /* The device, as if it were bytes. */
+    vgpu__table_put(tenant, KIND_GREEN, (uint64_t)(uintptr_t)*green, ((uint64_t)device + 1) * SHM_MEMORY_UNIT, 0);
+    vgpu__green_view(*green, primary);
+    vgpu__measure_soon();
+  }
+  vgpu__unlock(&primary->lock);
+  return result;
+}
+
+static abi_result vgpu__green_destroy(struct primary *primary, void *green) {
+  CUcontext view = vgpu__green_view(green, primary);
+  struct vgpu_record record;
+  vgpu__context_going(view);
+  int known = vgpu__table_take(KIND_GREEN, (uint64_t)(uintptr_t)green, &record);
+  int last = known && primary->retained == 1;
+  if (last) vgpu__context_going(primary->handle);
+  abi_result result = REAL(cuGreenCtxDestroy)(green);
+  if (result != ABI_SUCCESS) {
+    if (known) vgpu__table_put(record.tenant, KIND_GREEN, (uint64_t)(uintptr_t)green, record.bytes, 0);
+    return result;
+  }
+  struct vgpu_sums sums = {{0}};
+  if (known && primary->retained > 0) primary->retained--;
+  vgpu__context_gone(view, &sums);
+  if (last) {
+    sums = (struct vgpu_sums){{0}};
+    vgpu__uncharge(primary, &sums);
+    vgpu__context_gone(primary->handle, &sums);
+  }
+  return vgpu__switched(result);
+}
+
+abi_result cuGreenCtxDestroy(void *green) {
+  struct vgpu_record record;
+  if (!vgpu__table_find(KIND_GREEN, (uint64_t)(uintptr_t)green, &record)) return REAL(cuGreenCtxDestroy)(green);
+  struct primary *primary = &primaries[record.bytes / SHM_MEMORY_UNIT - 1];
+  vgpu__lock(&primary->lock);
+  abi_result result = vgpu__green_destroy(primary, green);
+  vgpu__unlock(&primary->lock);
+  return result;
+}
 
 /* Who pays for a primary context; the others are in the table. */
 uint64_t vgpu__context_tenants(void) {

@@ -15,6 +15,7 @@
   OWN(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr pointer)) \
   OWN(cuCtxGetCurrent, (CUcontext * context))                                   \
   OWN(cuCtxGetDevice, (CUdevice * device))                                      \
+  OWN(cuCtxFromGreenCtx, (CUcontext * context, void *green))                    \
   OWN(cuDeviceGet, (CUdevice * device, int ordinal))                            \
   OWN(cuDeviceGetCount, (int *count))                                           \
   OWN(cuDeviceGetUuid_v2, (unsigned char *uuid, CUdevice device))               \

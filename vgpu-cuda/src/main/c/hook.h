@@ -118,6 +118,7 @@ struct vgpu_peers {
   uint64_t idle_since_ns; /* as the monitor saw it; 0: it is not idle */
   uint64_t seen_ns, seen_pace; /* since when the holder of the turn has nothing to do; 0: it has */
   uint32_t seen_turn;
+  uint64_t paused_ns; /* how long this process had stood still when it last looked */
 };
 
 enum { VGPU_TENANTS = 64, VGPU_PATH = 1024 };
@@ -252,6 +253,12 @@ int vgpu__monitor_start(void);
 void vgpu__monitor_wake(void);
 void vgpu__monitor_forget(void);
 
+/* ---- pause.c: how long this process has stood still, so far ---- */
+uint64_t vgpu__paused_ns(uint64_t now);
+void vgpu__pause_tick(uint64_t now); /* by the monitor */
+void vgpu__pause_sleep(void);        /* no ticks until the next */
+void vgpu__pause_forget(void);
+
 /* ---- ledger.c: the lease's memory, see docs/memory-ledger.md ---- */
 /* 0, or -1 when the quota has no room (or the lease has ended, or was left). */
 int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes);
@@ -268,7 +275,8 @@ void vgpu__give_back_all(const struct vgpu_sums *sums);
 
 /* ---- table.c: what this process has allocated ---- */
 enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST, KIND_STREAM, KIND_GRAPH,
-                 KIND_GRAPH_MEMORY };
+                 KIND_GRAPH_MEMORY,
+                 KIND_GREEN };
 int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
 /* Removes a record: true if there was one. */
 struct vgpu_record {
@@ -323,7 +331,7 @@ void vgpu__movable_forget(void);
 
 /* ---- pool.c: memory pools, charged by what they reserve ---- */
 void vgpu__pool_freed(const struct vgpu_record *record, int waited); /* after a free; waited: the driver has given back what it may */
-/* After a wait: what pools have given back is no more charged. One load, unless something was freed. */
+/* After a wait: what pools have given back is no more charged. Two loads, unless something was freed. */
 void vgpu__pools_settle(void);
 int vgpu__pools_trim(void); /* 1: something is free of charge now */
 void vgpu__pools_reset(CUdevice device);
@@ -380,6 +388,7 @@ static inline int vgpu__word_open(uint32_t word) {
 }
 
 /* ---- peers.c: turns among the processes of a lease ---- */
+void vgpu__peers_join(struct vgpu_tenant *tenant);  /* in a slot that another process may have had */
 void vgpu__peers_begin(struct vgpu_tenant *tenant); /* work begins, or waits to */
 int vgpu__peers_may_start(struct vgpu_tenant *tenant, uint64_t each_ns); /* each_ns: what it takes */
 void vgpu__peers_wait(struct vgpu_tenant *tenant); /* a little; then ask again */

@@ -10,6 +10,7 @@ enum { VGPU_RING = 64, VGPU_SPARE_EVENTS = 256, VGPU_CONTEXTS = 64, VGPU_LANES =
 struct vgpu_context {
   struct vgpu_lock lock; /* of the spare events */
   CUcontext handle;      /* NULL: free */
+  uint32_t alias;        /* of a green context: the number of the one whose memory it shares; 0: it has its own */
   CUevent spare[VGPU_SPARE_EVENTS];
   unsigned spares;
   /* An event that has passed, and when it did on CLOCK_MONOTONIC: ties the GPU's clock to ours. */
@@ -22,6 +23,7 @@ struct vgpu_context {
 struct vgpu_batch {
   CUevent start, end;
   uint64_t opened_ns, cost_ns;
+  uint64_t paused_ns; /* how long the process stood still while it was open */
   uint32_t launches; /* 0: not known */
   uint32_t kind;     /* enum vgpu_piece_kind */
   int alone;         /* one piece */
@@ -47,6 +49,7 @@ struct vgpu_lane {
   uint64_t cost_ns; /* of the open batch, as planned */
   uint64_t planned_ns; /* when the last batch of many launches was opened */
   uint32_t planned;    /* and what it was planned to have */
+  uint64_t paused_ns;  /* how long the process had stood still when the open batch was opened */
   int alone;           /* the open batch is this piece */
   struct vgpu_piece piece;
   struct vgpu_batch ring[VGPU_RING];

@@ -127,7 +127,10 @@ static void vgpu__rest(const struct round *round, uint64_t idle_ns) {
     return;
   }
   __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
-  if (vgpu__all_quiet()) vgpu__futex_wait(&asleep, 1, SLEEP_NS);
+  if (vgpu__all_quiet()) {
+    vgpu__pause_sleep();
+    vgpu__futex_wait(&asleep, 1, SLEEP_NS);
+  }
   __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -142,6 +145,7 @@ static void *vgpu__monitor(void *unused) {
     struct round round = {.tick_ns = TICK_NS};
     __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) break;
+    vgpu__pause_tick(now);
     vgpu__level2_watch(now);
     vgpu__tend_lanes(now, batches);
     STORE_RELEASE(inside, 0);
@@ -160,6 +164,7 @@ void vgpu__monitor_wake(void) {
   int kept = errno;
   /* The monitor's last beat may be old, and until it wakes the seat must not take us for stopped. */
   uint64_t now = vgpu__now_ns();
+  vgpu__pause_tick(now);
   struct vgpu_tenant *tenant;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) STORE_RELEASE(tenant->slot->heartbeat_ns, now);
   syscall(SYS_futex, &asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -186,6 +191,7 @@ int vgpu__monitor_start(void) {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
   pthread_attr_destroy(&attributes);
   runs = !failed;
+  vgpu__pause_tick(vgpu__now_ns()); /* its own first may come late */
   return failed ? -1 : 0;
 }
 
@@ -193,6 +199,7 @@ void vgpu__monitor_forget(void) {
   runs = 0;
   asleep = 0;
   inside = 0;
+  vgpu__pause_forget();
 }
 
 /* At the program's end the driver ends too: the monitor calls nothing of it any more. It is out of it in a moment, if not blocked. */

@@ -32,6 +32,7 @@ static abi_result vgpu__ordering(CUstream stream, int thread, int starts) {
 
 BOTH(cuStreamWaitEvent, 0, (CUstream stream, CUevent event, unsigned flags), (stream, event, flags))
 BOTH(cuLaunchHostFunc, 1, (CUstream stream, void (*function)(void *), void *data), (stream, function, data))
+BOTH(cuLaunchHostFunc_v2, 1, (CUstream stream, void (*function)(void *), void *data, unsigned mode), (stream, function, data, mode))
 BOTH(cuStreamAddCallback, 1, (CUstream stream, void (*callback)(CUstream, abi_result, void *), void *data, unsigned flags),
      (stream, callback, data, flags))
 VALUE(cuStreamWaitValue32, uint32_t)

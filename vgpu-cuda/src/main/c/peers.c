@@ -14,7 +14,7 @@
 
 #include "lane.h"
 
-static const uint64_t QUANTUM_NS = 2u * NS_PER_MS;
+static const uint64_t QUANTUM_NS = NS_PER_MS;
 static const uint64_t CREDIT_NS = 10u * NS_PER_MS; /* how far one may fall back that has little to do */
 static const uint64_t STALE_NS = 5u * NS_PER_MS;   /* a process that was not seen alive for so long holds nobody up */
 static const uint64_t PAUSE_NS = 150u * NS_PER_US; /* longer than one that waits for each kernel takes to come back */
@@ -30,7 +30,7 @@ static uint64_t vgpu__bit(uint32_t slot) { return (uint64_t)1 << slot % WORD_BIT
 struct others {
   unsigned count;
   uint32_t least; /* the slot that had least, this one included */
-  uint64_t least_pace, most_pace;
+  uint64_t least_pace, most_pace, least_other;
   int drain;  /* what one that has passed the turn on has on the GPU is not done yet */
   int holder; /* the holder is one of them */
   int idle;   /* and has nothing to do at this moment */
@@ -48,6 +48,7 @@ static void vgpu__look_at(const struct vgpu_tenant *tenant, uint32_t index, uint
   uint64_t pace = LOAD_ACQUIRE(slot->pace_ns);
   uint32_t busy = LOAD(slot->busy);
   uint64_t drains = LOAD_ACQUIRE(slot->drains_ns);
+  if (others->count == 0 || pace < others->least_other) others->least_other = pace;
   if (others->count++ == 0 || pace > others->most_pace) others->most_pace = pace;
   if (pace < others->least_pace || (pace == others->least_pace && index < others->least)) {
     others->least_pace = pace;
@@ -89,12 +90,25 @@ static void vgpu__pass_turn(struct vgpu_tenant *tenant, uint32_t seen, uint32_t 
   errno = kept;
 }
 
-/* One that had little to do may catch up, but not for long. */
-static uint64_t vgpu__own_pace(struct vgpu_tenant *tenant, const struct others *others) {
-  uint64_t pace = LOAD(tenant->slot->pace_ns);
-  if (others->count == 0 || others->most_pace <= pace + CREDIT_NS) return pace;
-  ADD(tenant->slot->pace_ns, others->most_pace - CREDIT_NS - pace);
-  return others->most_pace - CREDIT_NS;
+static uint64_t vgpu__raise_pace(struct vgpu_tenant *tenant, uint64_t pace, uint64_t to) {
+  if (to <= pace) return pace;
+  ADD(tenant->slot->pace_ns, to - pace);
+  return to;
+}
+
+/* One that had little to do may catch up, but not for long; and not at all one that stood still, whom the others did not wait for. */
+static uint64_t vgpu__own_pace(struct vgpu_tenant *tenant, const struct others *others, uint64_t now) {
+  uint64_t pace = LOAD(tenant->slot->pace_ns), paused = vgpu__paused_ns(now);
+  if (UNLIKELY(paused != LOAD(tenant->peers.paused_ns))) {
+    STORE(tenant->peers.paused_ns, paused);
+    pace = vgpu__raise_pace(tenant, pace, others->least_other);
+  }
+  return others->most_pace > CREDIT_NS ? vgpu__raise_pace(tenant, pace, others->most_pace - CREDIT_NS) : pace;
+}
+
+void vgpu__peers_join(struct vgpu_tenant *tenant) {
+  tenant->peers = (struct vgpu_peers){.paused_ns = vgpu__paused_ns(vgpu__now_ns())};
+  __atomic_fetch_and(&tenant->ledger->active[tenant->slot_number / WORD_BITS], ~vgpu__bit(tenant->slot_number), __ATOMIC_SEQ_CST);
 }
 
 void vgpu__peers_begin(struct vgpu_tenant *tenant) {
@@ -103,8 +117,7 @@ void vgpu__peers_begin(struct vgpu_tenant *tenant) {
   if ((LOAD(*word) & bit) != 0) return;
   /* What the others had while this one had nothing to do is no credit. */
   struct others others = vgpu__look(tenant, 0, UINT64_MAX, vgpu__now_ns());
-  uint64_t pace = LOAD(tenant->slot->pace_ns);
-  if (others.count > 0 && others.least_pace > pace) ADD(tenant->slot->pace_ns, others.least_pace - pace);
+  if (others.count > 0) vgpu__raise_pace(tenant, LOAD(tenant->slot->pace_ns), others.least_other);
   STORE(tenant->peers.idle_since_ns, 0);
   __atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
 }
@@ -132,7 +145,7 @@ int vgpu__peers_may_start(struct vgpu_tenant *tenant, uint64_t each_ns) {
   uint64_t now = vgpu__now_ns(), inflight = vgpu__inflight_scaled(tenant);
   struct others others = vgpu__look(tenant, holder, LOAD(tenant->slot->pace_ns), now);
   if (others.count == 0) return 1;
-  uint64_t pace = vgpu__own_pace(tenant, &others) + inflight;
+  uint64_t pace = vgpu__own_pace(tenant, &others, now) + inflight;
   if (holder != own && others.holder) return vgpu__may_borrow(tenant, &others, turn, each_ns, now);
   int64_t ahead = (int64_t)(pace - others.least_pace);
   if (others.least == own || ahead <= (holder == own ? (int64_t)QUANTUM_NS : 0)) {

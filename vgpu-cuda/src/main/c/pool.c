@@ -9,7 +9,7 @@
  */
 #include "lane.h"
 
-enum { POOLS = 256, FIRST_TAG = 1024, ATTRIBUTE_RESERVED = 5, NO_DEVICE = -1 };
+enum { POOLS = 256, FIRST_TAG = 1024, ATTRIBUTE_THRESHOLD = 4, ATTRIBUTE_RESERVED = 5, NO_DEVICE = -1 };
 
 /* At least as much as pools of the drivers that are known grow by at once. */
 static const uint64_t STEP = (uint64_t)32 << 20;
@@ -27,7 +27,8 @@ struct pool {
 
 static struct pool pools[POOLS];
 static struct vgpu_lock pools_lock; /* of handles and states */
-static uint32_t pools_used, stale;  /* stale: a pool may have given back since we looked */
+static uint32_t pools_used;
+static uint32_t freed, settled; /* frees so far, and those of them after which no pool can give back any more */
 
 static uint64_t vgpu__whole(uint64_t bytes) { return (bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT; }
 
@@ -85,15 +86,32 @@ static uint64_t vgpu__pool_settle(struct pool *pool, struct vgpu_tenant *grower)
   return 0;
 }
 
+/* Whether a later wait may make it smaller, with no more frees: it keeps more than it needs and than its threshold lets it. With the lock. */
+static int vgpu__pool_may_shrink(const struct pool *pool) {
+  uint64_t charged = pool->used + pool->slack_sum, threshold = 0;
+  if (charged <= vgpu__steps(pool->used)) return 0;
+  return REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_THRESHOLD, &threshold) != ABI_SUCCESS || charged > threshold;
+}
+
+/*
+ * A free may stand in its stream behind much work: the wait that reaches it is perhaps not the first after it, nor one of the thread
+ * that freed. So every wait looks, until there is nothing that a pool could still give back.
+ */
 void vgpu__pools_settle(void) {
-  if (LIKELY(LOAD_ACQUIRE(stale) == 0)) return;
-  STORE(stale, 0);
+  uint32_t before = LOAD_ACQUIRE(freed), seen = LOAD_ACQUIRE(settled);
+  if (LIKELY(before == seen)) return;
+  int more = 0;
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
     if (LOAD_ACQUIRE(pools[i].state) != LIVE) continue;
     vgpu__lock(&pools[i].lock);
-    if (pools[i].slack_sum > 0 && pools[i].state == LIVE) vgpu__pool_settle(&pools[i], NULL);
+    if (pools[i].slack_sum > 0 && pools[i].state == LIVE) {
+      vgpu__pool_settle(&pools[i], NULL);
+      more |= vgpu__pool_may_shrink(&pools[i]);
+    }
     vgpu__unlock(&pools[i].lock);
   }
+  /* Failed: another thread was here as well. Then, or with more to come, the next wait looks again. */
+  if (!more) __atomic_compare_exchange_n(&settled, &seen, before, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 /* The quota has no room: what pools keep without need goes back first, as the driver itself would do on a full GPU. */
@@ -173,8 +191,14 @@ static abi_result vgpu__charge_by_pointer(struct vgpu_tenant *tenant, const stru
 /* With the pool's lock. */
 static abi_result vgpu__pool_take(struct pool *pool, struct vgpu_tenant *tenant, const struct request *r) {
   uint64_t whole = vgpu__whole(r->bytes);
-  if (vgpu__pool_reserve(pool, tenant, whole) == UINT64_MAX) return vgpu__refusal(tenant);
+  uint64_t grown = vgpu__pool_reserve(pool, tenant, whole), reserved;
+  if (grown == UINT64_MAX) return vgpu__refusal(tenant);
   abi_result result = vgpu__pool_call(r);
+  /* A handle of no pool, or one that tells nothing of itself: it has taken nothing. */
+  if (result != ABI_SUCCESS && REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, &reserved) != ABI_SUCCESS) {
+    vgpu__pool_shrink(pool, grown, tenant->index);
+    return result;
+  }
   if (result == ABI_SUCCESS) {
     pool->used += whole;
     pool->slack[tenant->index] -= whole;
@@ -249,7 +273,7 @@ void vgpu__pool_freed(const struct vgpu_record *record, int waited) {
   pool->slack[record->tenant->index] += whole;
   pool->slack_sum += whole;
   if (pool->state == DESTROYED || waited) vgpu__pool_settle(pool, NULL);
-  else STORE_RELEASE(stale, 1);
+  __atomic_fetch_add(&freed, 1, __ATOMIC_RELEASE);
   if (pool->state == DESTROYED && pool->used == 0) STORE_RELEASE(pool->state, (uint32_t)FREE);
   vgpu__unlock(&pool->lock);
 }
@@ -306,7 +330,7 @@ abi_result cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
 
 abi_result cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) {
   abi_result result = REAL(cuMemPoolSetAttribute)(pool, attribute, value);
-  if (result == ABI_SUCCESS) STORE_RELEASE(stale, 1); /* it may keep less from the next wait on */
+  if (result == ABI_SUCCESS) __atomic_fetch_add(&freed, 1, __ATOMIC_RELEASE); /* it may keep less from the next wait on */
   return result;
 }
 
@@ -341,6 +365,6 @@ uint64_t vgpu__pool_tenants(void) {
 void vgpu__pools_forget(void) {
   for (uint32_t i = 0; i < pools_used; i++) pools[i] = (struct pool){.state = FREE};
   pools_used = 0;
-  stale = 0;
+  settled = freed;
   pools_lock.word = 0;
 }

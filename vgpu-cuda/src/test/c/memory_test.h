@@ -25,8 +25,15 @@ void begin(void);         /* with a context, which is charged exactly */
 void begin_inexact(void); /* with one that is charged the set size */
 
 /* roles_measured.c */
+const struct shm_slot *own_slot(void);
 void role_measured(void);
 void role_measured_less(void);
 void role_measured_not(void);
+
+/* roles_inputs.c */
+void role_inputs(void);
+
+/* roles_green.c */
+void role_green(void);
 
 #endif

@@ -12,7 +12,7 @@
 static const char PTX[] =
     ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry vgpu_spin(.param .u64 ns)\n{\n ret;\n}\n";
 
-static const struct shm_slot *own_slot(void) {
+const struct shm_slot *own_slot(void) {
   char path[256];
   snprintf(path, sizeof path, "%s/leases/test/report", getenv("VGPU_RUN_DIR"));
   int fd = open(path, O_RDONLY | O_CLOEXEC);

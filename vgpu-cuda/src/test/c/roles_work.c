@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../main/c/shm.h"
@@ -128,6 +130,32 @@ static void role_waits(const char *unused) {
   CHECK(measured > 18 && measured < 100, "%.2f ms", measured);
 }
 
+/* A process is stopped with a batch open, and goes on: the time in between is not charged. */
+static void role_stopped(const char *unused) {
+  (void)unused;
+  enum { STOPS = 6, STOP_MS = 60 };
+  CUstream stream = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = kernel("2000");
+  for (int i = 0; i < STOPS; i++) {
+    for (int k = 0; k < 300 + i; k++) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+    pid_t helper = fork();
+    if (helper == 0) {
+      usleep(STOP_MS * 1000);
+      kill(getppid(), SIGCONT);
+      _exit(0);
+    }
+    for (int k = 0; k < 30; k++) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+    raise(SIGSTOP);
+    CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+    waitpid(helper, NULL, 0);
+  }
+  double measured = (double)GET(own_slot()->gpu_ns) / 1e6;
+  printf("  %d stops of %d ms, %.1f ms of kernels: charged %.2f ms\n", STOPS, STOP_MS, (double)stub()->gpu_ns / 1e6, measured);
+  CHECK(measured < STOP_MS / 2, "%.2f ms", measured);
+}
+
 static const struct {
   const char *name;
   void (*run)(const char *argument);
@@ -136,6 +164,7 @@ static const struct {
     {"copies", role_copies},
     {"graphs", role_graphs},
     {"waits", role_waits},
+    {"stopped", role_stopped},
 };
 
 int run_work_role(const char *role, const char *argument) {

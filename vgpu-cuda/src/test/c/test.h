@@ -30,6 +30,8 @@ void test_peers_even(void);
 void test_copies_apart(void);
 void test_graphs_measured(void);
 void test_waits_uncharged(void);
+void test_stops_uncharged(void);
+void test_peers_no_credit(void);
 
 /* test_tenants.c */
 void test_tenants_memory(void);

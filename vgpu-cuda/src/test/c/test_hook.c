@@ -681,6 +681,8 @@ static const struct {
     {"copies-apart", test_copies_apart},
     {"graphs-measured", test_graphs_measured},
     {"waits-uncharged", test_waits_uncharged},
+    {"stops-uncharged", test_stops_uncharged},
+    {"peers-no-credit", test_peers_no_credit},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };

@@ -1,4 +1,5 @@
 /* Tests of what starts work: turns among the processes of a lease. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
@@ -81,4 +82,53 @@ void test_peers_even(void) {
   share("1000000 0 0", "1000000 0 0", 0.6);
   share("4000000 0 0", "50000 1 0", 0.5);
   share("300000 0 0", "20000 0 0", 0.6);
+}
+
+void test_stops_uncharged(void) { one_role("stopped", (uint32_t)SHM_GRANT_OPEN); }
+
+static int64_t behind_ns(const struct fake_seat *seat, int slot, int other) {
+  return (int64_t)(GET(seat->slots[other].pace_ns) - GET(seat->slots[slot].pace_ns));
+}
+
+/* Waits until the process of a slot has launched some; how far it is behind the other then. */
+static int64_t await_launches(const struct fake_seat *seat, int slot, int other) {
+  enum { SOME = 3 };
+  uint64_t before = GET(seat->slots[slot].launches);
+  for (uint64_t since = seat_now(); seat_now() - since < 10000000000u; usleep(20)) {
+    if (GET(seat->slots[slot].launches) - before >= SOME) return behind_ns(seat, slot, other);
+  }
+  CHECK(0, "no launches");
+  return 0;
+}
+
+/*
+ * One that stood still, or that is new in the slot of a dead one, has no credit with the others of its lease: they would stand still for
+ * it.
+ */
+void test_peers_no_credit(void) {
+  enum { TRIES = 8, MOST_NS = 5000000 };
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  seat_start(&seat);
+  pid_t pids[] = {start(&seat, "load", "200000 1 0"), 0};
+  int slots[] = {slot_of(&seat, pids[0]), 0};
+  for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].pace_ns) < 50000000 && seat_now() - since < 10000000000u; usleep(1000)) {
+  }
+  for (int i = 0; i < 2; i++) __atomic_store_n(&seat.ledger->active[i], UINT64_MAX, __ATOMIC_SEQ_CST); /* as the dead leave them */
+  pids[1] = start(&seat, "load", "200000 1 0");
+  slots[1] = slot_of(&seat, pids[1]);
+  int64_t fresh_ns = await_launches(&seat, slots[1], slots[0]), sum_ns = 0;
+  for (int i = 0; i < TRIES; i++) {
+    kill(pids[1], SIGSTOP);
+    usleep(100000);
+    kill(pids[1], SIGCONT);
+    sum_ns += await_launches(&seat, slots[1], slots[0]);
+    usleep(50000);
+  }
+  printf("  behind by %.2f ms at first, by %.2f ms after 100 ms, on average\n", (double)fresh_ns / 1e6, (double)sum_ns / TRIES / 1e6);
+  CHECK(fresh_ns < MOST_NS && sum_ns < TRIES * MOST_NS, "behind by %lld and %lld ns", (long long)fresh_ns, (long long)(sum_ns / TRIES));
+  stop_launching(&seat, pids[0]);
+  finish(pids[1]);
+  seat_close(&seat);
 }

@@ -48,7 +48,7 @@ static CUresult make_array(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *sha
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     CUresult allocated = emu_memory_allocate(context->gpu, bytes, EMU_ARRAY_MEMORY,
-                                             context->object.generation, &array->address);
+                                             context->owner, &array->address);
     if (allocated != CUDA_SUCCESS) {
         emu_pool_give(&emu_arrays, array);
         return allocated;

@@ -61,7 +61,7 @@ EMU_API CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, u
 EMU_API CUresult cuCtxDestroy_v2(CUcontext context) {
     EMU_INITIALIZED();
     EMU_REQUIRE(context != NULL);
-    if (!known(context) || context->is_primary) {
+    if (!known(context) || context->is_primary || context->primary != NULL) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
     emu_context_drain(context);

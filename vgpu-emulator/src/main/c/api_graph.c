@@ -50,7 +50,7 @@ static CUresult prepare(const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUfunction fun
                          {params->block_x, params->block_y, params->block_z},
                          params->shared_bytes,
                          params->params,
-                         params->extra};
+                         params->extra, 0};
     memset(operation, 0, sizeof *operation);
     return emu_launch_prepare(&launch, operation);
 }

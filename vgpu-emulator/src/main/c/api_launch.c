@@ -73,7 +73,7 @@ CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation) 
     } else {
         const emu_state *state = &emu_driver.state;
         operation->duration_ns = emu_kernel_modelled_ns(
-            &state->settings, &state->times,
+            launch->sms != 0 ? launch->sms : state->settings.sms, &state->times,
             (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
             (uint64_t)launch->block[0] * launch->block[1] * launch->block[2]);
     }
@@ -102,7 +102,9 @@ static CUresult launch_in(const emu_launch *launch, CUstream handle, bool per_th
     }
     emu_operation operation;
     operation.duration_ns = 0;
-    result = emu_launch_prepare(launch, &operation);
+    emu_launch placed = *launch;
+    placed.sms = stream->context->sms;
+    result = emu_launch_prepare(&placed, &operation);
     return result == CUDA_SUCCESS ? emu_enqueue(stream, &operation) : result;
 }
 
@@ -110,7 +112,7 @@ static CUresult launch_in(const emu_launch *launch, CUstream handle, bool per_th
     unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x, \
         unsigned int block_y, unsigned int block_z, unsigned int shared_bytes
 #define LAUNCH(params, extra) \
-    {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, params, extra}
+    {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, params, extra, 0}
 
 EMU_API CUresult cuLaunchKernel(CUfunction function, SHAPE, CUstream stream, void **params,
                                 void **extra) {
@@ -157,7 +159,8 @@ static CUresult launch_config(const CUlaunchConfig *config, CUfunction function,
                          {config->block_x, config->block_y, config->block_z},
                          config->shared_bytes,
                          params,
-                         extra};
+                         extra,
+                         0};
     for (unsigned int i = 0; i < config->attribute_count; i++) {
         int value = 0;
         memcpy(&value, config->attributes[i].value, sizeof value);

@@ -13,6 +13,8 @@
 enum { PITCH = 512, PAGE = 4096, HOST_FLAGS = 7, REGISTER_FLAGS = 15 };
 enum { KINDS_OF_MEMFREE = 1 << EMU_DEVICE_MEMORY | 1 << EMU_MANAGED_MEMORY | 1 << EMU_POOL_MEMORY };
 
+#define HIGHEST (UINT64_C(1) << 47)
+
 EMU_API CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(free != NULL && total != NULL);
@@ -25,7 +27,7 @@ EMU_API CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
 
 static CUresult allocate(CUcontext context, CUdeviceptr *address, size_t bytes,
                          emu_memory_kind kind) {
-    return emu_memory_allocate(context->gpu, bytes, kind, context->object.generation, address);
+    return emu_memory_allocate(context->gpu, bytes, kind, context->owner, address);
 }
 
 EMU_API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
@@ -105,7 +107,7 @@ static CUresult host_allocate(CUcontext context, void **address, size_t bytes, u
                                  .bytes = bytes,
                                  .kind = EMU_HOST_MEMORY,
                                  .device = (CUdevice)context->gpu->index,
-                                 .owner = context->object.generation,
+                                 .owner = context->owner,
                                  .flags = flags};
     if (!emu_ranges_add(&allocation)) {
         munmap(memory, length);
@@ -142,11 +144,13 @@ EMU_API CUresult cuMemFreeHost(void *address) {
 EMU_API CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned int flags) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(address != NULL && bytes > 0 && (flags & ~(unsigned int)REGISTER_FLAGS) == 0);
+    /* Where no program has memory, none can be registered. */
+    EMU_REQUIRE((uint64_t)(uintptr_t)address < HIGHEST && bytes <= HIGHEST - (uint64_t)(uintptr_t)address);
     emu_allocation allocation = {.start = (uint64_t)(uintptr_t)address,
                                  .bytes = bytes,
                                  .kind = EMU_REGISTERED_MEMORY,
                                  .device = (CUdevice)context->gpu->index,
-                                 .owner = context->object.generation,
+                                 .owner = context->owner,
                                  .flags = flags};
     emu_allocation other;
     if (emu_ranges_find(allocation.start, EMU_REGISTERED_MEMORY, &other) ||

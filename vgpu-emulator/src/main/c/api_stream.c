@@ -123,9 +123,9 @@ static CUresult cuStreamGetCtx_v2_in(CUstream handle, CUcontext *result, void **
                                      bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(result != NULL);
-    *result = stream->context;
+    *result = stream->context->primary != NULL ? stream->context->primary : stream->context;
     if (green != NULL) {
-        *green = NULL;
+        *green = stream->context->green;
     }
     return CUDA_SUCCESS;
 }
@@ -217,11 +217,16 @@ EMU_API CUresult cuEventDestroy_v2(CUevent event) {
     return CUDA_SUCCESS;
 }
 
+/* A green context is a part of the primary one. */
+static CUcontext device_context(CUcontext context) {
+    return context->primary != NULL ? context->primary : context;
+}
+
 static CUresult cuEventRecordWithFlags_in(CUevent event, CUstream handle, unsigned int flags,
                                           bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags <= CU_EVENT_RECORD_EXTERNAL);
-    if (!emu_event_known(event) || event->context != stream->context) {
+    if (!emu_event_known(event) || device_context(event->context) != device_context(stream->context)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     emu_operation operation = {.kind = EMU_RECORD,
@@ -273,7 +278,7 @@ EMU_API CUresult cuEventSynchronize(CUevent event) {
 EMU_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     EMU_INITIALIZED();
     EMU_REQUIRE(milliseconds != NULL);
-    if (!emu_event_known(start) || !emu_event_known(end) || start->context != end->context ||
+    if (!emu_event_known(start) || !emu_event_known(end) || device_context(start->context) != device_context(end->context) ||
         ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->recorded ||
         !end->recorded) {
         return CUDA_ERROR_INVALID_HANDLE;

@@ -16,6 +16,8 @@ typedef int CUresult;
 typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
+typedef struct CUgreenCtx_st *CUgreenCtx;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUmod_st *CUlibrary; /* here a library is a module that is loaded into no context */
 typedef struct CUfunc_st *CUfunction;
@@ -118,6 +120,9 @@ typedef size_t (*CUoccupancyB2DSize)(int block_size);
     ERROR(CUDA_ERROR_CAPTURED_EVENT, 907, \
           "operation not permitted on an event last recorded in a capturing stream") \
     ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910, "the graph update was not performed") \
+    ERROR(CUDA_ERROR_INVALID_RESOURCE_TYPE, 914, "invalid resource type") \
+    ERROR(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, 915, \
+          "resource configuration is invalid") \
     ERROR(CUDA_ERROR_UNKNOWN, 999, "unknown error")
 
 enum {
@@ -363,6 +368,14 @@ typedef struct {
     unsigned char type;
     unsigned char reserved[5];
 } CUgraphEdgeData;
+
+/* A part of a device: its processors. */
+typedef struct {
+    int type;
+    unsigned char internal[92];
+    unsigned int sm_count;
+    unsigned char rest[44];
+} CUdevResource;
 
 typedef struct {
     void *affinity_params;

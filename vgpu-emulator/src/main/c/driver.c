@@ -199,9 +199,9 @@ emu_device *emu_device_at(CUdevice device) {
 
 static const size_t default_limits[EMU_LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0};
 
-CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUcontext *result) {
+static CUresult open_context(CUdevice device, unsigned int flags, uint64_t bytes, CUcontext *result) {
     emu_gpu *gpu = emu_driver.devices[device].gpu;
-    if (!emu_gpu_charge(gpu, gpu->state->settings.context_bytes)) {
+    if (!emu_gpu_charge(gpu, bytes)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     CUcontext context = emu_pool_take(&emu_contexts);
@@ -217,7 +217,7 @@ CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUc
         context->index = index;
         context->flags = flags;
         context->api_version = 3020;
-        context->is_primary = primary;
+        context->owner = context->object.generation;
         memcpy(context->limits, default_limits, sizeof default_limits);
         pthread_mutex_init(&context->lock, NULL);
         pthread_cond_init(&context->progress, NULL);
@@ -234,7 +234,7 @@ CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUc
         if (context != NULL) {
             emu_pool_give(&emu_contexts, context);
         }
-        emu_gpu_refund(gpu, gpu->state->settings.context_bytes);
+        emu_gpu_refund(gpu, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     legacy->is_legacy = true;
@@ -242,6 +242,25 @@ CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUc
     emu_rm_context_opened(context);
     *result = context;
     return CUDA_SUCCESS;
+}
+
+CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUcontext *result) {
+    uint64_t bytes = emu_driver.devices[device].gpu->state->settings.context_bytes;
+    CUresult opened = open_context(device, flags, bytes, result);
+    if (opened == CUDA_SUCCESS) {
+        (*result)->is_primary = primary;
+    }
+    return opened;
+}
+
+CUresult emu_context_open_green(CUcontext primary, uint32_t sms, CUcontext *result) {
+    CUresult opened = open_context(primary->device, primary->flags, 0, result);
+    if (opened == CUDA_SUCCESS) {
+        (*result)->primary = primary;
+        (*result)->sms = sms;
+        (*result)->owner = primary->object.generation;
+    }
+    return opened;
 }
 
 static void forget_events(CUcontext context) {
@@ -260,6 +279,7 @@ static void forget_events(CUcontext context) {
 void emu_context_close(CUcontext context) {
     emu_gpu *gpu = context->gpu;
     uint32_t generation = context->object.generation;
+    bool is_green = context->primary != NULL;
     emu_modules_close(context);
     emu_rm_context_closing(context);
     pthread_mutex_lock(&context->lock);
@@ -270,8 +290,10 @@ void emu_context_close(CUcontext context) {
     }
     emu_pool_give(&emu_contexts, context);
     pthread_mutex_unlock(&context->lock);
-    emu_memory_free_owned(gpu, EMU_DEVICE_MEMORY, EMU_ARRAY_MEMORY, generation);
-    emu_gpu_refund(gpu, gpu->state->settings.context_bytes);
+    if (!is_green) {
+        emu_memory_free_owned(gpu, EMU_DEVICE_MEMORY, EMU_ARRAY_MEMORY, generation);
+        emu_gpu_refund(gpu, gpu->state->settings.context_bytes);
+    }
 }
 
 CUstream emu_stream_open(CUcontext context, unsigned int flags, int priority) {

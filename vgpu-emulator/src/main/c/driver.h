@@ -106,6 +106,8 @@ uint64_t emu_thread_id(void);
 emu_device *emu_device_at(CUdevice device);
 
 CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUcontext *result);
+/* One that shares the primary one's memory, and has some of its processors. */
+CUresult emu_context_open_green(CUcontext primary, uint32_t sms, CUcontext *result);
 void emu_context_close(CUcontext context);
 
 /* The stream that a handle means in a context. per_thread: what NULL stands for. Takes and leaves

@@ -21,7 +21,7 @@ const emu_kernel *emu_kernel_find(const char *name);
 
 /* Time for a kernel that is not known: its own in the settings' table, else by waves of blocks over
  * the SMs. */
-uint64_t emu_kernel_modelled_ns(const emu_settings *settings, const emu_kernel_times *times,
+uint64_t emu_kernel_modelled_ns(uint32_t sms, const emu_kernel_times *times,
                                 uint64_t blocks, uint64_t threads);
 
 /* The entry of the settings' table, or NULL. */

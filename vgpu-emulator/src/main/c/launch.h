@@ -11,6 +11,7 @@ typedef struct {
     uint32_t shared_bytes;
     void **params;
     void **extra;
+    uint32_t sms; /* on so many processors; 0: on all */
 } emu_launch;
 
 /* Checks a launch, copies the arguments that are needed, works out how long it takes. */

@@ -105,6 +105,10 @@ struct CUctx_st {
     unsigned int flags;
     unsigned int api_version;
     bool is_primary;
+    CUgreenCtx green;  /* whose it is; NULL: it has the whole device */
+    CUcontext primary; /* of a green one */
+    uint32_t sms;      /* 0: all */
+    uint32_t owner;    /* who owns what is allocated in it: itself, or the primary one */
     CUresult sticky; /* an error that only the end of the context clears */
     size_t limits[EMU_LIMITS];
     pthread_mutex_t lock; /* all below, and the streams */

@@ -2,6 +2,7 @@ package dev.vgpu.spi;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpuRequest;
 import java.nio.file.Path;
@@ -28,6 +29,11 @@ public abstract class ForwardingLease implements EnforcedLease {
   /** {@return the other lease} */
   protected final EnforcedLease beneath() {
     return beneath;
+  }
+
+  @Override
+  public void gpus(List<GpuId> gpus) {
+    beneath.gpus(gpus);
   }
 
   @Override
@@ -76,6 +82,11 @@ public abstract class ForwardingLease implements EnforcedLease {
   }
 
   @Override
+  public void finishing(boolean finish) {
+    beneath.finishing(finish);
+  }
+
+  @Override
   public boolean mayOverlap() {
     return beneath.mayOverlap();
   }
@@ -83,6 +94,11 @@ public abstract class ForwardingLease implements EnforcedLease {
   @Override
   public long busyUntilNs() {
     return beneath.busyUntilNs();
+  }
+
+  @Override
+  public long copyTimeNs() {
+    return beneath.copyTimeNs();
   }
 
   @Override

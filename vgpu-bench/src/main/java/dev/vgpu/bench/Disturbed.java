@@ -16,6 +16,7 @@ final class Disturbed implements AutoCloseable {
   private static final long EVENT_MS = 70;
   private static final long LONGEST_STOP_MS = 50;
   private static final int START_UP_US = 12_000;
+  private static final int TELL_EVERY = 100;
 
   /** Two of each place: one may be stopped while another is killed. */
   private static final int VICTIMS_OF_A_PLACE = 2;
@@ -46,11 +47,16 @@ final class Disturbed implements AutoCloseable {
       return Math.max(Collections.max(launchMs), Collections.max(syncMs));
     }
 
+    /** By how much a program was held up longer than in another phase. */
+    double addedMs(Reading before, int survivor) {
+      return Math.max(0, worstMs(survivor) - before.worstMs(survivor));
+    }
+
     /** The most by which one and the same program was held up longer than in another phase. */
     double addedMs(Reading before) {
       double most = 0;
       for (int i = 0; i < launchMs.size(); i++) {
-        most = Math.max(most, worstMs(i) - before.worstMs(i));
+        most = Math.max(most, addedMs(before, i));
       }
       return most;
     }
@@ -88,6 +94,9 @@ final class Disturbed implements AutoCloseable {
     noise.ask("read");
     long beginNs = NanoClock.nanoTime();
     for (int event = 0; event < events; event++) {
+      if (event > 0 && event % TELL_EVERY == 0) {
+        report.progress("kill, " + name + ": " + event + " of " + events);
+      }
       awaitMs(beginNs, event * EVENT_MS + random.nextLong(EVENT_MS / 4));
       disturb(random.nextInt(victims.size()), 1 + random.nextInt(victims.size() - 1));
     }

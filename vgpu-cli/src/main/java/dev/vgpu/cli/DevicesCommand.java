@@ -47,18 +47,21 @@ final class DevicesCommand implements Callable<Integer> {
     return 0;
   }
 
-  /** A GPU's name and its lease count in one line, what is told of it below; 80 columns. */
+  /** A GPU's name, what is told of it below; a MIG instance below its GPU; 80 columns. */
   private static List<String> lines(GpuPool pool) {
     List<String> lines = new ArrayList<>();
     Look look = Look.at(pool);
     for (PhysicalGpu gpu : pool.gpus()) {
       GpuReading reading = look.readings().get(gpu.id());
       GpuState state = look.states().get(gpu.id());
-      lines.add(gpu.id() + "  " + gpu.model() + " (" + gpu.provider() + ")");
-      DeviceTexts.trouble(reading, state).ifPresent(trouble -> add(lines, trouble));
+      boolean isInstance = reading != null && reading.properties().containsKey("parent");
+      String indent = isInstance ? "  " : "";
+      lines.add(indent + gpu.id() + "  " + gpu.model() + " (" + gpu.provider() + ")");
+      DeviceTexts.trouble(reading, state).ifPresent(trouble -> add(lines, indent, trouble));
       long leases = leases(pool, gpu);
       add(
           lines,
+          indent,
           Optional.ofNullable(reading)
                   .flatMap(DeviceTexts::memory)
                   .orElse(Devices.gibibytes(gpu.memory()))
@@ -68,11 +71,11 @@ final class DevicesCommand implements Callable<Integer> {
               + leases
               + (leases == 1 ? " lease" : " leases"));
       if (reading != null && reading.health() != GpuHealth.LOST) {
-        add(lines, DeviceTexts.load(reading));
-        add(lines, DeviceTexts.properties(reading));
-        add(lines, DeviceTexts.nvLinks(reading));
-        add(lines, DeviceTexts.modes(reading));
-        add(lines, processes(reading));
+        add(lines, indent, DeviceTexts.load(reading));
+        add(lines, indent, isInstance ? "" : DeviceTexts.properties(reading));
+        add(lines, indent, DeviceTexts.nvLinks(reading));
+        add(lines, indent, DeviceTexts.modes(reading));
+        add(lines, indent, processes(reading));
       }
     }
     return lines;
@@ -83,9 +86,9 @@ final class DevicesCommand implements Callable<Integer> {
     return count == 0 ? "" : count + (count == 1 ? " process" : " processes");
   }
 
-  private static void add(List<String> lines, String text) {
+  private static void add(List<String> lines, String indent, String text) {
     if (!text.isEmpty()) {
-      lines.addAll(Lines.wrapped("  " + text));
+      lines.addAll(Lines.wrapped(indent + "  " + text));
     }
   }
 

@@ -57,6 +57,7 @@ final class NvmlFacts {
 
   Facts read(long device) {
     Map<String, String> fixed = new LinkedHashMap<>();
+    session.parent(device).ifPresent(parent -> fixed.put("parent", parent));
     session.driverVersion().ifPresent(version -> fixed.put("driver_version", version));
     if (state.nvmlSystemGetCudaDriverVersion(number) == Nvml.NVML_SUCCESS) {
       int version = number.getInt(0);

@@ -19,6 +19,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -26,7 +27,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.Set;
-import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -54,8 +54,8 @@ public final class NvmlProvider implements GpuProvider {
           Path.of("/usr/lib/wsl/lib"),
           Path.of("/run/opengl-driver/lib"));
 
-  /** Those of this JVM that are in use, by {@link #letGo}. */
-  private static final Set<NvmlProvider> ALL = Collections.newSetFromMap(new WeakHashMap<>());
+  /** Those of this JVM that have NVML open to read; they stay until {@link #letGo}. */
+  private static final Set<NvmlProvider> ALL = new HashSet<>();
 
   private final Map<String, String> environment;
   private final List<Path> places;
@@ -169,7 +169,12 @@ public final class NvmlProvider implements GpuProvider {
 
   private List<PhysicalGpu> found(NvmlSession session, NvmlCandidate candidate) {
     List<PhysicalGpu> gpus = session.gpus(candidate.name());
-    gpus.forEach(gpu -> known.add(gpu.id()));
+    List<GpuId> ids = gpus.stream().map(PhysicalGpu::id).toList();
+    synchronized (known) {
+      // A GPU that is lost comes back; an instance that was destroyed does not.
+      known.removeIf(gpu -> NvmlSession.isInstance(gpu) && !ids.contains(gpu));
+      known.addAll(ids);
+    }
     return gpus;
   }
 
@@ -226,6 +231,9 @@ public final class NvmlProvider implements GpuProvider {
   private void closeReadings() {
     if (readings != null) {
       readings.close();
+      synchronized (ALL) {
+        ALL.remove(this);
+      }
       readings = null;
       reader = null;
     }

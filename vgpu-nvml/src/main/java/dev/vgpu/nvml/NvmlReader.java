@@ -66,7 +66,10 @@ final class NvmlReader {
     if (NvmlSession.isGone(answer)) {
       return NvmlReading.lost(gpu, session.words(answer));
     }
-    NvmlFacts.Facts of = known.computeIfAbsent(device, facts::read);
+    NvmlFacts.Facts of =
+        NvmlSession.isInstance(gpu)
+            ? facts.read(device)
+            : known.computeIfAbsent(device, facts::read);
     OptionalLong uncorrected = ecc(device, NvmlTypes.NVML_MEMORY_ERROR_TYPE_UNCORRECTED);
     String fault = fault(device, uncorrected);
     return new NvmlReading(

@@ -201,6 +201,11 @@ final class NvmlSession implements AutoCloseable {
     return new long[] {total, total - Math.max(0, info.getLong(Nvml.MEMORY_USED))};
   }
 
+  /** Whether it is a MIG instance, which may come and go while a session is open. */
+  static boolean isInstance(GpuId gpu) {
+    return gpu.value().startsWith("MIG-");
+  }
+
   /** Looks a GPU's handle up; the code. */
   int find(GpuId gpu, ByteBuffer device) {
     Long known = handles.get(gpu);
@@ -209,7 +214,7 @@ final class NvmlSession implements AutoCloseable {
       return Nvml.NVML_SUCCESS;
     }
     int code = nvml.nvmlDeviceGetHandleByUUID(NativeCalls.memory(gpu.value()), device);
-    if (code == Nvml.NVML_SUCCESS) {
+    if (code == Nvml.NVML_SUCCESS && !isInstance(gpu)) {
       handles.put(gpu, device.getLong(0));
     }
     return code;
@@ -232,10 +237,27 @@ final class NvmlSession implements AutoCloseable {
     if (state.nvmlDeviceGetHandleByPciBusId_v2(id, handle) != Nvml.NVML_SUCCESS) {
       return Optional.empty();
     }
+    return uuid(handle.getLong(0));
+  }
+
+  /** The name of a device; empty if it does not tell. */
+  private Optional<String> uuid(long device) {
     ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
-    return nvml.nvmlDeviceGetUUID(handle.getLong(0), text, text.capacity()) == Nvml.NVML_SUCCESS
+    return nvml.nvmlDeviceGetUUID(device, text, text.capacity()) == Nvml.NVML_SUCCESS
         ? Optional.of(text(text))
         : Optional.empty();
+  }
+
+  /** The name of the GPU that a device is an instance of; empty if it is a whole one. */
+  Optional<String> parent(long device) {
+    ByteBuffer answer = NativeCalls.memory(Long.BYTES);
+    if (state.nvmlDeviceIsMigDeviceHandle(device, answer) != Nvml.NVML_SUCCESS
+        || answer.getInt(0) == 0
+        || state.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device, answer)
+            != Nvml.NVML_SUCCESS) {
+      return Optional.empty();
+    }
+    return uuid(answer.getLong(0));
   }
 
   /** The memory of a GPU that nobody uses now. */

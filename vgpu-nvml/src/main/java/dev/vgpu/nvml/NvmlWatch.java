@@ -50,6 +50,13 @@ final class NvmlWatch implements GpuPool.Listening {
     void remember(GpuId gpu, GpuHealth health, String reason);
   }
 
+  /** How many of the GPUs answered at first. */
+  private enum There {
+    ALL,
+    SOME,
+    NONE
+  }
+
   private record Told(GpuHealth health, String reason) {}
 
   private final Source source;
@@ -83,11 +90,9 @@ final class NvmlWatch implements GpuPool.Listening {
   private void run() {
     int rounds = 1; // until NVML is begun anew, where something is missing
     while (!closed) {
-      boolean isWell = false;
-      int pauses = rounds;
+      There there = There.NONE;
       try (NvmlSession session = source.open()) {
-        isWell = watch(session, rounds);
-        pauses = 1;
+        there = watch(session, rounds);
       } catch (VgpuException e) {
         String reason = String.valueOf(e.getMessage());
         source.gpus().forEach(gpu -> tell(gpu, GpuHealth.LOST, reason));
@@ -95,10 +100,10 @@ final class NvmlWatch implements GpuPool.Listening {
         log.error("GPUs cannot be watched", e);
       }
       source.letGo();
-      rounds = isWell ? 1 : Math.min(2 * rounds, MOST_ROUNDS);
-      if (!closed) {
-        LockSupport.parkNanos(this, pauses * WAIT_NS);
+      if (there == There.NONE && !closed) {
+        LockSupport.parkNanos(this, rounds * WAIT_NS);
       }
+      rounds = there == There.ALL ? 1 : Math.min(2 * rounds, MOST_ROUNDS);
     }
   }
 
@@ -119,17 +124,17 @@ final class NvmlWatch implements GpuPool.Listening {
   }
 
   /**
-   * Watches as long as those answer that do now; not longer than some rounds if one does not.
-   * Whether all did.
+   * Watches as long as those answer that do now; not longer than some rounds if one does not. How
+   * many did.
    */
-  private boolean watch(NvmlSession session, int rounds) {
+  private There watch(NvmlSession session, int rounds) {
     Map<Long, GpuId> devices = new LinkedHashMap<>();
     boolean allThere = true;
     for (GpuId gpu : source.gpus()) {
       int code = session.find(gpu, number);
       code = code == Nvml.NVML_SUCCESS ? session.probe(number.getLong(0)) : code;
       if (code == Nvml.NVML_ERROR_NOT_FOUND || NvmlSession.isGone(code)) {
-        allThere = false;
+        allThere &= isDestroyed(gpu, code);
         tell(gpu, GpuHealth.LOST, session.words(code));
       } else {
         devices.put(number.getLong(0), gpu);
@@ -139,7 +144,7 @@ final class NvmlWatch implements GpuPool.Listening {
       }
     }
     if (devices.isEmpty()) {
-      return false; // nothing of NVML is held meanwhile: others of this process may begin anew
+      return There.NONE; // nothing of NVML is held meanwhile: others of this process may begin anew
     }
     NvmlState state = session.state();
     long set = eventSet(state, devices.keySet());
@@ -148,7 +153,7 @@ final class NvmlWatch implements GpuPool.Listening {
       for (int i = 0; goesOn && !closed && (allThere || i < rounds); i++) {
         goesOn = next(session, set, devices) && poll(session, devices);
       }
-      return allThere;
+      return allThere ? There.ALL : There.SOME;
     } finally {
       if (set != 0) {
         int ignored = state.nvmlEventSetFree(set);
@@ -217,13 +222,19 @@ final class NvmlWatch implements GpuPool.Listening {
     }
   }
 
+  /** An instance that is gone does not come back, and is no reason to begin anew. */
+  private static boolean isDestroyed(GpuId gpu, int code) {
+    return NvmlSession.isInstance(gpu) && code == Nvml.NVML_ERROR_NOT_FOUND;
+  }
+
   /** Whether all still answer; tells those that do not. */
   private boolean poll(NvmlSession session, Map<Long, GpuId> devices) {
     boolean all = true;
     for (Map.Entry<Long, GpuId> device : devices.entrySet()) {
       int code = session.probe(device.getKey());
-      if (NvmlSession.isGone(code)) {
-        all = false;
+      boolean isDestroyed = isDestroyed(device.getValue(), code);
+      if (isDestroyed || NvmlSession.isGone(code)) {
+        all &= isDestroyed;
         tell(device.getValue(), GpuHealth.LOST, session.words(code));
       }
     }

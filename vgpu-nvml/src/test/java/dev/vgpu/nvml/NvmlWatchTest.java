@@ -90,6 +90,9 @@ class NvmlWatchTest implements GpuHealthListener {
     awaitWatching();
     nvml.set("lost.1=1");
     assertThat(next()).startsWith("1 LOST GPU is lost");
+    awaitWatching(); // the others are watched meanwhile
+    nvml.event(2, XID, 95);
+    assertThat(next()).startsWith("2 DEGRADED");
     nvml.set("order=2 1 0");
     assertThat(next()).isEqualTo("1 HEALTHY the driver answers again");
     nvml.set("unplugged.0=1");

@@ -25,7 +25,16 @@ final class Auditor {
   }
 
   /** All leases, and by how much one was over its quota at worst so far. */
-  record Audit(List<Lease> leases, long overBytes, String overLease) {}
+  record Audit(List<Lease> leases, long overBytes, String overLease) {
+    /** What is left of a lease's quota. */
+    long leftBytes(String lease) {
+      return leases.stream()
+          .filter(each -> each.id().equals(lease))
+          .mapToLong(each -> each.quota() - each.ledger())
+          .findFirst()
+          .orElse(0);
+    }
+  }
 
   Audit read() throws InterruptedException {
     child.tell("read");

@@ -25,6 +25,9 @@ final class Steps {
   private static final long LARGEST_CLOCK_STEP_S = 100L * 365 * 86_400;
   private static final double SEAT_GONE_MS = 500;
 
+  /** What a program says whose context is refused: the driver's out of memory. */
+  private static final String NO_CONTEXT = "error cuCtxCreate 2";
+
   /** A kind of step, and how often it comes. */
   private enum Kind {
     START(16),
@@ -126,21 +129,48 @@ final class Steps {
     if (world.programs.size() >= MOST_PROGRAMS) {
       return kill(random);
     }
-    Program program =
-        world.start(tenant(random), random.nextLong() >>> 1, 1 + random.nextInt(3), true);
-    ready(program);
+    startReady(tenant(random), random.nextLong() >>> 1, 1 + random.nextInt(3), true);
     return 0;
   }
 
-  private void ready(Program program) throws InterruptedException {
+  /** Starts one and waits for it. It is refused only where its tenant's quota is full. */
+  private void startReady(Tenant tenant, long seed, int threads, boolean forks)
+      throws InterruptedException {
+    if (isReady(world.start(tenant, seed, threads, forks))) {
+      return;
+    }
+    List<Program> others =
+        those(false).stream().filter(program -> program.tenant == tenant).toList();
+    for (Program other : others) {
+      other.child.ask("rest");
+    }
+    if (!isReady(world.start(tenant, seed, threads, forks))) {
+      counts.merge("start_refused", 1, Integer::sum);
+      long leftBytes = world.auditor.read().leftBytes(tenant.lease());
+      if (leftBytes >= World.CONTEXT.bytes()) {
+        throw new ChaosFailure(tenant.name + " refuses a start with " + leftBytes + " bytes left");
+      }
+    }
+    for (Program other : others) {
+      other.child.ask("go");
+    }
+  }
+
+  private boolean isReady(Program program) throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
+    String answer;
     try {
-      program.child.awaitReady();
+      answer = program.child.line();
     } catch (IllegalStateException e) {
       throw new ChaosFailure(program + " does not start: " + e.getMessage());
     }
-    world.waits.note("start", (NanoClock.nanoTime() - beginNs) / 1e6);
-    world.programs.add(program);
+    if (answer.equals("ready")) {
+      world.waits.note("start", (NanoClock.nanoTime() - beginNs) / 1e6);
+      world.programs.add(program);
+    } else if (!answer.equals(NO_CONTEXT)) {
+      throw new ChaosFailure(program + " does not start: " + answer);
+    }
+    return answer.equals("ready");
   }
 
   private double kill(Random random) throws InterruptedException {
@@ -223,7 +253,7 @@ final class Steps {
     world.killSeat();
     if (random.nextBoolean() && world.programs.size() < MOST_PROGRAMS) {
       Tenant held = world.tenants.get(random.nextInt(world.tenants.size() - 1));
-      ready(world.start(held, random.nextLong() >>> 1, 2, false));
+      startReady(held, random.nextLong() >>> 1, 2, false);
     }
     world.seats.awaitHolder();
     world.seats.fillUp();

@@ -9,18 +9,22 @@ import java.util.Map;
 /**
  * How long processes wait in a call, and how long they may: calls that need no turn hardly at all,
  * launches until their share comes round. What this machine is late by is added, and what was done
- * to the seat meanwhile. Confined to one thread.
+ * to the seat meanwhile; while a program is stopped, no time passes for it. Confined to one thread.
  */
 final class Waits {
   private static final double MEMORY_MS = 250;
-  private static final double WITNESS_MS = 2_000;
-  private static final double LAUNCH_MS = 10_000;
-  private static final double SYNC_MS = 10_000;
+  private static final double WITNESS_MS = 500;
+  private static final double LAUNCH_MS = 1_000;
+  private static final double SYNC_MS = 500;
 
   /** A call may be put off as often as that by a machine that is late. */
   private static final double LATE_TIMES = 10;
 
-  private static final double EXTRA_TIMES = 2;
+  /**
+   * Who had the GPU to itself while the seat stood still pays that back out of its share; offline
+   * tenants out of their floor.
+   */
+  private static final double LEAST_PERCENT = 10;
 
   /** How much of it counts in the next step still. */
   private static final double CARRIED = 0.7;
@@ -28,7 +32,6 @@ final class Waits {
   private final Child noise;
   private final Map<String, Double> worstMs = new LinkedHashMap<>();
   private double lateMs;
-  private double extraMs;
   private double earlierMs;
 
   Waits(Child noise) {
@@ -44,7 +47,6 @@ final class Waits {
   void begin(double stepMs) throws InterruptedException {
     lateMs = noise.ask("read").number("worst_ns") / 1e6;
     earlierMs = Math.max(earlierMs * CARRIED, stepMs);
-    extraMs = EXTRA_TIMES * earlierMs;
     note("machine_late", lateMs);
   }
 
@@ -75,7 +77,8 @@ final class Waits {
 
   private void check(Program program, Answer answer, String number, String what, double limitMs) {
     double ms = answer.number(number) / 1e6;
-    double allowedMs = limitMs + extraMs + LATE_TIMES * lateMs;
+    double backMs = earlierMs * 100 / Math.max(program.tenant.percent, LEAST_PERCENT);
+    double allowedMs = limitMs + backMs + LATE_TIMES * lateMs;
     if (ms > allowedMs) {
       throw new ChaosFailure(
           String.format(
@@ -88,6 +91,6 @@ final class Waits {
               lateMs,
               answer.line()));
     }
-    note(what, ms);
+    note(what + " " + program.tenant.name, ms);
   }
 }

@@ -13,16 +13,11 @@ import java.util.Map;
 
 /** All that is there: the node, its seats, tenants and programs. Confined to one thread. */
 final class World implements AutoCloseable {
+  /** What a context takes. */
+  static final MemorySize CONTEXT = MemorySize.ofMebibytes(64);
+
   private static final Map<String, String> EMULATOR =
       Map.of("VGPU_EMULATOR", "devices=1,memory=8GiB,context=64MiB");
-
-  private static final String WITHOUT = "CHAOS_WITHOUT";
-
-  /**
-   * Left out for now, see chaos.h: pools (3, 4). Now and then a process whose seat stands still is
-   * charged one step of a pool more than it holds, for longer than the books may differ.
-   */
-  private static final Map<String, String> LEFT_OUT = Map.of(WITHOUT, "3,4");
 
   private static final long DISK_BYTES = 96L << 20;
   private static final long LEASE_END_NS = 40_000_000_000L;
@@ -48,9 +43,6 @@ final class World implements AutoCloseable {
     disk = new FullDisk(node, fillable);
     clock = new WallClock(node);
     node.addSettings(clock.environment());
-    if (System.getenv(WITHOUT) == null) {
-      node.addSettings(LEFT_OUT);
-    }
     seats = new Seats(node);
     MemorySize quota = MemorySize.ofGibibytes(1);
     tenants =

@@ -45,6 +45,7 @@ public final class Fairness {
       int windows,
       List<Double> heldPercent,
       double worstLongRunPoints,
+      double worstOfWorkPoints,
       double totalPercent,
       double alonePercent,
       double seatPercent,
@@ -175,6 +176,14 @@ public final class Fairness {
       total += percent;
       worstLongRun = Math.max(worstLongRun, Math.abs(percent - entitled));
     }
+    // What is lost is missing from everybody's part of the time; how the rest was divided is
+    // another
+    // question.
+    double worstOfWork = 0;
+    for (int i = 0; i < trainers.size(); i++) {
+      double part = 100 * trainers.get(i).workNs(fromNs, toNs) / ((toNs - fromNs) * total / 100);
+      worstOfWork = Math.max(worstOfWork, Math.abs(part - mix.entitledPercent(i)));
+    }
     double[] sorted = off.stream().mapToDouble(Double::doubleValue).sorted().toArray();
     return new Result(
         mix,
@@ -183,6 +192,7 @@ public final class Fairness {
         sorted.length,
         held,
         worstLongRun,
+        worstOfWork,
         total,
         alone,
         seatPercent,
@@ -198,6 +208,7 @@ public final class Fairness {
       figures.put("p99_1s_points", rounded(result.p99Points));
       figures.put("windows", result.windows);
       figures.put("worst_long_run_points", rounded(result.worstLongRunPoints));
+      figures.put("worst_long_run_of_work_points", rounded(result.worstOfWorkPoints));
       figures.put("total_percent", rounded(result.totalPercent));
       figures.put("alone_percent", rounded(result.alonePercent));
       figures.put("lost_percent", rounded(result.lostPercent()));
@@ -231,11 +242,12 @@ public final class Fairness {
     text.append(
         String.format(
             Locale.ROOT,
-            "%-32s%10s%10s%12s%9s%9s%8s%8s%8s%n",
+            "%-32s%10s%10s%10s%9s%9s%9s%8s%8s%8s%n",
             "held - entitled, points",
             "worst 1 s",
             "p99 1 s",
             "long run",
+            "of work",
             "total %",
             "alone %",
             "lost %",
@@ -245,11 +257,12 @@ public final class Fairness {
       text.append(
           String.format(
               Locale.ROOT,
-              "  %-30s%10.2f%10.2f%12.3f%9.2f%9.2f%8.2f%8.1f%8.0f%n",
+              "  %-30s%10.2f%10.2f%10.3f%9.3f%9.2f%9.2f%8.2f%8.1f%8.0f%n",
               result.mix.name(),
               result.worstPoints,
               result.p99Points,
               result.worstLongRunPoints,
+              result.worstOfWorkPoints,
               result.totalPercent,
               result.alonePercent,
               result.lostPercent(),
@@ -257,6 +270,9 @@ public final class Fairness {
               result.othersPercent));
     }
     text.append("  target: worst 1 s <= 1 point (kernels <= 2 ms), long run <= 0.1, lost <= 1 %\n");
+    text.append(
+        "  long run: held - entitled over the whole run, in points of its time; 'of work':\n");
+    text.append("  in points of all work that was done, so without what was lost\n");
     return text.toString();
   }
 }

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * says who is next.
  *
  * <p><b>Sharing.</b> All gates are open and the device gives those with work equal slices. Whoever
- * got {@link TurnLength#ACCURACY_NS} more than it should is held back until it has paid that back;
+ * got {@link TurnLength#ACCURACY_NS} more than it should is held back until it has less than that;
  * but not for the sake of tenants that do not use what they get by that. Only where all are
  * entitled to the same: else holding back would be the rule, and turns are more exact.
  */
@@ -38,6 +38,12 @@ final class LevelTurns {
 
   private static final long SHORTEST_RESPITE_NS = 50_000_000;
   private static final long LONGEST_RESPITE_NS = 1_600_000_000;
+
+  /**
+   * Who is held back goes on once it is so much less ahead. At a quarter of the GPU's time that is
+   * some three milliseconds; to pay all of it back at once would be a stall of fifty.
+   */
+  private static final double HELD_NS = 250_000;
 
   final ShareLevel level;
   private final SchedulerSettings settings;
@@ -253,7 +259,7 @@ final class LevelTurns {
       double lagNs = level.lag(tenant);
       double rate = level.rate(tenant);
       if (tenant.heldBack) {
-        tenant.heldBack = lagNs < 0;
+        tenant.heldBack = lagNs < HELD_NS - boundNs;
         if (!tenant.heldBack) {
           respiteNs = SHORTEST_RESPITE_NS; // it was of use
         }
@@ -261,7 +267,8 @@ final class LevelTurns {
         tenant.heldBack = !respite && lagNs <= -boundNs;
       }
       held |= tenant.heldBack;
-      double changeInNs = tenant.heldBack ? -lagNs / rate : (boundNs + lagNs) / (1 - rate);
+      double changeInNs =
+          tenant.heldBack ? (HELD_NS - boundNs - lagNs) / rate : (boundNs + lagNs) / (1 - rate);
       wakeInNs = Math.min(wakeInNs, changeInNs);
     }
     if (held && !holding) {

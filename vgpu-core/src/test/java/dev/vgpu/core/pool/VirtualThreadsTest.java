@@ -36,20 +36,49 @@ class VirtualThreadsTest {
     assertThat(printed).doesNotContain("completed=0 ", "interrupted=0 ", "attempts=0 ");
   }
 
+  /** A carrier would take the binding along to whatever it runs next. */
+  @Test
+  void aVirtualThreadIsNeverBoundWhereThisJvmIsUnderSeveral() throws Exception {
+    Path output = directory.resolve("bound.txt");
+    Process process =
+        start(
+            output,
+            BoundVirtualThreads.class.getName(),
+            Files.createDirectory(directory.resolve("run")).toString());
+    try {
+      assertThat(process.waitFor(55, TimeUnit.SECONDS)).as("ended in time").isTrue();
+    } finally {
+      process.destroyForcibly().waitFor();
+    }
+    String printed = Files.readString(output, StandardCharsets.UTF_8);
+    assertThat(process.exitValue()).as(printed).isZero();
+    assertThat(printed)
+        .contains(
+            "enter: refused: a virtual thread cannot be bound",
+            "call: refused: a virtual thread cannot be bound",
+            "submit: bound",
+            "platform: bound",
+            "left: none, running 0");
+  }
+
   private Process start(Path output) throws IOException, URISyntaxException {
-    String home = System.getProperty("vgpu.newerJdk");
-    assertThat(home).as("-Dvgpu.newerJdk: the home of a JDK of at least 21").isNotNull();
     Path source =
         Path.of(
             VirtualThreadsTest.class.getResource("/virtual-threads/VirtualThreads.java").toURI());
+    return start(output, source.toString(), directory.resolve("pinned.jfr").toString());
+  }
+
+  private static Process start(Path output, String program, String argument) throws IOException {
+    String home = System.getProperty("vgpu.newerJdk");
+    assertThat(home).as("-Dvgpu.newerJdk: the home of a JDK of at least 21").isNotNull();
     return new ProcessBuilder(
             Path.of(home, "bin", "java").toString(),
             "-XX:+UseSerialGC",
             "-Xmx512m",
             "-cp",
             System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
-            source.toString(),
-            directory.resolve("pinned.jfr").toString())
+            program,
+            argument)
         .redirectErrorStream(true)
         .redirectOutput(output.toFile())
         .start();

@@ -89,6 +89,34 @@ class SharingTest {
   }
 
   @Test
+  void whoIsHeldBackIsSoForShortTimes() {
+    VirtualNode node = new VirtualNode();
+    for (int i = 0; i < 3; i++) {
+      node.processes(BURST_SHARE, 25, NEARLINE, 1 * MS);
+    }
+    Workload halting = new Pausing(1 * MS, 1 * MS);
+    node.add(new VirtualGate("halting", GateModel.processes(), halting), BURST_SHARE, 25, NEARLINE);
+    long[] shutSinceNs = new long[3];
+    long longestNs = 0;
+    int times = 0;
+    for (long atNs = 100 * US; atNs < 20 * S; atNs += 100 * US) {
+      node.runUntil(atNs);
+      for (int i = 0; i < 3; i++) {
+        if (node.gate(i).isOpen()) {
+          shutSinceNs[i] = 0;
+        } else if (shutSinceNs[i] == 0) {
+          shutSinceNs[i] = atNs;
+          times++;
+        } else {
+          longestNs = Math.max(longestNs, atNs - shutSinceNs[i]);
+        }
+      }
+    }
+    assertThat(times).as("held back").isGreaterThan(10);
+    assertThat(longestNs).isLessThan(14 * MS);
+  }
+
+  @Test
   void fixedShareAmongThemMakesThemTakeTurns() {
     VirtualNode node = new VirtualNode();
     int fixed = node.processes(FIXED_SHARE, 30, NEARLINE, 1 * MS);

@@ -38,6 +38,26 @@ public final class NvmlState {
   }
 
   /**
+   * {@return the code of {@code nvmlDeviceIsMigDeviceHandle}}
+   *
+   * @param device the device
+   * @param isMigDevice unsigned int, out
+   */
+  public int nvmlDeviceIsMigDeviceHandle(long device, ByteBuffer isMigDevice) {
+    return nvml.call("nvmlDeviceIsMigDeviceHandle", device, isMigDevice);
+  }
+
+  /**
+   * {@return the code of {@code nvmlDeviceGetDeviceHandleFromMigDeviceHandle}}
+   *
+   * @param migDevice the instance
+   * @param device nvmlDevice_t, out
+   */
+  public int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(long migDevice, ByteBuffer device) {
+    return nvml.call("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", migDevice, device);
+  }
+
+  /**
    * {@return the code of {@code nvmlDeviceGetIndex}}
    *
    * @param device the device
