@@ -57,6 +57,15 @@ public interface GpuLease {
     return Optional.empty();
   }
 
+  /**
+   * {@return how many calls of driver functions its processes have made that are let through
+   * without being gated or counted, since what enforces it does not know them} More than none:
+   * something of what they do may be held to neither share nor quota.
+   */
+  default long passedThrough() {
+    return 0;
+  }
+
   /** {@return what it had used at the moment of the snapshot} */
   GpuUsage usage();
 

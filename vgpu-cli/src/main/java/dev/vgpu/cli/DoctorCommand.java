@@ -1,21 +1,33 @@
 package dev.vgpu.cli;
 
-import com.fasterxml.jackson.databind.node.JsonNodeFactory;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.cli.console.Console;
-import dev.vgpu.cli.machine.Machine;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cli.console.ExitCodes;
+import dev.vgpu.cli.console.UserException;
+import dev.vgpu.cli.doctor.Bundle;
+import dev.vgpu.cli.doctor.Check;
+import dev.vgpu.cli.doctor.HostChecks;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Help.Ansi;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
 
 /** Says what works on this machine, and why the rest does not. */
 @Command(
@@ -26,133 +38,146 @@ import picocli.CommandLine.Mixin;
       "Exit codes: 0 everything needed is there, 1 something is missing, 2 wrong usage."
     })
 final class DoctorCommand implements Callable<Integer> {
+  /** Whoever asks for nothing in particular is told what stands in the way of each backend. */
+  private static final VirtualGpuRequest ANYTHING =
+      VirtualGpuRequest.builder().name("doctor").memory(MemorySize.ofMebibytes(1)).build();
+
   private final CliContext context;
 
   @Mixin private final JsonOption json = new JsonOption();
+
+  @Option(
+      names = "--bundle",
+      paramLabel = "FILE",
+      description =
+          "Also write what was found, the leases, the last events and the settings in the"
+              + " environment to a ZIP file, for a report. It holds no other variable, no program's"
+              + " arguments, and neither the user's name nor the host's.")
+  private @Nullable Path bundle;
 
   DoctorCommand(CliContext context) {
     this.context = context;
   }
 
-  /** What was found. */
-  private record Findings(
-      Machine machine,
+  /**
+   * What was found.
+   *
+   * @param properties what else is known of each GPU
+   * @param choices what comes of each backend on each GPU
+   * @param leases a line each
+   * @param events a line each
+   * @param passedThrough calls that no backend gates, by all leases
+   */
+  record Findings(
+      List<Check> checks,
       List<PhysicalGpu> gpus,
+      Map<GpuId, Map<String, String>> properties,
+      List<BackendChoice> choices,
       List<BackendStatus> backends,
       boolean onlyHost,
+      List<String> leases,
+      List<String> events,
+      long passedThrough,
       List<String> problems) {}
 
   @Override
-  public Integer call() {
+  public Integer call() throws UserException {
     Findings findings = examine();
+    DoctorReport report = new DoctorReport(findings, RunDirectory.of(context.environment()));
     if (json.isGiven()) {
-      JsonOption.print(context.console(), json(findings));
+      JsonOption.print(context.console(), report.json());
     } else {
-      print(findings, context.console());
+      report.print(context.console());
+    }
+    if (bundle != null) {
+      write(bundle, report, findings);
     }
     return findings.problems().isEmpty() ? 0 : 1;
   }
 
+  private void write(Path file, DoctorReport report, Findings findings) throws UserException {
+    Bundle made =
+        new Bundle(context.environment(), hostName())
+            .add("doctor.json", report.json().toPrettyString() + "\n")
+            .add("leases.txt", lines(findings.leases()))
+            .add("events.txt", lines(findings.events()))
+            .addEnvironment()
+            .addListing(RunDirectory.of(context.environment()).path());
+    try {
+      made.write(file);
+    } catch (IOException e) {
+      throw new UserException("the bundle cannot be written: " + e, e, ExitCodes.FAILED);
+    }
+    context.console().err().println("wrote " + file + ": " + String.join(", ", made.names()));
+  }
+
+  private static String lines(List<String> lines) {
+    return lines.isEmpty() ? "none\n" : String.join("\n", lines) + "\n";
+  }
+
+  private static String hostName() {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/hostname"), UTF_8).strip();
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
   private Findings examine() {
-    Machine machine = Machine.current();
+    List<Check> checks = new HostChecks(Path.of("/")).all();
+    List<String> problems = new ArrayList<>();
+    for (Check check : checks) {
+      if (check.level() == Check.Level.BAD) {
+        problems.add(check.name() + ": " + check.found() + " (" + check.remedy() + ")");
+      }
+    }
     try (GpuPool pool = context.pools().get()) {
-      List<String> problems = new ArrayList<>();
       if (pool.gpus().isEmpty()) {
         problems.add("there is no device; see above why no provider found one");
       }
-      if (pool.backends().stream().noneMatch(status -> status.capabilities().isPresent())) {
+      List<BackendStatus> backends = pool.backends();
+      if (backends.stream().noneMatch(status -> status.capabilities().isPresent())) {
         problems.add("no backend can enforce a share; see above why not");
       }
-      return new Findings(machine, pool.gpus(), pool.backends(), Devices.onlyHost(pool), problems);
+      return new Findings(
+          checks,
+          pool.gpus(),
+          properties(pool),
+          pool.explain(ANYTHING),
+          backends,
+          Devices.onlyHost(pool),
+          pool.leases().stream().map(DoctorCommand::lease).toList(),
+          pool.recentEvents().stream().map(EventTexts::line).toList(),
+          pool.leases().stream().mapToLong(GpuLease::passedThrough).sum(),
+          problems);
     } catch (VgpuException | IllegalStateException e) {
-      String problem = e.getMessage() == null ? e.toString() : e.getMessage();
-      return new Findings(machine, List.of(), List.of(), false, List.of(problem));
+      problems.add(e.getMessage() == null ? e.toString() : e.getMessage());
+      return new Findings(
+          checks, List.of(), Map.of(), List.of(), List.of(), false, List.of(), List.of(), 0,
+          problems);
     }
   }
 
-  private void print(Findings findings, Console console) {
-    Machine machine = findings.machine();
-    List<String> lines = new ArrayList<>();
-    lines.add("@|bold machine|@");
-    lines.add(
-        String.format(
-            Locale.ROOT,
-            "  %s, %d cores, %.1f GiB",
-            machine.cpu(),
-            machine.cores(),
-            machine.memoryBytes() / (double) (1L << 30)));
-    lines.add("  " + machine.os() + ", JDK " + machine.jdk());
-    lines.add("@|bold devices|@");
-    for (PhysicalGpu gpu : findings.gpus()) {
-      lines.add(
-          "  "
-              + gpu.id()
-              + ": "
-              + gpu.model()
-              + ", "
-              + Devices.gibibytes(gpu.usableMemory())
-              + " for quotas");
-    }
-    if (findings.onlyHost() && !findings.gpus().isEmpty()) {
-      lines.add("  " + Devices.HOST_EXPLAINED);
-    }
-    lines.add("@|bold seat|@");
-    lines.add("  " + RunDirectory.of(context.environment()).description());
-    lines.add("@|bold providers and backends|@");
-    for (BackendStatus status : findings.backends()) {
-      lines.add("  " + line(status));
-      status.notes().forEach(note -> lines.add("    " + note));
-    }
-    lines.add("");
-    lines.add(
-        findings.problems().isEmpty()
-            ? "@|bold,green Everything needed is there.|@"
-            : "@|bold,red Missing:|@ " + String.join("; ", findings.problems()));
-    Ansi ansi = console.outAnsi();
-    lines.forEach(line -> console.out().println(ansi.string(line)));
+  /** As far as the driver tells; what cannot be read now is no reason to say nothing else. */
+  private static Map<GpuId, Map<String, String>> properties(GpuPool pool) {
+    Map<GpuId, Map<String, String>> properties = new HashMap<>();
+    pool.readings().forEach(reading -> properties.put(reading.gpu(), reading.properties()));
+    return properties;
   }
 
-  private static String line(BackendStatus status) {
-    String text = status.unavailableBecause().map(reason -> "no: " + reason).orElse("available");
-    String enforces = status.capabilities().map(DoctorCommand::describe).orElse("");
-    return status.name() + ": " + text + enforces;
-  }
-
-  private static String describe(Capabilities capabilities) {
-    return " (" + capabilities + ")";
-  }
-
-  private ObjectNode json(Findings findings) {
-    ObjectNode json = JsonNodeFactory.instance.objectNode();
-    Machine machine = findings.machine();
-    json.put("ok", findings.problems().isEmpty());
-    json.putObject("machine")
-        .put("cpu", machine.cpu())
-        .put("cores", machine.cores())
-        .put("memory_bytes", machine.memoryBytes())
-        .put("os", machine.os())
-        .put("jdk", machine.jdk());
-    json.putArray("devices");
-    findings.gpus().forEach(gpu -> json.withArray("devices").add(gpu.id().value()));
-    json.put("host_stands_for_cpu", findings.onlyHost() && !findings.gpus().isEmpty());
-    RunDirectory directory = RunDirectory.of(context.environment());
-    json.put("run_directory", directory.path().toString());
-    directory.otherSeatHolder().ifPresent(pid -> json.put("seat_holder_pid", pid));
-    json.putArray("backends");
-    for (BackendStatus status : findings.backends()) {
-      ObjectNode row =
-          json.withArray("backends")
-              .addObject()
-              .put("name", status.name())
-              .put("available", status.isAvailable());
-      status.unavailableBecause().ifPresent(reason -> row.put("reason", reason));
-      if (!status.notes().isEmpty()) {
-        status.notes().forEach(row.putArray("notes")::add);
-      }
-      status.capabilities().ifPresent(enforces -> row.put("capabilities", enforces.toString()));
-    }
-    json.putArray("problems");
-    findings.problems().forEach(json.withArray("problems")::add);
-    return json;
+  private static String lease(GpuLease lease) {
+    return lease.id()
+        + " gpus="
+        + lease.gpus()
+        + " backend="
+        + lease.backend().orElse("none")
+        + " "
+        + lease.request()
+        + " processes="
+        + lease.processes().size()
+        + " passedThrough="
+        + lease.passedThrough()
+        + " suspended="
+        + lease.isSuspended();
   }
 }

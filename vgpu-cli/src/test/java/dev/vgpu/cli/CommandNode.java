@@ -39,6 +39,11 @@ final class CommandNode implements AutoCloseable {
     return new CommandNode(Files.createTempDirectory(Path.of("/tmp"), "vgpu-c"));
   }
 
+  /** Where its commands meet. */
+  Path runDirectory() {
+    return directory.resolve("run");
+  }
+
   /** A process of this node. */
   final class Command {
     private final Process process;

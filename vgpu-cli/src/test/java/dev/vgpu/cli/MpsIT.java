@@ -4,6 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -21,9 +26,19 @@ class MpsIT {
     node = CommandNode.open();
   }
 
+  /** A daemon whose lease was not given back in time is there until the next seat looks. */
   @AfterEach
   void close() throws IOException {
+    List<Long> daemons = new ArrayList<>();
+    try (Stream<Path> files = Files.walk(node.runDirectory().resolve("mps"))) {
+      for (Path file : files.filter(path -> path.toString().endsWith(".pid")).toList()) {
+        daemons.add(Long.parseLong(Files.readString(file).strip()));
+      }
+    }
     node.close();
+    for (long pid : daemons) {
+      ProcessHandle.of(pid).ifPresent(ProcessHandle::destroyForcibly);
+    }
   }
 
   private static String daemon(CommandNode.Command command) {

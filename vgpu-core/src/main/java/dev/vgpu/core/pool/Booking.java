@@ -228,6 +228,7 @@ final class Booking {
         suspended,
         memorySuspended(),
         Optional.ofNullable(backend != null ? backend : chosen),
-        impaired());
+        impaired(),
+        lease == null ? 0 : lease.passedThrough());
   }
 }

@@ -22,6 +22,7 @@ import java.util.Optional;
  * @param memorySuspended what of their memory is in the host's
  * @param backend what enforces it, or will
  * @param impaired why it cannot be relied on
+ * @param passedThrough calls that are let through unhandled
  */
 public record LeaseSnapshot(
     String id,
@@ -34,7 +35,8 @@ public record LeaseSnapshot(
     boolean suspended,
     MemorySize memorySuspended,
     Optional<String> backend,
-    Optional<String> impaired)
+    Optional<String> impaired,
+    long passedThrough)
     implements GpuLease {
   /**
    * Makes one that is not suspended, and for which no backend is chosen, and of which nothing is
@@ -67,7 +69,8 @@ public record LeaseSnapshot(
         false,
         MemorySize.ZERO,
         Optional.empty(),
-        Optional.empty());
+        Optional.empty(),
+        0);
   }
 
   @Override

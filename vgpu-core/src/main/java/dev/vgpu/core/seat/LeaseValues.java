@@ -145,6 +145,9 @@ public final class LeaseValues {
               .with(at + "request.", RequestValues.of(lease.request()));
           message.with(at, RequestValues.of(lease.gpus()));
           lease.backend().ifPresent(name -> message.with(at + "backend", name));
+          if (lease.passedThrough() > 0) {
+            message.with(at + "unhandled", lease.passedThrough());
+          }
           put(message, at + "usage.", lease.usage());
         });
   }
@@ -183,7 +186,8 @@ public final class LeaseValues {
                 message.flag(at + "suspended"),
                 MemorySize.ofBytes(message.number(at + "away")),
                 message.find(at + "backend"),
-                message.find(at + "impaired").filter(reason -> !reason.isEmpty())));
+                message.find(at + "impaired").filter(reason -> !reason.isEmpty()),
+                message.find(at + "unhandled").isPresent() ? count(message, at + "unhandled") : 0));
   }
 
   static List<Long> pids(String text) {

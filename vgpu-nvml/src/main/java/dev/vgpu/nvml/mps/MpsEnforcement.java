@@ -19,6 +19,7 @@ import java.util.function.Function;
 /** MPS at work for the seat's holder. Safe for use by several threads. */
 final class MpsEnforcement implements Enforcement {
   private static final long SUPERVISE_MS = 2_000;
+  private static final long STOP_MS = 6_000;
 
   private final Path directory;
   private final Enforcement beneath;
@@ -111,7 +112,7 @@ final class MpsEnforcement implements Enforcement {
   public void close() {
     supervisor.shutdown(); // a daemon that nobody needs any more is still stopped
     try {
-      boolean ignored = supervisor.awaitTermination(SUPERVISE_MS, TimeUnit.MILLISECONDS);
+      boolean ignored = supervisor.awaitTermination(STOP_MS, TimeUnit.MILLISECONDS);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }

@@ -1,0 +1,43 @@
+package dev.vgpu.cli.doctor;
+
+import static java.util.Objects.requireNonNull;
+
+/**
+ * What was found at one place of the machine. Immutable.
+ *
+ * @param name what was looked at, for example {@code locked-memory}
+ * @param level how good it is
+ * @param found what was found
+ * @param remedy what to do about it; empty if nothing needs to be done
+ */
+public record Check(String name, Level level, String found, String remedy) {
+  /** How good it is. */
+  public enum Level {
+    /** Nothing needs to be done. */
+    GOOD,
+    /** It works, and could be better. */
+    POOR,
+    /** Something does not work. */
+    BAD
+  }
+
+  /** Checks that nothing is missing. */
+  public Check {
+    requireNonNull(name, "name");
+    requireNonNull(level, "level");
+    requireNonNull(found, "found");
+    requireNonNull(remedy, "remedy");
+  }
+
+  static Check good(String name, String found) {
+    return new Check(name, Level.GOOD, found, "");
+  }
+
+  static Check poor(String name, String found, String remedy) {
+    return new Check(name, Level.POOR, found, remedy);
+  }
+
+  static Check bad(String name, String found, String remedy) {
+    return new Check(name, Level.BAD, found, remedy);
+  }
+}
