@@ -68,13 +68,17 @@ class MigIT {
   void aProgramGetsAnInstanceOfItsOwnAndItsQuotaInsideIt() throws Exception {
     String theirs = theirs("1g", 6);
     CommandNode.Command sleeps =
-        run("--memory 1GiB --name sleeps", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exec sleep 60");
+        run(
+            "--memory 1GiB --require faults:isolated --name sleeps",
+            "sh",
+            "-c",
+            "echo $CUDA_VISIBLE_DEVICES; exec sleep 60");
     sleeps.prints("MIG-");
     JsonNode made = instances();
     assertThat(made).hasSize(2);
     CommandNode.Command run =
         run(
-            "--memory 1777MiB --compute 14",
+            "--memory 1777MiB --compute 14 --require faults:isolated",
             CommandNode.program("hoard"),
             "--mode=malloc",
             "--chunk=64MiB",
