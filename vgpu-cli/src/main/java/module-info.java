@@ -5,6 +5,7 @@ module dev.vgpu.cli {
   requires com.fasterxml.jackson.databind;
   requires dev.vgpu;
   requires dev.vgpu.core;
+  requires dev.vgpu.nvml;
   requires info.picocli;
   requires java.net.http;
   requires jdk.management;

@@ -1,4 +1,5 @@
-/** GPUs found through NVML. Exports nothing. */
+/** GPUs found through NVML. Exports nothing to libraries. */
+@SuppressWarnings("module") // The command is built after this.
 module dev.vgpu.nvml {
   requires dev.vgpu;
   requires com.sun.jna;
@@ -7,7 +8,14 @@ module dev.vgpu.nvml {
 
   uses dev.vgpu.spi.GpuDriver;
 
+  // For the command that cuts GPUs; no part of the public API.
+  exports dev.vgpu.nvml to
+      dev.vgpu.cli;
+  exports dev.vgpu.nvml.mig to
+      dev.vgpu.cli;
+
   provides dev.vgpu.spi.EnforcementBackend with
+      dev.vgpu.nvml.MigBackend,
       dev.vgpu.nvml.mps.MpsBackend;
   provides dev.vgpu.spi.GpuProvider with
       dev.vgpu.nvml.NvmlProvider;

@@ -3,12 +3,14 @@ package dev.vgpu.spi;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.ContainerSpec;
+import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 
 /**
  * One way to enforce virtual GPUs on whole processes. A module that has one implements it; {@code
@@ -76,6 +78,17 @@ public interface EnforcementBackend {
    */
   default Optional<Capabilities> needs() {
     return Optional.empty();
+  }
+
+  /**
+   * {@return the GPUs that are parts which this backend has set aside for leases: they are no GPUs
+   * of the pool} Asked where a GPU is {@linkplain PhysicalGpu#unusableAsWhole unusable as a whole}.
+   * Must not throw.
+   *
+   * @param runDirectory the node's; may hold what an earlier holder of the seat left
+   */
+  default Set<GpuId> partsSetAside(Path runDirectory) {
+    return Set.of();
   }
 
   /**

@@ -102,6 +102,7 @@ public final class VgpuCommand implements Runnable {
         .addSubcommand(new SuspendCommand.Resume(context))
         .addSubcommand(new ServeCommand(context))
         .addSubcommand(new DevicesCommand(context))
+        .addSubcommand(MigCommand.commandLine(context))
         .addSubcommand(new DoctorCommand(context))
         .addSubcommand(new DemoCommand(context))
         .addSubcommand(new SimulateCommand(context))

@@ -161,6 +161,12 @@ final class CommandNode implements AutoCloseable {
     return java(List.of(), mainClass, arguments);
   }
 
+  /** Starts a main class with variables of its own: {@code NAME=VALUE}. */
+  Command javaWith(List<String> variables, String mainClass, String... arguments)
+      throws IOException {
+    return java(variables, mainClass, arguments);
+  }
+
   private Command java(List<String> variables, String mainClass, String... arguments)
       throws IOException {
     List<String> command = new ArrayList<>(javaCommand());

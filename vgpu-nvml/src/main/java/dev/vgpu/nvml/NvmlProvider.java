@@ -210,6 +210,21 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
+  /** Why there is no NVML; looks at files only. */
+  Optional<String> missing() {
+    try {
+      return candidate().isPresent() ? Optional.empty() : Optional.of(nothingFound());
+    } catch (VgpuException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
+  }
+
+  /** NVML, for as long as the caller likes. */
+  NvmlSession session() {
+    return NvmlSession.open(
+        candidate().orElseThrow(() -> new GpuDriverException(nothingFound(), null)));
+  }
+
   /** Whether NVML is open to read. */
   private boolean openReadings() {
     if (readings == null) {

@@ -108,7 +108,7 @@ final class NvmlSession implements AutoCloseable {
   }
 
   /**
-   * All GPUs; of one that is cut into instances, these instead. One that does not answer is left
+   * All GPUs; of one whose MIG mode is on, its instances besides. One that does not answer is left
    * out.
    *
    * @throws GpuDriverException if there are some, and nothing that is told of any can be true
@@ -123,8 +123,11 @@ final class NvmlSession implements AutoCloseable {
       try {
         check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
         long device = number.getLong(0);
-        for (long each : isCut(device) ? instances(device) : List.of(device)) {
-          gpu(each, provider).ifPresent(gpus::add);
+        boolean isCut = isCut(device);
+        Optional<PhysicalGpu> whole = gpu(device, provider);
+        whole.map(gpu -> isCut ? CutGpu.of(gpu) : gpu).ifPresent(gpus::add);
+        for (long each : isCut ? instances(device) : List.<Long>of()) {
+          instance(each, provider).ifPresent(gpus::add);
         }
       } catch (GpuDriverException e) {
         failure = String.valueOf(e.getMessage());
@@ -138,6 +141,18 @@ final class NvmlSession implements AutoCloseable {
       throw new GpuDriverException("none of the driver's GPUs can be used: " + failure, null);
     }
     return gpus;
+  }
+
+  /** A MIG device; empty if it was destroyed since it was listed. */
+  private Optional<PhysicalGpu> instance(long device, String provider) {
+    try {
+      return gpu(device, provider);
+    } catch (GpuDriverException e) {
+      if (e.code().orElse(0) == Nvml.NVML_ERROR_NOT_FOUND) {
+        return Optional.empty();
+      }
+      throw e;
+    }
   }
 
   private boolean isCut(long device) {

@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
+import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -12,10 +13,12 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -139,6 +142,39 @@ final class Enforcements implements AutoCloseable {
       return (enforcement == null ? open(backend) : enforcement).lack(gpu, request);
     } catch (VgpuException e) {
       return Optional.of(String.valueOf(e.getMessage()));
+    }
+  }
+
+  private static boolean isCut(List<PhysicalGpu> gpus) {
+    return gpus.stream().anyMatch(gpu -> gpu.unusableAsWhole().isPresent());
+  }
+
+  /** GPUs without those that are parts which a backend has set aside for leases. */
+  List<PhysicalGpu> withoutParts(List<PhysicalGpu> gpus) {
+    Path directory = runDirectory;
+    if (directory == null || !isCut(gpus)) {
+      return gpus;
+    }
+    Set<GpuId> parts = new HashSet<>();
+    backends().forEach(backend -> parts.addAll(backend.partsSetAside(directory)));
+    return gpus.stream().filter(gpu -> !parts.contains(gpu.id())).toList();
+  }
+
+  /** What an earlier holder of the seat has set aside for leases that are gone is given back. */
+  void begin(List<PhysicalGpu> gpus) {
+    if (!isCut(gpus)) {
+      return;
+    }
+    for (EnforcementBackend backend : backends()) {
+      try {
+        if (backend.preparesWhenGranted()
+            && backend.status().isAvailable()
+            && gpus.stream().anyMatch(backend::serves)) {
+          Enforcement ignored = open(backend);
+        }
+      } catch (RuntimeException e) {
+        log.warn("a backend cannot begin: backend={}", backend.name(), e);
+      }
     }
   }
 

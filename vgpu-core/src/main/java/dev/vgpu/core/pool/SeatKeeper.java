@@ -135,7 +135,8 @@ final class SeatKeeper {
     boolean held = false;
     try {
       if (node.gpus().isEmpty()) {
-        List<PhysicalGpu> found = asked.isEmpty() ? discovery.gpus() : asked;
+        List<PhysicalGpu> found =
+            asked.isEmpty() ? enforcements.withoutParts(discovery.gpus()) : asked;
         node.settings().check(found);
         Discovery.logFound(found);
         node.manage(found, node.settings());
@@ -179,6 +180,7 @@ final class SeatKeeper {
     server = serves;
     meter = table.meter();
     node.authority(authority);
+    enforcements.begin(node.gpus());
   }
 
   private LeaseDirectory openLeases() {

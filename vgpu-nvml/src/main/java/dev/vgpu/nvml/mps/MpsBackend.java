@@ -105,6 +105,9 @@ public final class MpsBackend implements EnforcementBackend {
 
   @Override
   public Optional<String> obstacle(PhysicalGpu gpu) {
+    if (gpu.unusableAsWhole().isPresent()) {
+      return gpu.unusableAsWhole();
+    }
     try {
       Optional<Path> tool = tool(gpu);
       if (tool.isEmpty()) {

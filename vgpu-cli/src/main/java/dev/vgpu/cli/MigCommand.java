@@ -1,0 +1,244 @@
+package dev.vgpu.cli;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuId;
+import dev.vgpu.cli.console.TextTable;
+import dev.vgpu.cli.console.UserException;
+import dev.vgpu.nvml.MigDriver;
+import dev.vgpu.nvml.MigState;
+import dev.vgpu.nvml.mig.MigProfile;
+import java.io.PrintStream;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** What GPUs are cut into by MIG, and could be. */
+@Command(
+    name = "mig",
+    description = "Show and plan MIG instances; switch MIG mode.",
+    synopsisSubcommandLabel = "COMMAND",
+    footer = {"", "Exit codes: 0 done, 1 failed, 2 wrong usage."})
+final class MigCommand implements Runnable {
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+  @Spec
+  private CommandSpec spec;
+
+  private MigCommand() {}
+
+  static CommandLine commandLine(CliContext context) {
+    return new CommandLine(new MigCommand())
+        .addSubcommand(new ListInstances(context))
+        .addSubcommand(new MigPlanCommand(context))
+        .addSubcommand(new Enable(context))
+        .addSubcommand(new Disable(context));
+  }
+
+  /** Refuses: there is nothing to do without a command. */
+  @Override
+  public void run() {
+    throw new ParameterException(spec.commandLine(), "no command is given");
+  }
+
+  /** The GPU of that UUID, or at that place. */
+  static MigState gpu(MigDriver driver, String text) throws UserException {
+    List<MigState> gpus = driver.gpus();
+    for (int i = 0; i < gpus.size(); i++) {
+      if (text.equals(Integer.toString(i)) || text.equals(gpus.get(i).gpu().value())) {
+        return gpus.get(i);
+      }
+    }
+    throw new UserException(
+        "no such GPU: " + text + "; there are " + gpus.stream().map(MigState::gpu).toList(),
+        null,
+        CommandLine.ExitCode.USAGE);
+  }
+
+  static String profileName(MigState state, int id) {
+    return state
+        .geometry()
+        .flatMap(geometry -> geometry.profile(id))
+        .map(MigProfile::name)
+        .orElse("profile " + id);
+  }
+
+  static Path runDirectory(CliContext context) {
+    return RunDirectory.of(context.environment()).path();
+  }
+
+  // ---- list
+
+  /** Lists the instances. */
+  @Command(
+      name = "list",
+      description = "List the GPUs that can be cut, and what they are cut into.",
+      footer = {"", "Exit codes: 0 done, 1 the GPUs cannot be listed, 2 wrong usage."})
+  static final class ListInstances implements Callable<Integer> {
+    private final CliContext context;
+
+    @Mixin private final JsonOption json = new JsonOption();
+
+    ListInstances(CliContext context) {
+      this.context = context;
+    }
+
+    @Override
+    public Integer call() {
+      try (MigDriver driver = MigDriver.open()) {
+        Map<GpuId, Map<Integer, String>> holders = MigDriver.holders(runDirectory(context));
+        if (json.isGiven()) {
+          JsonOption.print(context.console(), json(driver.gpus(), holders));
+        } else {
+          driver.gpus().forEach(state -> print(state, holders.getOrDefault(state.gpu(), Map.of())));
+        }
+      }
+      return 0;
+    }
+
+    private void print(MigState state, Map<Integer, String> holders) {
+      PrintStream out = context.console().out();
+      out.println(state.gpu() + "  " + state.model() + "  MIG " + mode(state));
+      if (state.geometry().isEmpty()) {
+        return;
+      }
+      out.println(
+          "  profiles: "
+              + state.geometry().get().profiles().stream()
+                  .map(profile -> profile.name() + " at " + profile.starts())
+                  .collect(Collectors.joining(", ")));
+      if (state.instances().isEmpty()) {
+        return;
+      }
+      TextTable table = new TextTable("  instance", "profile", "slices", "device", "lease");
+      for (MigState.Instance each : state.instances()) {
+        String slices = each.start() + "-" + (each.start() + each.memorySlices() - 1);
+        String devices =
+            each.parts().stream()
+                .map(part -> part.device().value())
+                .collect(Collectors.joining(" "));
+        table.row(
+            "  " + each.id(),
+            profileName(state, each.profileId()),
+            slices,
+            devices.isEmpty() ? "none" : devices,
+            holders.getOrDefault(each.id(), "not ours"));
+      }
+      table.lines().forEach(out::println);
+    }
+
+    private static String mode(MigState state) {
+      if (state.geometry().isEmpty()) {
+        return "is not supported";
+      }
+      String now = state.on() ? "is on" : "is off";
+      return state.on() == state.pending() ? now : now + ", and is to change when nothing uses it";
+    }
+
+    private static ObjectNode json(
+        List<MigState> states, Map<GpuId, Map<Integer, String>> holders) {
+      ObjectNode json = JsonNodeFactory.instance.objectNode();
+      ArrayNode gpus = json.putArray("gpus");
+      for (MigState state : states) {
+        ObjectNode gpu =
+            gpus.addObject()
+                .put("id", state.gpu().value())
+                .put("model", state.model())
+                .put("supported", state.geometry().isPresent())
+                .put("mode", state.on())
+                .put("pending", state.pending());
+        ArrayNode instances = gpu.putArray("instances");
+        for (MigState.Instance each : state.instances()) {
+          ObjectNode instance =
+              instances
+                  .addObject()
+                  .put("id", each.id())
+                  .put("profile", profileName(state, each.profileId()))
+                  .put("start", each.start())
+                  .put("memory_slices", each.memorySlices())
+                  .put("compute_slices", each.computeSlices())
+                  .put("lease", holders.getOrDefault(state.gpu(), Map.of()).get(each.id()));
+          ArrayNode devices = instance.putArray("devices");
+          each.parts().forEach(part -> devices.add(part.device().value()));
+        }
+      }
+      return json;
+    }
+  }
+
+  // ---- mode
+
+  /** Switches the mode of one GPU. */
+  private abstract static class Switch implements Callable<Integer> {
+    private final CliContext context;
+    private final boolean on;
+
+    @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+    @Parameters(
+        paramLabel = "GPU",
+        description = "Which one: its UUID, or its place in 'vgpu mig list', from 0.")
+    private String which;
+
+    private Switch(CliContext context, boolean on) {
+      this.context = context;
+      this.on = on;
+    }
+
+    @Override
+    public Integer call() throws UserException {
+      try (MigDriver driver = MigDriver.open()) {
+        MigState state = gpu(driver, which);
+        String wanted = "MIG mode of " + state.gpu() + (on ? " is on" : " is off");
+        if (state.on() == on && state.pending() == on) {
+          context.console().out().println(wanted + " already");
+          return 0;
+        }
+        String pending = driver.switchMode(state.gpu(), on).orElse(null);
+        if (pending != null) {
+          throw new UserException(
+              wanted + " not yet: " + pending, null, CommandLine.ExitCode.SOFTWARE);
+        }
+        context.console().out().println(wanted);
+        context
+            .console()
+            .out()
+            .println("A process that has the seat sees that when it is started anew.");
+        return 0;
+      }
+    }
+  }
+
+  /** Switches it on. */
+  @Command(
+      name = "enable",
+      description = {
+        "Switch the MIG mode of a GPU on, as root. Nothing may use the GPU meanwhile.",
+        "From then on programs run in instances of it only."
+      },
+      footer = {"", "Exit codes: 0 done, 1 it is not so yet, 2 wrong usage."})
+  static final class Enable extends Switch {
+    Enable(CliContext context) {
+      super(context, true);
+    }
+  }
+
+  /** Switches it off. */
+  @Command(
+      name = "disable",
+      description = "Switch the MIG mode of a GPU off, as root. It may have no instances.",
+      footer = {"", "Exit codes: 0 done, 1 it is not so yet, 2 wrong usage."})
+  static final class Disable extends Switch {
+    Disable(CliContext context) {
+      super(context, false);
+    }
+  }
+}

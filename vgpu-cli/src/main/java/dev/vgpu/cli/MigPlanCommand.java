@@ -1,0 +1,222 @@
+package dev.vgpu.cli;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuPool;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.cli.console.TextTable;
+import dev.vgpu.cli.console.UserException;
+import dev.vgpu.nvml.MigDriver;
+import dev.vgpu.nvml.MigState;
+import dev.vgpu.nvml.mig.MigGpu;
+import dev.vgpu.nvml.mig.MigPlan;
+import dev.vgpu.nvml.mig.MigPlanner;
+import dev.vgpu.nvml.mig.MigProfile;
+import java.io.PrintStream;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** Shows where an instance would go, and why. Changes nothing. */
+@Command(
+    name = "plan",
+    description = "Show where a MIG instance would go now, and why. Nothing is made.",
+    footer = {
+      "",
+      "'takes' is how many more requests a GPU can take, as expected, if each kind of instance is"
+          + " as likely to be asked for as any other. The GPU that is cut up most and has room is"
+          + " taken, and on it the place that leaves most.",
+      "",
+      "Exit codes: 0 there is a place, 1 there is none, 2 wrong usage."
+    })
+final class MigPlanCommand implements Callable<Integer> {
+  private static final int MOST_SHOWN = 12;
+
+  private final CliContext context;
+
+  @Mixin private final JsonOption json = new JsonOption();
+
+  @Parameters(
+      arity = "0..1",
+      paramLabel = "PROFILE",
+      description = "The kind of instance, for example 3g.40gb, or 3g.")
+  private @Nullable String profile;
+
+  @Option(
+      names = "--memory",
+      paramLabel = "SIZE",
+      description = "Instead: the smallest kind that has so much memory.")
+  private @Nullable MemorySize memory;
+
+  @Option(
+      names = "--compute",
+      paramLabel = "PERCENT",
+      description = "With --memory: and this part of the GPU's compute slices.")
+  private int compute;
+
+  @Option(
+      names = "--move",
+      description =
+          "Where nothing fits, show which instances would have to be made anew elsewhere. Only"
+              + " our own are looked at, which are idle or of offline leases.")
+  private boolean move;
+
+  MigPlanCommand(CliContext context) {
+    this.context = context;
+  }
+
+  @Override
+  public Integer call() throws UserException {
+    if ((profile == null) == (memory == null)) {
+      throw new UserException("give a profile, or --memory", null, CommandLine.ExitCode.USAGE);
+    }
+    List<MigGpu> gpus = gpus();
+    if (gpus.isEmpty()) {
+      throw new UserException(
+          "no GPU here has its MIG mode on; see vgpu mig list",
+          null,
+          CommandLine.ExitCode.SOFTWARE);
+    }
+    Optional<MigPlan> plan =
+        move ? MigPlanner.makeRoom(gpus, this::wanted) : MigPlanner.place(gpus, this::wanted);
+    if (json.isGiven()) {
+      JsonOption.print(context.console(), json(plan));
+    } else {
+      print(plan);
+    }
+    return plan.isPresent() ? 0 : CommandLine.ExitCode.SOFTWARE;
+  }
+
+  private Optional<MigProfile> wanted(MigGpu gpu) {
+    String name = profile;
+    MemorySize least = memory;
+    if (name != null) {
+      return gpu.geometry().profile(name.toLowerCase(Locale.ROOT));
+    }
+    return gpu.geometry().smallest(least == null ? MemorySize.ZERO : least, compute);
+  }
+
+  private List<MigGpu> gpus() {
+    Map<GpuId, Map<Integer, String>> holders = MigDriver.holders(MigCommand.runDirectory(context));
+    Set<String> mayMove = move ? movableLeases() : Set.of();
+    List<MigGpu> gpus = new ArrayList<>();
+    try (MigDriver driver = MigDriver.open()) {
+      for (MigState state : driver.gpus()) {
+        Map<Integer, String> ours = holders.getOrDefault(state.gpu(), Map.of());
+        Set<Integer> movable = new HashSet<>();
+        ours.forEach(
+            (instance, lease) -> {
+              if (mayMove.contains(lease)) {
+                movable.add(instance);
+              }
+            });
+        if (state.on()) {
+          state.planned(ours, movable).ifPresent(gpus::add);
+        }
+      }
+    }
+    return gpus;
+  }
+
+  /** Those without programs, and offline ones. */
+  private Set<String> movableLeases() {
+    Set<String> movable = new HashSet<>();
+    try (GpuPool pool = context.pools().get()) {
+      for (GpuLease lease : pool.leases()) {
+        if (lease.processes().isEmpty()
+            || lease.request().preemptionClass() == PreemptionClass.OFFLINE) {
+          movable.add(lease.id());
+        }
+      }
+    }
+    return movable;
+  }
+
+  private void print(Optional<MigPlan> plan) {
+    PrintStream out = context.console().out();
+    if (plan.isEmpty()) {
+      out.println(
+          move
+              ? "There is no place for it, and no room can be made."
+              : "There is no place for it; --move tells whether room can be made.");
+      return;
+    }
+    MigPlan.Candidate chosen = plan.get().chosen();
+    for (MigPlan.Move each : plan.get().moves()) {
+      out.println(
+          "Move instance "
+              + each.instance().id()
+              + " of "
+              + each.from()
+              + " (lease "
+              + each.instance().holder()
+              + ") to slice "
+              + each.start()
+              + " of "
+              + each.to()
+              + ": it is destroyed, and made anew.");
+    }
+    out.println(
+        chosen.profile().name() + " goes to slice " + chosen.start() + " of " + chosen.gpu() + ".");
+    TextTable table = new TextTable("gpu", "slice", "takes", "then", "what remains");
+    plan.get().candidates().stream()
+        .limit(MOST_SHOWN)
+        .forEach(
+            each ->
+                table.row(
+                    each.gpu().value(),
+                    Integer.toString(each.start()),
+                    String.format(Locale.ROOT, "%.3f", each.optionsBefore()),
+                    String.format(Locale.ROOT, "%.3f", each.optionsAfter()),
+                    each.remains()));
+    table.lines().forEach(out::println);
+  }
+
+  private static ObjectNode json(Optional<MigPlan> plan) {
+    ObjectNode json = JsonNodeFactory.instance.objectNode();
+    json.put("fits", plan.isPresent());
+    plan.ifPresent(
+        found -> {
+          json.set("chosen", json(found.chosen()));
+          ArrayNode candidates = json.putArray("candidates");
+          found.candidates().forEach(each -> candidates.add(json(each)));
+          ArrayNode moves = json.putArray("moves");
+          for (MigPlan.Move each : found.moves()) {
+            moves
+                .addObject()
+                .put("instance", each.instance().id())
+                .put("lease", each.instance().holder())
+                .put("from", each.from().value())
+                .put("to", each.to().value())
+                .put("start", each.start());
+          }
+        });
+    return json;
+  }
+
+  private static ObjectNode json(MigPlan.Candidate each) {
+    return JsonNodeFactory.instance
+        .objectNode()
+        .put("gpu", each.gpu().value())
+        .put("profile", each.profile().name())
+        .put("start", each.start())
+        .put("options_before", each.optionsBefore())
+        .put("options_after", each.optionsAfter())
+        .put("remains", each.remains());
+  }
+}

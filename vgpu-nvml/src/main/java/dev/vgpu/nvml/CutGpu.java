@@ -1,0 +1,20 @@
+package dev.vgpu.nvml;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import java.util.Optional;
+
+/** A GPU whose MIG mode is on: nothing runs on it but in instances. */
+record CutGpu(GpuId id, String model, MemorySize memory, MemorySize usableMemory, String provider)
+    implements PhysicalGpu {
+  static CutGpu of(PhysicalGpu whole) {
+    return new CutGpu(
+        whole.id(), whole.model(), whole.memory(), whole.usableMemory(), whole.provider());
+  }
+
+  @Override
+  public Optional<String> unusableAsWhole() {
+    return Optional.of("its MIG mode is on: programs run in instances of it only");
+  }
+}

@@ -1,0 +1,412 @@
+package dev.vgpu.nvml;
+
+import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.nvml.binding.NativeCalls;
+import dev.vgpu.nvml.binding.Nvml;
+import dev.vgpu.nvml.binding.NvmlMig;
+import dev.vgpu.nvml.mig.MigGeometry;
+import dev.vgpu.nvml.mig.MigProfile;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * MIG through NVML. Every method is one piece: it looks its GPU up by UUID, and keeps no handle.
+ * Safe for use by several threads.
+ */
+public final class MigDriver implements AutoCloseable {
+  private static final int MOST_DEVICES = 1_024;
+  private static final int MOST_INSTANCES = 64;
+  private static final int MEBIBYTE_SHIFT = 20;
+
+  private final NvmlSession session;
+  private final Nvml nvml;
+  private final NvmlMig mig;
+  private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
+  private final ByteBuffer pending = NativeCalls.memory(Long.BYTES);
+  private final Map<GpuId, MigGeometry> geometries = new HashMap<>();
+  private boolean closed;
+
+  private MigDriver(NvmlSession session) {
+    this.session = session;
+    this.nvml = session.nvml();
+    this.mig = new NvmlMig(nvml);
+  }
+
+  /**
+   * {@return MIG as the NVML tells that GPUs are found through}
+   *
+   * @throws GpuDriverException if there is none, or it does not answer
+   */
+  public static MigDriver open() {
+    return of(new NvmlProvider());
+  }
+
+  static MigDriver of(NvmlProvider provider) {
+    return new MigDriver(provider.session());
+  }
+
+  private void check(int code, String what) {
+    if (code != Nvml.NVML_SUCCESS) {
+      throw failed(code, what);
+    }
+  }
+
+  private GpuDriverException failed(int code, String what) {
+    String text = nvml.nvmlErrorString(code);
+    return new GpuDriverException(
+        what + " failed: " + (text == null ? "no text" : text) + " code=" + code, code);
+  }
+
+  private long device(GpuId gpu) {
+    ByteBuffer uuid = NativeCalls.memory(gpu.value());
+    check(nvml.nvmlDeviceGetHandleByUUID(uuid, number), "nvmlDeviceGetHandleByUUID " + gpu);
+    return number.getLong(0);
+  }
+
+  // ---- looking
+
+  /**
+   * {@return whose instances are ours: the leases' names, by GPU and by the instances' numbers}
+   *
+   * @param runDirectory the node's
+   * @throws GpuDriverException if the records cannot be read
+   */
+  public static Map<GpuId, Map<Integer, String>> holders(Path runDirectory) {
+    Map<GpuId, Map<Integer, String>> holders = new HashMap<>();
+    try {
+      for (MigRecord record : MigRecord.all(MigEnforcement.directory(runDirectory)).values()) {
+        record
+            .instance()
+            .ifPresent(
+                id ->
+                    holders
+                        .computeIfAbsent(record.gpu(), none -> new HashMap<>())
+                        .put(id, record.lease()));
+      }
+    } catch (IOException e) {
+      throw new GpuDriverException("cannot read what was made: " + e.getMessage(), e);
+    }
+    return holders;
+  }
+
+  /**
+   * {@return all GPUs, those too that cannot be cut}
+   *
+   * @throws GpuDriverException if the driver fails
+   */
+  public synchronized List<MigState> gpus() {
+    check(nvml.nvmlDeviceGetCount_v2(number), "nvmlDeviceGetCount_v2");
+    int count = Math.max(0, Math.min(MOST_DEVICES, number.getInt(0)));
+    List<MigState> states = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
+      states.add(state(number.getLong(0)));
+    }
+    return states;
+  }
+
+  /**
+   * {@return one GPU}
+   *
+   * @param gpu which
+   * @throws GpuDriverException if the driver fails, or does not know it
+   */
+  public synchronized MigState gpu(GpuId gpu) {
+    return state(device(gpu));
+  }
+
+  private MigState state(long device) {
+    GpuId gpu = new GpuId(uuid(device));
+    ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_NAME_V2_BUFFER_SIZE);
+    check(nvml.nvmlDeviceGetName(device, text, text.capacity() - 1), "nvmlDeviceGetName");
+    String model = NativeCalls.text(text);
+    number.putInt(0, 0);
+    pending.putInt(0, 0);
+    int code = nvml.nvmlDeviceGetMigMode(device, number, pending);
+    if (code == Nvml.NVML_ERROR_NOT_SUPPORTED || code == Nvml.NVML_ERROR_FUNCTION_NOT_FOUND) {
+      return new MigState(gpu, model, false, false, Optional.empty(), List.of());
+    }
+    check(code, "nvmlDeviceGetMigMode");
+    boolean on = number.getInt(0) == Nvml.NVML_DEVICE_MIG_ENABLE;
+    boolean willBe = pending.getInt(0) == Nvml.NVML_DEVICE_MIG_ENABLE;
+    MigGeometry geometry = geometry(gpu, device);
+    List<MigState.Instance> instances =
+        on && geometry != null ? instances(device, geometry) : List.of();
+    return new MigState(gpu, model, on, willBe, Optional.ofNullable(geometry), instances);
+  }
+
+  private String uuid(long device) {
+    ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
+    check(nvml.nvmlDeviceGetUUID(device, text, text.capacity() - 1), "nvmlDeviceGetUUID");
+    return NativeCalls.text(text);
+  }
+
+  // ---- geometry: it does not change while the driver runs
+
+  private @Nullable MigGeometry geometry(GpuId gpu, long device) {
+    MigGeometry known = geometries.get(gpu);
+    if (known == null) {
+      known = readGeometry(device);
+      if (known != null) {
+        geometries.put(gpu, known);
+      }
+    }
+    return known;
+  }
+
+  private @Nullable MigGeometry readGeometry(long device) {
+    List<MigProfile> profiles = new ArrayList<>();
+    int compute = 0;
+    int memory = 0;
+    for (int i = 0; i < NvmlMig.GPU_INSTANCE_PROFILES; i++) {
+      MigProfile profile = readProfile(device, i);
+      if (profile != null) {
+        profiles.add(profile);
+        compute = Math.max(compute, profile.computeSlices());
+        for (int start : profile.starts()) {
+          memory = Math.max(memory, start + profile.memorySlices());
+        }
+      }
+    }
+    return profiles.isEmpty() ? null : new MigGeometry(compute, memory, profiles);
+  }
+
+  private @Nullable MigProfile readProfile(long device, int number) {
+    ByteBuffer info = NativeCalls.memory(NvmlMig.PROFILE_BYTES);
+    if (mig.nvmlDeviceGetGpuInstanceProfileInfo(device, number, info) != Nvml.NVML_SUCCESS) {
+      return null;
+    }
+    int id = info.getInt(NvmlMig.PROFILE_ID);
+    ByteBuffer placements = NativeCalls.memory(MOST_INSTANCES * NvmlMig.PLACEMENT_BYTES);
+    pending.putInt(0, MOST_INSTANCES);
+    int code = mig.nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, id, placements, pending);
+    int count = Math.max(0, Math.min(MOST_INSTANCES, pending.getInt(0)));
+    int size = 0;
+    List<Integer> starts = new ArrayList<>();
+    for (int i = 0; code == Nvml.NVML_SUCCESS && i < count; i++) {
+      starts.add(placements.getInt(i * NvmlMig.PLACEMENT_BYTES + NvmlMig.PLACEMENT_START));
+      size = placements.getInt(i * NvmlMig.PLACEMENT_BYTES + NvmlMig.PLACEMENT_SIZE);
+    }
+    int slices = info.getInt(NvmlMig.PROFILE_SLICES);
+    long mebibytes = info.getLong(NvmlMig.PROFILE_MEMORY_MB);
+    if (starts.isEmpty() || size < 1 || slices < 1 || mebibytes < 0) {
+      return null;
+    }
+    return new MigProfile(
+        id,
+        profileName(device, number, slices, mebibytes),
+        slices,
+        size,
+        info.getInt(NvmlMig.PROFILE_COUNT),
+        starts,
+        MemorySize.ofMebibytes(mebibytes),
+        info.getInt(NvmlMig.PROFILE_SMS));
+  }
+
+  private String profileName(long device, int number, int slices, long mebibytes) {
+    ByteBuffer info = NativeCalls.memory(NvmlMig.PROFILE_V2_BYTES);
+    info.putInt(0, NvmlMig.PROFILE_V2_VERSION);
+    if (mig.nvmlDeviceGetGpuInstanceProfileInfoV(device, number, info) == Nvml.NVML_SUCCESS) {
+      info.put(info.capacity() - 1, (byte) 0);
+      ByteBuffer name = NativeCalls.memory(NvmlMig.PROFILE_V2_BYTES - NvmlMig.PROFILE_V2_NAME);
+      name.put(0, info, NvmlMig.PROFILE_V2_NAME, name.capacity());
+      String text = NativeCalls.text(name);
+      return text.startsWith("MIG ") ? text.substring("MIG ".length()) : text;
+    }
+    // A driver before 525: as nvidia-smi would call it.
+    long gibibytes = (mebibytes + (1 << (MEBIBYTE_SHIFT / 2 - 1))) >> (MEBIBYTE_SHIFT / 2);
+    boolean media = number == 7 || number == 8;
+    return slices + "g." + gibibytes + "gb" + (media ? "+me" : "");
+  }
+
+  // ---- instances
+
+  private List<MigState.Instance> instances(long device, MigGeometry geometry) {
+    Map<Integer, List<MigState.Part>> parts = parts(device);
+    List<MigState.Instance> instances = new ArrayList<>();
+    for (MigProfile profile : geometry.profiles()) {
+      ByteBuffer handles = NativeCalls.memory(MOST_INSTANCES * Long.BYTES);
+      check(
+          mig.nvmlDeviceGetGpuInstances(device, profile.id(), handles, number),
+          "nvmlDeviceGetGpuInstances");
+      int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
+      for (int i = 0; i < count; i++) {
+        ByteBuffer info = NativeCalls.memory(NvmlMig.GPU_INSTANCE_BYTES);
+        int code = mig.nvmlGpuInstanceGetInfo(handles.getLong(i * Long.BYTES), info);
+        if (code != Nvml.NVML_SUCCESS) {
+          continue; // destroyed in between
+        }
+        int id = info.getInt(NvmlMig.GPU_INSTANCE_ID);
+        int at = NvmlMig.GPU_INSTANCE_PLACEMENT;
+        instances.add(
+            new MigState.Instance(
+                id,
+                info.getInt(NvmlMig.GPU_INSTANCE_PROFILE),
+                info.getInt(at + NvmlMig.PLACEMENT_START),
+                info.getInt(at + NvmlMig.PLACEMENT_SIZE),
+                profile.computeSlices(),
+                parts.getOrDefault(id, List.of())));
+      }
+    }
+    return instances;
+  }
+
+  /** The compute instances, by their GPU instance's number. */
+  private Map<Integer, List<MigState.Part>> parts(long device) {
+    Map<Integer, List<MigState.Part>> parts = new HashMap<>();
+    if (nvml.nvmlDeviceGetMaxMigDeviceCount(device, number) != Nvml.NVML_SUCCESS) {
+      return parts;
+    }
+    int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
+    for (int i = 0; i < count; i++) {
+      if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, i, number) != Nvml.NVML_SUCCESS) {
+        continue;
+      }
+      long handle = number.getLong(0);
+      if (mig.nvmlDeviceGetGpuInstanceId(handle, number) == Nvml.NVML_SUCCESS
+          && mig.nvmlDeviceGetComputeInstanceId(handle, pending) == Nvml.NVML_SUCCESS) {
+        int instance = number.getInt(0);
+        int id = pending.getInt(0);
+        ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
+        int code = nvml.nvmlDeviceGetUUID(handle, text, text.capacity() - 1);
+        if (code != Nvml.NVML_ERROR_NOT_FOUND) { // else destroyed in between
+          check(code, "nvmlDeviceGetUUID");
+          MigState.Part part = new MigState.Part(id, new GpuId(NativeCalls.text(text)));
+          parts.computeIfAbsent(instance, none -> new ArrayList<>()).add(part);
+        }
+      }
+    }
+    return parts;
+  }
+
+  // ---- changing
+
+  /**
+   * Switches MIG mode.
+   *
+   * @param gpu which GPU
+   * @param on whether it is to be on
+   * @return why it is not so yet, and what to do; empty if it is
+   * @throws GpuDriverException if this process may not, or the GPU cannot
+   */
+  public synchronized Optional<String> switchMode(GpuId gpu, boolean on) {
+    long device = device(gpu);
+    number.putInt(0, 0);
+    check(mig.nvmlDeviceSetMigMode(device, on ? 1 : 0, number), "nvmlDeviceSetMigMode");
+    int activation = number.getInt(0);
+    if (activation == Nvml.NVML_SUCCESS) {
+      return Optional.empty();
+    }
+    return Optional.of(
+        String.valueOf(nvml.nvmlErrorString(activation))
+            + ": the mode is pending; end what uses the GPU, or destroy its instances, and do this"
+            + " again, or reset the GPU");
+  }
+
+  /**
+   * Makes a GPU instance at a place, outside of any lease: nobody of ours will touch it.
+   *
+   * @param gpu of which GPU
+   * @param profileId its kind
+   * @param start its first memory slice
+   * @param memorySlices how many it takes
+   * @return NVML's number of it
+   * @throws GpuDriverException if it cannot be made there, or this process may not
+   */
+  public synchronized int create(GpuId gpu, int profileId, int start, int memorySlices) {
+    long device = device(gpu);
+    ByteBuffer placement = NativeCalls.memory(NvmlMig.PLACEMENT_BYTES);
+    placement.putInt(NvmlMig.PLACEMENT_START, start);
+    placement.putInt(NvmlMig.PLACEMENT_SIZE, memorySlices);
+    check(
+        mig.nvmlDeviceCreateGpuInstanceWithPlacement(device, profileId, placement, number),
+        "nvmlDeviceCreateGpuInstanceWithPlacement");
+    ByteBuffer info = NativeCalls.memory(NvmlMig.GPU_INSTANCE_BYTES);
+    check(mig.nvmlGpuInstanceGetInfo(number.getLong(0), info), "nvmlGpuInstanceGetInfo");
+    return info.getInt(NvmlMig.GPU_INSTANCE_ID);
+  }
+
+  /**
+   * Makes a compute instance.
+   *
+   * @param gpu of which GPU
+   * @param instance in which GPU instance
+   * @param slices how many compute slices it takes
+   * @return NVML's number of it
+   * @throws GpuDriverException if it cannot be made, or this process may not
+   */
+  public synchronized int createPart(GpuId gpu, int instance, int slices) {
+    long handle = instance(device(gpu), instance);
+    ByteBuffer info = NativeCalls.memory(NvmlMig.PART_PROFILE_BYTES);
+    for (int i = 0; i < NvmlMig.COMPUTE_INSTANCE_PROFILES; i++) {
+      int code = mig.nvmlGpuInstanceGetComputeInstanceProfileInfo(handle, i, 0, info);
+      if (code == Nvml.NVML_SUCCESS && info.getInt(NvmlMig.PART_PROFILE_SLICES) == slices) {
+        check(
+            mig.nvmlGpuInstanceCreateComputeInstance(
+                handle, info.getInt(NvmlMig.PART_PROFILE_ID), number),
+            "nvmlGpuInstanceCreateComputeInstance");
+        ByteBuffer part = NativeCalls.memory(NvmlMig.PART_BYTES);
+        check(
+            mig.nvmlComputeInstanceGetInfo_v2(number.getLong(0), part),
+            "nvmlComputeInstanceGetInfo_v2");
+        return part.getInt(NvmlMig.PART_ID);
+      }
+    }
+    throw new GpuDriverException(
+        "no kind of compute instance has so many slices: gpu=" + gpu + " slices=" + slices, null);
+  }
+
+  private long instance(long device, int id) {
+    check(
+        mig.nvmlDeviceGetGpuInstanceById(device, id, number), "nvmlDeviceGetGpuInstanceById " + id);
+    return number.getLong(0);
+  }
+
+  /** Destroys the compute instances of a GPU instance; nothing happens if that is gone. */
+  synchronized void destroyParts(GpuId gpu, int instance) {
+    long device = device(gpu);
+    int found = mig.nvmlDeviceGetGpuInstanceById(device, instance, number);
+    if (found == Nvml.NVML_ERROR_NOT_FOUND) {
+      return;
+    }
+    check(found, "nvmlDeviceGetGpuInstanceById");
+    long handle = number.getLong(0);
+    for (MigState.Part part : parts(device).getOrDefault(instance, List.of())) {
+      int code = mig.nvmlGpuInstanceGetComputeInstanceById(handle, part.id(), number);
+      if (code == Nvml.NVML_SUCCESS) {
+        code = mig.nvmlComputeInstanceDestroy(number.getLong(0));
+      }
+      if (code != Nvml.NVML_ERROR_NOT_FOUND) {
+        check(code, "nvmlComputeInstanceDestroy");
+      }
+    }
+  }
+
+  /** Destroys a GPU instance without compute instances; nothing happens if it is gone. */
+  synchronized void destroy(GpuId gpu, int instance) {
+    int code = mig.nvmlDeviceGetGpuInstanceById(device(gpu), instance, number);
+    if (code == Nvml.NVML_SUCCESS) {
+      code = mig.nvmlGpuInstanceDestroy(number.getLong(0));
+    }
+    if (code != Nvml.NVML_ERROR_NOT_FOUND) {
+      check(code, "nvmlGpuInstanceDestroy");
+    }
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      session.close();
+    }
+  }
+}

@@ -1,0 +1,383 @@
+package dev.vgpu.nvml;
+
+import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuId;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.mig.MigGeometry;
+import dev.vgpu.nvml.mig.MigOccupancy;
+import dev.vgpu.nvml.mig.MigPlanner;
+import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * MIG at work for the seat's holder. Safe for use by several threads.
+ *
+ * <p>Of each instance there is a record in the run directory, written before it is made and removed
+ * after it is destroyed. A record whose lease is gone says what to destroy. An instance without a
+ * record, or in a record's list of those that were there before, is somebody else's. One that may
+ * be theirs, at the place of one that we were about to make or to destroy when this process's
+ * predecessor died, is left alone while it has a compute instance; else it is looked at twice. So
+ * one of theirs is taken for ours only if it is of the same kind, at the same place, made since
+ * that death, and has no compute instance for as long as two looks are apart.
+ */
+final class MigEnforcement implements Enforcement {
+  private static final Logger log = LoggerFactory.getLogger(MigEnforcement.class);
+  private static final String DIRECTORY = "mig";
+  private static final long LOOK_MS = 500;
+  private static final int TRIES = 4;
+
+  private final Path runDirectory;
+  private final Path directory;
+  private final Enforcement beneath;
+  private final Supplier<MigDriver> open;
+  private final ScheduledExecutorService watch;
+  private final Map<String, MigLease> leases = new HashMap<>();
+
+  /** How the GPUs were cut when that was looked at last. */
+  private volatile Map<GpuId, MigState> seen = Map.of();
+
+  /** Whose records were unclear at the look before. */
+  private Set<String> unclearBefore = Set.of();
+
+  private @Nullable MigDriver driver;
+
+  MigEnforcement(Path runDirectory, Enforcement beneath, Supplier<MigDriver> open) {
+    this.runDirectory = runDirectory;
+    this.directory = directory(runDirectory);
+    this.beneath = beneath;
+    this.open = open;
+    this.watch =
+        Executors.newSingleThreadScheduledExecutor(
+            work -> {
+              Thread thread = new Thread(work, "vgpu-mig");
+              thread.setDaemon(true);
+              return thread;
+            });
+    look();
+    var ignored = watch.scheduleWithFixedDelay(this::look, LOOK_MS, LOOK_MS, TimeUnit.MILLISECONDS);
+  }
+
+  static Path directory(Path runDirectory) {
+    return runDirectory.resolve(DIRECTORY);
+  }
+
+  private synchronized MigDriver driver() {
+    if (driver == null) {
+      driver = open.get();
+    }
+    return driver;
+  }
+
+  // ---- looking
+
+  /** Never throws: what goes wrong now may not the next time. */
+  synchronized void look() {
+    try {
+      sweep();
+      Map<GpuId, MigState> states = new HashMap<>();
+      driver().gpus().forEach(state -> states.put(state.gpu(), state));
+      seen = Map.copyOf(states);
+      List.copyOf(leases.values()).forEach(lease -> check(lease, states));
+    } catch (VgpuException | IOException e) {
+      log.debug("MIG cannot be looked at now", e);
+      forgetDriver();
+    }
+  }
+
+  private void forgetDriver() {
+    MigDriver failed = driver;
+    driver = null;
+    if (failed != null) {
+      failed.close();
+    }
+  }
+
+  private void check(MigLease lease, Map<GpuId, MigState> states) {
+    MigState state = states.get(lease.record().gpu());
+    if (state != null && !lease.isLost() && !isThere(lease.record(), state)) {
+      removeRecord(lease.record().lease()); // one like it that is made now is not ours
+      lease.lost(
+          "somebody else has destroyed its MIG instance: gpu="
+              + lease.record().gpu()
+              + lease.record().device().map(id -> " instance=" + id).orElse(""));
+    }
+  }
+
+  private static boolean isThere(MigRecord record, MigState state) {
+    return record.find(state).filter(found -> !found.parts().isEmpty()).isPresent();
+  }
+
+  // ---- what is left over
+
+  /** Destroys what was made for leases that are gone. */
+  private void sweep() throws IOException {
+    Set<String> unclear = new HashSet<>();
+    for (MigRecord record : MigRecord.all(directory).values()) {
+      Path lease = runDirectory.resolve("leases").resolve(record.lease());
+      if (leases.containsKey(record.lease()) || Files.exists(lease)) {
+        continue;
+      }
+      if (!record.isUnclear() || unclearBefore.contains(record.lease())) {
+        tryDestroy(record);
+      } else if (record.find(driver().gpu(record.gpu())).isEmpty()) {
+        removeRecord(record.lease());
+      } else {
+        unclear.add(record.lease());
+      }
+    }
+    unclearBefore = unclear;
+  }
+
+  /** As long as something runs in it, that is refused; it is tried again. */
+  private boolean tryDestroy(MigRecord record) {
+    try {
+      Optional<MigState.Instance> found = record.find(driver().gpu(record.gpu()));
+      if (found.isPresent()) {
+        int id = found.get().id();
+        if (!found.get().parts().isEmpty()) {
+          driver().destroyParts(record.gpu(), id);
+        }
+        record.bare().write(directory);
+        driver().destroy(record.gpu(), id);
+        log.debug(
+            "destroyed a MIG instance: gpu={} instance={} lease={}",
+            record.gpu(),
+            id,
+            record.lease());
+      }
+      removeRecord(record.lease());
+      return true;
+    } catch (GpuDriverException | IOException e) {
+      log.debug("a MIG instance cannot be destroyed yet: lease={}", record.lease(), e);
+      return false;
+    }
+  }
+
+  private void removeRecord(String lease) {
+    try {
+      MigRecord.remove(directory, lease);
+    } catch (IOException e) {
+      log.warn("a record of a MIG instance cannot be removed: lease={}", lease, e);
+    }
+  }
+
+  synchronized void ended(MigLease lease) {
+    if (leases.remove(lease.record().lease(), lease) && !lease.isLost()) {
+      boolean now = tryDestroy(lease.record());
+      log.debug("lease={} destroyed={}", lease.record().lease(), now);
+      see(lease.record().gpu());
+    }
+  }
+
+  /** Looks at one GPU again. */
+  private void see(GpuId gpu) {
+    try {
+      Map<GpuId, MigState> states = new HashMap<>(seen);
+      states.put(gpu, driver().gpu(gpu));
+      seen = Map.copyOf(states);
+    } catch (GpuDriverException e) {
+      log.debug("MIG cannot be looked at now", e);
+    }
+  }
+
+  // ---- leases
+
+  @Override
+  public Optional<String> lack(PhysicalGpu gpu, VirtualGpuRequest request) {
+    MigState state = seen.get(gpu.id());
+    if (state == null || state.geometry().isEmpty()) {
+      return Optional.of("it cannot be cut into MIG instances now");
+    }
+    return place(state, state.geometry().get(), request).isPresent()
+        ? Optional.empty()
+        : Optional.of("there is no legal place for a MIG instance that has so much");
+  }
+
+  /** Where an instance goes. */
+  private record Place(MigProfile profile, int start) {}
+
+  /** The smallest kind that has enough and finds a place. */
+  private static Optional<Place> place(
+      MigState state, MigGeometry geometry, VirtualGpuRequest request) {
+    MigOccupancy taken = state.planned(Map.of(), Set.of()).orElseThrow().occupancy();
+    for (MigProfile profile :
+        geometry.enough(request.memory(), request.computePercent().orElse(0))) {
+      Optional<Integer> start = MigPlanner.start(geometry, taken, profile);
+      if (start.isPresent()) {
+        return Optional.of(new Place(profile, start.get()));
+      }
+    }
+    return Optional.empty();
+  }
+
+  @Override
+  public synchronized EnforcedLease prepare(
+      String id,
+      Path leaseDirectory,
+      PhysicalGpu gpu,
+      VirtualGpuRequest request,
+      EnforcedLease.Listener listener) {
+    try {
+      MigRecord known = MigRecord.all(directory).get(id);
+      MigRecord record = known == null ? make(id, gpu.id(), request) : takeOver(known, request);
+      MigState state = driver().gpu(gpu.id());
+      MigGeometry geometry = state.geometry().orElseThrow();
+      MigProfile profile = geometry.profile(record.profileId()).orElseThrow();
+      EnforcedLease inner =
+          beneathIn(id, leaseDirectory, gpu, request, listener, record, profile, known == null);
+      MigLease lease =
+          new MigLease(this, record, profile, geometry.computeSlices(), inner, listener);
+      leases.put(id, lease);
+      see(gpu.id());
+      return lease;
+    } catch (IOException e) {
+      throw new VgpuException("cannot write down a MIG instance: " + e.getMessage(), e);
+    }
+  }
+
+  private EnforcedLease beneathIn(
+      String id,
+      Path leaseDirectory,
+      PhysicalGpu gpu,
+      VirtualGpuRequest request,
+      EnforcedLease.Listener listener,
+      MigRecord record,
+      MigProfile profile,
+      boolean isNew) {
+    GpuId device = record.device().orElseThrow();
+    NvmlGpu part =
+        new NvmlGpu(device, gpu.model(), profile.memory(), profile.memory(), gpu.provider());
+    boolean done = false;
+    try {
+      EnforcedLease inner = beneath.prepare(id, leaseDirectory, part, request, listener);
+      done = true;
+      return inner;
+    } finally {
+      if (!done && isNew) {
+        boolean gone = tryDestroy(record);
+        log.debug("nothing was prepared in a MIG instance: lease={} destroyed={}", id, gone);
+      }
+    }
+  }
+
+  private MigRecord make(String id, GpuId gpu, VirtualGpuRequest request) throws IOException {
+    GpuDriverException failure = null;
+    for (int i = 0; i < TRIES; i++) {
+      MigState state = driver().gpu(gpu);
+      MigGeometry geometry =
+          state
+              .geometry()
+              .orElseThrow(() -> new VgpuException("a GPU that cannot be cut: gpu=" + gpu));
+      Optional<Place> place = place(state, geometry, request);
+      if (place.isEmpty()) {
+        throw new VgpuException(
+            "there is no legal place for a MIG instance that has so much: gpu="
+                + gpu
+                + " asked "
+                + request);
+      }
+      List<Integer> before = new ArrayList<>();
+      state.instances().forEach(each -> before.add(each.id()));
+      MigRecord intent =
+          MigRecord.intended(id, gpu, place.get().profile().id(), place.get().start(), before);
+      intent.write(directory);
+      try {
+        return made(intent, place.get().profile());
+      } catch (GpuDriverException e) {
+        failure = e; // somebody else may have taken the place meanwhile
+      }
+    }
+    throw failure == null ? new VgpuException("no MIG instance could be made") : failure;
+  }
+
+  /** Makes what is intended; nothing is left behind where that fails. */
+  private MigRecord made(MigRecord intent, MigProfile profile) throws IOException {
+    MigRecord known = intent;
+    boolean done = false;
+    try {
+      int instance =
+          driver().create(intent.gpu(), profile.id(), intent.start(), profile.memorySlices());
+      known = intent.begun(instance);
+      known.write(directory);
+      MigRecord made = completed(known, profile);
+      done = true;
+      return made;
+    } finally {
+      if (!done && known.instance().isEmpty()) {
+        removeRecord(intent.lease());
+      } else if (!done) {
+        boolean gone = tryDestroy(known);
+        log.debug("a MIG instance was not completed: destroyed={}", gone);
+      }
+    }
+  }
+
+  private MigRecord completed(MigRecord begun, MigProfile profile) throws IOException {
+    int instance = begun.instance().orElseThrow();
+    int part = driver().createPart(begun.gpu(), instance, profile.computeSlices());
+    MigRecord made = begun.made(device(begun, instance, part));
+    made.write(directory);
+    return made;
+  }
+
+  private GpuId device(MigRecord record, int instance, int part) {
+    return driver().gpu(record.gpu()).instances().stream()
+        .filter(each -> each.id() == instance)
+        .flatMap(each -> each.parts().stream())
+        .filter(each -> each.id() == part)
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new GpuDriverException(
+                    "a MIG instance that was made is not there: gpu=" + record.gpu(), null))
+        .device();
+  }
+
+  /** What an earlier holder of the seat made, or was about to. */
+  private MigRecord takeOver(MigRecord record, VirtualGpuRequest request) throws IOException {
+    MigState state = driver().gpu(record.gpu());
+    if (record.state() == MigRecord.State.MADE) {
+      if (!isThere(record, state)) {
+        throw new VgpuException(
+            "somebody else has destroyed the MIG instance of a virtual GPU: id="
+                + record.lease()
+                + " gpu="
+                + record.gpu());
+      }
+      return record;
+    }
+    // Half made, or half destroyed: the sweep decides about that one, under another name.
+    record.named(record.lease() + ".left").write(directory);
+    removeRecord(record.lease());
+    sweep();
+    return make(record.lease(), record.gpu(), request);
+  }
+
+  @Override
+  public void close() {
+    watch.shutdownNow();
+    synchronized (this) {
+      forgetDriver();
+    }
+  }
+}

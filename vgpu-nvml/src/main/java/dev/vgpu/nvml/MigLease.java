@@ -1,0 +1,83 @@
+package dev.vgpu.nvml;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.ForwardingLease;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** A lease that has an instance of its own, with another backend's lease inside it. */
+final class MigLease extends ForwardingLease {
+  private final MigEnforcement enforcement;
+  private final MigRecord record;
+  private final MigProfile profile;
+  private final int computeSlices;
+  private final EnforcedLease.Listener listener;
+  private volatile @Nullable String lostBecause;
+
+  MigLease(
+      MigEnforcement enforcement,
+      MigRecord record,
+      MigProfile profile,
+      int computeSlices,
+      EnforcedLease beneath,
+      EnforcedLease.Listener listener) {
+    super(beneath);
+    this.enforcement = enforcement;
+    this.record = record;
+    this.profile = profile;
+    this.computeSlices = computeSlices;
+    this.listener = listener;
+  }
+
+  MigRecord record() {
+    return record;
+  }
+
+  /** Somebody has destroyed the instance; told once. */
+  void lost(String because) {
+    if (lostBecause == null) {
+      lostBecause = because;
+      listener.disturbed(because);
+    }
+  }
+
+  boolean isLost() {
+    return lostBecause != null;
+  }
+
+  @Override
+  public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
+    return request.memory().bytes() <= profile.memory().bytes()
+        && request.computePercent().orElse(0) * computeSlices <= 100 * profile.computeSlices()
+        && super.tryResize(request, entitledPermille);
+  }
+
+  @Override
+  public Map<String, String> environment() {
+    String lost = lostBecause;
+    if (lost != null) {
+      throw new VgpuException(lost);
+    }
+    Map<String, String> variables = new LinkedHashMap<>(super.environment());
+    record.device().ifPresent(id -> variables.put("CUDA_VISIBLE_DEVICES", id.value()));
+    return Map.copyOf(variables);
+  }
+
+  /** Its processes see the instance, and not the GPU that it is cut from. */
+  @Override
+  public void gpus(List<GpuId> gpus) {
+    super.gpus(record.device().map(List::of).orElse(gpus));
+  }
+
+  @Override
+  public void close() {
+    super.close();
+    enforcement.ended(this);
+  }
+}

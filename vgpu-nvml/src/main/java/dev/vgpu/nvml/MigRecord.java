@@ -1,0 +1,196 @@
+package dev.vgpu.nvml;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.vgpu.GpuId;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Collectors;
+
+/**
+ * What was made for a lease, or is about to be made or destroyed. Immutable. NVML tells of no
+ * instance who made it, so that is told by how far the work on it had got: see {@link State}.
+ *
+ * @param lease whose it is
+ * @param gpu the GPU that it is cut from
+ * @param profileId its kind
+ * @param start its first memory slice
+ * @param before the numbers of the instances that there were, none of which is ours
+ * @param state how far the work on it has got
+ * @param instance NVML's number of it, once it is known
+ * @param device the MIG device that it is, once it is known
+ */
+record MigRecord(
+    String lease,
+    GpuId gpu,
+    int profileId,
+    int start,
+    List<Integer> before,
+    State state,
+    Optional<Integer> instance,
+    Optional<GpuId> device) {
+  /** How far the work on an instance has got, at least. */
+  enum State {
+    /** About to be made. One at its place is ours only if it has no compute instance. */
+    INTENDED,
+    /** Made; about to get its compute instance. */
+    BEGUN,
+    /** Complete. */
+    MADE,
+    /** Its compute instance is destroyed, it is about to be: as {@link #INTENDED}. */
+    BARE
+  }
+
+  MigRecord {
+    before = List.copyOf(before);
+  }
+
+  static MigRecord intended(
+      String lease, GpuId gpu, int profileId, int start, List<Integer> before) {
+    return new MigRecord(
+        lease, gpu, profileId, start, before, State.INTENDED, Optional.empty(), Optional.empty());
+  }
+
+  MigRecord begun(int id) {
+    return new MigRecord(
+        lease, gpu, profileId, start, before, State.BEGUN, Optional.of(id), Optional.empty());
+  }
+
+  MigRecord made(GpuId as) {
+    return new MigRecord(
+        lease, gpu, profileId, start, before, State.MADE, instance, Optional.of(as));
+  }
+
+  MigRecord bare() {
+    return new MigRecord(lease, gpu, profileId, start, before, State.BARE, instance, device);
+  }
+
+  /** The same under another name. */
+  MigRecord named(String name) {
+    return new MigRecord(name, gpu, profileId, start, before, state, instance, device);
+  }
+
+  /** Whether it may be somebody else's that is at its place, who is just about to complete it. */
+  boolean isUnclear() {
+    return state == State.INTENDED || state == State.BARE;
+  }
+
+  /** The instance that this is about, if it is there and is not somebody else's. */
+  Optional<MigState.Instance> find(MigState of) {
+    return of.instances().stream()
+        .filter(each -> each.profileId() == profileId && each.start() == start)
+        .filter(each -> instance.isEmpty() || instance.get() == each.id())
+        .filter(each -> state != State.INTENDED || !before.contains(each.id()))
+        .filter(each -> !isUnclear() || each.parts().isEmpty())
+        .filter(
+            each ->
+                state != State.MADE
+                    || each.parts().isEmpty()
+                    || each.parts().stream()
+                        .anyMatch(part -> device.filter(part.device()::equals).isPresent()))
+        .findFirst();
+  }
+
+  private String text() {
+    StringBuilder text = new StringBuilder();
+    text.append("gpu=").append(gpu).append("\nprofile=").append(profileId);
+    text.append("\nstart=").append(start).append("\nbefore=");
+    text.append(before.stream().map(String::valueOf).collect(Collectors.joining(" ")));
+    text.append("\nstate=").append(state);
+    instance.ifPresent(id -> text.append("\ninstance=").append(id));
+    device.ifPresent(id -> text.append("\ndevice=").append(id));
+    return text.append("\nend\n").toString();
+  }
+
+  /** Writes it, so that it is there whatever dies next: the old one or the new one, and whole. */
+  void write(Path directory) throws IOException {
+    Files.createDirectories(directory);
+    Path fresh = directory.resolve("." + lease + ".new");
+    try (FileChannel file =
+        FileChannel.open(
+            fresh,
+            StandardOpenOption.CREATE,
+            StandardOpenOption.TRUNCATE_EXISTING,
+            StandardOpenOption.WRITE)) {
+      ByteBuffer bytes = ByteBuffer.wrap(text().getBytes(UTF_8));
+      while (bytes.hasRemaining()) {
+        file.write(bytes);
+      }
+      file.force(true);
+    }
+    Files.move(
+        fresh,
+        directory.resolve(lease),
+        StandardCopyOption.ATOMIC_MOVE,
+        StandardCopyOption.REPLACE_EXISTING);
+    try (FileChannel itself = FileChannel.open(directory, StandardOpenOption.READ)) {
+      itself.force(true);
+    }
+  }
+
+  static void remove(Path directory, String lease) throws IOException {
+    Files.deleteIfExists(directory.resolve(lease));
+  }
+
+  /** All that there are; what cannot be read is left out. */
+  static Map<String, MigRecord> all(Path directory) throws IOException {
+    Map<String, MigRecord> records = new HashMap<>();
+    if (!Files.isDirectory(directory)) {
+      return records;
+    }
+    try (var files = Files.newDirectoryStream(directory)) {
+      for (Path file : files) {
+        String name = String.valueOf(file.getFileName());
+        if (!name.startsWith(".")) {
+          parse(name, Files.readString(file)).ifPresent(record -> records.put(name, record));
+        }
+      }
+    }
+    return records;
+  }
+
+  static Optional<MigRecord> parse(String lease, String text) {
+    Map<String, String> values = new HashMap<>();
+    for (String line : text.split("\n", -1)) {
+      int equals = line.indexOf('=');
+      if (equals > 0) {
+        values.put(line.substring(0, equals), line.substring(equals + 1));
+      }
+    }
+    try {
+      List<Integer> before =
+          Arrays.stream(values.getOrDefault("before", "").split(" ", -1))
+              .filter(word -> !word.isEmpty())
+              .map(Integer::valueOf)
+              .toList();
+      return text.endsWith("end\n")
+          ? Optional.of(
+              new MigRecord(
+                  lease,
+                  new GpuId(values.getOrDefault("gpu", "")),
+                  number(values, "profile"),
+                  number(values, "start"),
+                  before,
+                  State.valueOf(values.getOrDefault("state", "")),
+                  Optional.ofNullable(values.get("instance")).map(Integer::valueOf),
+                  Optional.ofNullable(values.get("device")).map(GpuId::new)))
+          : Optional.empty();
+    } catch (IllegalArgumentException e) {
+      return Optional.empty();
+    }
+  }
+
+  private static int number(Map<String, String> values, String name) {
+    return Integer.parseInt(values.getOrDefault(name, ""));
+  }
+}

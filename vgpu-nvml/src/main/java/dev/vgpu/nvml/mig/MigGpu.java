@@ -1,0 +1,38 @@
+package dev.vgpu.nvml.mig;
+
+import dev.vgpu.GpuId;
+import java.util.List;
+
+/**
+ * A GPU in MIG mode, and how it is cut now. Immutable.
+ *
+ * @param id the GPU's
+ * @param geometry how it can be cut
+ * @param instances what there is
+ */
+public record MigGpu(GpuId id, MigGeometry geometry, List<MigInstance> instances) {
+  /** Copies the list. */
+  public MigGpu {
+    instances = List.copyOf(instances);
+  }
+
+  /** {@return what of it is taken} */
+  public MigOccupancy occupancy() {
+    return without(List.of());
+  }
+
+  /** What would be taken without some of its instances. */
+  MigOccupancy without(List<MigInstance> gone) {
+    int mask = 0;
+    int compute = 0;
+    boolean media = false;
+    for (MigInstance instance : instances) {
+      if (!gone.contains(instance)) {
+        mask |= ((1 << instance.memorySlices()) - 1) << instance.start();
+        compute += instance.computeSlices();
+        media |= geometry.profile(instance.profileId()).filter(MigProfile::hasMedia).isPresent();
+      }
+    }
+    return new MigOccupancy(mask & ((1 << geometry.memorySlices()) - 1), compute, media);
+  }
+}

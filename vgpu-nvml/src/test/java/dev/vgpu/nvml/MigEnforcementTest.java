@@ -1,0 +1,285 @@
+package dev.vgpu.nvml;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.mockito.ArgumentMatchers.contains;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.times;
+import static org.mockito.Mockito.verify;
+
+import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Over the emulated GPUs of this module's tests; those that are used here are cut meanwhile. */
+@Timeout(600)
+class MigEnforcementTest {
+  /** {@code -Dvgpu.mig.cycles=100000}: the long run. */
+  private static final int CYCLES = Integer.getInteger("vgpu.mig.cycles", 400);
+
+  private static final int ONE = 19;
+  private static final int TWO = 14;
+
+  @TempDir Path run;
+
+  private final NvmlProvider provider = new NvmlProvider();
+  private MigDriver driver;
+  private GpuId gpu;
+
+  @BeforeEach
+  void cut() {
+    driver = MigDriver.of(provider);
+    gpu = driver.gpus().get(2).gpu();
+    assertThat(driver.switchMode(gpu, true)).isEmpty();
+  }
+
+  @AfterEach
+  void mend() {
+    for (MigState.Instance each : driver.gpu(gpu).instances()) {
+      driver.destroyParts(gpu, each.id());
+      driver.destroy(gpu, each.id());
+    }
+    assertThat(driver.switchMode(gpu, false)).isEmpty();
+    driver.close();
+  }
+
+  private PhysicalGpu physical() {
+    return provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
+  }
+
+  private MigEnforcement open() {
+    return new MigEnforcement(run, MigSeat.nothing(), () -> MigDriver.of(provider));
+  }
+
+  private EnforcedLease grant(MigEnforcement enforcement, String id, EnforcedLease.Listener tells)
+      throws IOException {
+    Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
+    return enforcement.prepare(id, directory, physical(), request(), tells);
+  }
+
+  private static VirtualGpuRequest request() {
+    return VirtualGpuRequest.builder().name("x").memory(MemorySize.ofMebibytes(300)).build();
+  }
+
+  private List<MigState.Instance> instances() {
+    return driver.gpu(gpu).instances();
+  }
+
+  @Test
+  void geometryIsReadFromNvml() {
+    assertThat(driver.gpu(gpu).geometry().orElseThrow().profiles())
+        .extracting(profile -> profile.id() + " " + profile.starts())
+        .contains("19 [0, 1, 2, 3, 4, 5, 6]", "9 [0, 4]", "0 [0]", "15 [0, 2, 4, 6]");
+    assertThat(physical().unusableAsWhole()).isPresent();
+  }
+
+  @Test
+  void aLeaseHasAnInstanceOfItsOwnUntilItIsClosed() throws IOException {
+    try (MigEnforcement enforcement = open()) {
+      EnforcedLease lease = grant(enforcement, "a", mock());
+      assertThat(instances()).hasSize(1);
+      String device = instances().get(0).parts().get(0).device().value();
+      assertThat(lease.environment()).containsEntry("CUDA_VISIBLE_DEVICES", device);
+      assertThat(MigDriver.holders(run))
+          .isEqualTo(Map.of(gpu, Map.of(instances().get(0).id(), "a")));
+      lease.close();
+      assertThat(instances()).isEmpty();
+      assertThat(MigDriver.holders(run)).isEmpty();
+    }
+  }
+
+  @Test
+  void theNextHolderOfTheSeatTakesOverWhatIsHeldAndDestroysTheRest() throws IOException {
+    int theirs = driver.create(gpu, ONE, 6, 1);
+    driver.createPart(gpu, theirs, 1);
+    GpuId held;
+    try (MigEnforcement dies = open()) {
+      EnforcedLease first = grant(dies, "held", mock());
+      EnforcedLease second = grant(dies, "gone", mock());
+      assertThat(first).isNotSameAs(second);
+      held = new GpuId(first.environment().getOrDefault("CUDA_VISIBLE_DEVICES", ""));
+    }
+    assertThat(instances()).hasSize(3);
+    Files.delete(run.resolve("leases/gone"));
+    try (MigEnforcement next = open()) {
+      assertThat(instances()).hasSize(2).extracting(MigState.Instance::id).contains(theirs);
+      EnforcedLease again = grant(next, "held", mock());
+      assertThat(again.environment()).containsEntry("CUDA_VISIBLE_DEVICES", held.value());
+      again.close();
+      assertThat(instances()).extracting(MigState.Instance::id).containsExactly(theirs);
+    }
+  }
+
+  /** As if killed between the record and the making, and somebody else had the place by now. */
+  @Test
+  void whatOthersMadeAtAnIntendedPlaceIsTheirs() throws IOException {
+    Path records = MigEnforcement.directory(run);
+    MigRecord.intended("dead", gpu, TWO, 2, List.of()).write(records);
+    int theirs = driver.create(gpu, TWO, 2, 2);
+    driver.createPart(gpu, theirs, 2);
+    try (MigEnforcement next = open()) {
+      next.look();
+      assertThat(instances()).extracting(MigState.Instance::id).containsExactly(theirs);
+      assertThat(MigRecord.all(records)).isEmpty();
+    }
+  }
+
+  /** As if killed between the making of the two parts, or of their destruction. */
+  @Test
+  void whatWasHalfMadeIsDestroyedAtTheSecondLook() throws IOException {
+    MigRecord.intended("dead", gpu, TWO, 2, List.of()).write(MigEnforcement.directory(run));
+    assertThat(driver.create(gpu, TWO, 2, 2)).isNotNegative();
+    try (MigEnforcement next = open()) {
+      next.look();
+      assertThat(instances()).isEmpty();
+    }
+  }
+
+  @Test
+  void anInstanceThatSomebodyElseDestroysIsToldOnceAndNotDestroyedAgain() throws IOException {
+    EnforcedLease.Listener tells = mock();
+    try (MigEnforcement enforcement = open()) {
+      EnforcedLease lease = grant(enforcement, "a", tells);
+      MigState.Instance made = instances().get(0);
+      driver.destroyParts(gpu, made.id());
+      driver.destroy(gpu, made.id());
+      enforcement.look();
+      enforcement.look();
+      verify(tells, times(1)).disturbed(contains("somebody else has destroyed its MIG instance"));
+      assertThatThrownBy(lease::environment).isInstanceOf(VgpuException.class);
+      int theirs = driver.create(gpu, made.profileId(), made.start(), made.memorySlices());
+      driver.createPart(gpu, theirs, made.computeSlices());
+      lease.close();
+      assertThat(instances()).extracting(MigState.Instance::id).containsExactly(theirs);
+    }
+  }
+
+  @Test
+  void withoutAPlaceNothingIsGrantedAndNothingIsLeft() throws IOException {
+    int theirs = driver.create(gpu, 0, 0, 8);
+    driver.createPart(gpu, theirs, 7);
+    try (MigEnforcement enforcement = open()) {
+      assertThat(enforcement.lack(physical(), request())).isPresent();
+      assertThatThrownBy(() -> grant(enforcement, "a", mock()))
+          .hasMessageContaining("no legal place");
+      assertThat(MigDriver.holders(run)).isEmpty();
+    }
+  }
+
+  @Test
+  void aTornRecordIsNone() {
+    String text = "gpu=GPU-1\nprofile=19\nstart=2\nbefore=1 2\nstate=INTENDED\nend\n";
+    assertThat(MigRecord.parse("a", text))
+        .contains(MigRecord.intended("a", new GpuId("GPU-1"), 19, 2, List.of(1, 2)));
+    for (int length = 0; length < text.length(); length++) {
+      assertThat(MigRecord.parse("a", text.substring(0, length))).isEqualTo(Optional.empty());
+    }
+  }
+
+  /** The seat's process is killed at random moments, and somebody else cuts the same GPU. */
+  @Test
+  void whereverTheSeatIsKilledNothingLeaksAndNothingOfOthersIsTouched() throws Exception {
+    Random random = new Random(42);
+    Set<Integer> theirs = new HashSet<>();
+    int done = 0;
+    int kills = 0;
+    for (int round = 0; done < CYCLES; round++) {
+      Process seat = seat(CYCLES - done, round);
+      boolean last = await(round, seat, theirs, random, 5 + random.nextInt(3 * CYCLES / 8));
+      done += count(round);
+      kills += last ? 0 : 1;
+    }
+    Process sweeper = seat(0, 1_000_000);
+    assertThat(sweeper.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(sweeper.exitValue()).isZero();
+    System.out.println("MIG cycles=" + done + " kills=" + kills + " others=" + theirs.size());
+    assertThat(ids()).isEqualTo(theirs);
+    assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
+  }
+
+  private Set<Integer> ids() {
+    Set<Integer> ids = new HashSet<>();
+    instances().forEach(each -> ids.add(each.id()));
+    return ids;
+  }
+
+  private Path output(int round) {
+    return run.resolve("out-" + round);
+  }
+
+  private int count(int round) throws IOException {
+    return (int)
+        Files.readAllLines(output(round)).stream().filter(line -> line.matches("\\d+")).count();
+  }
+
+  private Process seat(int cycles, int round) throws IOException {
+    return new ProcessBuilder(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-cp",
+            System.getProperty("java.class.path"),
+            "dev.vgpu.nvml.MigSeat",
+            run.toString(),
+            Integer.toString(cycles),
+            Integer.toString(round))
+        .redirectOutput(output(round).toFile())
+        .redirectErrorStream(true)
+        .start();
+  }
+
+  /** Until it has ended, or has done so many cycles and is killed; others work meanwhile. */
+  private boolean await(int round, Process seat, Set<Integer> theirs, Random random, int cycles)
+      throws Exception {
+    while (!seat.waitFor(1 + random.nextInt(20), TimeUnit.MILLISECONDS)) {
+      assertThat(ids()).containsAll(theirs);
+      others(theirs, random);
+      if (count(round) >= cycles) {
+        seat.destroyForcibly().waitFor();
+        others(theirs, random);
+        return false;
+      }
+    }
+    assertThat(seat.exitValue()).as(Files.readString(output(round))).isZero();
+    return true;
+  }
+
+  /** Somebody else makes or destroys an instance of the kinds that the seat makes. */
+  private void others(Set<Integer> theirs, Random random) {
+    try {
+      if (theirs.size() < 3 && random.nextBoolean()) {
+        int profile = random.nextBoolean() ? ONE : TWO;
+        int size = profile == ONE ? 1 : 2;
+        int id = driver.create(gpu, profile, random.nextInt(4) * size, size);
+        driver.createPart(gpu, id, size);
+        theirs.add(id);
+      } else if (!theirs.isEmpty()) {
+        int id = theirs.iterator().next();
+        driver.destroyParts(gpu, id);
+        driver.destroy(gpu, id);
+        theirs.remove(id);
+      }
+    } catch (GpuDriverException e) {
+      // No room there now.
+    }
+  }
+}
