@@ -115,7 +115,7 @@ struct vgpu_gate {
 /* What is seen of the lease's other processes: peers.c. */
 struct vgpu_peers {
   uint64_t until_ns;      /* until when this process's GPU time is counted */
-  uint64_t idle_since_ns; /* as the monitor saw it; 0: it is not idle */
+  uint64_t idle_since_ns, tended_pace; /* as the monitor saw it; 0: it is not idle; and the pace at its last look */
   uint64_t seen_ns, seen_pace; /* since when the holder of the turn has nothing to do; 0: it has */
   uint32_t seen_turn;
   uint64_t paused_ns; /* how long this process had stood still when it last looked */

@@ -192,7 +192,11 @@ void vgpu__peers_tend(struct vgpu_tenant *tenant, uint64_t now) {
   uint64_t bit = vgpu__bit(tenant->slot_number);
   if ((LOAD(*word) & bit) == 0) return;
   struct shm_slot *slot = tenant->slot;
-  if (__atomic_load_n(&slot->busy, __ATOMIC_SEQ_CST) != 0 || LOAD(slot->waiting) != 0) {
+  /* One that waits for each kernel is between two of them at every third look or so: what counts is that nothing was done since. */
+  uint64_t pace = LOAD_ACQUIRE(slot->pace_ns);
+  int went_on = pace != LOAD(tenant->peers.tended_pace);
+  STORE(tenant->peers.tended_pace, pace);
+  if (__atomic_load_n(&slot->busy, __ATOMIC_SEQ_CST) != 0 || LOAD(slot->waiting) != 0 || went_on) {
     STORE(tenant->peers.idle_since_ns, 0);
     return;
   }

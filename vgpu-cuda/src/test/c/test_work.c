@@ -80,7 +80,7 @@ void test_waits_uncharged(void) { one_role("waits", (uint32_t)SHM_GRANT_OPEN); }
 /* A busy machine may keep one from its processor for a while, and then the other goes on, rightly; without turns it is 0.3 or so. */
 void test_peers_even(void) {
   share("1000000 0 0", "1000000 0 0", 0.6);
-  share("4000000 0 0", "50000 1 0", 0.5);
+  share("4000000 0 0", "50000 1 0", 0.6);
   share("300000 0 0", "20000 0 0", 0.6);
 }
 

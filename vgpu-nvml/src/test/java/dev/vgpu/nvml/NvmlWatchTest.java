@@ -2,6 +2,7 @@ package dev.vgpu.nvml;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
@@ -12,6 +13,7 @@ import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -43,8 +45,22 @@ class NvmlWatchTest implements GpuHealthListener {
   void begin() throws IOException {
     nvml = new EmulatedNvml();
     provider = nvml.provider();
-    gpus = provider.gpus().stream().map(PhysicalGpu::id).toList();
+    gpus = awaitGpus().stream().map(PhysicalGpu::id).toList();
     watch = provider.watch(this);
+  }
+
+  /** The watch of the test before lets go of NVML within half a second of its end, not at once. */
+  private List<PhysicalGpu> awaitGpus() {
+    for (int tries = 2_000; ; tries--) {
+      try {
+        return provider.gpus();
+      } catch (GpuDriverException e) {
+        if (tries == 0) {
+          throw e;
+        }
+        LockSupport.parkNanos(this, 5_000_000);
+      }
+    }
   }
 
   @AfterEach
