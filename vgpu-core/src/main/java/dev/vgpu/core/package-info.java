@@ -47,7 +47,9 @@
  *   <tr><td>Of those entitled to run, an ONLINE one gets the next turn</td>
  *     <td>{@code ShareLevelProperties.picksWhomALookAtAllWouldFind}</td></tr>
  *   <tr><td>OFFLINE gets what the others may not use</td>
- *     <td>{@code ShareSchedulerTest.offlineGetsWhatACappedOnlineTenantLeaves}</td></tr>
+ *     <td>{@code ShareSchedulerTest.offlineGetsWhatACappedOnlineTenantLeaves},
+ *     {@code HeldBackTest.offlineSharesHoldBesideAnOnlineTenantAtItsCap},
+ *     {@code AgreementIT.onlineTenantAtItsCapBesideOfflineOnes}</td></tr>
  *   <tr><td>OFFLINE gets never less than its floor, and never starves with one</td>
  *     <td>{@code ShareSchedulerProperties.offlineNeverStarvesWithAFloor},
  *     {@code ShareSchedulerTest.offlineFloorHolds},
