@@ -100,10 +100,7 @@ public final class ColocationPlot {
       JsonNode alone = result.path("modes").path("alone").path(load);
       String p99 =
           String.format(
-              Locale.ROOT,
-              "%s %% busy (alone: %.1f ms)",
-              load,
-              alone.path("online_p99_ms").asDouble());
+              Locale.ROOT, "%s %% (%.1f ms alone)", load, alone.path("online_p99_ms").asDouble());
       text(LEFT + x + 3.5 * BAR, base + 17, "middle", 12, "#333", p99);
       text(second + x + 3.5 * BAR, base + 17, "middle", 12, "#333", load + " % busy");
       double target = target(result, alone.path("online_p99_ms").asDouble());
