@@ -208,6 +208,7 @@ static int vgpu__limited(const struct vgpu_tenant *tenant, uint64_t *quota) {
 
 static uint64_t vgpu__free_of(const struct vgpu_tenant *tenant, uint64_t quota, uint64_t really_free) {
   vgpu__pools_settle();
+  if (UNLIKELY(LOAD(vgpu__measure_pending))) vgpu__measure_settle();
   uint64_t used = vgpu__lease_bytes(tenant);
   uint64_t left = used < quota ? quota - used : 0;
   return left < really_free ? left : really_free;

@@ -130,11 +130,14 @@ int vgpu__pools_trim(void) {
   return trimmed;
 }
 
+int vgpu__trim(void) {
+  if (LOAD_ACQUIRE(pools_used) == 0 && !LOAD(vgpu__graph_memory_seen)) return 0;
+  return vgpu__pools_trim() | vgpu__graph_memory_trim();
+}
+
 int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, uint64_t bytes) {
   if (LIKELY(vgpu__reserve(tenant, bytes) == 0)) return 0;
-  if (LOAD_ACQUIRE(pools_used) == 0 && !LOAD(vgpu__graph_memory_seen)) return -1;
-  int trimmed = vgpu__pools_trim() | vgpu__graph_memory_trim();
-  return trimmed ? vgpu__reserve(tenant, bytes) : -1;
+  return vgpu__trim() ? vgpu__reserve(tenant, bytes) : -1;
 }
 
 /* What the allocation may add to the charge, beside what is taken from others' slack. */

@@ -103,7 +103,7 @@ static void vgpu__tenant_renew(struct vgpu_tenant *tenant) {
   tenant->autonomous = 0;
   tenant->overlap = 1024;
   tenant->inflight_ns = 0;
-  tenant->owed_units = 0;
+  tenant->owed_units = tenant->debt_units = tenant->overhead_units = 0;
   tenant->gate = (struct vgpu_gate){.told_idle = 1};
   vgpu__express_forget(tenant);
 }

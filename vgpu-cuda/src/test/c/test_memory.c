@@ -56,20 +56,24 @@ uint64_t real_bytes(void) {
 }
 
 /* The hook, or the driver alone; with sanitizers the hook is in this program. */
-static void open_library(void) {
+void open_library(void) {
   library = dlopen(getenv("TEST_SELF") != NULL ? NULL : "libcuda.so.1", RTLD_NOW);
   CHECK(library != NULL, "%s", dlerror());
 }
 
-void begin_inexact(void) {
-  open_library();
-  CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
+void open_driver(void) {
   /* By the C library's own dlopen: the hook's would answer with the hook, which tells of the quota. */
   void *(*open_real)(const char *, int);
   void *found = look(dlopen("libc.so.6", RTLD_NOW), "dlopen");
   memcpy(&open_real, &found, sizeof open_real);
   real = open_real(getenv("VGPU_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   CHECK(real != NULL && dlsym(real, "vgpu_hook_version") == NULL, "the driver itself");
+}
+
+void begin_inexact(void) {
+  open_library();
+  CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
+  open_driver();
   CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS, "retain");
   CHECK(CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "set current");
 }
@@ -423,6 +427,10 @@ static const struct {
     {"inputs", role_inputs, NULL},
     {"green", role_green, NULL},
     {"measured", role_measured, "VGPU_EMULATOR=memory=1GiB,module=5MiB"},
+    {"measured-refused", role_measured_refused, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
+    {"measured-large", role_measured_large, "VGPU_EMULATOR=memory=1GiB,context=600MiB"},
+    {"measured-crowd", role_measured_crowd, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
+    {"measured-owed", role_measured_owed, "VGPU_EMULATOR=memory=1GiB,module=0"},
     {"measured-less", role_measured_less, "VGPU_EMULATOR=memory=1GiB,context=9728KiB"},
     {"measured-not", role_measured_not, "VGPU_NVML=/nowhere/libnvidia-ml.so.1"},
 };
@@ -479,8 +487,10 @@ static void test(size_t role) {
   int zeros = compared && (inputs || strcmp(roles[role].name, "zeros") == 0);
   /* The driver alone cannot be looked at from a program that is the hook. */
   if (!compared && strcmp(roles[role].name, "zeros") == 0) return;
+  int inexact = strncmp(roles[role].name, "measured", 8) == 0 && strcmp(roles[role].name, "measured-less") != 0 &&
+                strcmp(roles[role].name, "measured-not") != 0;
   struct fake_seat seat;
-  seat_open(&seat, QUOTA, strcmp(roles[role].name, "measured") == 0 ? 16 * MIB : CONTEXT);
+  seat_open(&seat, QUOTA, inexact ? 16 * MIB : CONTEXT);
   seat_start(&seat);
   char bare[160], hooked[160];
   snprintf(bare, sizeof bare, "%s/bare", seat.dir);
