@@ -472,6 +472,7 @@ struct vgpu_piece {
   CUgraphExec graph;   /* whose time it is, or NULL */
   uint32_t generation; /* of that graph's entry */
   uint64_t cost_ns;    /* what it should take; 0: not known */
+  int guessed;         /* of a graph that was not measured yet */
 };
 
 /* As enter_slow and leave_slow; the entry is the caller's own, zeroed. */

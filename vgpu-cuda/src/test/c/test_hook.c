@@ -680,6 +680,7 @@ static const struct {
     {"peers-even", test_peers_even},
     {"copies-apart", test_copies_apart},
     {"graphs-measured", test_graphs_measured},
+    {"graphs-long", test_graphs_long},
     {"waits-uncharged", test_waits_uncharged},
     {"stops-uncharged", test_stops_uncharged},
     {"peers-no-credit", test_peers_no_credit},
