@@ -39,6 +39,10 @@ void role_measured_not(void);
 /* roles_inputs.c */
 void role_inputs(void);
 
+/* roles_ipc.c */
+void role_ipc(void);
+void role_ipc_other(void);
+
 /* roles_green.c */
 void role_green(void);
 
