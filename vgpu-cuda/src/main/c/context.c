@@ -93,7 +93,10 @@ static abi_result vgpu__switched(abi_result result) {
 
 /* A context is about to go: its batches end, its events with it. */
 static void vgpu__context_going(CUcontext handle) {
-  if (handle != NULL && LOAD_ACQUIRE(vgpu__attached)) vgpu__drop_context(handle);
+  if (handle == NULL || !LOAD_ACQUIRE(vgpu__attached)) return;
+  vgpu__pools_forget_stream(NULL, handle);
+  vgpu__drop_context(handle);
+  vgpu__later_drop(vgpu__context_of(handle));
 }
 
 /* It is gone: so is what it had allocated, whoever did. Its number may come again. */

@@ -338,7 +338,11 @@ uint64_t vgpu__movable_tenants(void); /* a bit for each that has some */
 void vgpu__movable_forget(void);
 
 /* ---- pool.c: memory pools, charged by what they reserve ---- */
-void vgpu__pool_freed(const struct vgpu_record *record, int waited); /* after a free; waited: the driver has given back what it may */
+/* After a free; waited: the driver has given back what it may; else it is in the order of a stream. */
+void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream stream);
+void vgpu__freed(enum vgpu_kind kind, const struct vgpu_record *record, CUstream stream, int thread); /* of any kind, in stream order */
+void vgpu__pool_reached(unsigned number); /* later.c: a stream has come to a free */
+void vgpu__pools_forget_stream(CUstream stream, CUcontext context); /* context: all of its streams; before they go */
 /* After a wait: what pools have given back is no more charged. Two loads, unless something was freed. */
 void vgpu__pools_settle(void);
 int vgpu__pools_trim(void); /* 1: something is free of charge now */
@@ -348,6 +352,15 @@ void vgpu__pools_forget(void);
 /* Reserves; if there is no room, what pools and graphs keep without need goes first. */
 int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, uint64_t bytes);
 int vgpu__trim(void); /* pools and graphs; 1: something is free of charge now */
+
+/* ---- later.c: what comes free when a stream comes to it ---- */
+CUcontext vgpu__stream_context(CUstream stream);
+/* 0; -1: no event can tell. pool: 0, or the number of one that may have nothing left then. */
+int vgpu__later(CUstream stream, CUcontext context, struct vgpu_tenant *tenant, uint64_t bytes, unsigned pool);
+int vgpu__later_settle(void); /* 1: something is free of charge now */
+int vgpu__later_any(unsigned pool);
+uint64_t vgpu__later_tenants(void);
+void vgpu__later_forget(void);
 
 /* ---- graph_memory.c: memory of graphs' own allocations ---- */
 struct vgpu_graph_charge {

@@ -79,6 +79,9 @@ void vgpu__lane_free(struct vgpu_lane *lane);    /* unlinks; its lock is held */
 void vgpu__fold(struct vgpu_entry *entry);
 uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant); /* how much may be open or in flight */
 
+/* later.c */
+void vgpu__later_drop(const struct vgpu_context *context); /* it goes, and all that was freed in it is gone */
+
 /* batch.c; all with the lane's lock held */
 CUevent vgpu__event_take(struct vgpu_context *context);
 void vgpu__event_return(struct vgpu_context *context, CUevent event);

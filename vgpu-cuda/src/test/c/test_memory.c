@@ -140,6 +140,46 @@ static void pool_freed_late(void) {
   CHECK(CU(cuStreamDestroy_v2, held) == ABI_SUCCESS && CU(cuStreamDestroy_v2, other) == ABI_SUCCESS, "destroy");
 }
 
+/*
+ * Of a pool that was destroyed, and of plain allocations, the driver gives back what is freed in the order of a stream when the stream has
+ * come to it: freed before the pool was destroyed, and after.
+ */
+static void freed_later(int before_destroy, int plain) {
+  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  CUmemoryPool mine = NULL;
+  CUstream held[6] = {NULL};
+  CUdeviceptr p[6] = {0};
+  static int gates[6];
+  memset(gates, 0, sizeof gates);
+  CHECK(CU(cuMemPoolCreate, &mine, &props) == ABI_SUCCESS, "own pool");
+  for (int i = 0; i < 6; i++) {
+    CHECK(CU(cuStreamCreate, &held[i], 1) == ABI_SUCCESS, "stream");
+    if (plain) CHECK(CU(cuMemAlloc_v2, &p[i], (size_t)(40 * MIB)) == ABI_SUCCESS, "plain");
+    else CHECK(CU(cuMemAllocFromPoolAsync, &p[i], (size_t)(40 * MIB), mine, held[i]) == ABI_SUCCESS, "from it");
+    CHECK(CU(cuStreamWaitValue32_v2, held[i], (CUdeviceptr)(uintptr_t)&gates[i], 1, 0) == ABI_SUCCESS, "something before it");
+  }
+  if (!before_destroy) CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS, "destroyed");
+  for (int i = 0; i < 6; i++) CHECK(CU(cuMemFreeAsync, p[i], held[i]) == ABI_SUCCESS, "free behind it");
+  EXACT("freed, and not due");
+  if (before_destroy) CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS, "destroyed");
+  EXACT("destroyed, and not due");
+  for (int i = 0; i < 6; i++) {
+    __atomic_store_n(&gates[i], 1, __ATOMIC_RELEASE);
+    CHECK(CU(cuStreamSynchronize, held[i]) == ABI_SUCCESS, "wait");
+    if (!before_destroy && plain) EXACT("one by one");
+    CHECK(ledger_bytes() >= real_bytes(), "too little: %lld of %lld", (long long)ledger_bytes(), (long long)real_bytes());
+  }
+  EXACT("all came");
+  for (int i = 0; i < 6; i++) CU(cuStreamDestroy_v2, held[i]);
+}
+
+static void role_pools_later(void) {
+  begin();
+  freed_later(0, 0);
+  freed_later(1, 0);
+  freed_later(0, 1);
+}
+
 static void role_pools(void) {
   CUdeviceptr p[40] = {0};
   CUmemoryPool pool = NULL, mine = NULL;
@@ -414,6 +454,7 @@ static const struct {
 } roles[] = {
     {"plain", role_plain, NULL},
     {"pools", role_pools, NULL},
+    {"pools-later", role_pools_later, NULL},
     {"graphs", role_graphs, NULL},
     {"physical", role_physical, NULL},
     {"arrays", role_arrays, NULL},
