@@ -32,6 +32,7 @@ void role_measured(void);
 void role_measured_less(void);
 void role_measured_refused(void);
 void role_measured_large(void);
+void role_measured_stuck(void);
 void role_measured_crowd(void);
 void role_measured_owed(void);
 void role_measured_not(void);

@@ -156,6 +156,30 @@ void role_measured_crowd(void) {
   EXACT("freed");
 }
 
+/* What is to be undone does not go: the program keeps it, and it is owed. */
+void role_measured_stuck(void) {
+  void *module = NULL;
+  CUcontext second = NULL;
+  CUdeviceptr q = 0;
+  begin_inexact();
+  CUdeviceptr p = fill_but(20 * MIB);
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && module != NULL, "a module that the driver does not unload");
+  CHECK(real_bytes() == QUOTA + 20 * MIB && ledger_bytes() <= QUOTA, "%llu", (unsigned long long)real_bytes());
+  CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "nothing more");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_OUT_OF_MEMORY && second == NULL, "no context, not even its set size");
+  CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
+  EXACT("it is charged");
+  p = fill_but(20 * MIB);
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && second != NULL, "a context that the driver does not destroy");
+  CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "nothing more");
+  CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
+  EXACT("it is charged as well");
+  CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "now it goes");
+  CU(cuCtxSetCurrent, context);
+  CHECK(CU(cuModuleUnload, module) == ABI_SUCCESS, "and so does the module");
+  await_exact("both are gone");
+}
+
 /* A variable of 40 MiB gets its memory when it is asked for: that cannot be refused, and is owed. */
 static const char LARGE[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 4 .b8 large[41943040];\n";
 

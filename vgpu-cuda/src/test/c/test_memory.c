@@ -89,6 +89,9 @@ static void role_plain(void) {
   begin();
   CHECK(CU(cuMemAlloc_v2, &a, (size_t)1000) == ABI_SUCCESS, "alloc");
   EXACT("alloc");
+  unsigned managed = 7, type = 0;
+  CHECK(CU(cuPointerGetAttribute, &managed, 8, a) == ABI_SUCCESS && managed == 0, "it is not managed memory: %u", managed);
+  CHECK(CU(cuPointerGetAttribute, &type, 2, a) == ABI_SUCCESS && type == 2, "but the device's: %u", type);
   CHECK(CU(cuMemFree_v2, a + 1) == ABI_INVALID_VALUE, "a pointer within");
   CHECK(CU(cuMemFree_v2, (CUdeviceptr)0x1234) == ABI_INVALID_VALUE, "nobody's pointer");
   CHECK(CU(cuMemFree_v2, (CUdeviceptr)0) == ABI_SUCCESS, "NULL is freed");
@@ -474,6 +477,7 @@ static const struct {
     {"measured-large", role_measured_large, "VGPU_EMULATOR=memory=1GiB,context=600MiB"},
     {"measured-crowd", role_measured_crowd, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
     {"measured-owed", role_measured_owed, "VGPU_EMULATOR=memory=1GiB,module=0"},
+    {"measured-stuck", role_measured_stuck, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
     {"measured-less", role_measured_less, "VGPU_EMULATOR=memory=1GiB,context=9728KiB"},
     {"measured-not", role_measured_not, "VGPU_NVML=/nowhere/libnvidia-ml.so.1"},
 };
@@ -502,6 +506,7 @@ static int run(const struct fake_seat *seat, size_t role, int hooked, const char
     setenv("VGPU_EMULATOR", "memory=1GiB", 1);
     if (strncmp(roles[role].name, "measured", 8) == 0) set_nvml();
     if (roles[role].variable != NULL) putenv((char *)(uintptr_t)roles[role].variable);
+    if (strcmp(roles[role].name, "measured-stuck") == 0) setenv("VGPU_EMULATOR_FAIL", "cuModuleUnload:999@1,cuCtxDestroy:999@1", 1);
     if (hooked && strcmp(hook, "-") != 0) setenv("LD_PRELOAD", hook, 1);
     if (hooked && strcmp(hook, "-") == 0) setenv("TEST_SELF", "1", 1);
     if (!hooked) setenv("LD_PRELOAD", driver, 1);
