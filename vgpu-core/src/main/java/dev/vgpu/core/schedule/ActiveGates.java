@@ -290,6 +290,7 @@ final class ActiveGates {
     tenant.idleTold = false;
     tenant.lingerUntilNs = ShareScheduler.NEVER;
     tenant.creditNs = LUMP_NS;
+    tenant.aloneSinceNs = before == null ? (double) nowNs : Double.MAX_VALUE;
     if (active.size() == 1 && tenant.withOthers) {
       tenant.withOthers = !tenant.gate.besideOthers(false);
     }

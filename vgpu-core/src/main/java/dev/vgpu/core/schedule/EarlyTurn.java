@@ -89,12 +89,18 @@ final class EarlyTurn {
     if (isEarlier(tenant)) {
       long untilNs = tenant.gate.busyUntilNs();
       endNs = untilNs < 0 ? nowNs : Math.min(untilNs, nowNs);
+      if (later != null) {
+        later.aloneSinceNs = (double) nowNs;
+      }
     }
   }
 
   /** A tenant has gone. */
   void forget(Tenant tenant) {
     if (tenant == earlier || tenant == later) {
+      if (later != null && endNs == UNKNOWN) {
+        later.aloneSinceNs = (double) openedNs;
+      }
       clear();
     }
   }

@@ -83,6 +83,9 @@ public final class Tenant {
 
   double bookedAtTurnNs;
 
+  /** Since when the work of the turn before its own is done. */
+  double aloneSinceNs;
+
   /** What was booked though it did not tell it. */
   double prepaidNs;
 
