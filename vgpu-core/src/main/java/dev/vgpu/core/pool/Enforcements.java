@@ -169,7 +169,7 @@ final class Enforcements implements AutoCloseable {
     boolean isCut = isCut(gpus);
     for (EnforcementBackend backend : backends()) {
       try {
-        if ((isCut && backend.preparesWhenGranted() || backend.hasLeftovers(directory))
+        if (((isCut && backend.preparesWhenGranted()) || backend.hasLeftovers(directory))
             && backend.status().isAvailable()
             && gpus.stream().anyMatch(backend::serves)) {
           Enforcement ignored = open(backend);
