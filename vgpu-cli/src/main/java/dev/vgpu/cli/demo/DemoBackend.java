@@ -2,25 +2,31 @@ package dev.vgpu.cli.demo;
 
 import dev.vgpu.Capabilities;
 import dev.vgpu.VirtualGpuRequest;
-import java.util.List;
 
 /** By what the programs of the demo's second part share the emulated GPU. */
 public enum DemoBackend {
   /** In turns, by the CUDA hook. */
-  HOOK("cuda-hook", "", List.of(50, 30, 0, 50)),
+  HOOK("cuda-hook", "", 50, 30, 0, 50),
   /** As clients of MPS, which do not take turns. */
-  MPS("mps", "", List.of(40, 30, 10, 20)),
+  MPS("mps", "", 40, 30, 10, 20),
   /** Each in a MIG instance of its own: 3, 2, 1 and 1 of 7 slices. */
-  MIG("mig", ",mig=on", List.of(42, 28, 14, 14));
+  MIG("mig", ",mig=on", 42, 28, 14, 14);
 
   private final String backendName;
   private final String emulatorSettings;
-  private final List<Integer> percents;
+  private final int fixed;
+  private final int burst;
+  private final int rest;
+  private final int online;
 
-  DemoBackend(String backendName, String emulatorSettings, List<Integer> percents) {
+  DemoBackend(
+      String backendName, String emulatorSettings, int fixed, int burst, int rest, int online) {
     this.backendName = backendName;
     this.emulatorSettings = emulatorSettings;
-    this.percents = percents;
+    this.fixed = fixed;
+    this.burst = burst;
+    this.rest = rest;
+    this.online = online;
   }
 
   /** {@return the name that the pool knows it by} */
@@ -49,10 +55,10 @@ public enum DemoBackend {
 
   int percent(ProcessTenant tenant) {
     return switch (tenant) {
-      case FIXED -> percents.get(0);
-      case BURST -> percents.get(1);
-      case REST -> percents.get(2);
-      case ONLINE -> percents.get(3);
+      case FIXED -> fixed;
+      case BURST -> burst;
+      case REST -> rest;
+      case ONLINE -> online;
     };
   }
 }
