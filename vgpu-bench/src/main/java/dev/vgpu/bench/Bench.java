@@ -52,6 +52,11 @@ public final class Bench {
       they need a C compiler.
       """;
 
+  /** The process for which this is done, and with which it ends, however that ends. */
+  private static final String COMMAND_PID = "vgpu.command.pid";
+
+  private static final int TERMINATED = 143;
+
   private static final List<String> NAMES =
       List.of(
           "turns",
@@ -85,6 +90,7 @@ public final class Bench {
       System.exit(Chaos.run(names.subList(1, names.size())));
     }
     if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
+      endWith(System.getProperty(COMMAND_PID, ""));
       System.exit(GpuCheck.run(names.subList(1, names.size())));
     }
     boolean quick = names.remove("--quick");
@@ -117,6 +123,15 @@ public final class Bench {
       Files.writeString(Path.of(keep), object);
     }
     System.out.print(json ? object : report.text());
+  }
+
+  private static void endWith(String pid) {
+    if (!pid.isEmpty()) {
+      ProcessHandle.of(Long.parseLong(pid))
+          .ifPresentOrElse(
+              process -> process.onExit().thenRun(() -> System.exit(TERMINATED)),
+              () -> System.exit(TERMINATED));
+    }
   }
 
   private static void plot(List<String> files) throws IOException {
