@@ -71,9 +71,12 @@ public final class Chaos {
       } catch (ChaosFailure | IllegalStateException e) {
         failure = "step " + step + " (" + steps.last() + "): " + e.getMessage();
       }
-      Map<String, Object> result = result(world, steps, checks);
+      Map<String, Object> result = new LinkedHashMap<>();
       if (failure != null) {
         result.put("failure", failure);
+      }
+      result.putAll(result(world, steps, checks));
+      if (failure != null) {
         result.put("logs", keepLogs(world, failure).toString());
         result.put("replay", "./vgpu chaos --seed " + options.seed() + " --steps " + step);
       }
