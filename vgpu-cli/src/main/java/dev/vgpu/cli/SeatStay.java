@@ -12,10 +12,11 @@ import java.util.List;
  * known to take it over: a program that comes to the GPU later would find none, and be refused.
  */
 final class SeatStay {
-  private static final Duration LOOK = Duration.ofMillis(100);
+  private static final Duration SOON = Duration.ofMillis(10);
+  private static final Duration LATER = Duration.ofMillis(200);
 
   /** What ends with the program, or a moment later, is not worth a word. */
-  private static final int LOOKS_IN_SILENCE = 5;
+  private static final int LOOKS_IN_SILENCE = 50;
 
   private final GpuPool pool;
   private final RunDirectory directory;
@@ -39,7 +40,7 @@ final class SeatStay {
                     + virtualGpu);
         console.err().flush();
       }
-      if (signals.awaitUnheard(LOOK)) {
+      if (signals.awaitUnheard(looks < LOOKS_IN_SILENCE ? SOON : LATER)) {
         return;
       }
     }
