@@ -128,6 +128,14 @@ static int vgpu__is_suspended(const struct vgpu_tenant *tenant) {
          (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) == 0;
 }
 
+int vgpu__suspended_any(void) {
+  const struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    if (vgpu__is_suspended(tenant)) return 1;
+  }
+  return 0;
+}
+
 /* Until it goes on, or has ended. Whoever suspended it says when; without a seat it stays so, as what was suspended with it. */
 static void vgpu__suspended_wait(struct vgpu_tenant *tenant) {
   while (vgpu__is_suspended(tenant)) {

@@ -75,7 +75,7 @@ class RunIT {
     assertThat(run.exitCode()).as("%s", run).isEqualTo(3);
     assertThat(node.leases()).as("%s", serve).hasSize(1);
     Files.createFile(file);
-    run.prints("268435456 bytes");
+    CommandNode.await(() -> run.out().contains("268435456 bytes"), run);
     JsonNode leases = node.leases();
     assertThat(leases).hasSize(1);
     assertThat(leases.path(0).path("memory_used_bytes").asLong())
