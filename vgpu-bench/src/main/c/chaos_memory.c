@@ -133,7 +133,7 @@ static CUresult give_back(struct worker *worker, const struct held *held) {
       if (result == CUDA_SUCCESS) {
         result = CALLED(MAPPED, WAIT_MEMORY, chaos->release(held->handle));
       }
-      return result != CUDA_SUCCESS ? result : chaos->unreserve(held->key, held->size);
+      return result != CUDA_SUCCESS ? result : CALLED(MAPPED, WAIT_MEMORY, chaos->unreserve(held->key, held->size));
     case ARRAY: return CALLED(ARRAY, WAIT_SYNC, chaos->array_destroy(pointer));
     case MIPMAP: return CALLED(MIPMAP, WAIT_SYNC, chaos->mipmap_destroy(pointer));
     case HOST: return CALLED(HOST, WAIT_SYNC, chaos->host_free(pointer));

@@ -50,19 +50,19 @@ static CUresult build_graph(struct worker *worker) {
   struct chaos *chaos = worker->chaos;
   CUgraph graph = NULL;
   CUresult launched = CUDA_SUCCESS;
-  CUresult result = chaos->begin_capture(worker->stream, 2);
+  CUresult result = CALLED(GRAPH, WAIT_MEMORY, chaos->begin_capture(worker->stream, 2));
   if (result != CUDA_SUCCESS) {
     return result;
   }
   for (int i = 0; i < GRAPH_KERNELS && launched == CUDA_SUCCESS; i++) {
     launched = launch(worker, GRAPH, worker->stream, GRAPH_KERNEL_NS);
   }
-  result = chaos->end_capture(worker->stream, &graph);
+  result = CALLED(GRAPH, WAIT_MEMORY, chaos->end_capture(worker->stream, &graph));
   if (result == CUDA_SUCCESS && launched == CUDA_SUCCESS) {
     result = CALLED(GRAPH, WAIT_MEMORY, chaos->instantiate(&worker->graph, graph, 0));
   }
   if (graph != NULL) {
-    chaos->graph_destroy(graph);
+    CALLED(GRAPH, WAIT_MEMORY, chaos->graph_destroy(graph));
   }
   return launched != CUDA_SUCCESS ? launched : result;
 }
@@ -78,7 +78,7 @@ static CUresult run_graph(struct worker *worker) {
   }
   result = CALLED(GRAPH, WAIT_LAUNCH, chaos->graph_launch(worker->graph, worker->stream));
   if (random_next(&worker->random) % 8 == 0) {
-    chaos->exec_destroy(worker->graph); /* also while it runs */
+    CALLED(GRAPH, WAIT_SYNC, chaos->exec_destroy(worker->graph)); /* also while it runs */
     worker->graph = NULL;
   }
   return result;
@@ -121,7 +121,7 @@ static CUresult event(struct worker *worker) {
       CUresult waited = CALLED(EVENT, WAIT_SYNC, chaos->driver.event_synchronize(event));
       result = result != CUDA_SUCCESS ? result : waited;
     }
-    chaos->event_destroy(event);
+    CALLED(EVENT, WAIT_MEMORY, chaos->event_destroy(event));
   }
   return result;
 }

@@ -65,6 +65,7 @@ class ChaosIT {
         result.path("failure").asText(),
         tail(logs.resolve("steps.log")),
         tail(logs.resolve("stderr.log")),
+        tail(logs.resolve("threads.log")),
         result.toString());
   }
 

@@ -23,6 +23,7 @@ final class ProgramSource {
           "churn_kinds.h",
           "churn_kinds.c",
           "observe.c",
+          "lateness.c",
           "hold.c",
           "hostile.c",
           "serve.c",
