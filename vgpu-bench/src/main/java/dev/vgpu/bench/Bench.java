@@ -16,6 +16,8 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 
 /** The benchmarks' main class: {@code Bench [name...] [--quick] [--json]}. */
 public final class Bench {
@@ -126,12 +128,14 @@ public final class Bench {
   }
 
   private static void endWith(String pid) {
-    if (!pid.isEmpty()) {
-      ProcessHandle.of(Long.parseLong(pid))
-          .ifPresentOrElse(
-              process -> process.onExit().thenRun(() -> System.exit(TERMINATED)),
-              () -> System.exit(TERMINATED));
+    if (pid.isEmpty()) {
+      return;
     }
+    Optional<ProcessHandle> command = ProcessHandle.of(Long.parseLong(pid));
+    if (command.isEmpty()) {
+      System.exit(TERMINATED);
+    }
+    CompletableFuture<Void> ignored = command.get().onExit().thenRun(() -> System.exit(TERMINATED));
   }
 
   private static void plot(List<String> files) throws IOException {

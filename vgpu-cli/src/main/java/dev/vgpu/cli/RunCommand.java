@@ -144,17 +144,21 @@ final class RunCommand implements Callable<Integer> {
     }
     Path program = ProgramFile.find(command.get(0), context.environment().get("PATH"));
     VirtualGpuRequest.Builder request = request(program);
-    try (GpuPool pool = open();
-        VirtualGpu virtualGpu = acquire(pool, request)) {
-      ReclaimNotices notices = new ReclaimNotices(virtualGpu.id(), context.console());
-      GpuPool.Listening ignored = pool.listen(notices);
-      SignalForwarder signals = SignalForwarder.install();
-      Process process = start(virtualGpu, command);
-      signals.forwardTo(process);
-      int exitCode = notices.lastWords(process.waitFor());
-      virtualGpu.close();
+    try (GpuPool pool = open()) {
+      SignalForwarder signals;
+      String id;
+      int exitCode;
+      try (VirtualGpu virtualGpu = acquire(pool, request)) {
+        id = virtualGpu.id();
+        ReclaimNotices notices = new ReclaimNotices(id, context.console());
+        GpuPool.Listening ignored = pool.listen(notices);
+        signals = SignalForwarder.install();
+        Process process = start(virtualGpu, command);
+        signals.forwardTo(process);
+        exitCode = notices.lastWords(process.waitFor());
+      }
       new SeatStay(pool, RunDirectory.of(context.environment()), context.console())
-          .whileNeeded(virtualGpu.id(), signals);
+          .whileNeeded(id, signals);
       return exitCode;
     }
   }

@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -112,7 +113,7 @@ class GpuCheckIT {
     try {
       Path environment = Path.of("/proc", Long.toString(process.pid()), "environ");
       return Files.readString(environment, StandardCharsets.ISO_8859_1)
-          .contains("VGPU_BENCH_DIR=" + temporary);
+          .contains("=" + temporary + "/");
     } catch (IOException e) {
       return false; // it has ended, or is another user's
     }
@@ -155,7 +156,10 @@ class GpuCheckIT {
     Path place = Files.createDirectories(directory.resolve("driver"));
     for (GpuDriver driver : ServiceLoader.load(GpuDriver.class)) {
       for (Path library : List.of(driver.cudaLibrary(), driver.nvmlLibrary())) {
-        Files.copy(library, place.resolve(library.getFileName()));
+        Files.copy(
+            library,
+            place.resolve(library.getFileName()),
+            StandardCopyOption.REPLACE_EXISTING);
       }
     }
     return place;
