@@ -157,9 +157,7 @@ class GpuCheckIT {
     for (GpuDriver driver : ServiceLoader.load(GpuDriver.class)) {
       for (Path library : List.of(driver.cudaLibrary(), driver.nvmlLibrary())) {
         Files.copy(
-            library,
-            place.resolve(library.getFileName()),
-            StandardCopyOption.REPLACE_EXISTING);
+            library, place.resolve(library.getFileName()), StandardCopyOption.REPLACE_EXISTING);
       }
     }
     return place;

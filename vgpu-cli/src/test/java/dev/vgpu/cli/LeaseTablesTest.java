@@ -208,7 +208,8 @@ class LeaseTablesTest {
     threeLooks();
     assertThat(run("top", "--count", "2")).isZero();
     assertThat(out.toString(UTF_8)).contains("\u001b[H", "\u001b[J", "\u001b[1mtenant");
-    assertThat(out.toString(UTF_8).lines().filter(line -> line.contains("batch-1"))).hasSize(3);
+    assertThat(out.toString(UTF_8).lines().filter(line -> line.matches(".*batch-1 +offline.*")))
+        .hasSize(3);
   }
 
   @ParameterizedTest
