@@ -308,4 +308,31 @@ class RunIT {
         .allMatch(line -> line.endsWith("refused"))
         .allMatch(line -> Long.parseLong(line.split(" +", -1)[8]) > 0);
   }
+
+  /** 132 processors in groups of 8: 30 percent are 4 groups, 20 percent 3. */
+  @Test
+  void jvmWorksOnProcessorsOfItsOwnInsideEachOfTwoVirtualGpus() throws Exception {
+    String parts = "dev.vgpu.samples.cuda.TwoParts";
+    List<String> oneGpu = List.of("VGPU_EMULATOR=devices=1,memory=4GiB,context=64MiB");
+    CommandNode.Command holds = node.javaWith(oneGpu, parts, "--hold");
+    holds.prints("outside again");
+    assertThat(holds.out().lines())
+        .contains("chat-1 green-contexts", "batch-2 green-contexts")
+        .containsSubsequence(
+            "outside 0",
+            "in chat 32",
+            "in batch 24 false",
+            "in chat again 32 false",
+            "outside again 0");
+    CommandNode.Command another = node.javaWith(oneGpu, parts);
+    assertThat(another.exitCode()).as("%s", another).isNotZero();
+    assertThat(another.err()).contains("another process has green contexts on this GPU");
+    holds.signal("TERM");
+    assertThat(holds.exitCode()).isEqualTo(143);
+    CommandNode.Command old =
+        node.javaWith(
+            List.of(oneGpu.get(0), "VGPU_EMULATOR_FAIL=cuDeviceGetDevResource:801@1+"), parts);
+    assertThat(old.exitCode()).as("%s", old).isNotZero();
+    assertThat(old.err()).contains("the driver has no green contexts", "CUDA 12.4");
+  }
 }
