@@ -148,7 +148,9 @@ final class Level2Notes {
           "the driver's version is not one of " + known() + ": its layouts are not known";
       case ShmLayout.LEVEL2_WHY_REFUSED -> "the driver refused to stop or to resume its channels";
       case ShmLayout.LEVEL2_WHY_SLOW -> "the driver took too long to stop or to resume";
-      case ShmLayout.LEVEL2_WHY_TENANTS -> "several virtual GPUs are in one process";
+      case ShmLayout.LEVEL2_WHY_TENANTS ->
+          "several virtual GPUs are in one process, whose contexts they share: none can be stopped"
+              + " alone";
       case ShmLayout.LEVEL2_WHY_THREAD -> "no thread could be started for it";
       case ShmLayout.LEVEL2_WHY_NO_EFFECT -> "what was stopped ran on";
       case ShmLayout.LEVEL2_WHY_TABLE -> "the program has more channels than can be followed";
