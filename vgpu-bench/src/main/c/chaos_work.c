@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BURST_KERNELS = 40, GRAPH_KERNELS = 3, GRAPH_KERNEL_NS = 50000, COPY_BYTES = 4096 };
+enum { BURST_KERNELS = 40, GRAPH_KERNELS = 3, GRAPH_KERNEL_NS = 50000, GRAPH_BYTES = 4 << 20, COPY_BYTES = 4096 };
 
 /* How long a forked process may take for all that it does; then it counts as hanging. */
 enum { CHILD_SECONDS = 20 };
@@ -54,8 +54,16 @@ static CUresult build_graph(struct worker *worker) {
   if (result != CUDA_SUCCESS) {
     return result;
   }
+  CUdeviceptr own = 0; /* memory of the graph's own, in some */
+  bool allocates = chaos->async != NULL && chaos->free_async != NULL && random_next(&worker->random) % 3 == 0;
+  if (allocates) {
+    launched = CALLED(GRAPH, WAIT_MEMORY, chaos->async(&own, 1 + random_next(&worker->random) % GRAPH_BYTES, worker->stream));
+  }
   for (int i = 0; i < GRAPH_KERNELS && launched == CUDA_SUCCESS; i++) {
     launched = launch(worker, GRAPH, worker->stream, GRAPH_KERNEL_NS);
+  }
+  if (allocates && launched == CUDA_SUCCESS) {
+    launched = CALLED(GRAPH, WAIT_MEMORY, chaos->free_async(own, worker->stream));
   }
   result = CALLED(GRAPH, WAIT_MEMORY, chaos->end_capture(worker->stream, &graph));
   if (result == CUDA_SUCCESS && launched == CUDA_SUCCESS) {

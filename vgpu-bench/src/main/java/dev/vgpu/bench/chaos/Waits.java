@@ -11,9 +11,9 @@ import java.util.function.Supplier;
 
 /**
  * How long processes wait in a call, and how long they may: calls that need no turn hardly at all,
- * launches until their share comes round. What the machine lost of all processes' time is added,
- * and what was done to the seat meanwhile; while a program is stopped, no time passes for it.
- * Confined to one thread.
+ * launches until their share comes round. What the machine took from the processes is added, and
+ * what was done to the seat meanwhile; while a program is stopped, no time passes for it. Confined
+ * to one thread.
  */
 final class Waits {
   private static final double MEMORY_MS = 250;
@@ -62,21 +62,18 @@ final class Waits {
   private void look(double stepMs) throws InterruptedException {
     machine.look();
     delays.begin();
-    double seatMs = sumMs(seats.get());
-    double programsMs = sumMs(programs.get());
+    double seatMs = mostMs(seats.get());
+    // Who waits, waits for the seat or one other program at a time, and to run itself.
+    double lateMs = seatMs + 2 * mostMs(programs.get());
     long nowNs = NanoClock.nanoTime();
     seatLate.add(nowNs, seatMs);
-    lost.add(nowNs, seatMs + programsMs + stepMs);
+    lost.add(nowNs, lateMs + stepMs);
     note("machine_late", machine.worstMs());
-    note("processes_late", seatMs + programsMs);
+    note("processes_late", lateMs);
   }
 
-  private double sumMs(List<Long> pids) {
-    double ms = 0;
-    for (long pid : pids) {
-      ms += delays.ofMs(pid);
-    }
-    return ms;
+  private double mostMs(List<Long> pids) {
+    return pids.stream().mapToDouble(delays::ofMs).max().orElse(0);
   }
 
   /** {@return by how much the machine was late since then with what the seat does} */
@@ -85,7 +82,7 @@ final class Waits {
     return seatLate.sinceMs(sinceNs) + machine.lateMs(sinceNs);
   }
 
-  /** {@return what was lost since then of all processes' time} */
+  /** {@return what was lost since then of processes' time} */
   double lostMs(long sinceNs) throws InterruptedException {
     look(0);
     return lost.sinceMs(sinceNs) + machine.lateMs(sinceNs);

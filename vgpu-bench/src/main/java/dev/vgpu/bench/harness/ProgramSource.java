@@ -37,6 +37,7 @@ final class ProgramSource {
           "chaos.c",
           "chaos_memory.c",
           "chaos_work.c",
+          "chaos_ipc.c",
           "audit.c",
           "signals.c",
           "session.c",
