@@ -26,6 +26,7 @@ enum { STACK = 256 * 1024, READINGS = 12, ALIKE = 4, UNSEEN = 3, QUICK = 4, OWN_
 static const uint64_t SOON_NS = 20u * NS_PER_MS, AGAIN_NS = 5u * NS_PER_MS, LATER_NS = 1000u * NS_PER_MS, LEAVE_NS = 10u * NS_PER_MS;
 static const uint64_t SELDOM_NS = 60u * 1000u * (uint64_t)NS_PER_MS, OPEN_NS = 100u * NS_PER_MS, OWED_NS = 5u * NS_PER_MS;
 static const uint64_t QUICKLY_NS = 50u * NS_PER_US, PERHAPS_NS = 100u * NS_PER_MS;
+static const uint64_t SUSPENDED_NS = 100u * NS_PER_MS;
 static const uint64_t MARGIN = 512u << 20;
 
 enum { OPENING, READY, FAILED };
@@ -79,6 +80,7 @@ static enum look vgpu__look(int64_t *beyond, uint64_t *mark) {
   uint64_t held, after, charged = vgpu__charged(mark);
   int told = vgpu__held_read(&held);
   vgpu__charged(&after);
+  if (vgpu__suspended_any()) return LOOK_AGAIN; /* its memory is away, its charge is not */
   if (told <= 0) return told < 0 ? LOOK_NOT : LOOK_UNSEEN;
   if (*mark != after) return LOOK_AGAIN;
   held = (held + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
@@ -266,6 +268,7 @@ static void *vgpu__measurer(void *unused) {
     seen = now;
     launched = launches;
     if (asked) vgpu__sleep_ns(SOON_NS);
+    while (vgpu__suspended_any() && !LOAD(measure.stop)) vgpu__sleep_ns(SUSPENDED_NS);
     if (!vgpu__go_in()) return NULL;
     if (vgpu__measure_now() != 0) why = "NVML does not tell what this process holds";
     vgpu__go_out();
