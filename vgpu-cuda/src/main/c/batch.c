@@ -53,6 +53,11 @@ static uint32_t vgpu__plan(const struct vgpu_lane *lane, uint64_t now) {
   return wanted < 1 ? 1 : (uint32_t)wanted;
 }
 
+uint64_t vgpu__piece_cost(const struct vgpu_tenant *tenant, const struct vgpu_piece *piece) {
+  if (piece->kind == PIECE_COPY || piece->cost_ns != 0) return piece->kind == PIECE_COPY ? 0 : piece->cost_ns;
+  return piece->guessed ? vgpu__bound_ns(tenant) : BATCH_NS;
+}
+
 /* What the batch that is about to be opened may have, and should take. */
 static void vgpu__plan_batch(struct vgpu_lane *lane, const struct vgpu_piece *piece, uint64_t now) {
   lane->alone = piece != NULL;
@@ -61,7 +66,7 @@ static void vgpu__plan_batch(struct vgpu_lane *lane, const struct vgpu_piece *pi
   lane->paused_ns = vgpu__paused_ns(now);
   if (piece != NULL) {
     lane->plan = 1;
-    lane->cost_ns = piece->kind == PIECE_COPY ? 0 : piece->cost_ns == 0 ? BATCH_NS : piece->cost_ns;
+    lane->cost_ns = vgpu__piece_cost(lane->tenant, piece);
     return;
   }
   lane->plan = lane->planned = vgpu__plan(lane, now);
@@ -123,6 +128,7 @@ void vgpu__batch_close(struct vgpu_lane *lane) {
                                                                           .launches = launches,
                                                                           .kind = lane->piece.kind,
                                                                           .alone = lane->alone,
+                                                                          .guessed = lane->piece.guessed,
                                                                           .graph = lane->piece.graph,
                                                                           .generation = lane->piece.generation};
   STORE(lane->count, lane->count + 1);

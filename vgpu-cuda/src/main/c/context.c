@@ -93,7 +93,10 @@ static abi_result vgpu__switched(abi_result result) {
 
 /* A context is about to go: its batches end, its events with it. */
 static void vgpu__context_going(CUcontext handle) {
-  if (handle != NULL && LOAD_ACQUIRE(vgpu__attached)) vgpu__drop_context(handle);
+  if (handle == NULL || !LOAD_ACQUIRE(vgpu__attached)) return;
+  vgpu__pools_forget_stream(NULL, handle);
+  vgpu__drop_context(handle);
+  vgpu__later_drop(vgpu__context_of(handle));
 }
 
 /* It is gone: so is what it had allocated, whoever did. Its number may come again. */
@@ -146,8 +149,9 @@ static void vgpu__suspended_wait(struct vgpu_tenant *tenant) {
 
 /* Charges a context: 0; -1: no room; 1: not now, the lease is suspended. */
 static int vgpu__context_charge(struct vgpu_tenant *tenant) {
+  vgpu__measure_start();
   if (vgpu__is_suspended(tenant)) return 1;
-  if (vgpu__reserve(tenant, tenant->context_bytes) != 0) return -1;
+  if (vgpu__reserve_or_trim(tenant, tenant->context_bytes) != 0) return -1;
   /* We charge, then look; the seat says it, then looks who is charged: one of us sees the other. */
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (!vgpu__is_suspended(tenant)) return 0;
@@ -175,22 +179,31 @@ static int vgpu__primary_charge_wait(struct primary *primary, struct vgpu_tenant
   }
 }
 
-static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, const CUcontext *context) {
-  if (result != ABI_SUCCESS) {
-    vgpu__give_back(tenant, tenant->context_bytes);
-  } else if (context != NULL && LOAD(vgpu__attached)) {
-    vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, tenant->context_bytes, 0);
+static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUcontext *context, CUcontext before) {
+  uint64_t bytes = tenant->context_bytes;
+  int fits = 1;
+  if (result == ABI_SUCCESS && context != NULL && LOAD(vgpu__attached)) {
+    fits = vgpu__measure_context(tenant, &bytes) == 0;
+    if (!fits && REAL(cuCtxDestroy_v2)(*context) == ABI_SUCCESS) {
+      *context = before;
+      result = ABI_OUT_OF_MEMORY;
+    } else {
+      vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, bytes, 0);
+    }
     vgpu__measure_soon();
   }
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
   vgpu__unlock(&made_lock);
+  if (!fits) vgpu__measure_settle();
   return vgpu__switched(result);
 }
 
-#define MAKE_CONTEXT(call)                                                                   \
-  struct vgpu_tenant *tenant = vgpu_tenant_current();                                        \
-  if (vgpu__context_charge_wait(tenant) != 0) return vgpu__refusal(tenant);                  \
-  vgpu__lock(&made_lock);                                                                    \
-  return vgpu__made(tenant, call, context)
+#define MAKE_CONTEXT(call)                                                   \
+  struct vgpu_tenant *tenant = vgpu_tenant_current();                        \
+  CUcontext before = context == NULL ? NULL : *context;                      \
+  if (vgpu__context_charge_wait(tenant) != 0) return vgpu__refusal(tenant);  \
+  vgpu__lock(&made_lock);                                                    \
+  return vgpu__made(tenant, call, context, before)
 
 abi_result cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
   MAKE_CONTEXT(REAL(cuCtxCreate)(context, flags, device));
@@ -253,42 +266,23 @@ static struct primary *vgpu__primary(CUdevice device) {
 static void vgpu__uncharge(struct primary *primary, struct vgpu_sums *sums) {
   const struct vgpu_tenant *tenant = primary->charged;
   if (tenant != NULL) sums->bytes[tenant->index] += primary->bytes;
-  primary->charged = NULL;
-  primary->bytes = 0;
+  STORE_RELEASE(primary->charged, NULL);
+  STORE(primary->bytes, 0);
   vgpu__measure_soon();
 }
 
-abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
-  struct primary *primary = vgpu__primary(device);
-  if (primary == NULL) return REAL(cuDevicePrimaryCtxRetain)(context, device);
-  vgpu__lock(&primary->lock);
-  struct vgpu_tenant *tenant = vgpu_tenant_current();
-  int fresh;
-  if (vgpu__primary_charge_wait(primary, tenant, &fresh) != 0) {
-    vgpu__unlock(&primary->lock);
-    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)tenant->context_bytes);
-    return vgpu__refusal(tenant);
-  }
-  abi_result result = REAL(cuDevicePrimaryCtxRetain)(context, device);
-  if (result == ABI_SUCCESS) {
-    if (context != NULL) primary->handle = *context;
-    primary->retained++;
-    if (fresh) {
-      primary->bytes = tenant->context_bytes;
-      STORE_RELEASE(primary->charged, tenant);
-      vgpu__measure_soon();
-    }
-  } else if (fresh) {
-    vgpu__give_back(tenant, tenant->context_bytes);
-  }
-  vgpu__unlock(&primary->lock);
-  return result;
+/* After it was made: 0; -1: it takes more than there is room for, and must go again. With its lock. */
+static int vgpu__primary_charge(struct primary *primary, struct vgpu_tenant *tenant) {
+  uint64_t bytes = tenant->context_bytes;
+  int fits = vgpu__measure_context(tenant, &bytes);
+  STORE(primary->bytes, bytes);
+  STORE_RELEASE(primary->charged, tenant);
+  vgpu__measure_soon();
+  return fits;
 }
 
-static abi_result vgpu__release(abi_result (*release)(CUdevice), CUdevice device) {
-  struct primary *primary = vgpu__primary(device);
-  if (primary == NULL) return release(device);
-  vgpu__lock(&primary->lock);
+/* A retain less; with the last, the context goes. With its lock. */
+static abi_result vgpu__primary_drop(struct primary *primary, abi_result (*release)(CUdevice), CUdevice device) {
   int last = primary->retained == 1;
   if (last) vgpu__context_going(primary->handle);
   abi_result result = release(device);
@@ -298,6 +292,44 @@ static abi_result vgpu__release(abi_result (*release)(CUdevice), CUdevice device
     vgpu__uncharge(primary, &sums);
     vgpu__context_gone(primary->handle, &sums);
   }
+  return result;
+}
+
+abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  struct primary *primary = vgpu__primary(device);
+  if (primary == NULL) return REAL(cuDevicePrimaryCtxRetain)(context, device);
+  vgpu__lock(&primary->lock);
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
+  CUcontext before = context == NULL ? NULL : *context;
+  int fresh, fits = 1;
+  if (vgpu__primary_charge_wait(primary, tenant, &fresh) != 0) {
+    vgpu__unlock(&primary->lock);
+    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)tenant->context_bytes);
+    return vgpu__refusal(tenant);
+  }
+  abi_result result = REAL(cuDevicePrimaryCtxRetain)(context, device);
+  if (result == ABI_SUCCESS) {
+    if (context != NULL) primary->handle = *context;
+    primary->retained++;
+    if (fresh) fits = vgpu__primary_charge(primary, tenant) == 0;
+    if (!fits && vgpu__primary_drop(primary, REAL(cuDevicePrimaryCtxRelease_v2), device) == ABI_SUCCESS) {
+      if (context != NULL) *context = before;
+      result = ABI_OUT_OF_MEMORY;
+    }
+  } else if (fresh) {
+    vgpu__give_back(tenant, tenant->context_bytes);
+  }
+  vgpu__unlock(&primary->lock);
+  if (!fits) vgpu__measure_settle();
+  return result;
+}
+
+static abi_result vgpu__release(abi_result (*release)(CUdevice), CUdevice device) {
+  struct primary *primary = vgpu__primary(device);
+  if (primary == NULL) return release(device);
+  vgpu__lock(&primary->lock);
+  int last = primary->retained == 1;
+  abi_result result = vgpu__primary_drop(primary, release, device);
   vgpu__unlock(&primary->lock);
   return last ? vgpu__switched(result) : result;
 }
@@ -340,37 +372,6 @@ static CUcontext vgpu__green_view(void *green, const struct primary *primary) {
   return view;
 }
 
-abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, unsigned flags) {
-  struct primary *primary = vgpu__primary(device);
-  struct vgpu_tenant *tenant = vgpu_tenant_current();
-  if (primary == NULL) return REAL(cuGreenCtxCreate)(green, descriptor, device, flags);
-  if (tenant == &vgpu__ended) return ABI_NOT_PERMITTED;
-  vgpu__lock(&primary->lock);
-  int fresh;
-  abi_result result = ABI_NOT_PERMITTED;
-  if (vgpu__primary_charge_wait(primary, tenant, &fresh) != 0) {
-    result = vgpu__refusal(tenant);
-  } else if ((result = REAL(cuGreenCtxCreate)(green, descriptor, device, flags)) != ABI_SUCCESS) {
-    if (fresh) vgpu__give_back(tenant, tenant->context_bytes);
-  } else {
-    /* Its handle, where nobody has asked for it yet. */
-    if (primary->handle == NULL && REAL(cuDevicePrimaryCtxRetain)(&primary->handle, device) == ABI_SUCCESS) {
-      REAL(cuDevicePrimaryCtxRelease_v2)(device);
-    }
-    primary->retained++;
-    if (fresh) {
-      primary->bytes = tenant->context_bytes;
-      STORE_RELEASE(primary->charged, tenant);
-    }
-    /* The device, as if it were bytes. */
-    vgpu__table_put(tenant, KIND_GREEN, (uint64_t)(uintptr_t)*green, ((uint64_t)device + 1) * SHM_MEMORY_UNIT, 0);
-    vgpu__green_view(*green, primary);
-    vgpu__measure_soon();
-  }
-  vgpu__unlock(&primary->lock);
-  return result;
-}
-
 static abi_result vgpu__green_destroy(struct primary *primary, void *green) {
   CUcontext view = vgpu__green_view(green, primary);
   struct vgpu_record record;
@@ -392,6 +393,41 @@ static abi_result vgpu__green_destroy(struct primary *primary, void *green) {
     vgpu__context_gone(primary->handle, &sums);
   }
   return vgpu__switched(result);
+}
+
+/* A green context was made: it is a retain. With the primary context's lock. */
+static int vgpu__green_made(struct primary *primary, struct vgpu_tenant *tenant, void *green, CUdevice device) {
+  /* Its handle, where nobody has asked for it yet. */
+  if (primary->handle == NULL && REAL(cuDevicePrimaryCtxRetain)(&primary->handle, device) == ABI_SUCCESS) {
+    REAL(cuDevicePrimaryCtxRelease_v2)(device);
+  }
+  primary->retained++;
+  int fits = primary->charged != NULL ? 0 : vgpu__primary_charge(primary, tenant);
+  /* The device, as if it were bytes. */
+  vgpu__table_put(tenant, KIND_GREEN, (uint64_t)(uintptr_t)green, ((uint64_t)device + 1) * SHM_MEMORY_UNIT, 0);
+  vgpu__green_view(green, primary);
+  return fits;
+}
+
+abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, unsigned flags) {
+  struct primary *primary = vgpu__primary(device);
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
+  if (primary == NULL) return REAL(cuGreenCtxCreate)(green, descriptor, device, flags);
+  if (tenant == &vgpu__ended) return ABI_NOT_PERMITTED;
+  vgpu__lock(&primary->lock);
+  int fresh, fits = 1;
+  abi_result result;
+  if (vgpu__primary_charge_wait(primary, tenant, &fresh) != 0) {
+    result = vgpu__refusal(tenant);
+  } else if ((result = REAL(cuGreenCtxCreate)(green, descriptor, device, flags)) != ABI_SUCCESS) {
+    if (fresh) vgpu__give_back(tenant, tenant->context_bytes);
+  } else {
+    fits = vgpu__green_made(primary, tenant, *green, device) == 0;
+    if (!fits && vgpu__green_destroy(primary, *green) == ABI_SUCCESS) result = ABI_OUT_OF_MEMORY;
+  }
+  vgpu__unlock(&primary->lock);
+  if (!fits) vgpu__measure_settle();
+  return result;
 }
 
 abi_result cuGreenCtxDestroy(void *green) {
@@ -419,24 +455,27 @@ uint64_t vgpu__context_tenants(void) {
 static int64_t vgpu__adjust(struct vgpu_tenant *tenant, uint64_t *held, int64_t bytes) {
   if (bytes > 0) {
     uint64_t part = vgpu__reserve_part(tenant, (uint64_t)bytes);
-    *held += part;
+    STORE(*held, *held + part);
     return (int64_t)part;
   }
   uint64_t less = (uint64_t)-bytes < *held ? (uint64_t)-bytes : *held;
-  *held -= less;
+  STORE(*held, *held - less);
   vgpu__give_back(tenant, less);
   return -(int64_t)less;
 }
 
 int64_t vgpu__context_adjust(int64_t bytes) {
   int64_t changed = 0;
+  struct vgpu_tenant *tenant;
+  for (unsigned i = 0; bytes < 0 && (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    changed -= (int64_t)vgpu__overhead_less(tenant, (uint64_t)(changed - bytes));
+  }
   for (int i = 0; i < DEVICES && changed != bytes; i++) {
-    if (LOAD_ACQUIRE(primaries[i].charged) == NULL) continue;
-    vgpu__lock(&primaries[i].lock);
+    if (LOAD_ACQUIRE(primaries[i].charged) == NULL || !vgpu__try_lock(&primaries[i].lock)) continue;
     if (primaries[i].charged != NULL) changed += vgpu__adjust(primaries[i].charged, &primaries[i].bytes, bytes - changed);
     vgpu__unlock(&primaries[i].lock);
   }
-  vgpu__lock(&made_lock);
+  if (changed == bytes || !vgpu__try_lock(&made_lock)) return changed;
   for (int i = 0; i < VGPU_CONTEXTS && changed != bytes; i++) {
     uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(contexts[i].handle);
     struct vgpu_record record;
@@ -448,8 +487,43 @@ int64_t vgpu__context_adjust(int64_t bytes) {
   return changed;
 }
 
+int vgpu__context_add(uint64_t bytes) {
+  int added = 0;
+  for (int i = 0; i < DEVICES && !added; i++) {
+    if (LOAD_ACQUIRE(primaries[i].charged) == NULL) continue;
+    vgpu__lock(&primaries[i].lock);
+    added = primaries[i].charged != NULL && vgpu__reserve_now(primaries[i].charged, bytes) == 0;
+    if (added) STORE(primaries[i].bytes, primaries[i].bytes + bytes);
+    vgpu__unlock(&primaries[i].lock);
+  }
+  if (added) return 1;
+  vgpu__lock(&made_lock);
+  for (int i = 0; i < VGPU_CONTEXTS && !added; i++) {
+    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(contexts[i].handle);
+    struct vgpu_record record;
+    if (key == 0 || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
+    added = vgpu__reserve_now(record.tenant, bytes) == 0;
+    vgpu__table_put(record.tenant, KIND_CONTEXT, key, record.bytes + (added ? bytes : 0), 0);
+  }
+  vgpu__unlock(&made_lock);
+  return added;
+}
+
+struct vgpu_tenant *vgpu__contexts_payer(void) {
+  struct vgpu_record record;
+  for (int i = 0; i < DEVICES; i++) {
+    struct vgpu_tenant *tenant = LOAD_ACQUIRE(primaries[i].charged);
+    if (tenant != NULL) return tenant;
+  }
+  for (int i = 0; i < VGPU_CONTEXTS; i++) {
+    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(contexts[i].handle);
+    if (key != 0 && vgpu__table_find(KIND_CONTEXT, key, &record)) return record.tenant;
+  }
+  return NULL;
+}
+
 uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant) {
-  uint64_t sum = 0;
+  uint64_t sum = LOAD(tenant->overhead_units) * SHM_MEMORY_UNIT;
   for (int i = 0; i < DEVICES; i++) {
     if (LOAD_ACQUIRE(primaries[i].charged) == tenant) sum += LOAD(primaries[i].bytes);
   }
@@ -461,17 +535,7 @@ uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant) {
   return sum;
 }
 
-int vgpu__contexts_any(void) {
-  struct vgpu_record record;
-  for (int i = 0; i < DEVICES; i++) {
-    if (LOAD_ACQUIRE(primaries[i].charged) != NULL) return 1;
-  }
-  for (int i = 0; i < VGPU_CONTEXTS; i++) {
-    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(contexts[i].handle);
-    if (key != 0 && vgpu__table_find(KIND_CONTEXT, key, &record)) return 1;
-  }
-  return 0;
-}
+int vgpu__contexts_any(void) { return vgpu__contexts_payer() != NULL; }
 
 void vgpu__context_forget(void) {
   for (int i = 0; i < VGPU_CONTEXTS; i++) contexts[i] = (struct vgpu_context){.handle = NULL};

@@ -15,6 +15,7 @@
   OWN(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr pointer)) \
   OWN(cuCtxGetCurrent, (CUcontext * context))                                   \
   OWN(cuCtxGetDevice, (CUdevice * device))                                      \
+  OWN(cuCtxGetLimit, (size_t *value, int limit))                                \
   OWN(cuCtxFromGreenCtx, (CUcontext * context, void *green))                    \
   OWN(cuDeviceGet, (CUdevice * device, int ordinal))                            \
   OWN(cuDeviceGetCount, (int *count))                                           \

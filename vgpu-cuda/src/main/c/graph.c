@@ -1,6 +1,7 @@
 /*
  * What graphs take. A graph is launched as a batch of its own until its time is known, and always if that is long: so its launch counts
- * with its own time against what may be in flight, and not with the time of the kernels beside it.
+ * with its own time against what may be in flight, and not with the time of the kernels beside it. One that was never measured is taken
+ * to be as long as others were at first, or to fill the bound, and until it has ended nothing is taken to be over of it.
  */
 #include "hook.h"
 
@@ -18,6 +19,7 @@ static struct graph graphs[GRAPHS];
 static struct vgpu_lock graphs_lock;
 static uint32_t generations;
 static uint32_t epoch = 1; /* changes when a graph goes */
+static uint64_t typical_ns; /* what graphs took when they were first measured: the longer ones, of late */
 
 /* A short graph that this thread launched last: for so many launches it need not be looked up. */
 static __thread struct {
@@ -58,6 +60,10 @@ int vgpu__graph_piece(CUgraphExec exec, struct vgpu_piece *piece) {
       recent.left = MEASURE_EVERY;
     }
     *piece = (struct vgpu_piece){.kind = PIECE_WORK, .graph = exec, .generation = graph->generation, .cost_ns = graph->each_ns};
+    if (graph->each_ns == 0) {
+      piece->cost_ns = typical_ns;
+      piece->guessed = 1;
+    }
   }
   vgpu__unlock(&graphs_lock);
   return alone;
@@ -69,6 +75,7 @@ void vgpu__graph_measured(CUgraphExec exec, uint32_t generation, uint64_t took_n
   vgpu__lock(&graphs_lock);
   struct graph *graph = vgpu__graph_of(exec, 0);
   if (graph != NULL && graph->generation == generation) {
+    if (graph->each_ns == 0) typical_ns = each > typical_ns ? each : typical_ns - typical_ns / 8 + each / 8;
     graph->each_ns = each > graph->each_ns ? each : graph->each_ns - graph->each_ns / 4 + each / 4;
   }
   vgpu__unlock(&graphs_lock);
@@ -84,6 +91,7 @@ void vgpu__graph_forget(CUgraphExec exec) {
 
 void vgpu__graphs_forget(void) {
   graphs_lock.word = 0;
+  typical_ns = 0;
   epoch++;
   for (unsigned i = 0; i < GRAPHS; i++) graphs[i] = (struct graph){.exec = NULL};
 }

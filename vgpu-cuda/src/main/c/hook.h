@@ -147,6 +147,8 @@ struct vgpu_tenant {
   uint64_t context_bytes;
   struct vgpu_lock ledger_lock;
   uint64_t owed_units; /* whose return could not be written; they join the next change */
+  uint64_t debt_units;     /* that contexts and modules were found to take, and the quota had no room for */
+  uint64_t overhead_units; /* of which so much was charged since: by what was given back, or when there was room */
   struct vgpu_gate gate;
   struct vgpu_peers peers;
   struct vgpu_express express;
@@ -262,10 +264,16 @@ void vgpu__pause_forget(void);
 /* ---- ledger.c: the lease's memory, see docs/memory-ledger.md ---- */
 /* 0, or -1 when the quota has no room (or the lease has ended, or was left). */
 int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes);
+int vgpu__reserve_now(struct vgpu_tenant *tenant, uint64_t bytes);       /* the same, and does not look at what is to be measured */
 uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes); /* as much of it as there is room for; may be 0 */
 void vgpu__give_back(struct vgpu_tenant *tenant, uint64_t bytes);
 uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant);
 abi_result vgpu__refusal(const struct vgpu_tenant *tenant); /* why a reservation failed */
+/* What is held already, and the quota had no room for: it takes what is given back next, before others can have it. */
+void vgpu__owe(struct vgpu_tenant *tenant, uint64_t bytes); /* so much now, whatever it was */
+int vgpu__pay_owed(void);                                   /* with the room that there is; 1: something is still owed */
+uint64_t vgpu__overhead_less(struct vgpu_tenant *tenant, uint64_t bytes); /* at most so much is not held any more */
+void vgpu__overhead_end(void);
 
 /* Bytes by tenant, for what frees the memory of several at once. */
 struct vgpu_sums {
@@ -330,7 +338,11 @@ uint64_t vgpu__movable_tenants(void); /* a bit for each that has some */
 void vgpu__movable_forget(void);
 
 /* ---- pool.c: memory pools, charged by what they reserve ---- */
-void vgpu__pool_freed(const struct vgpu_record *record, int waited); /* after a free; waited: the driver has given back what it may */
+/* After a free; waited: the driver has given back what it may; else it is in the order of a stream. */
+void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream stream);
+void vgpu__freed(enum vgpu_kind kind, const struct vgpu_record *record, CUstream stream, int thread); /* of any kind, in stream order */
+void vgpu__pool_reached(unsigned number); /* later.c: a stream has come to a free */
+void vgpu__pools_forget_stream(CUstream stream, CUcontext context); /* context: all of its streams; before they go */
 /* After a wait: what pools have given back is no more charged. Two loads, unless something was freed. */
 void vgpu__pools_settle(void);
 int vgpu__pools_trim(void); /* 1: something is free of charge now */
@@ -339,6 +351,16 @@ uint64_t vgpu__pool_tenants(void);
 void vgpu__pools_forget(void);
 /* Reserves; if there is no room, what pools and graphs keep without need goes first. */
 int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, uint64_t bytes);
+int vgpu__trim(void); /* pools and graphs; 1: something is free of charge now */
+
+/* ---- later.c: what comes free when a stream comes to it ---- */
+CUcontext vgpu__stream_context(CUstream stream);
+/* 0; -1: no event can tell. pool: 0, or the number of one that may have nothing left then. */
+int vgpu__later(CUstream stream, CUcontext context, struct vgpu_tenant *tenant, uint64_t bytes, unsigned pool);
+int vgpu__later_settle(void); /* 1: something is free of charge now */
+int vgpu__later_any(unsigned pool);
+uint64_t vgpu__later_tenants(void);
+void vgpu__later_forget(void);
 
 /* ---- graph_memory.c: memory of graphs' own allocations ---- */
 struct vgpu_graph_charge {
@@ -364,12 +386,28 @@ int vgpu__suspended_any(void); /* whether a lease of this process is suspended, 
 
 int vgpu__contexts_any(void);                                   /* whether one is charged */
 uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant); /* what contexts are charged to a tenant */
-/* Charges so much more or less for contexts; returns by how much it has changed. */
+struct vgpu_tenant *vgpu__contexts_payer(void); /* who pays for the first one; NULL: nobody */
+/* Charges so much more or less for contexts; returns by how much it has changed. Leaves those alone that are just being made. */
 int64_t vgpu__context_adjust(int64_t bytes);
+int vgpu__context_add(uint64_t bytes); /* 1: charged so much more, all of it; 0: no room */
+
+/* ---- held.c: what NVML says that this process holds ---- */
+const char *vgpu__held_open(void); /* why it does not tell; NULL: it does */
+int vgpu__held_read(uint64_t *bytes); /* on all GPUs. 1: told; 0: it is not among the processes; -1: not told */
+void vgpu__held_forget(void);
 
 /* ---- measure.c: what contexts and modules take ---- */
 extern uint32_t vgpu__measure_less VGPU_INTERNAL; /* something is charged that NVML does not count: what it tells may be too little */
-void vgpu__measure_soon(void); /* it has changed */
+extern uint32_t vgpu__measure_pending VGPU_INTERNAL; /* something was made that is not measured yet */
+void vgpu__measure_start(void); /* before the first context is made: NVML takes its time to begin */
+void vgpu__measure_soon(void);  /* it has changed */
+void vgpu__measure_perhaps(void); /* it may have; at most ten times a second */
+/* After a module was loaded, or the like. 0; -1: the quota is short, and has no room for it: it must go again. */
+int vgpu__measure_made(void);
+/* The same for a context that is charged *bytes, of which it then takes more. It is not recorded yet; its maker's locks are held. */
+int vgpu__measure_context(struct vgpu_tenant *tenant, uint64_t *bytes);
+int vgpu__measure_is_short(const struct vgpu_tenant *tenant, uint64_t more); /* the quota, with so many bytes more */
+void vgpu__measure_settle(void); /* charges now what was made */
 void vgpu__measure_forget(void);
 
 /* ---- gate.c: may work start? ---- */
@@ -448,6 +486,7 @@ struct vgpu_piece {
   CUgraphExec graph;   /* whose time it is, or NULL */
   uint32_t generation; /* of that graph's entry */
   uint64_t cost_ns;    /* what it should take; 0: not known */
+  int guessed;         /* of a graph that was not measured yet */
 };
 
 /* As enter_slow and leave_slow; the entry is the caller's own, zeroed. */

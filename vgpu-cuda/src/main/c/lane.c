@@ -12,7 +12,7 @@
 
 static const uint64_t BOUND_LIMITED_US = 2000, MOST_LIMITED_US = 100000, BOUND_ALONE_NS = 10u * NS_PER_MS;
 static const uint64_t SLACK_NS = 250u * NS_PER_US; /* before its end, what runs may be followed by anything */
-static const uint64_t BOUND_PATIENCE_NS = 100u * NS_PER_MS;
+static const uint64_t BOUND_PATIENCE_NS = 100u * NS_PER_MS, MOST_PATIENCE_NS = 5000u * (uint64_t)NS_PER_MS;
 static const uint64_t CLOSE_AFTER_NS = 500u * NS_PER_US, CLOSE_FOREIGN_NS = 2u * NS_PER_MS;
 static const uint64_t FORGET_THREAD_NS = 10000u * (uint64_t)NS_PER_MS;
 enum { BUCKETS = 256, UNMEASURED_TRIES = 64 /* launches until events are tried again */ };
@@ -153,6 +153,7 @@ static uint64_t vgpu__until_room(const struct vgpu_lane *lane, uint64_t each_ns)
     uint64_t ran = vgpu__now_ns() - began;
     if ((int64_t)ran < 0) ran = 0;
     if (ran > oldest->cost_ns) ran = oldest->cost_ns;
+    if (oldest->guessed) ran = 0;
     inflight = inflight > ran ? inflight - ran : 0;
   }
   /* One that runs and one behind it: of uneven lengths the running one may end any moment. Not where urgent work waits for that. */
@@ -169,7 +170,7 @@ static uint64_t vgpu__until_room(const struct vgpu_lane *lane, uint64_t each_ns)
 static enum step vgpu__open(struct vgpu_lane *lane, const struct vgpu_piece *piece, int forced, uint64_t *room_ns) {
   struct vgpu_tenant *tenant = lane->tenant;
   int counts = piece == NULL || piece->kind == PIECE_WORK;
-  uint64_t each_ns = piece == NULL ? lane->each_ns : piece->cost_ns;
+  uint64_t each_ns = piece == NULL ? lane->each_ns : piece->guessed ? vgpu__piece_cost(tenant, piece) : piece->cost_ns;
   if (counts && !forced && !vgpu__peers_may_start(tenant, each_ns)) return STEP_TURN;
   if (counts || lane->count == VGPU_RING) {
     if (vgpu__until_room(lane, each_ns) != 0) vgpu__batch_harvest(lane);
@@ -261,7 +262,7 @@ static void vgpu__wait_for_room(uint64_t room_ns, int elsewhere) {
 
 /* Tries until the work may be handed to the driver. piece: NULL for one of many. */
 static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream, int *counted) {
-  uint64_t full_since = 0;
+  uint64_t full_since = 0, patience_ns = 0;
   for (int forced = 0;;) {
     int known = entry->lane != NULL && entry->stream == stream && !vgpu__is_special(stream);
     struct vgpu_lane *lane = known ? entry->lane : vgpu__lane_for(stream, 1);
@@ -304,8 +305,12 @@ static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece 
       continue;
     }
     uint64_t now = vgpu__now_ns();
-    if (full_since == 0) full_since = now;
-    forced = now - full_since > BOUND_PATIENCE_NS;
+    if (full_since == 0) {
+      full_since = now;
+      patience_ns = vgpu__inflight_scaled(tenant); /* a long graph's: that is no stream which waits for its host */
+      patience_ns = BOUND_PATIENCE_NS + (patience_ns < MOST_PATIENCE_NS ? patience_ns : MOST_PATIENCE_NS);
+    }
+    forced = now - full_since > patience_ns;
     if (step == STEP_TURN) vgpu__peers_wait(tenant);
     else vgpu__wait_for_room(room_ns, elsewhere);
   }
@@ -436,6 +441,7 @@ static void vgpu__drop_lane(struct vgpu_lane *lane) {
 
 void vgpu__drop_stream(CUstream stream) {
   if (!LOAD_ACQUIRE(vgpu__attached) || vgpu__is_special(stream)) return;
+  vgpu__pools_forget_stream(stream, NULL);
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane != NULL) vgpu__drop_lane(lane);
   if (!vgpu__are_several()) return;

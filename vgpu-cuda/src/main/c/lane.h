@@ -27,6 +27,7 @@ struct vgpu_batch {
   uint32_t launches; /* 0: not known */
   uint32_t kind;     /* enum vgpu_piece_kind */
   int alone;         /* one piece */
+  int guessed;       /* cost_ns is: nobody knows how much of it is over */
   CUgraphExec graph;
   uint32_t generation;
 };
@@ -78,10 +79,14 @@ void vgpu__lane_free(struct vgpu_lane *lane);    /* unlinks; its lock is held */
 void vgpu__fold(struct vgpu_entry *entry);
 uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant); /* how much may be open or in flight */
 
+/* later.c */
+void vgpu__later_drop(const struct vgpu_context *context); /* it goes, and all that was freed in it is gone */
+
 /* batch.c; all with the lane's lock held */
 CUevent vgpu__event_take(struct vgpu_context *context);
 void vgpu__event_return(struct vgpu_context *context, CUevent event);
 int vgpu__is_capturing(CUstream stream);
+uint64_t vgpu__piece_cost(const struct vgpu_tenant *tenant, const struct vgpu_piece *piece); /* what it should take, at a guess */
 int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uint64_t now); /* piece: NULL for one of many */
 void vgpu__batch_close(struct vgpu_lane *lane);
 void vgpu__batch_drop(struct vgpu_lane *lane);

@@ -60,7 +60,7 @@ static int vgpu__change(struct vgpu_tenant *tenant, int64_t delta) {
   return -1;
 }
 
-int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes) {
+int vgpu__reserve_now(struct vgpu_tenant *tenant, uint64_t bytes) {
   if (UNLIKELY(!vgpu__is_charged(tenant))) return 0;
   uint64_t units = vgpu__units(bytes);
   int refused = LOAD(tenant->mode) == VGPU_DROPPED || (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0 ||
@@ -74,25 +74,82 @@ int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes) {
   return refused ? -1 : 0;
 }
 
+int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes) {
+  if (UNLIKELY(LOAD(vgpu__measure_pending)) && vgpu__measure_is_short(tenant, bytes)) vgpu__measure_settle();
+  return vgpu__reserve_now(tenant, bytes);
+}
+
 uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes) {
   for (int tries = 0; tries < 64; tries++) {
     uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant);
     uint64_t room = (used < quota ? quota - used : 0) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
     uint64_t part = bytes < room ? bytes : room;
-    if (part == 0 || vgpu__reserve(tenant, part) == 0) return part;
+    if (part == 0 || vgpu__reserve_now(tenant, part) == 0) return part;
   }
   return 0;
+}
+
+/* With ledger_lock. */
+static void vgpu__return_units(struct vgpu_tenant *tenant, uint64_t units) {
+  uint64_t held = LOAD(tenant->slot->memory_own) >> SHM_MEMORY_SLOT_SHIFT;
+  units += tenant->owed_units;
+  if (units > held) units = held;
+  if (units > 0) tenant->owed_units = vgpu__change(tenant, -(int64_t)units) == 0 ? 0 : units;
+}
+
+/* It stays charged, for what contexts and modules hold already. The units that do so; with ledger_lock. */
+static uint64_t vgpu__pay(struct vgpu_tenant *tenant, uint64_t units) {
+  uint64_t paid = units < tenant->debt_units ? units : tenant->debt_units;
+  STORE(tenant->debt_units, tenant->debt_units - paid);
+  STORE(tenant->overhead_units, tenant->overhead_units + paid);
+  return paid;
 }
 
 void vgpu__give_back(struct vgpu_tenant *tenant, uint64_t bytes) {
   uint64_t units = vgpu__units(bytes);
   if (LOAD(tenant->mode) != VGPU_ATTACHED || units == 0) return;
   vgpu__lock(&tenant->ledger_lock);
-  uint64_t held = LOAD(tenant->slot->memory_own) >> SHM_MEMORY_SLOT_SHIFT;
-  units += tenant->owed_units;
-  if (units > held) units = held;
-  tenant->owed_units = vgpu__change(tenant, -(int64_t)units) == 0 ? 0 : units;
+  if (UNLIKELY(tenant->debt_units != 0)) units -= vgpu__pay(tenant, units);
+  vgpu__return_units(tenant, units);
   vgpu__unlock(&tenant->ledger_lock);
+}
+
+void vgpu__owe(struct vgpu_tenant *tenant, uint64_t bytes) {
+  vgpu__lock(&tenant->ledger_lock);
+  STORE(tenant->debt_units, vgpu__units(bytes));
+  vgpu__unlock(&tenant->ledger_lock);
+}
+
+int vgpu__pay_owed(void) {
+  int owed = 0;
+  struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    uint64_t part = vgpu__reserve_part(tenant, LOAD(tenant->debt_units) * SHM_MEMORY_UNIT);
+    vgpu__lock(&tenant->ledger_lock);
+    uint64_t units = vgpu__units(part);
+    vgpu__return_units(tenant, units - vgpu__pay(tenant, units)); /* or a free was quicker */
+    owed |= tenant->debt_units != 0;
+    vgpu__unlock(&tenant->ledger_lock);
+  }
+  return owed;
+}
+
+uint64_t vgpu__overhead_less(struct vgpu_tenant *tenant, uint64_t bytes) {
+  vgpu__lock(&tenant->ledger_lock);
+  uint64_t units = bytes / SHM_MEMORY_UNIT;
+  if (units > tenant->overhead_units) units = tenant->overhead_units;
+  STORE(tenant->overhead_units, tenant->overhead_units - units);
+  vgpu__return_units(tenant, units);
+  vgpu__unlock(&tenant->ledger_lock);
+  return units * SHM_MEMORY_UNIT;
+}
+
+void vgpu__overhead_end(void) {
+  struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    vgpu__owe(tenant, 0);
+    vgpu__overhead_less(tenant, UINT64_MAX);
+  }
 }
 
 uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant) {

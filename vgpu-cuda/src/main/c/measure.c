@@ -1,14 +1,15 @@
 /*
  * What contexts and modules take is in no call's arguments. It is measured: what NVML says that this process holds, less what is
- * charged to it. A context is charged a set size when it is made; a thread of its own asks NVML soon after, and again later, since
- * modules are loaded when they are first used. Nobody waits for it.
+ * charged to it. A context is charged a set size before it is made. Where the quota is short, the call that makes one, or loads a module,
+ * reads NVML before it returns: what finds no room is undone, and the program gets an out-of-memory error. Elsewhere a thread reads soon
+ * after, and an allocation that would come near the quota before that reads itself; and the thread reads again later, since modules are
+ * loaded when they are first used. What is found too late to be refused is owed: it takes the next room that there is.
  *
  * Other processes do not matter: NVML tells of each by itself. Nor do this one's other threads: what is charged is reserved before the
  * driver is called and given back after, so it is at no moment less than what allocations really take. With the ledger unchanged around
  * a reading, NVML's figure less the charge is never more than what contexts and modules take beyond what they are charged: that much
  * can always be added. Less is believed only when several readings in a row say the same and no charge has changed meanwhile.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -19,31 +20,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../nvml/nvml_abi.h"
 #include "hook.h"
 
-enum { STACK = 256 * 1024, DEVICES = 64, PROCESSES = 512, READINGS = 12, ALIKE = 4, UNSEEN = 3, OWN_SEQ_BITS = 20 };
+enum { STACK = 256 * 1024, READINGS = 12, ALIKE = 4, UNSEEN = 3, QUICK = 4, OWN_SEQ_BITS = 20, MARGIN_PART = 4 };
 static const uint64_t SOON_NS = 20u * NS_PER_MS, AGAIN_NS = 5u * NS_PER_MS, LATER_NS = 1000u * NS_PER_MS, LEAVE_NS = 10u * NS_PER_MS;
-static const uint64_t NEVER_NS = 3600u * 1000u * (uint64_t)NS_PER_MS, SUSPENDED_NS = 100u * NS_PER_MS;
-static const unsigned long long NOT_AVAILABLE = ~0ull;
+static const uint64_t SELDOM_NS = 60u * 1000u * (uint64_t)NS_PER_MS, OPEN_NS = 100u * NS_PER_MS, OWED_NS = 5u * NS_PER_MS;
+static const uint64_t QUICKLY_NS = 50u * NS_PER_US, PERHAPS_NS = 100u * NS_PER_MS;
+static const uint64_t SUSPENDED_NS = 100u * NS_PER_MS;
+static const uint64_t MARGIN = 512u << 20;
 
-/* The real NVML; found and initialised by the thread. */
-static struct {
-  nvmlReturn_t (*init)(void);
-  nvmlReturn_t (*count)(unsigned *count);
-  nvmlReturn_t (*at)(unsigned index, nvmlDevice_t *device);
-  nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned *count, void *infos);
-  size_t size; /* of one of the infos */
-} nvml;
+enum { OPENING, READY, FAILED };
 
 static struct {
   struct vgpu_lock lock; /* of starting */
   int runs;
+  uint32_t state;  /* of NVML; waited on */
   uint32_t wanted; /* how often it was asked for; waited on */
   uint32_t stop, inside;
   unsigned unseen;
 } measure;
-uint32_t vgpu__measure_less;
+uint32_t vgpu__measure_less, vgpu__measure_pending;
 
 static void vgpu__tell(uint64_t how) {
   struct vgpu_tenant *tenant;
@@ -53,55 +49,15 @@ static void vgpu__tell(uint64_t how) {
   }
 }
 
-/* ---- NVML ---- */
-
-static int vgpu__bind_one(void *library, void *into, const char *name) {
-  void *found = dlsym(library, name);
-  if (found != NULL) memcpy(into, &found, sizeof found);
-  return found == NULL ? -1 : 0;
+/* NVML may end with the program: nothing of it is called after that has begun. 0: it has. */
+static int vgpu__go_in(void) {
+  __atomic_fetch_add(&measure.inside, 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&measure.stop, __ATOMIC_SEQ_CST)) return 1;
+  __atomic_fetch_sub(&measure.inside, 1, __ATOMIC_SEQ_CST);
+  return 0;
 }
 
-static const char *vgpu__nvml_open(void) {
-  const char *path = vgpu__setting("VGPU_NVML");
-  if (path == NULL || path[0] != '/') return "VGPU_NVML does not name it";
-  void *library = vgpu__dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL || dlsym(library, "vgpu_nvml_version") != NULL) return "it cannot be loaded";
-  int lacks = vgpu__bind_one(library, &nvml.init, "nvmlInit_v2") | vgpu__bind_one(library, &nvml.count, "nvmlDeviceGetCount_v2") |
-              vgpu__bind_one(library, &nvml.at, "nvmlDeviceGetHandleByIndex_v2");
-  nvml.size = sizeof(struct nvml_process_v2);
-  if (vgpu__bind_one(library, &nvml.processes, "nvmlDeviceGetComputeRunningProcesses_v3") != 0 &&
-      vgpu__bind_one(library, &nvml.processes, "nvmlDeviceGetComputeRunningProcesses_v2") != 0) {
-    nvml.size = sizeof(struct nvml_process_v1);
-    lacks |= vgpu__bind_one(library, &nvml.processes, "nvmlDeviceGetComputeRunningProcesses");
-  }
-  if (lacks) return "it lacks a function";
-  return nvml.init() == NVML_SUCCESS ? NULL : "it cannot be initialised";
-}
-
-/* What this process holds on all GPUs. 1: told; 0: it is not among the processes; -1: not told. */
-static int vgpu__nvml_read(uint64_t *bytes) {
-  static _Alignas(8) char infos[PROCESSES * sizeof(struct nvml_process_v2)];
-  unsigned devices = 0, self = (unsigned)getpid();
-  int seen = 0;
-  *bytes = 0;
-  if (nvml.count(&devices) != NVML_SUCCESS) return -1;
-  for (unsigned i = 0; i < devices && i < DEVICES; i++) {
-    nvmlDevice_t device;
-    unsigned count = PROCESSES;
-    if (nvml.at(i, &device) != NVML_SUCCESS) continue;
-    nvmlReturn_t result = nvml.processes(device, &count, infos);
-    if (result != NVML_SUCCESS) return -1;
-    for (unsigned j = 0; j < count && j < PROCESSES; j++) {
-      struct nvml_process_v1 info; /* with which the later forms begin */
-      memcpy(&info, infos + j * nvml.size, sizeof info);
-      if (info.pid != self) continue;
-      if (info.bytes == NOT_AVAILABLE) return -1;
-      *bytes += info.bytes;
-      seen = 1;
-    }
-  }
-  return seen;
-}
+static void vgpu__go_out(void) { __atomic_fetch_sub(&measure.inside, 1, __ATOMIC_SEQ_CST); }
 
 /* ---- the comparison ---- */
 
@@ -118,42 +74,128 @@ static uint64_t vgpu__charged(uint64_t *mark) {
   return units * SHM_MEMORY_UNIT;
 }
 
-enum look { LOOK_TOLD, LOOK_AGAIN, LOOK_NOT };
+enum look { LOOK_TOLD, LOOK_AGAIN, LOOK_UNSEEN, LOOK_NOT };
 
 static enum look vgpu__look(int64_t *beyond, uint64_t *mark) {
   uint64_t held, after, charged = vgpu__charged(mark);
-  int told = vgpu__nvml_read(&held);
+  int told = vgpu__held_read(&held);
   vgpu__charged(&after);
   if (vgpu__suspended_any()) return LOOK_AGAIN; /* its memory is away, its charge is not */
-  if (told < 0) return LOOK_NOT;
-  if (told == 0) return ++measure.unseen < (unsigned)UNSEEN ? LOOK_AGAIN : LOOK_NOT;
-  measure.unseen = 0;
+  if (told <= 0) return told < 0 ? LOOK_NOT : LOOK_UNSEEN;
   if (*mark != after) return LOOK_AGAIN;
   held = (held + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
   *beyond = (int64_t)(held - charged);
   return LOOK_TOLD;
 }
 
+/* While no charge of this process can change. */
+static enum look vgpu__look_alone(int64_t *beyond) {
+  struct vgpu_tenant *tenants[VGPU_TENANTS], *tenant;
+  unsigned count = 0;
+  uint64_t mark;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) tenants[count++] = tenant;
+  for (unsigned i = 0; i < count; i++) vgpu__lock(&tenants[i]->ledger_lock);
+  enum look look = vgpu__look(beyond, &mark);
+  for (unsigned i = count; i > 0; i--) vgpu__unlock(&tenants[i - 1]->ledger_lock);
+  return look;
+}
+
+/* Charges what is held beyond the charge, as far as the quota goes; the rest is owed, by who pays for contexts. 0: all is charged. */
+static int vgpu__charge_beyond(int64_t beyond) {
+  int64_t rest = beyond <= 0 ? 0 : beyond - vgpu__context_adjust(beyond);
+  struct vgpu_tenant *tenant, *payer = vgpu__contexts_payer();
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__owe(tenant, tenant == payer ? (uint64_t)rest : 0);
+  if (rest > 0) vgpu__log("contexts and modules take %lld bytes for which the quota has no room", (long long)rest);
+  return rest > 0;
+}
+
+/* ---- by who makes something ---- */
+
+/* 1: told; 0: NVML is not there, or says nothing of this process. */
+static int vgpu__beyond_now(int64_t *beyond) {
+  uint64_t until = vgpu__now_ns() + OPEN_NS, mark;
+  while (LOAD_ACQUIRE(measure.state) == OPENING && LOAD_ACQUIRE(measure.runs) && vgpu__now_ns() < until) {
+    vgpu__futex_wait(&measure.state, OPENING, until - vgpu__now_ns());
+  }
+  if (LOAD_ACQUIRE(measure.state) != READY || !vgpu__go_in()) return 0;
+  enum look look = vgpu__look(beyond, &mark);
+  for (int i = 1; i < QUICK && look == LOOK_AGAIN; i++) {
+    vgpu__sleep_ns(QUICKLY_NS);
+    look = vgpu__look(beyond, &mark);
+  }
+  if (look == LOOK_AGAIN) look = vgpu__look_alone(beyond);
+  vgpu__go_out();
+  return look == LOOK_TOLD;
+}
+
+int vgpu__measure_is_short(const struct vgpu_tenant *tenant, uint64_t more) {
+  uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant);
+  uint64_t margin = quota / MARGIN_PART > MARGIN ? quota / MARGIN_PART : MARGIN;
+  return used >= quota || more >= quota - used || margin > quota - used - more;
+}
+
+static int vgpu__any_is_short(void) {
+  const struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    if (vgpu__measure_is_short(tenant, 0)) return 1;
+  }
+  return 0;
+}
+
+int vgpu__measure_context(struct vgpu_tenant *tenant, uint64_t *bytes) {
+  int64_t beyond = 0;
+  if (!LOAD(vgpu__attached) || !vgpu__measure_is_short(tenant, 0) || !vgpu__beyond_now(&beyond) || beyond <= 0) return 0;
+  if (vgpu__reserve_now(tenant, (uint64_t)beyond) != 0 &&
+      (!vgpu__trim() || vgpu__reserve_now(tenant, (uint64_t)beyond) != 0)) {
+    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)*bytes + (uint64_t)beyond);
+    return -1;
+  }
+  *bytes += (uint64_t)beyond;
+  return 0;
+}
+
+int vgpu__measure_made(void) {
+  int64_t beyond = 0;
+  int fits = 1;
+  if (!LOAD(vgpu__attached)) return 0;
+  if (vgpu__contexts_any() && vgpu__any_is_short() && vgpu__beyond_now(&beyond) && beyond > 0) {
+    fits = vgpu__context_add((uint64_t)beyond) || (vgpu__trim() && vgpu__context_add((uint64_t)beyond));
+  }
+  vgpu__measure_soon();
+  return fits ? 0 : -1;
+}
+
+void vgpu__measure_settle(void) {
+  uint32_t asked = LOAD(measure.wanted);
+  int64_t beyond = 0;
+  if (vgpu__contexts_any() && !vgpu__beyond_now(&beyond)) {
+    if (LOAD(measure.state) == FAILED) STORE(vgpu__measure_pending, 0);
+    return;
+  }
+  vgpu__charge_beyond(beyond);
+  STORE(vgpu__measure_pending, LOAD(measure.wanted) != asked);
+}
+
+/* ---- the thread ---- */
+
 /* Makes the charge what NVML says. 0; -1: NVML does not tell. */
 static int vgpu__measure_now(void) {
   int64_t beyond = 0, before = 0;
   uint64_t mark = 0, first_mark = 0;
   unsigned alike = 0;
+  uint32_t asked = LOAD(measure.wanted);
   for (int i = 0; i < READINGS && vgpu__contexts_any(); i++) {
     if (i > 0) vgpu__sleep_ns(AGAIN_NS);
     if (LOAD(measure.stop)) return 0;
     enum look look = vgpu__look(&beyond, &mark);
-    if (look == LOOK_NOT) return -1;
-    if (look == LOOK_AGAIN) {
+    if (look == LOOK_NOT || (look == LOOK_UNSEEN && ++measure.unseen >= (unsigned)UNSEEN)) return -1;
+    if (look != LOOK_TOLD) {
       alike = 0;
       continue;
     }
-    if (beyond == 0) break;
+    measure.unseen = 0;
+    if (vgpu__charge_beyond(beyond) != 0 || beyond == 0) break;
     if (beyond > 0) {
-      if (vgpu__context_adjust(beyond) < beyond) {
-        vgpu__log("contexts and modules take %lld bytes for which the quota has no room", (long long)beyond);
-        break; /* owed: asked for again when something changes */
-      }
       alike = 0;
       continue;
     }
@@ -165,11 +207,11 @@ static int vgpu__measure_now(void) {
       break;
     }
   }
+  if (!vgpu__contexts_any()) vgpu__overhead_end();
+  if (LOAD(measure.wanted) == asked) STORE(vgpu__measure_pending, 0);
   vgpu__tell(SHM_MEASURED_BY_NVML);
   return 0;
 }
-
-/* ---- the thread ---- */
 
 static const char *vgpu__why_not(void) {
   unsigned i = 0;
@@ -181,43 +223,69 @@ static const char *vgpu__why_not(void) {
   if (LOAD(more->pid_namespace) == 0 || LOAD(more->pid_namespace) != vgpu__pid_namespace()) {
     return "this process has other numbers than NVML knows: it is in a container";
   }
-  return vgpu__nvml_open();
+  return vgpu__held_open();
+}
+
+/* Until it is asked for again, or some time has passed; what is owed is paid meanwhile. */
+static void vgpu__rest(uint32_t seen, uint64_t ns) {
+  uint64_t now = vgpu__now_ns(), until = now + ns;
+  for (int owed = 1; owed && now < until && LOAD_ACQUIRE(measure.wanted) == seen; now = vgpu__now_ns()) {
+    owed = vgpu__pay_owed();
+    vgpu__futex_wait(&measure.wanted, seen, owed && until - now > OWED_NS ? OWED_NS : until - now);
+  }
+}
+
+static uint64_t vgpu__launches(void) {
+  const struct vgpu_tenant *tenant;
+  uint64_t sum = 0;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) sum += LOAD(tenant->slot->launches);
+  return sum;
+}
+
+static const char *vgpu__open_nvml(void) {
+  if (!vgpu__go_in()) return "this process ends";
+  const char *why = vgpu__why_not();
+  vgpu__go_out();
+  STORE_RELEASE(measure.state, (uint32_t)(why == NULL ? READY : FAILED));
+  syscall(SYS_futex, &measure.state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+  return why;
 }
 
 static void *vgpu__measurer(void *unused) {
-  const char *why = NULL;
   (void)unused;
   prctl(PR_SET_NAME, "vgpu-measure", 0, 0, 0);
+  const char *why = vgpu__open_nvml();
   uint32_t seen = 0;
-  for (int late = 0; why == NULL;) {
+  uint64_t pause = SELDOM_NS, launched = 0;
+  while (why == NULL) {
+    if (LOAD_ACQUIRE(measure.wanted) == seen) vgpu__rest(seen, pause);
     uint32_t now = LOAD_ACQUIRE(measure.wanted);
-    if (now == seen && !late) {
-      vgpu__futex_wait(&measure.wanted, now, NEVER_NS);
-      continue;
-    }
-    /* When a second has passed without more, once more. */
-    late = now != seen;
+    int asked = now != seen;
+    uint64_t launches = vgpu__launches();
+    /* After a change soon, and when a second has passed without more; later if there was work, whose modules were perhaps loaded for it. */
+    if (!asked && pause == SELDOM_NS && launches == launched) continue;
+    pause = asked ? LATER_NS : SELDOM_NS;
     seen = now;
-    if (late) vgpu__sleep_ns(SOON_NS);
+    launched = launches;
+    if (asked) vgpu__sleep_ns(SOON_NS);
     while (vgpu__suspended_any() && !LOAD(measure.stop)) vgpu__sleep_ns(SUSPENDED_NS);
-    __atomic_store_n(&measure.inside, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&measure.stop, __ATOMIC_SEQ_CST)) {
-      if (nvml.size == 0) why = vgpu__why_not();
-      if (why == NULL && vgpu__measure_now() != 0) why = "NVML does not tell what this process holds";
-    }
-    STORE_RELEASE(measure.inside, 0);
-    if (LOAD(measure.stop)) return NULL;
-    if (late && why == NULL) vgpu__futex_wait(&measure.wanted, seen, LATER_NS);
+    if (!vgpu__go_in()) return NULL;
+    if (vgpu__measure_now() != 0) why = "NVML does not tell what this process holds";
+    vgpu__go_out();
   }
+  STORE_RELEASE(measure.state, (uint32_t)FAILED);
+  STORE(vgpu__measure_pending, 0);
+  if (LOAD(measure.stop)) return NULL;
   vgpu__tell(SHM_MEASURED_NOT);
   vgpu__log("a context is charged the set size, modules nothing: %s", why);
   return NULL;
 }
 
-static void vgpu__measure_start(void) {
+void vgpu__measure_start(void) {
   pthread_t thread;
   pthread_attr_t attributes;
   uint64_t all = ~(uint64_t)0, before = 0;
+  if (LOAD_ACQUIRE(measure.runs) || !LOAD(vgpu__attached)) return;
   vgpu__lock(&measure.lock);
   if (!measure.runs && pthread_attr_init(&attributes) == 0) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -233,20 +301,28 @@ static void vgpu__measure_start(void) {
 void vgpu__measure_soon(void) {
   if (!LOAD(vgpu__attached)) return;
   int kept = errno;
+  if (LOAD(measure.state) != FAILED) STORE(vgpu__measure_pending, 1);
   ADD(measure.wanted, 1);
-  if (UNLIKELY(!LOAD_ACQUIRE(measure.runs))) vgpu__measure_start();
+  vgpu__measure_start();
   syscall(SYS_futex, &measure.wanted, FUTEX_WAKE, 1, NULL, NULL, 0);
   errno = kept;
+}
+
+void vgpu__measure_perhaps(void) {
+  static uint64_t last_ns;
+  uint64_t now = vgpu__now_ns();
+  if (!LOAD(vgpu__attached) || now - LOAD(last_ns) < PERHAPS_NS) return;
+  STORE(last_ns, now);
+  vgpu__measure_soon();
 }
 
 /* In the child of a fork: its thread is its parent's. */
 void vgpu__measure_forget(void) {
   memset(&measure, 0, sizeof measure);
-  memset(&nvml, 0, sizeof nvml);
-  vgpu__measure_less = 0;
+  vgpu__held_forget();
+  vgpu__measure_less = vgpu__measure_pending = 0;
 }
 
-/* NVML may end with the program: nothing of it is called any more. */
 __attribute__((destructor)) static void vgpu__measure_end(void) {
   uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
   __atomic_store_n(&measure.stop, 1, __ATOMIC_SEQ_CST);

@@ -105,7 +105,7 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
 }
 
 /* Takes the record first: the moment the driver has freed it, another thread may be given the same address. */
-#define FREED(kinds_first, kinds_second, key, waits, call)                                                 \
+#define FREED(kinds_first, kinds_second, key, freed_in_order, call)                                                 \
   enum vgpu_kind kind = kinds_first;                                                                       \
   struct vgpu_record record;                                                                               \
   int known = 0;                                                                                           \
@@ -120,32 +120,33 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
   if (known) {                                                                                             \
     if (UNLIKELY(result != ABI_SUCCESS)) {                                                                 \
       vgpu__table_put(record.tenant, kind, (uint64_t)(key), record.bytes, record.context);                 \
+    } else if (freed_in_order) {                                                                           \
     } else if (kind == KIND_POOL) {                                                                        \
-      vgpu__pool_freed(&record, waits);                                                                    \
+      vgpu__pool_freed(&record, 1, NULL);                                                                  \
     } else {                                                                                               \
       vgpu__give_back(record.tenant, record.bytes); /* whoever frees it */                                 \
     }                                                                                                      \
   }                                                                                                        \
   return result
 
-abi_result cuMemFree(uint32_t pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, 1, REAL(cuMemFree)(pointer)); }
+abi_result cuMemFree(uint32_t pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, 0, REAL(cuMemFree)(pointer)); }
 
 abi_result cuMemFree_v2(CUdeviceptr pointer) {
   abi_result moved;
   if (UNLIKELY(LOAD(vgpu__movables) != 0) && vgpu__movable_free(pointer, NULL, &moved)) return moved;
-  FREED(KIND_POINTER, KIND_POOL, pointer, 1, REAL(cuMemFree_v2)(pointer));
+  FREED(KIND_POINTER, KIND_POOL, pointer, 0, REAL(cuMemFree_v2)(pointer));
 }
 
 abi_result cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   abi_result moved;
   if (UNLIKELY(LOAD(vgpu__movables) != 0) && vgpu__movable_free(pointer, stream, &moved)) return moved;
-  FREED(KIND_POOL, KIND_POINTER, pointer, 0, REAL(cuMemFreeAsync)(pointer, stream));
+  FREED(KIND_POOL, KIND_POINTER, pointer, (vgpu__freed(kind, &record, stream, 0), 1), REAL(cuMemFreeAsync)(pointer, stream));
 }
 
 abi_result cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
   abi_result moved;
   if (UNLIKELY(LOAD(vgpu__movables) != 0) && vgpu__movable_free(pointer, stream, &moved)) return moved;
-  FREED(KIND_POOL, KIND_POINTER, pointer, 0, REAL(cuMemFreeAsync_ptsz)(pointer, stream));
+  FREED(KIND_POOL, KIND_POINTER, pointer, (vgpu__freed(kind, &record, stream, 1), 1), REAL(cuMemFreeAsync_ptsz)(pointer, stream));
 }
 
 /* ---- physical handles ---- */
@@ -208,6 +209,7 @@ static int vgpu__limited(const struct vgpu_tenant *tenant, uint64_t *quota) {
 
 static uint64_t vgpu__free_of(const struct vgpu_tenant *tenant, uint64_t quota, uint64_t really_free) {
   vgpu__pools_settle();
+  if (UNLIKELY(LOAD(vgpu__measure_pending))) vgpu__measure_settle();
   uint64_t used = vgpu__lease_bytes(tenant);
   uint64_t left = used < quota ? quota - used : 0;
   return left < really_free ? left : really_free;

@@ -9,7 +9,7 @@
  */
 #include "lane.h"
 
-enum { POOLS = 256, FIRST_TAG = 1024, ATTRIBUTE_THRESHOLD = 4, ATTRIBUTE_RESERVED = 5, NO_DEVICE = -1 };
+enum { POOLS = 256, FREERS = 4, FIRST_TAG = 1024, ATTRIBUTE_THRESHOLD = 4, ATTRIBUTE_RESERVED = 5, NO_DEVICE = -1 };
 
 /* At least as much as pools of the drivers that are known grow by at once. */
 static const uint64_t STEP = (uint64_t)32 << 20;
@@ -23,6 +23,11 @@ struct pool {
   CUdevice device;
   uint64_t used; /* bytes of the pointers that the table has of it */
   uint64_t slack[VGPU_TENANTS], slack_sum;
+  struct {
+    CUstream stream;
+    CUcontext context;
+  } freers[FREERS]; /* the streams in which was freed of late: what they have not come to yet is still there when the pool is destroyed */
+  unsigned freers_used;
 };
 
 static struct pool pools[POOLS];
@@ -47,6 +52,7 @@ static struct pool *vgpu__pool_of(CUmemoryPool handle, CUdevice device, int on_h
     found = free_one;
     found->handle = handle;
     found->device = device;
+    found->freers_used = 0;
     STORE_RELEASE(found->state, (uint32_t)(on_host ? ON_HOST : LIVE));
   }
   vgpu__unlock(&pools_lock);
@@ -100,7 +106,8 @@ static int vgpu__pool_may_shrink(const struct pool *pool) {
 void vgpu__pools_settle(void) {
   uint32_t before = LOAD_ACQUIRE(freed), seen = LOAD_ACQUIRE(settled);
   if (LIKELY(before == seen)) return;
-  int more = 0;
+  vgpu__later_settle();
+  int more = vgpu__later_tenants() != 0;
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
     if (LOAD_ACQUIRE(pools[i].state) != LIVE) continue;
     vgpu__lock(&pools[i].lock);
@@ -116,7 +123,7 @@ void vgpu__pools_settle(void) {
 
 /* The quota has no room: what pools keep without need goes back first, as the driver itself would do on a full GPU. */
 int vgpu__pools_trim(void) {
-  int trimmed = 0;
+  int trimmed = vgpu__later_settle();
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
     if (LOAD_ACQUIRE(pools[i].state) != LIVE) continue;
     vgpu__lock(&pools[i].lock);
@@ -130,11 +137,14 @@ int vgpu__pools_trim(void) {
   return trimmed;
 }
 
+int vgpu__trim(void) {
+  if (LOAD_ACQUIRE(pools_used) == 0 && LOAD_ACQUIRE(freed) == LOAD_ACQUIRE(settled) && !LOAD(vgpu__graph_memory_seen)) return 0;
+  return vgpu__pools_trim() | vgpu__graph_memory_trim();
+}
+
 int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, uint64_t bytes) {
   if (LIKELY(vgpu__reserve(tenant, bytes) == 0)) return 0;
-  if (LOAD_ACQUIRE(pools_used) == 0 && !LOAD(vgpu__graph_memory_seen)) return -1;
-  int trimmed = vgpu__pools_trim() | vgpu__graph_memory_trim();
-  return trimmed ? vgpu__reserve(tenant, bytes) : -1;
+  return vgpu__trim() ? vgpu__reserve(tenant, bytes) : -1;
 }
 
 /* What the allocation may add to the charge, beside what is taken from others' slack. */
@@ -260,7 +270,53 @@ abi_result cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUme
   return vgpu__pool_allocate(&(struct request){pointer, bytes, pool, stream, 1});
 }
 
-void vgpu__pool_freed(const struct vgpu_record *record, int waited) {
+/* With the pool's lock. An older one's turn is over when an event behind it says so. */
+static void vgpu__pool_freer(struct pool *pool, CUstream stream) {
+  for (unsigned i = 0; i < pool->freers_used; i++) {
+    if (pool->freers[i].stream == stream && stream != NULL) return;
+  }
+  CUcontext context = vgpu__stream_context(stream);
+  for (unsigned i = 0; i < pool->freers_used; i++) {
+    if (pool->freers[i].stream == stream && pool->freers[i].context == context) return;
+  }
+  unsigned number = FIRST_TAG + (unsigned)(pool - pools), at = pool->freers_used;
+  if (stream == ABI_STREAM_PER_THREAD) { /* no other thread can name it */
+    vgpu__later(stream, context, vgpu_tenant_current(), 0, number);
+    return;
+  }
+  if (at == FREERS) vgpu__later(pool->freers[at = 0].stream, pool->freers[0].context, vgpu_tenant_current(), 0, number);
+  else pool->freers_used++;
+  pool->freers[at].stream = stream;
+  pool->freers[at].context = context;
+}
+
+/* One that was destroyed has only what is still in use, or was freed behind what its streams have still to do. With its lock. */
+static void vgpu__pool_left(struct pool *pool) {
+  if (pool->state != DESTROYED || vgpu__later_any(FIRST_TAG + (unsigned)(pool - pools))) return;
+  vgpu__pool_settle(pool, NULL);
+  if (pool->used == 0) STORE_RELEASE(pool->state, (uint32_t)FREE);
+}
+
+void vgpu__pool_reached(unsigned number) {
+  struct pool *pool = &pools[number - FIRST_TAG];
+  vgpu__lock(&pool->lock);
+  vgpu__pool_left(pool);
+  vgpu__unlock(&pool->lock);
+}
+
+void vgpu__freed(enum vgpu_kind kind, const struct vgpu_record *record, CUstream stream, int thread) {
+  stream = thread && stream == NULL ? ABI_STREAM_PER_THREAD : stream;
+  if (kind == KIND_POOL && record->context >= FIRST_TAG) {
+    vgpu__pool_freed(record, 0, stream);
+  } else if (vgpu__later(stream, vgpu__stream_context(stream), record->tenant, record->bytes, 0) != 0) {
+    vgpu__give_back(record->tenant, record->bytes);
+  } else {
+    __atomic_fetch_add(&freed, 1, __ATOMIC_RELEASE);
+  }
+  vgpu__later_settle(); /* the stream may have been idle */
+}
+
+void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream stream) {
   uint64_t whole = vgpu__whole(record->bytes);
   unsigned at = record->context - FIRST_TAG;
   if (record->context < FIRST_TAG || at >= POOLS) {
@@ -272,10 +328,27 @@ void vgpu__pool_freed(const struct vgpu_record *record, int waited) {
   pool->used -= whole < pool->used ? whole : pool->used;
   pool->slack[record->tenant->index] += whole;
   pool->slack_sum += whole;
-  if (pool->state == DESTROYED || waited) vgpu__pool_settle(pool, NULL);
+  if (pool->state != DESTROYED && waited) vgpu__pool_settle(pool, NULL);
+  if (!waited && pool->state == LIVE) vgpu__pool_freer(pool, stream);
+  if (!waited && pool->state == DESTROYED) vgpu__later(stream, vgpu__stream_context(stream), record->tenant, 0, record->context);
+  vgpu__pool_left(pool);
   __atomic_fetch_add(&freed, 1, __ATOMIC_RELEASE);
-  if (pool->state == DESTROYED && pool->used == 0) STORE_RELEASE(pool->state, (uint32_t)FREE);
   vgpu__unlock(&pool->lock);
+}
+
+/* Of a stream, or all of a context, that goes: what was freed in it is still to come. */
+void vgpu__pools_forget_stream(CUstream stream, CUcontext context) {
+  for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
+    struct pool *pool = &pools[i];
+    if (LOAD_ACQUIRE(pool->state) != LIVE) continue;
+    vgpu__lock(&pool->lock);
+    for (unsigned k = pool->freers_used; k > 0; k--) {
+      if (context != NULL ? pool->freers[k - 1].context != context : pool->freers[k - 1].stream != stream) continue;
+      if (context == NULL) vgpu__later(stream, pool->freers[k - 1].context, vgpu_tenant_current(), 0, FIRST_TAG + i);
+      pool->freers[k - 1] = pool->freers[--pool->freers_used];
+    }
+    vgpu__unlock(&pool->lock);
+  }
 }
 
 /* ---- the pools themselves ---- */
@@ -302,15 +375,21 @@ abi_result cuMemPoolDestroy(CUmemoryPool handle) {
   if (pool == NULL) return REAL(cuMemPoolDestroy)(handle);
   vgpu__lock(&pool->lock);
   uint32_t before = pool->state;
+  while (pool->freers_used > 0) {
+    pool->freers_used--;
+    vgpu__later(pool->freers[pool->freers_used].stream, pool->freers[pool->freers_used].context, vgpu_tenant_current(), 0,
+                FIRST_TAG + (unsigned)(pool - pools));
+  }
   STORE_RELEASE(pool->state, (uint32_t)DESTROYED);
   abi_result result = REAL(cuMemPoolDestroy)(handle);
   if (result != ABI_SUCCESS) {
     STORE_RELEASE(pool->state, before);
   } else {
-    vgpu__pool_settle(pool, NULL);
-    if (pool->used == 0) STORE_RELEASE(pool->state, (uint32_t)FREE);
+    vgpu__pool_left(pool);
+    __atomic_fetch_add(&freed, 1, __ATOMIC_RELEASE);
   }
   vgpu__unlock(&pool->lock);
+  vgpu__later_settle();
   return result;
 }
 

@@ -88,7 +88,7 @@ static struct vgpu_tenant *vgpu__tenant_free(void) {
     return made;
   }
   uint64_t held = vgpu__table_tenants() | vgpu__vmm_tenants() | vgpu__context_tenants() | vgpu__lane_tenants() |
-                  vgpu__pool_tenants() | vgpu__graph_memory_tenants() | vgpu__movable_tenants();
+                  vgpu__pool_tenants() | vgpu__later_tenants() | vgpu__graph_memory_tenants() | vgpu__movable_tenants();
   uint64_t now = vgpu__now_ns();
   /* Never the first: whose streams are not recorded. */
   for (uint32_t i = 1; i < used; i++) {
@@ -103,7 +103,7 @@ static void vgpu__tenant_renew(struct vgpu_tenant *tenant) {
   tenant->autonomous = 0;
   tenant->overlap = 1024;
   tenant->inflight_ns = 0;
-  tenant->owed_units = 0;
+  tenant->owed_units = tenant->debt_units = tenant->overhead_units = 0;
   tenant->gate = (struct vgpu_gate){.told_idle = 1};
   vgpu__express_forget(tenant);
 }
@@ -272,6 +272,9 @@ void vgpu__fork_child(void) {
   vgpu__table_forget();
   vgpu__vmm_forget();
   vgpu__movable_forget();
+  vgpu__pools_forget();
+  vgpu__graph_memory_forget();
+  vgpu__later_forget();
   vgpu__lanes_forget();
   vgpu__graphs_forget();
   vgpu__context_forget();

@@ -21,6 +21,8 @@ uint64_t ledger_bytes(void);
 uint64_t real_bytes(void); /* what the driver has given to all: only this process uses it */
 #define EXACT(what) CHECK(ledger_bytes() == real_bytes(), "%s: charged %lld, given %lld", what, (long long)ledger_bytes(), (long long)real_bytes())
 
+void open_library(void); /* the hook, or the driver alone */
+void open_driver(void);  /* the driver itself, after cuInit */
 void begin(void);         /* with a context, which is charged exactly */
 void begin_inexact(void); /* with one that is charged the set size */
 
@@ -28,10 +30,19 @@ void begin_inexact(void); /* with one that is charged the set size */
 const struct shm_slot *own_slot(void);
 void role_measured(void);
 void role_measured_less(void);
+void role_measured_refused(void);
+void role_measured_large(void);
+void role_measured_stuck(void);
+void role_measured_crowd(void);
+void role_measured_owed(void);
 void role_measured_not(void);
 
 /* roles_inputs.c */
 void role_inputs(void);
+
+/* roles_ipc.c */
+void role_ipc(void);
+void role_ipc_other(void);
 
 /* roles_green.c */
 void role_green(void);

@@ -49,17 +49,16 @@ void role_measured(void) {
   void *module = NULL;
   CUcontext second = NULL;
   begin_inexact();
-  CHECK(ledger_bytes() == 16 * MIB, "at first the set size: %llu", (unsigned long long)ledger_bytes());
-  await_exact("a context is measured");
+  EXACT("a context is measured before it is the program's");
   const struct shm_slot *slot = own_slot();
   CHECK(await_measured(slot, SHM_MEASURED_BY_NVML) == SHM_MEASURED_BY_NVML, "and says so: %u", GET(slot->measured));
   CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS, "module");
-  await_exact("a module is charged");
+  EXACT("a module is charged at once");
   CHECK(ledger_bytes() == CONTEXT + 5 * MIB, "%llu", (unsigned long long)ledger_bytes());
   CHECK(CU(cuModuleUnload, module) == ABI_SUCCESS, "unload");
   await_exact("and gone");
   CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS, "a second context");
-  await_exact("two contexts");
+  EXACT("two contexts");
   CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroyed with its module");
   await_exact("one is left");
   /* What other threads allocate meanwhile is not taken for a context's. */
@@ -75,6 +74,137 @@ void role_measured(void) {
   __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
   pthread_join(thread, NULL);
   await_exact("after all that");
+}
+
+static CUdeviceptr fill_but(uint64_t bytes) {
+  CUdeviceptr p = 0;
+  uint64_t more = QUOTA - ledger_bytes() - bytes;
+  CHECK(CU(cuMemAlloc_v2, &p, (size_t)more) == ABI_SUCCESS, "all but %llu", (unsigned long long)bytes);
+  return p;
+}
+
+/* Set 16 MiB, takes 64; a module 40. What finds no room is refused, and gone again: the driver's own account says so. */
+void role_measured_refused(void) {
+  void *module = NULL, *untouched = &module;
+  CUcontext second = NULL;
+  CUdeviceptr q = 0;
+  begin_inexact();
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS, "a module that fits");
+  EXACT("a module that fits");
+  CUdeviceptr p = fill_but(30 * MIB);
+  for (int i = 0; i < 3; i++) {
+    CHECK(CU(cuModuleLoadData, &untouched, PTX) == ABI_OUT_OF_MEMORY, "a module without room");
+    EXACT("a module without room");
+    CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_OUT_OF_MEMORY && second == NULL, "a context without room, though its set size has");
+    EXACT("a context without room");
+  }
+  CHECK(CU(cuMemAlloc_v2, &q, (size_t)(30 * MIB)) == ABI_SUCCESS, "nothing of it is charged");
+  CHECK(ledger_bytes() == QUOTA, "full: %llu", (unsigned long long)ledger_bytes());
+  EXACT("full");
+  CHECK(CU(cuMemFree_v2, q) == ABI_SUCCESS && CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
+  CHECK(CU(cuModuleLoadData, &untouched, PTX) == ABI_SUCCESS && CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS, "with room");
+  EXACT("with room");
+  CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroy");
+  CU(cuCtxSetCurrent, context);
+  CHECK(CU(cuDevicePrimaryCtxRelease_v2, 0) == ABI_SUCCESS, "release");
+  CHECK(ledger_bytes() == 0, "all is given back with the last context: %llu", (unsigned long long)ledger_bytes());
+}
+
+/* Set 16 MiB, takes 600: the first context of all, and no quota has room for it. */
+void role_measured_large(void) {
+  CUcontext primary = NULL;
+  open_library();
+  CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
+  open_driver();
+  for (int i = 0; i < 3; i++) {
+    CHECK(CU(cuDevicePrimaryCtxRetain, &primary, 0) == ABI_OUT_OF_MEMORY && primary == NULL, "primary");
+    CHECK(CU(cuCtxCreate_v2, &primary, 0, 0) == ABI_OUT_OF_MEMORY && primary == NULL, "created");
+    CHECK(ledger_bytes() == 0, "%llu", (unsigned long long)ledger_bytes());
+  }
+  int active = 1;
+  unsigned flags = 0;
+  CHECK(CU(cuDevicePrimaryCtxGetState, 0, &flags, &active) == ABI_SUCCESS && !active, "it is gone");
+}
+
+/* Several threads load at once, where there is room for some. */
+enum { LOADERS = 4 };
+
+static void *load_some(void *loaded) {
+  CU(cuCtxSetCurrent, context);
+  for (int i = 0; i < 8; i++) {
+    void *module = NULL;
+    abi_result result = CU(cuModuleLoadData, &module, PTX);
+    CHECK(result == ABI_SUCCESS || result == ABI_OUT_OF_MEMORY, "%d", (int)result);
+    if (result == ABI_SUCCESS) __atomic_add_fetch((uint32_t *)loaded, 1, __ATOMIC_SEQ_CST);
+  }
+  return NULL;
+}
+
+void role_measured_crowd(void) {
+  pthread_t threads[LOADERS], churner;
+  uint32_t loaded = 0;
+  begin_inexact();
+  CUdeviceptr p = fill_but(220 * MIB);
+  pthread_create(&churner, NULL, churn, NULL);
+  for (int i = 0; i < LOADERS; i++) pthread_create(&threads[i], NULL, load_some, &loaded);
+  for (int i = 0; i < LOADERS; i++) pthread_join(threads[i], NULL);
+  __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+  pthread_join(churner, NULL);
+  await_exact("after all that");
+  CHECK(ledger_bytes() <= QUOTA && loaded >= 1 && loaded <= 5, "%u loaded, %llu bytes", loaded, (unsigned long long)ledger_bytes());
+  CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
+  EXACT("freed");
+}
+
+/* What is to be undone does not go: the program keeps it, and it is owed. */
+void role_measured_stuck(void) {
+  void *module = NULL;
+  CUcontext second = NULL;
+  CUdeviceptr q = 0;
+  begin_inexact();
+  CUdeviceptr p = fill_but(20 * MIB);
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && module != NULL, "a module that the driver does not unload");
+  CHECK(real_bytes() == QUOTA + 20 * MIB && ledger_bytes() <= QUOTA, "%llu", (unsigned long long)real_bytes());
+  CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "nothing more");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_OUT_OF_MEMORY && second == NULL, "no context, not even its set size");
+  CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
+  EXACT("it is charged");
+  p = fill_but(20 * MIB);
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && second != NULL, "a context that the driver does not destroy");
+  CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "nothing more");
+  CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
+  EXACT("it is charged as well");
+  CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "now it goes");
+  CU(cuCtxSetCurrent, context);
+  CHECK(CU(cuModuleUnload, module) == ABI_SUCCESS, "and so does the module");
+  await_exact("both are gone");
+}
+
+/* A variable of 40 MiB gets its memory when it is asked for: that cannot be refused, and is owed. */
+static const char LARGE[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 4 .b8 large[41943040];\n";
+
+void role_measured_owed(void) {
+  void *module = NULL, *another = NULL;
+  CUdeviceptr global = 0, q = 0;
+  size_t bytes = 0;
+  begin_inexact();
+  CHECK(CU(cuModuleLoadData, &module, LARGE) == ABI_SUCCESS, "module");
+  EXACT("it has no memory yet");
+  CUdeviceptr p = fill_but(30 * MIB), r = 0;
+  CHECK(CU(cuMemAlloc_v2, &r, (size_t)(20 * MIB)) == ABI_SUCCESS, "10 MiB are left");
+  CHECK(CU(cuModuleGetGlobal_v2, &global, &bytes, module, "large") == ABI_SUCCESS && bytes == 40 * MIB, "the variable");
+  CHECK(real_bytes() == QUOTA + 30 * MIB, "over the quota, without our being asked: %llu", (unsigned long long)real_bytes());
+  /* Nothing more is given, at whatever moment it is asked for. */
+  CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "the quota is full");
+  CHECK(ledger_bytes() == QUOTA, "%llu", (unsigned long long)ledger_bytes());
+  CHECK(CU(cuModuleLoadData, &another, PTX) == ABI_OUT_OF_MEMORY, "no module either");
+  CHECK(CU(cuMemFree_v2, r) == ABI_SUCCESS, "free 20");
+  CHECK(ledger_bytes() == QUOTA, "they pay for what is owed: %llu", (unsigned long long)ledger_bytes());
+  CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "and are nobody's");
+  CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free the rest");
+  EXACT("all is charged");
+  CHECK(CU(cuModuleUnload, module) == ABI_SUCCESS, "unload");
+  await_exact("and given back");
 }
 
 /* Set 64 MiB, takes 9.5; with managed memory it is not known. */

@@ -112,6 +112,25 @@ static void role_graphs(const char *unused) {
   CHECK(cuGraphExecDestroy(graph) == ABI_SUCCESS, "destroy");
 }
 
+/* Launched again and again, without waiting, before it was ever measured: no more than one runs and one is behind it. */
+static void role_graphs_long(const char *unused) {
+  (void)unused;
+  enum { EACH_NS = 30000000, LAUNCHES = 12 };
+  CUstream stream = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  for (int fresh = 1; fresh >= 0; fresh--) { /* another graph each time, then one */
+    stub()->most_ahead_ns = 0;
+    for (int i = 0; i < LAUNCHES; i++) {
+      CUgraphExec graph = (CUgraphExec)(uintptr_t)(EACH_NS + 64 * (i + 1) * fresh);
+      CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS, "graph");
+    }
+    CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+    printf("  graphs of 30 ms, %s: at most %.2f ms ahead\n", fresh ? "each new" : "the same", (double)stub()->most_ahead_ns / 1e6);
+    CHECK(stub()->most_ahead_ns < 65000000, "more than two: %llu", (unsigned long long)stub()->most_ahead_ns);
+  }
+}
+
 /* What a stream waits for is not charged. */
 static void role_waits(const char *unused) {
   (void)unused;
@@ -163,6 +182,7 @@ static const struct {
     {"load", role_load},
     {"copies", role_copies},
     {"graphs", role_graphs},
+    {"graphs-long", role_graphs_long},
     {"waits", role_waits},
     {"stopped", role_stopped},
 };

@@ -29,6 +29,7 @@ int stop_launching(const struct fake_seat *seat, pid_t pid);
 void test_peers_even(void);
 void test_copies_apart(void);
 void test_graphs_measured(void);
+void test_graphs_long(void);
 void test_waits_uncharged(void);
 void test_stops_uncharged(void);
 void test_peers_no_credit(void);

@@ -56,20 +56,24 @@ uint64_t real_bytes(void) {
 }
 
 /* The hook, or the driver alone; with sanitizers the hook is in this program. */
-static void open_library(void) {
+void open_library(void) {
   library = dlopen(getenv("TEST_SELF") != NULL ? NULL : "libcuda.so.1", RTLD_NOW);
   CHECK(library != NULL, "%s", dlerror());
 }
 
-void begin_inexact(void) {
-  open_library();
-  CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
+void open_driver(void) {
   /* By the C library's own dlopen: the hook's would answer with the hook, which tells of the quota. */
   void *(*open_real)(const char *, int);
   void *found = look(dlopen("libc.so.6", RTLD_NOW), "dlopen");
   memcpy(&open_real, &found, sizeof open_real);
   real = open_real(getenv("VGPU_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   CHECK(real != NULL && dlsym(real, "vgpu_hook_version") == NULL, "the driver itself");
+}
+
+void begin_inexact(void) {
+  open_library();
+  CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
+  open_driver();
   CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS, "retain");
   CHECK(CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "set current");
 }
@@ -85,6 +89,9 @@ static void role_plain(void) {
   begin();
   CHECK(CU(cuMemAlloc_v2, &a, (size_t)1000) == ABI_SUCCESS, "alloc");
   EXACT("alloc");
+  unsigned managed = 7, type = 0;
+  CHECK(CU(cuPointerGetAttribute, &managed, 8, a) == ABI_SUCCESS && managed == 0, "it is not managed memory: %u", managed);
+  CHECK(CU(cuPointerGetAttribute, &type, 2, a) == ABI_SUCCESS && type == 2, "but the device's: %u", type);
   CHECK(CU(cuMemFree_v2, a + 1) == ABI_INVALID_VALUE, "a pointer within");
   CHECK(CU(cuMemFree_v2, (CUdeviceptr)0x1234) == ABI_INVALID_VALUE, "nobody's pointer");
   CHECK(CU(cuMemFree_v2, (CUdeviceptr)0) == ABI_SUCCESS, "NULL is freed");
@@ -134,6 +141,46 @@ static void pool_freed_late(void) {
   CHECK(CU(cuStreamSynchronize, held) == ABI_SUCCESS, "the stream's own wait");
   EXACT("a free that came late");
   CHECK(CU(cuStreamDestroy_v2, held) == ABI_SUCCESS && CU(cuStreamDestroy_v2, other) == ABI_SUCCESS, "destroy");
+}
+
+/*
+ * Of a pool that was destroyed, and of plain allocations, the driver gives back what is freed in the order of a stream when the stream has
+ * come to it: freed before the pool was destroyed, and after.
+ */
+static void freed_later(int before_destroy, int plain) {
+  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  CUmemoryPool mine = NULL;
+  CUstream held[6] = {NULL};
+  CUdeviceptr p[6] = {0};
+  static int gates[6];
+  memset(gates, 0, sizeof gates);
+  CHECK(CU(cuMemPoolCreate, &mine, &props) == ABI_SUCCESS, "own pool");
+  for (int i = 0; i < 6; i++) {
+    CHECK(CU(cuStreamCreate, &held[i], 1) == ABI_SUCCESS, "stream");
+    if (plain) CHECK(CU(cuMemAlloc_v2, &p[i], (size_t)(40 * MIB)) == ABI_SUCCESS, "plain");
+    else CHECK(CU(cuMemAllocFromPoolAsync, &p[i], (size_t)(40 * MIB), mine, held[i]) == ABI_SUCCESS, "from it");
+    CHECK(CU(cuStreamWaitValue32_v2, held[i], (CUdeviceptr)(uintptr_t)&gates[i], 1, 0) == ABI_SUCCESS, "something before it");
+  }
+  if (!before_destroy) CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS, "destroyed");
+  for (int i = 0; i < 6; i++) CHECK(CU(cuMemFreeAsync, p[i], held[i]) == ABI_SUCCESS, "free behind it");
+  EXACT("freed, and not due");
+  if (before_destroy) CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS, "destroyed");
+  EXACT("destroyed, and not due");
+  for (int i = 0; i < 6; i++) {
+    __atomic_store_n(&gates[i], 1, __ATOMIC_RELEASE);
+    CHECK(CU(cuStreamSynchronize, held[i]) == ABI_SUCCESS, "wait");
+    if (!before_destroy && plain) EXACT("one by one");
+    CHECK(ledger_bytes() >= real_bytes(), "too little: %lld of %lld", (long long)ledger_bytes(), (long long)real_bytes());
+  }
+  EXACT("all came");
+  for (int i = 0; i < 6; i++) CU(cuStreamDestroy_v2, held[i]);
+}
+
+static void role_pools_later(void) {
+  begin();
+  freed_later(0, 0);
+  freed_later(1, 0);
+  freed_later(0, 1);
 }
 
 static void role_pools(void) {
@@ -410,6 +457,7 @@ static const struct {
 } roles[] = {
     {"plain", role_plain, NULL},
     {"pools", role_pools, NULL},
+    {"pools-later", role_pools_later, NULL},
     {"graphs", role_graphs, NULL},
     {"physical", role_physical, NULL},
     {"arrays", role_arrays, NULL},
@@ -422,7 +470,14 @@ static const struct {
     {"zeros", role_zeros, NULL},
     {"inputs", role_inputs, NULL},
     {"green", role_green, NULL},
+    {"ipc", role_ipc, NULL},
+    {"ipc-other", role_ipc_other, NULL},
     {"measured", role_measured, "VGPU_EMULATOR=memory=1GiB,module=5MiB"},
+    {"measured-refused", role_measured_refused, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
+    {"measured-large", role_measured_large, "VGPU_EMULATOR=memory=1GiB,context=600MiB"},
+    {"measured-crowd", role_measured_crowd, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
+    {"measured-owed", role_measured_owed, "VGPU_EMULATOR=memory=1GiB,module=0"},
+    {"measured-stuck", role_measured_stuck, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
     {"measured-less", role_measured_less, "VGPU_EMULATOR=memory=1GiB,context=9728KiB"},
     {"measured-not", role_measured_not, "VGPU_NVML=/nowhere/libnvidia-ml.so.1"},
 };
@@ -451,6 +506,7 @@ static int run(const struct fake_seat *seat, size_t role, int hooked, const char
     setenv("VGPU_EMULATOR", "memory=1GiB", 1);
     if (strncmp(roles[role].name, "measured", 8) == 0) set_nvml();
     if (roles[role].variable != NULL) putenv((char *)(uintptr_t)roles[role].variable);
+    if (strcmp(roles[role].name, "measured-stuck") == 0) setenv("VGPU_EMULATOR_FAIL", "cuModuleUnload:999@1,cuCtxDestroy:999@1", 1);
     if (hooked && strcmp(hook, "-") != 0) setenv("LD_PRELOAD", hook, 1);
     if (hooked && strcmp(hook, "-") == 0) setenv("TEST_SELF", "1", 1);
     if (!hooked) setenv("LD_PRELOAD", driver, 1);
@@ -475,12 +531,15 @@ static void compare(const char *bare, const char *hooked) {
 }
 
 static void test(size_t role) {
+  if (strcmp(roles[role].name, "ipc-other") == 0) return; /* started by "ipc" */
   int inputs = strcmp(roles[role].name, "inputs") == 0, compared = strcmp(hook, "-") != 0;
   int zeros = compared && (inputs || strcmp(roles[role].name, "zeros") == 0);
   /* The driver alone cannot be looked at from a program that is the hook. */
   if (!compared && strcmp(roles[role].name, "zeros") == 0) return;
+  int inexact = strncmp(roles[role].name, "measured", 8) == 0 && strcmp(roles[role].name, "measured-less") != 0 &&
+                strcmp(roles[role].name, "measured-not") != 0;
   struct fake_seat seat;
-  seat_open(&seat, QUOTA, strcmp(roles[role].name, "measured") == 0 ? 16 * MIB : CONTEXT);
+  seat_open(&seat, QUOTA, inexact ? 16 * MIB : CONTEXT);
   seat_start(&seat);
   char bare[160], hooked[160];
   snprintf(bare, sizeof bare, "%s/bare", seat.dir);

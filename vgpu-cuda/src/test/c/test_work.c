@@ -75,6 +75,8 @@ void test_copies_apart(void) { one_role("copies", 0); } /* at a shut gate */
 
 void test_graphs_measured(void) { one_role("graphs", (uint32_t)SHM_GRANT_OPEN); }
 
+void test_graphs_long(void) { one_role("graphs-long", (uint32_t)SHM_GRANT_OPEN); }
+
 void test_waits_uncharged(void) { one_role("waits", (uint32_t)SHM_GRANT_OPEN); }
 
 /* A busy machine may keep one from its processor for a while, and then the other goes on, rightly; without turns it is 0.3 or so. */

@@ -1,10 +1,13 @@
 /* Streams and events. */
 #include "driver.h"
 #include "host_calls.h"
+#include "ipc_event.h"
 #include "operation.h"
 #include "timeline.h"
 
 #include <string.h>
+
+#define SHARED_LOOK_NS UINT64_C(50000) /* an event of several processes is looked at again */
 
 #define STREAM(handle, per_thread) \
     EMU_CONTEXT(context); \
@@ -73,12 +76,21 @@ static CUresult cuStreamQuery_in(CUstream handle, bool per_thread) {
 }
 BOTH(cuStreamQuery, _ptsz, (CUstream stream), stream)
 
+/* What other processes see cannot be part of a graph. */
+static CUresult submit_shared(CUstream stream, emu_operation operation) {
+    return emu_stream_is_captured(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                          : emu_enqueue(stream, &operation);
+}
+
 static CUresult cuStreamWaitEvent_in(CUstream handle, CUevent event, unsigned int flags,
                                      bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags <= CU_EVENT_WAIT_EXTERNAL);
     if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (event->shared != NULL) {
+        return submit_shared(stream, emu_ipc_event_wait(event->shared));
     }
     emu_operation operation = {.kind = EMU_WAIT,
                                .event = {.event = event, .generation = event->object.generation}};
@@ -189,10 +201,12 @@ BOTH(cuStreamAddCallback, _ptsz,
 EMU_API CUresult cuEventCreate(CUevent *event, unsigned int flags) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(event != NULL && flags < 8 && (flags & 6) != CU_EVENT_INTERPROCESS);
-    if ((flags & CU_EVENT_INTERPROCESS) != 0) {
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
     CUevent made = emu_pool_take(&emu_events);
+    bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
+    if (made != NULL && shared && (made->shared = emu_ipc_event_make()) == NULL) {
+        emu_pool_give(&emu_events, made);
+        made = NULL;
+    }
     if (made == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -211,6 +225,9 @@ EMU_API CUresult cuEventDestroy_v2(CUevent event) {
     /* It may be recorded at this moment: looked at again with the lock. */
     CUcontext recorded_in = __atomic_load_n(&event->recorded_in, __ATOMIC_ACQUIRE);
     CUcontext context = recorded_in != NULL ? recorded_in : event->context;
+    if (event->shared != NULL) {
+        emu_ipc_event_give(event->shared);
+    }
     pthread_mutex_lock(&context->lock);
     emu_event_destroy(event);
     pthread_mutex_unlock(&context->lock);
@@ -229,6 +246,10 @@ static CUresult cuEventRecordWithFlags_in(CUevent event, CUstream handle, unsign
     if (!emu_event_known(event) || device_context(event->context) != device_context(stream->context)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (event->shared != NULL) {
+        return emu_stream_is_captured(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                              : submit_shared(stream, emu_ipc_event_record(event->shared));
+    }
     emu_operation operation = {.kind = EMU_RECORD,
                                .event = {.event = event, .generation = event->object.generation}};
     return emu_enqueue(stream, &operation);
@@ -246,6 +267,12 @@ static CUresult look_at_event(CUevent event, bool wait) {
     EMU_INITIALIZED();
     if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (event->shared != NULL) {
+        while (wait && !emu_ipc_event_is_done(event->shared)) {
+            emu_sleep_until(emu_now_ns() + SHARED_LOOK_NS);
+        }
+        return emu_ipc_event_is_done(event->shared) ? event->context->sticky : CUDA_ERROR_NOT_READY;
     }
     if (__atomic_load_n(&event->capture, __ATOMIC_ACQUIRE) != NULL) {
         return CUDA_ERROR_CAPTURED_EVENT;

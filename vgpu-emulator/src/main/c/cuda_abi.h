@@ -171,7 +171,7 @@ typedef struct {
 
 typedef struct {
     char reserved[64];
-} CUipcMemHandle;
+} CUipcMemHandle, CUipcEventHandle;
 
 typedef struct {
     int type;

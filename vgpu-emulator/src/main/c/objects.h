@@ -91,6 +91,7 @@ struct CUevent_st {
     uint32_t is_gone;   /* the last user, or who destroyed it, has taken it away */
     CUevent next_pending;
     CUevent previous_pending;
+    struct emu_ipc_event *shared; /* with other processes; then what comes before is not used */
     emu_capture *capture; /* recorded last in a stream that was being captured */
     uint32_t capture_generation;
     emu_nodes captured;

@@ -113,7 +113,13 @@ bool emu_word_is_there(const emu_word *word) {
 
 static void write_word(const emu_word *word) {
     void *at = (void *)(uintptr_t)word->address;
-    if (word->bytes == 8) {
+    if (word->test == EMU_WRITE_GREATER) {
+        uint64_t seen = __atomic_load_n((uint64_t *)at, __ATOMIC_ACQUIRE);
+        while (seen < word->value &&
+               !__atomic_compare_exchange_n((uint64_t *)at, &seen, word->value, false,
+                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        }
+    } else if (word->bytes == 8) {
         __atomic_store_n((uint64_t *)at, word->value, __ATOMIC_RELEASE);
     } else {
         __atomic_store_n((uint32_t *)at, (uint32_t)word->value, __ATOMIC_RELEASE);

@@ -54,12 +54,14 @@ typedef struct {
     uint32_t generation;
 } emu_event_use;
 
+enum { EMU_WRITE_GREATER = 8 }; /* unless there is more already */
+
 /* A word in memory that a stream writes, or waits for. */
 typedef struct {
     uint64_t address;
     uint64_t value;
     uint32_t bytes; /* 4 or 8 */
-    uint32_t test;  /* CU_STREAM_WAIT_VALUE_ */
+    uint32_t test;  /* CU_STREAM_WAIT_VALUE_; EMU_WRITE_GREATER */
 } emu_word;
 
 struct emu_operation {

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 class PeersDefectsTest {
   private static final Path TABLE = Path.of("docs", "peers-defects.md");
   private static final Pattern JAVA = Pattern.compile("`(\\w+)\\.(\\w+)`");
-  private static final Pattern C = Pattern.compile("`(test_\\w+)`");
+  private static final Pattern C = Pattern.compile("`((?:test|role)_\\w+)`");
 
   @Test
   void everyRowNamesTestsThatAreThere() throws Exception {
@@ -49,10 +49,11 @@ class PeersDefectsTest {
     assertThat(missing).isEmpty();
   }
 
-  /** The tests of this module, and of the command beside it. */
+  /** The tests of this module, of the scheduler, and of the command. */
   private static String tests() throws IOException {
     StringBuilder text = new StringBuilder();
-    for (Path root : List.of(Path.of("src/test"), Path.of("../vgpu-cli/src/test"))) {
+    for (String module : List.of(".", "../vgpu-core", "../vgpu-cli")) {
+      Path root = Path.of(module, "src/test");
       try (Stream<Path> files = Files.walk(root)) {
         for (Path file : files.filter(each -> each.toString().matches(".*\\.(java|c)")).toList()) {
           text.append(Files.readString(file, UTF_8));

@@ -1,0 +1,75 @@
+/* What NVML says that this process holds on its GPUs. The real NVML, opened by the thread of measure.c; read by any thread. */
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../nvml/nvml_abi.h"
+#include "hook.h"
+
+enum { DEVICES = 64, PROCESSES = 512 };
+static const unsigned long long NOT_AVAILABLE = ~0ull;
+
+static struct {
+  nvmlReturn_t (*init)(void);
+  nvmlReturn_t (*count)(unsigned *count);
+  nvmlReturn_t (*at)(unsigned index, nvmlDevice_t *device);
+  nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned *count, void *infos);
+  size_t size; /* of one of the infos */
+  struct vgpu_lock lock; /* of the infos */
+} nvml;
+
+static int vgpu__bind_one(void *library, void *into, const char *name) {
+  void *found = dlsym(library, name);
+  if (found != NULL) memcpy(into, &found, sizeof found);
+  return found == NULL ? -1 : 0;
+}
+
+const char *vgpu__held_open(void) {
+  const char *path = vgpu__setting("VGPU_NVML");
+  if (path == NULL || path[0] != '/') return "VGPU_NVML does not name it";
+  void *library = vgpu__dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL || dlsym(library, "vgpu_nvml_version") != NULL) return "it cannot be loaded";
+  int lacks = vgpu__bind_one(library, &nvml.init, "nvmlInit_v2") | vgpu__bind_one(library, &nvml.count, "nvmlDeviceGetCount_v2") |
+              vgpu__bind_one(library, &nvml.at, "nvmlDeviceGetHandleByIndex_v2");
+  nvml.size = sizeof(struct nvml_process_v2);
+  if (vgpu__bind_one(library, &nvml.processes, "nvmlDeviceGetComputeRunningProcesses_v3") != 0 &&
+      vgpu__bind_one(library, &nvml.processes, "nvmlDeviceGetComputeRunningProcesses_v2") != 0) {
+    nvml.size = sizeof(struct nvml_process_v1);
+    lacks |= vgpu__bind_one(library, &nvml.processes, "nvmlDeviceGetComputeRunningProcesses");
+  }
+  if (lacks) return "it lacks a function";
+  return nvml.init() == NVML_SUCCESS ? NULL : "it cannot be initialised";
+}
+
+static int vgpu__held_by_us(uint64_t *bytes) {
+  static _Alignas(8) char infos[PROCESSES * sizeof(struct nvml_process_v2)];
+  unsigned devices = 0, self = (unsigned)getpid();
+  int seen = 0;
+  *bytes = 0;
+  if (nvml.count(&devices) != NVML_SUCCESS) return -1;
+  for (unsigned i = 0; i < devices && i < DEVICES; i++) {
+    nvmlDevice_t device;
+    unsigned count = PROCESSES;
+    if (nvml.at(i, &device) != NVML_SUCCESS) continue;
+    nvmlReturn_t result = nvml.processes(device, &count, infos);
+    if (result != NVML_SUCCESS) return -1;
+    for (unsigned j = 0; j < count && j < PROCESSES; j++) {
+      struct nvml_process_v1 info; /* with which the later forms begin */
+      memcpy(&info, infos + j * nvml.size, sizeof info);
+      if (info.pid != self) continue;
+      if (info.bytes == NOT_AVAILABLE) return -1;
+      *bytes += info.bytes;
+      seen = 1;
+    }
+  }
+  return seen;
+}
+
+int vgpu__held_read(uint64_t *bytes) {
+  vgpu__lock(&nvml.lock);
+  int told = vgpu__held_by_us(bytes);
+  vgpu__unlock(&nvml.lock);
+  return told;
+}
+
+void vgpu__held_forget(void) { memset(&nvml, 0, sizeof nvml); }
