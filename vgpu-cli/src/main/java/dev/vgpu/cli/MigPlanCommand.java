@@ -38,9 +38,9 @@ import picocli.CommandLine.Parameters;
     description = "Show where a MIG instance would go now, and why. Nothing is made.",
     footer = {
       "",
-      "'takes' is how many more requests a GPU can take, as expected, if each kind of instance is"
-          + " as likely to be asked for as any other. The GPU that is cut up most and has room is"
-          + " taken, and on it the place that leaves most.",
+      "'takes' is how many of the next 20 requests a GPU can take, as expected, if larger kinds of"
+          + " instances are asked for less often and an instance stays while 4 requests come. The"
+          + " GPU that is cut up most and has room is taken, and on it the place that leaves most.",
       "",
       "Exit codes: 0 there is a place, 1 there is none, 2 wrong usage."
     })

@@ -12,32 +12,46 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
  * MIG through NVML. Every method is one piece: it looks its GPU up by UUID, and keeps no handle.
- * Safe for use by several threads.
+ * NVML may be ended and begun anew between two of them, since a driver that was reloaded answers no
+ * process that holds on to it. Safe for use by several threads.
  */
 public final class MigDriver implements AutoCloseable {
   private static final int MOST_DEVICES = 1_024;
   private static final int MOST_INSTANCES = 64;
   private static final int MEBIBYTE_SHIFT = 20;
 
-  private final NvmlSession session;
-  private final Nvml nvml;
-  private final NvmlMig mig;
+  /** Those of this JVM that are not closed. */
+  private static final Set<MigDriver> ALL = new HashSet<>();
+
+  private final NvmlProvider provider;
   private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
   private final ByteBuffer pending = NativeCalls.memory(Long.BYTES);
   private final Map<GpuId, MigGeometry> geometries = new HashMap<>();
+
+  /** Null: NVML is ended, until the next call. */
+  private @Nullable NvmlSession session;
+
+  private Nvml nvml;
+  private NvmlMig mig;
   private boolean closed;
 
-  private MigDriver(NvmlSession session) {
-    this.session = session;
-    this.nvml = session.nvml();
+  private MigDriver(NvmlProvider provider) {
+    this.provider = provider;
+    NvmlSession opened = provider.session();
+    this.session = opened;
+    this.nvml = opened.nvml();
     this.mig = new NvmlMig(nvml);
   }
 
@@ -51,11 +65,48 @@ public final class MigDriver implements AutoCloseable {
   }
 
   static MigDriver of(NvmlProvider provider) {
-    return new MigDriver(provider.session());
+    MigDriver driver = new MigDriver(provider);
+    synchronized (ALL) {
+      ALL.add(driver);
+    }
+    return driver;
+  }
+
+  /** Ends NVML where it is held for MIG in this JVM; each begins anew when it is used next. */
+  static void letGo() {
+    List<MigDriver> drivers;
+    synchronized (ALL) {
+      drivers = List.copyOf(ALL);
+    }
+    drivers.forEach(MigDriver::end);
+  }
+
+  private synchronized void end() {
+    NvmlSession held = session;
+    session = null;
+    geometries.clear();
+    if (held != null) {
+      held.close();
+    }
+  }
+
+  private void begin() {
+    if (closed) {
+      throw new IllegalStateException("closed");
+    }
+    if (session == null) {
+      NvmlSession opened = provider.session();
+      session = opened;
+      nvml = opened.nvml();
+      mig = new NvmlMig(nvml);
+    }
   }
 
   private void check(int code, String what) {
     if (code != Nvml.NVML_SUCCESS) {
+      if (NvmlSession.isGone(code)) {
+        end();
+      }
       throw failed(code, what);
     }
   }
@@ -104,6 +155,7 @@ public final class MigDriver implements AutoCloseable {
    * @throws GpuDriverException if the driver fails
    */
   public synchronized List<MigState> gpus() {
+    begin();
     check(nvml.nvmlDeviceGetCount_v2(number), "nvmlDeviceGetCount_v2");
     int count = Math.max(0, Math.min(MOST_DEVICES, number.getInt(0)));
     List<MigState> states = new ArrayList<>();
@@ -121,6 +173,7 @@ public final class MigDriver implements AutoCloseable {
    * @throws GpuDriverException if the driver fails, or does not know it
    */
   public synchronized MigState gpu(GpuId gpu) {
+    begin();
     return state(device(gpu));
   }
 
@@ -260,32 +313,44 @@ public final class MigDriver implements AutoCloseable {
     return instances;
   }
 
-  /** The compute instances, by their GPU instance's number. */
+  /**
+   * The compute instances, by their GPU instance's number. Their indices move up and down when
+   * others are made and destroyed: read upwards none is missed when one is made meanwhile, read
+   * downwards none when one is destroyed.
+   */
   private Map<Integer, List<MigState.Part>> parts(long device) {
-    Map<Integer, List<MigState.Part>> parts = new HashMap<>();
+    Map<Integer, List<MigState.Part>> parts = new TreeMap<>();
     if (nvml.nvmlDeviceGetMaxMigDeviceCount(device, number) != Nvml.NVML_SUCCESS) {
       return parts;
     }
     int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
-    for (int i = 0; i < count; i++) {
-      if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, i, number) != Nvml.NVML_SUCCESS) {
-        continue;
-      }
-      long handle = number.getLong(0);
-      if (mig.nvmlDeviceGetGpuInstanceId(handle, number) == Nvml.NVML_SUCCESS
-          && mig.nvmlDeviceGetComputeInstanceId(handle, pending) == Nvml.NVML_SUCCESS) {
-        int instance = number.getInt(0);
-        int id = pending.getInt(0);
-        ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
-        int code = nvml.nvmlDeviceGetUUID(handle, text, text.capacity() - 1);
-        if (code != Nvml.NVML_ERROR_NOT_FOUND) { // else destroyed in between
-          check(code, "nvmlDeviceGetUUID");
-          MigState.Part part = new MigState.Part(id, new GpuId(NativeCalls.text(text)));
-          parts.computeIfAbsent(instance, none -> new ArrayList<>()).add(part);
-        }
-      }
+    for (int i = 0; i < 2 * count; i++) {
+      addPart(device, i < count ? i : 2 * count - 1 - i, parts);
     }
+    parts.values().forEach(list -> list.sort(Comparator.comparingInt(MigState.Part::id)));
     return parts;
+  }
+
+  private void addPart(long device, int index, Map<Integer, List<MigState.Part>> parts) {
+    if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, index, number) != Nvml.NVML_SUCCESS) {
+      return;
+    }
+    long handle = number.getLong(0);
+    if (mig.nvmlDeviceGetGpuInstanceId(handle, number) != Nvml.NVML_SUCCESS
+        || mig.nvmlDeviceGetComputeInstanceId(handle, pending) != Nvml.NVML_SUCCESS) {
+      return;
+    }
+    List<MigState.Part> found = parts.computeIfAbsent(number.getInt(0), none -> new ArrayList<>());
+    int id = pending.getInt(0);
+    if (found.stream().anyMatch(part -> part.id() == id)) {
+      return;
+    }
+    ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
+    int code = nvml.nvmlDeviceGetUUID(handle, text, text.capacity() - 1);
+    if (code != Nvml.NVML_ERROR_NOT_FOUND) { // else destroyed in between
+      check(code, "nvmlDeviceGetUUID");
+      found.add(new MigState.Part(id, new GpuId(NativeCalls.text(text))));
+    }
   }
 
   // ---- changing
@@ -299,6 +364,7 @@ public final class MigDriver implements AutoCloseable {
    * @throws GpuDriverException if this process may not, or the GPU cannot
    */
   public synchronized Optional<String> switchMode(GpuId gpu, boolean on) {
+    begin();
     long device = device(gpu);
     number.putInt(0, 0);
     check(mig.nvmlDeviceSetMigMode(device, on ? 1 : 0, number), "nvmlDeviceSetMigMode");
@@ -323,6 +389,7 @@ public final class MigDriver implements AutoCloseable {
    * @throws GpuDriverException if it cannot be made there, or this process may not
    */
   public synchronized int create(GpuId gpu, int profileId, int start, int memorySlices) {
+    begin();
     long device = device(gpu);
     ByteBuffer placement = NativeCalls.memory(NvmlMig.PLACEMENT_BYTES);
     placement.putInt(NvmlMig.PLACEMENT_START, start);
@@ -345,6 +412,7 @@ public final class MigDriver implements AutoCloseable {
    * @throws GpuDriverException if it cannot be made, or this process may not
    */
   public synchronized int createPart(GpuId gpu, int instance, int slices) {
+    begin();
     long handle = instance(device(gpu), instance);
     ByteBuffer info = NativeCalls.memory(NvmlMig.PART_PROFILE_BYTES);
     for (int i = 0; i < NvmlMig.COMPUTE_INSTANCE_PROFILES; i++) {
@@ -373,6 +441,7 @@ public final class MigDriver implements AutoCloseable {
 
   /** Destroys the compute instances of a GPU instance; nothing happens if that is gone. */
   synchronized void destroyParts(GpuId gpu, int instance) {
+    begin();
     long device = device(gpu);
     int found = mig.nvmlDeviceGetGpuInstanceById(device, instance, number);
     if (found == Nvml.NVML_ERROR_NOT_FOUND) {
@@ -393,6 +462,7 @@ public final class MigDriver implements AutoCloseable {
 
   /** Destroys a GPU instance without compute instances; nothing happens if it is gone. */
   synchronized void destroy(GpuId gpu, int instance) {
+    begin();
     int code = mig.nvmlDeviceGetGpuInstanceById(device(gpu), instance, number);
     if (code == Nvml.NVML_SUCCESS) {
       code = mig.nvmlGpuInstanceDestroy(number.getLong(0));
@@ -403,10 +473,13 @@ public final class MigDriver implements AutoCloseable {
   }
 
   @Override
-  public synchronized void close() {
-    if (!closed) {
+  public void close() {
+    synchronized (ALL) {
+      ALL.remove(this);
+    }
+    synchronized (this) {
       closed = true;
-      session.close();
+      end();
     }
   }
 }

@@ -6,7 +6,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigOccupancy;
+import dev.vgpu.nvml.mig.MigGpu;
 import dev.vgpu.nvml.mig.MigPlanner;
 import dev.vgpu.nvml.mig.MigProfile;
 import dev.vgpu.spi.EnforcedLease;
@@ -219,10 +219,10 @@ final class MigEnforcement implements Enforcement {
   /** The smallest kind that has enough and finds a place. */
   private static Optional<Place> place(
       MigState state, MigGeometry geometry, VirtualGpuRequest request) {
-    MigOccupancy taken = state.planned(Map.of(), Set.of()).orElseThrow().occupancy();
+    MigGpu planned = state.planned(Map.of(), Set.of()).orElseThrow();
     for (MigProfile profile :
         geometry.enough(request.memory(), request.computePercent().orElse(0))) {
-      Optional<Integer> start = MigPlanner.start(geometry, taken, profile);
+      Optional<Integer> start = MigPlanner.start(planned, profile);
       if (start.isPresent()) {
         return Optional.of(new Place(profile, start.get()));
       }

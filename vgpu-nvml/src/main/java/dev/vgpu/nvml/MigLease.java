@@ -9,6 +9,7 @@ import dev.vgpu.spi.ForwardingLease;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** A lease that has an instance of its own, with another backend's lease inside it. */
@@ -49,6 +50,11 @@ final class MigLease extends ForwardingLease {
 
   boolean isLost() {
     return lostBecause != null;
+  }
+
+  @Override
+  public Optional<String> impaired() {
+    return Optional.ofNullable(lostBecause).or(super::impaired);
   }
 
   @Override

@@ -17,12 +17,11 @@ import dev.vgpu.spi.EnforcedLease;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.HashSet;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -35,6 +34,9 @@ import org.junit.jupiter.api.io.TempDir;
 class MigEnforcementTest {
   /** {@code -Dvgpu.mig.cycles=100000}: the long run. */
   private static final int CYCLES = Integer.getInteger("vgpu.mig.cycles", 400);
+
+  /** Cycles of which a seat lives for less than three eighths. */
+  private static final int LIFE = 1_000;
 
   private static final int ONE = 19;
   private static final int TWO = 14;
@@ -159,12 +161,14 @@ class MigEnforcementTest {
     EnforcedLease.Listener tells = mock();
     try (MigEnforcement enforcement = open()) {
       EnforcedLease lease = grant(enforcement, "a", tells);
+      assertThat(lease.impaired()).isEmpty();
       MigState.Instance made = instances().get(0);
       driver.destroyParts(gpu, made.id());
       driver.destroy(gpu, made.id());
       enforcement.look();
       enforcement.look();
       verify(tells, times(1)).disturbed(contains("somebody else has destroyed its MIG instance"));
+      assertThat(lease.impaired().orElse("")).contains("has destroyed its MIG instance");
       assertThatThrownBy(lease::environment).isInstanceOf(VgpuException.class);
       int theirs = driver.create(gpu, made.profileId(), made.start(), made.memorySlices());
       driver.createPart(gpu, theirs, made.computeSlices());
@@ -197,29 +201,28 @@ class MigEnforcementTest {
 
   /** The seat's process is killed at random moments, and somebody else cuts the same GPU. */
   @Test
+  @Timeout(value = 4, unit = TimeUnit.HOURS)
   void whereverTheSeatIsKilledNothingLeaksAndNothingOfOthersIsTouched() throws Exception {
     Random random = new Random(42);
-    Set<Integer> theirs = new HashSet<>();
+    Map<Integer, MigState.Instance> theirs = new HashMap<>();
     int done = 0;
     int kills = 0;
+    int made = 0;
     for (int round = 0; done < CYCLES; round++) {
       Process seat = seat(CYCLES - done, round);
-      boolean last = await(round, seat, theirs, random, 5 + random.nextInt(3 * CYCLES / 8));
+      int life = 5 + random.nextInt(3 * Math.min(CYCLES, LIFE) / 8);
+      boolean last = await(round, seat, theirs, random, life);
       done += count(round);
       kills += last ? 0 : 1;
+      made += theirs.size();
     }
     Process sweeper = seat(0, 1_000_000);
     assertThat(sweeper.waitFor(60, TimeUnit.SECONDS)).isTrue();
     assertThat(sweeper.exitValue()).isZero();
-    System.out.println("MIG cycles=" + done + " kills=" + kills + " others=" + theirs.size());
-    assertThat(ids()).isEqualTo(theirs);
+    System.out.println(
+        "MIG cycles=" + done + " kills=" + kills + " others=" + theirs.size() + " seen=" + made);
+    assertThat(instances()).containsExactlyInAnyOrderElementsOf(theirs.values());
     assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
-  }
-
-  private Set<Integer> ids() {
-    Set<Integer> ids = new HashSet<>();
-    instances().forEach(each -> ids.add(each.id()));
-    return ids;
   }
 
   private Path output(int round) {
@@ -248,10 +251,11 @@ class MigEnforcementTest {
   }
 
   /** Until it has ended, or has done so many cycles and is killed; others work meanwhile. */
-  private boolean await(int round, Process seat, Set<Integer> theirs, Random random, int cycles)
+  private boolean await(
+      int round, Process seat, Map<Integer, MigState.Instance> theirs, Random random, int cycles)
       throws Exception {
     while (!seat.waitFor(1 + random.nextInt(20), TimeUnit.MILLISECONDS)) {
-      assertThat(ids()).containsAll(theirs);
+      assertThat(instances()).containsAll(theirs.values());
       others(theirs, random);
       if (count(round) >= cycles) {
         seat.destroyForcibly().waitFor();
@@ -264,16 +268,17 @@ class MigEnforcementTest {
   }
 
   /** Somebody else makes or destroys an instance of the kinds that the seat makes. */
-  private void others(Set<Integer> theirs, Random random) {
+  private void others(Map<Integer, MigState.Instance> theirs, Random random) {
     try {
       if (theirs.size() < 3 && random.nextBoolean()) {
         int profile = random.nextBoolean() ? ONE : TWO;
         int size = profile == ONE ? 1 : 2;
         int id = driver.create(gpu, profile, random.nextInt(4) * size, size);
         driver.createPart(gpu, id, size);
-        theirs.add(id);
+        instances().stream().filter(each -> each.id() == id).forEach(it -> theirs.put(id, it));
+        assertThat(theirs).containsKey(id);
       } else if (!theirs.isEmpty()) {
-        int id = theirs.iterator().next();
+        int id = theirs.keySet().iterator().next();
         driver.destroyParts(gpu, id);
         driver.destroy(gpu, id);
         theirs.remove(id);
