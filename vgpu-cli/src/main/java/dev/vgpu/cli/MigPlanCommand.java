@@ -18,6 +18,7 @@ import dev.vgpu.nvml.mig.MigPlanner;
 import dev.vgpu.nvml.mig.MigProfile;
 import java.io.PrintStream;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
@@ -112,19 +113,23 @@ final class MigPlanCommand implements Callable<Integer> {
   }
 
   private List<MigGpu> gpus() {
-    Map<GpuId, Map<Integer, String>> holders = MigDriver.holders(MigCommand.runDirectory(context));
+    Map<GpuId, Map<Integer, List<String>>> holders =
+        MigDriver.holders(MigCommand.runDirectory(context));
     Set<String> mayMove = move ? movableLeases() : Set.of();
     List<MigGpu> gpus = new ArrayList<>();
     try (MigDriver driver = MigDriver.open()) {
       for (MigState state : driver.gpus()) {
-        Map<Integer, String> ours = holders.getOrDefault(state.gpu(), Map.of());
+        Map<Integer, String> ours = new HashMap<>();
         Set<Integer> movable = new HashSet<>();
-        ours.forEach(
-            (instance, lease) -> {
-              if (mayMove.contains(lease)) {
-                movable.add(instance);
-              }
-            });
+        holders
+            .getOrDefault(state.gpu(), Map.of())
+            .forEach(
+                (instance, leases) -> {
+                  ours.put(instance, String.join(", ", leases));
+                  if (mayMove.containsAll(leases)) {
+                    movable.add(instance);
+                  }
+                });
         if (state.on()) {
           state.planned(ours, movable).ifPresent(gpus::add);
         }

@@ -93,7 +93,7 @@ class MigIT {
     assertThat(sleeps.exitCode()).isEqualTo(143);
     JsonNode remaining = instances();
     assertThat(remaining).hasSize(1);
-    assertThat(remaining.get(0).path("devices").get(0).asText()).isEqualTo(theirs);
+    assertThat(remaining.get(0).path("devices").get(0).path("id").asText()).isEqualTo(theirs);
   }
 
   @Test
@@ -109,7 +109,7 @@ class MigIT {
     assertThat(killed.exitCode()).isEqualTo(137);
     CommandNode.Command next = node.vgpuWith(ON, "serve");
     CommandNode.await(() -> count() == 1, next);
-    assertThat(instances().get(0).path("devices").get(0).asText()).isEqualTo(theirs);
+    assertThat(instances().get(0).path("devices").get(0).path("id").asText()).isEqualTo(theirs);
   }
 
   private int count() {

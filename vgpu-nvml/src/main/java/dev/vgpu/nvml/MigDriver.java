@@ -126,27 +126,49 @@ public final class MigDriver implements AutoCloseable {
   // ---- looking
 
   /**
-   * {@return whose instances are ours: the leases' names, by GPU and by the instances' numbers}
+   * {@return whose instances are ours: the leases' names, by GPU and by the instances' numbers; of
+   * one that several share, all in their order}
    *
    * @param runDirectory the node's
    * @throws GpuDriverException if the records cannot be read
    */
-  public static Map<GpuId, Map<Integer, String>> holders(Path runDirectory) {
-    Map<GpuId, Map<Integer, String>> holders = new HashMap<>();
+  public static Map<GpuId, Map<Integer, List<String>>> holders(Path runDirectory) {
+    Map<GpuId, Map<Integer, List<String>>> holders = new HashMap<>();
+    for (MigRecord record : records(runDirectory)) {
+      record
+          .instance()
+          .ifPresent(
+              id ->
+                  holders
+                      .computeIfAbsent(record.gpu(), none -> new HashMap<>())
+                      .computeIfAbsent(id, none -> new ArrayList<>())
+                      .add(record.lease()));
+    }
+    return holders;
+  }
+
+  /**
+   * {@return whose MIG devices are ours: the leases' names, by the devices}
+   *
+   * @param runDirectory the node's
+   * @throws GpuDriverException if the records cannot be read
+   */
+  public static Map<GpuId, String> deviceHolders(Path runDirectory) {
+    Map<GpuId, String> holders = new HashMap<>();
+    for (MigRecord record : records(runDirectory)) {
+      record.device().ifPresent(device -> holders.put(device, record.lease()));
+    }
+    return holders;
+  }
+
+  private static List<MigRecord> records(Path runDirectory) {
     try {
-      for (MigRecord record : MigRecord.all(MigEnforcement.directory(runDirectory)).values()) {
-        record
-            .instance()
-            .ifPresent(
-                id ->
-                    holders
-                        .computeIfAbsent(record.gpu(), none -> new HashMap<>())
-                        .put(id, record.lease()));
-      }
+      return MigRecord.all(MigEnforcement.directory(runDirectory)).values().stream()
+          .sorted(Comparator.comparing(MigRecord::lease))
+          .toList();
     } catch (IOException e) {
       throw new GpuDriverException("cannot read what was made: " + e.getMessage(), e);
     }
-    return holders;
   }
 
   /**
@@ -294,7 +316,8 @@ public final class MigDriver implements AutoCloseable {
       int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
       for (int i = 0; i < count; i++) {
         ByteBuffer info = NativeCalls.memory(NvmlMig.GPU_INSTANCE_BYTES);
-        int code = mig.nvmlGpuInstanceGetInfo(handles.getLong(i * Long.BYTES), info);
+        long handle = handles.getLong(i * Long.BYTES);
+        int code = mig.nvmlGpuInstanceGetInfo(handle, info);
         if (code != Nvml.NVML_SUCCESS) {
           continue; // destroyed in between
         }
@@ -307,7 +330,7 @@ public final class MigDriver implements AutoCloseable {
                 info.getInt(at + NvmlMig.PLACEMENT_START),
                 info.getInt(at + NvmlMig.PLACEMENT_SIZE),
                 profile.computeSlices(),
-                parts.getOrDefault(id, List.of())));
+                sized(handle, parts.getOrDefault(id, List.of()))));
       }
     }
     return instances;
@@ -349,8 +372,26 @@ public final class MigDriver implements AutoCloseable {
     int code = nvml.nvmlDeviceGetUUID(handle, text, text.capacity() - 1);
     if (code != Nvml.NVML_ERROR_NOT_FOUND) { // else destroyed in between
       check(code, "nvmlDeviceGetUUID");
-      found.add(new MigState.Part(id, new GpuId(NativeCalls.text(text))));
+      found.add(new MigState.Part(id, new GpuId(NativeCalls.text(text)), 0));
     }
+  }
+
+  /** The same with their slices; without those that were destroyed in between. */
+  private List<MigState.Part> sized(long instance, List<MigState.Part> parts) {
+    List<MigState.Part> sized = new ArrayList<>();
+    for (MigState.Part part : parts) {
+      ByteBuffer info = NativeCalls.memory(NvmlMig.PART_BYTES);
+      int code = mig.nvmlGpuInstanceGetComputeInstanceById(instance, part.id(), number);
+      if (code == Nvml.NVML_SUCCESS) {
+        code = mig.nvmlComputeInstanceGetInfo_v2(number.getLong(0), info);
+      }
+      if (code != Nvml.NVML_ERROR_NOT_FOUND) {
+        check(code, "nvmlComputeInstanceGetInfo_v2");
+        int slices = info.getInt(NvmlMig.PART_SLICES);
+        sized.add(new MigState.Part(part.id(), part.device(), slices));
+      }
+    }
+    return sized;
   }
 
   // ---- changing
@@ -403,11 +444,11 @@ public final class MigDriver implements AutoCloseable {
   }
 
   /**
-   * Makes a compute instance.
+   * Makes a compute instance, of the smallest kind that has so many slices.
    *
    * @param gpu of which GPU
    * @param instance in which GPU instance
-   * @param slices how many compute slices it takes
+   * @param slices how many compute slices it takes at least
    * @return NVML's number of it
    * @throws GpuDriverException if it cannot be made, or this process may not
    */
@@ -415,22 +456,28 @@ public final class MigDriver implements AutoCloseable {
     begin();
     long handle = instance(device(gpu), instance);
     ByteBuffer info = NativeCalls.memory(NvmlMig.PART_PROFILE_BYTES);
+    int least = Integer.MAX_VALUE;
+    int profile = -1;
     for (int i = 0; i < NvmlMig.COMPUTE_INSTANCE_PROFILES; i++) {
       int code = mig.nvmlGpuInstanceGetComputeInstanceProfileInfo(handle, i, 0, info);
-      if (code == Nvml.NVML_SUCCESS && info.getInt(NvmlMig.PART_PROFILE_SLICES) == slices) {
-        check(
-            mig.nvmlGpuInstanceCreateComputeInstance(
-                handle, info.getInt(NvmlMig.PART_PROFILE_ID), number),
-            "nvmlGpuInstanceCreateComputeInstance");
-        ByteBuffer part = NativeCalls.memory(NvmlMig.PART_BYTES);
-        check(
-            mig.nvmlComputeInstanceGetInfo_v2(number.getLong(0), part),
-            "nvmlComputeInstanceGetInfo_v2");
-        return part.getInt(NvmlMig.PART_ID);
+      int has = info.getInt(NvmlMig.PART_PROFILE_SLICES);
+      if (code == Nvml.NVML_SUCCESS && has >= slices && has < least) {
+        least = has;
+        profile = info.getInt(NvmlMig.PART_PROFILE_ID);
       }
     }
-    throw new GpuDriverException(
-        "no kind of compute instance has so many slices: gpu=" + gpu + " slices=" + slices, null);
+    if (profile < 0) {
+      throw new GpuDriverException(
+          "no kind of compute instance has so many slices: gpu=" + gpu + " slices=" + slices, null);
+    }
+    check(
+        mig.nvmlGpuInstanceCreateComputeInstance(handle, profile, number),
+        "nvmlGpuInstanceCreateComputeInstance");
+    ByteBuffer part = NativeCalls.memory(NvmlMig.PART_BYTES);
+    check(
+        mig.nvmlComputeInstanceGetInfo_v2(number.getLong(0), part),
+        "nvmlComputeInstanceGetInfo_v2");
+    return part.getInt(NvmlMig.PART_ID);
   }
 
   private long instance(long device, int id) {
@@ -439,8 +486,13 @@ public final class MigDriver implements AutoCloseable {
     return number.getLong(0);
   }
 
-  /** Destroys the compute instances of a GPU instance; nothing happens if that is gone. */
-  synchronized void destroyParts(GpuId gpu, int instance) {
+  /** Destroys all compute instances of a GPU instance; nothing happens if that is gone. */
+  void destroyParts(GpuId gpu, int instance) {
+    destroyParts(gpu, instance, Set.of());
+  }
+
+  /** Destroys those of a GPU instance but some; nothing happens if that is gone. */
+  synchronized void destroyParts(GpuId gpu, int instance, Set<GpuId> but) {
     begin();
     long device = device(gpu);
     int found = mig.nvmlDeviceGetGpuInstanceById(device, instance, number);
@@ -450,6 +502,9 @@ public final class MigDriver implements AutoCloseable {
     check(found, "nvmlDeviceGetGpuInstanceById");
     long handle = number.getLong(0);
     for (MigState.Part part : parts(device).getOrDefault(instance, List.of())) {
+      if (but.contains(part.device())) {
+        continue;
+      }
       int code = mig.nvmlGpuInstanceGetComputeInstanceById(handle, part.id(), number);
       if (code == Nvml.NVML_SUCCESS) {
         code = mig.nvmlComputeInstanceDestroy(number.getLong(0));

@@ -7,10 +7,12 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.times;
 import static org.mockito.Mockito.verify;
 
+import dev.vgpu.Capabilities;
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
@@ -38,6 +40,7 @@ class MigEnforcementTest {
   /** Cycles of which a seat lives for less than three eighths. */
   private static final int LIFE = 1_000;
 
+  private static final MigRecord.Terms TERMS = new MigRecord.Terms(2, 1L << 20, false);
   private static final int ONE = 19;
   private static final int TWO = 14;
 
@@ -78,6 +81,31 @@ class MigEnforcementTest {
     return enforcement.prepare(id, directory, physical(), request(), tells);
   }
 
+  private EnforcedLease grantAs(MigEnforcement enforcement, String id, VirtualGpuRequest request)
+      throws IOException {
+    Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
+    return enforcement.prepare(id, directory, physical(), request, mock());
+  }
+
+  /** So much of the 2 GiB that only half a GPU has it, with one of its seven compute slices. */
+  private static VirtualGpuRequest.Builder wide() {
+    return fixed(700);
+  }
+
+  private static VirtualGpuRequest.Builder fixed(int mebibytes) {
+    return VirtualGpuRequest.builder()
+        .memory(MemorySize.ofMebibytes(mebibytes))
+        .policy(SharePolicy.FIXED_SHARE)
+        .computePercent(14);
+  }
+
+  private List<Integer> partSizes() {
+    return instances().stream()
+        .flatMap(each -> each.parts().stream())
+        .map(MigState.Part::computeSlices)
+        .toList();
+  }
+
   private static VirtualGpuRequest request() {
     return VirtualGpuRequest.builder().name("x").memory(MemorySize.ofMebibytes(300)).build();
   }
@@ -102,7 +130,7 @@ class MigEnforcementTest {
       String device = instances().get(0).parts().get(0).device().value();
       assertThat(lease.environment()).containsEntry("CUDA_VISIBLE_DEVICES", device);
       assertThat(MigDriver.holders(run))
-          .isEqualTo(Map.of(gpu, Map.of(instances().get(0).id(), "a")));
+          .isEqualTo(Map.of(gpu, Map.of(instances().get(0).id(), List.of("a"))));
       lease.close();
       assertThat(instances()).isEmpty();
       assertThat(MigDriver.holders(run)).isEmpty();
@@ -135,7 +163,7 @@ class MigEnforcementTest {
   @Test
   void whatOthersMadeAtAnIntendedPlaceIsTheirs() throws IOException {
     Path records = MigEnforcement.directory(run);
-    MigRecord.intended("dead", gpu, TWO, 2, List.of()).write(records);
+    MigRecord.intended("dead", gpu, TWO, 2, List.of(), TERMS).write(records);
     int theirs = driver.create(gpu, TWO, 2, 2);
     driver.createPart(gpu, theirs, 2);
     try (MigEnforcement next = open()) {
@@ -148,7 +176,7 @@ class MigEnforcementTest {
   /** As if killed between the making of the two parts, or of their destruction. */
   @Test
   void whatWasHalfMadeIsDestroyedAtTheSecondLook() throws IOException {
-    MigRecord.intended("dead", gpu, TWO, 2, List.of()).write(MigEnforcement.directory(run));
+    MigRecord.intended("dead", gpu, TWO, 2, List.of(), TERMS).write(MigEnforcement.directory(run));
     assertThat(driver.create(gpu, TWO, 2, 2)).isNotNegative();
     try (MigEnforcement next = open()) {
       next.look();
@@ -189,11 +217,101 @@ class MigEnforcementTest {
     }
   }
 
+  /** Two fill the memory slices with a compute slice each; the next get what is left in those. */
+  @Test
+  void withoutAPlaceALeaseGetsAComputeInstanceInOneOfOurs() throws IOException {
+    try (MigEnforcement enforcement = open()) {
+      EnforcedLease first = grantAs(enforcement, "a", wide().build());
+      EnforcedLease second = grantAs(enforcement, "b", wide().build());
+      assertThat(instances()).hasSize(2);
+      assertThat(partSizes()).containsExactly(1, 1);
+      assertThat(enforcement.lack(physical(), fixed(200).build())).isEmpty();
+      EnforcedLease inside = grantAs(enforcement, "c", fixed(200).build());
+      assertThat(instances()).hasSize(2);
+      assertThat(partSizes()).containsExactlyInAnyOrder(1, 1, 1);
+      assertThat(MigDriver.deviceHolders(run)).hasSize(3).containsValues("a", "b", "c");
+      assertThat(inside.environment().get("CUDA_VISIBLE_DEVICES"))
+          .isNotEqualTo(first.environment().get("CUDA_VISIBLE_DEVICES"))
+          .isNotEqualTo(second.environment().get("CUDA_VISIBLE_DEVICES"));
+      first.close();
+      second.close();
+      assertThat(instances()).hasSize(1);
+      assertThat(partSizes()).containsExactly(1);
+      assertThat(inside.impaired()).isEmpty();
+      inside.close();
+      assertThat(instances()).isEmpty();
+      assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
+    }
+  }
+
+  @Test
+  void whoDemandsIsolationSharesWithNobody() throws IOException {
+    try (MigEnforcement enforcement = open()) {
+      VirtualGpuRequest isolated =
+          wide().require(Capabilities.FaultIsolation.ISOLATED).build();
+      EnforcedLease one = grantAs(enforcement, "a", isolated);
+      EnforcedLease other = grantAs(enforcement, "b", isolated);
+      assertThat(enforcement.lack(physical(), fixed(200).build())).isPresent();
+      one.close();
+      EnforcedLease open = grantAs(enforcement, "c", wide().build());
+      assertThat(enforcement.lack(physical(), fixed(200).build())).isEmpty();
+      assertThat(enforcement.lack(physical(), isolated)).isPresent();
+      other.close();
+      open.close();
+    }
+  }
+
+  @Test
+  void quotasOfThoseInOneInstanceTogetherFitItsMemory() throws IOException {
+    try (MigEnforcement enforcement = open()) {
+      EnforcedLease one = grantAs(enforcement, "a", wide().build());
+      EnforcedLease other = grantAs(enforcement, "b", fixed(1000).build());
+      assertThat(enforcement.lack(physical(), fixed(300).build())).isEmpty();
+      assertThat(enforcement.lack(physical(), fixed(400).build())).isPresent();
+      EnforcedLease inside = grantAs(enforcement, "c", fixed(300).build());
+      assertThat(MigDriver.holders(run).get(gpu).values()).anyMatch(List.of("a", "c")::equals);
+      assertThat(one.tryResize(fixed(800).build(), 140)).isFalse();
+      assertThat(enforcement.lack(physical(), fixed(100).build())).isPresent();
+      inside.close();
+      other.close();
+      one.close();
+      assertThat(instances()).isEmpty();
+    }
+  }
+
+  @Test
+  void theNextHolderOfTheSeatKnowsWhoIsInWhichPart() throws IOException {
+    try (MigEnforcement dies = open()) {
+      grantAs(dies, "a", wide().build());
+      grantAs(dies, "b", wide().build());
+      grantAs(dies, "c", fixed(200).build());
+    }
+    MigRecord host = MigRecord.all(MigEnforcement.directory(run)).get("c");
+    // As if killed between the making of a part and writing that down.
+    MigState.Instance in =
+        instances().stream().filter(each -> each.parts().size() == 2).findFirst().orElseThrow();
+    MigRecord.joining("dead", gpu, in, TERMS).write(MigEnforcement.directory(run));
+    assertThat(driver.createPart(gpu, in.id(), 1)).isNotNegative();
+    assertThat(host.instance()).contains(in.id());
+    Files.delete(run.resolve("leases/a"));
+    Files.delete(run.resolve("leases/b"));
+    try (MigEnforcement next = open()) {
+      assertThat(instances()).extracting(MigState.Instance::id).containsExactly(in.id());
+      assertThat(instances().get(0).parts())
+          .extracting(MigState.Part::device)
+          .containsExactly(host.device().orElseThrow());
+      grantAs(next, "c", fixed(200).build()).close();
+      assertThat(instances()).isEmpty();
+    }
+  }
+
   @Test
   void aTornRecordIsNone() {
-    String text = "gpu=GPU-1\nprofile=19\nstart=2\nbefore=1 2\nstate=INTENDED\nend\n";
+    String text =
+        "gpu=GPU-1\nprofile=19\nstart=2\nbefore=1 2\nstate=INTENDED\n"
+            + "slices=2\nbytes=1048576\nalone=false\nend\n";
     assertThat(MigRecord.parse("a", text))
-        .contains(MigRecord.intended("a", new GpuId("GPU-1"), 19, 2, List.of(1, 2)));
+        .contains(MigRecord.intended("a", new GpuId("GPU-1"), 19, 2, List.of(1, 2), TERMS));
     for (int length = 0; length < text.length(); length++) {
       assertThat(MigRecord.parse("a", text.substring(0, length))).isEqualTo(Optional.empty());
     }
