@@ -486,8 +486,14 @@ public final class MigDriver implements AutoCloseable {
     return number.getLong(0);
   }
 
-  /** Destroys all compute instances of a GPU instance; nothing happens if that is gone. */
-  void destroyParts(GpuId gpu, int instance) {
+  /**
+   * Destroys all compute instances of a GPU instance; nothing happens if that is gone.
+   *
+   * @param gpu of which GPU
+   * @param instance NVML's number of the GPU instance
+   * @throws GpuDriverException if one is in use, or this process may not
+   */
+  public void destroyParts(GpuId gpu, int instance) {
     destroyParts(gpu, instance, Set.of());
   }
 
@@ -515,8 +521,14 @@ public final class MigDriver implements AutoCloseable {
     }
   }
 
-  /** Destroys a GPU instance without compute instances; nothing happens if it is gone. */
-  synchronized void destroy(GpuId gpu, int instance) {
+  /**
+   * Destroys a GPU instance without compute instances; nothing happens if it is gone.
+   *
+   * @param gpu of which GPU
+   * @param instance NVML's number of the GPU instance
+   * @throws GpuDriverException if it still has some, or this process may not
+   */
+  public synchronized void destroy(GpuId gpu, int instance) {
     begin();
     int code = mig.nvmlDeviceGetGpuInstanceById(device(gpu), instance, number);
     if (code == Nvml.NVML_SUCCESS) {
