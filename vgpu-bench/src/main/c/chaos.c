@@ -16,6 +16,10 @@
  * known from outside in which call it was stopped.
  */
 enum { TICK_NS = 1000000, LONGEST_TICK_NS = 4000000 };
+
+/* Who has not come to rest by then never will: it says so while it is still listened to. */
+#define REST_NS UINT64_C(25000000000)
+
 static _Atomic uint64_t awake_ns;
 
 static void *tick(void *unused) {
@@ -162,11 +166,11 @@ static void print_reading(struct chaos *chaos, struct worker *workers, int threa
   }
   say("chaos operations %llu refused %llu error %d error_operation %d bytes %llu memory_ns %llu memory_operation %d "
       "launch_ns %llu launch_operation %d sync_ns %llu sync_operation %d open_ns %llu open_operation %d "
-      "forked %llu forked_hung %llu idle %d",
+      "forked %llu forked_hung %llu idle %d threads %d",
       (unsigned long long)chaos->operations, (unsigned long long)chaos->refused, chaos->error, chaos->error_operation,
       (unsigned long long)bytes, (unsigned long long)worst[0], operation[0], (unsigned long long)worst[1], operation[1],
       (unsigned long long)worst[2], operation[2], (unsigned long long)open, open_operation,
-      (unsigned long long)chaos->forked, (unsigned long long)chaos->forked_hung, atomic_load(&chaos->idle));
+      (unsigned long long)chaos->forked, (unsigned long long)chaos->forked_hung, atomic_load(&chaos->idle), threads);
 }
 
 int mode_chaos(int count, char **arguments) {
@@ -197,7 +201,8 @@ int mode_chaos(int count, char **arguments) {
   while (next_line(line, sizeof line)) {
     if (strcmp(line, "read") != 0) {
       atomic_store(&chaos.running, strcmp(line, "go") == 0);
-      while (strcmp(line, "rest") == 0 && atomic_load(&chaos.idle) < threads) {
+      uint64_t until = now_ns() + REST_NS;
+      while (strcmp(line, "rest") == 0 && atomic_load(&chaos.idle) < threads && now_ns() < until) {
         nanosleep(&(struct timespec){0, 500000}, NULL);
       }
     }

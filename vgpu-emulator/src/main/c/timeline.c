@@ -4,8 +4,11 @@ enum { SPIN_NS = 3000, LONGEST_SLEEP_NS = 50000000 };
 
 static void learn(const emu_view *view, CUevent event, uint64_t known_ns,
                   uint64_t known_service_ns) {
-    event->time_ns = emu_time_of_service(&view->schedule, event->recorded_in->index, event->end_ns,
-                                         known_ns, known_service_ns);
+    uint32_t index = event->recorded_in->index;
+    bool reached = event->end_ns <= view->schedule.contexts[index].served_ns; /* see look() */
+    event->time_ns = reached ? emu_time_of_service(&view->schedule, index, event->end_ns, known_ns,
+                                                   known_service_ns)
+                             : known_ns;
     event->state = EMU_EVENT_DONE;
     emu_timeline_forget(event);
 }
@@ -14,15 +17,22 @@ static void learn(const emu_view *view, CUevent event, uint64_t known_ns,
  * Looks at the GPU: the exact service of the context now. Events that have been reached learn their
  * times before the history moves on; those behind the first one that has not are of other streams,
  * and learn theirs later.
+ *
+ * A process that is held up between reading the clock and asking for work asks for it in the past:
+ * what others saw since was then too much. What was done stays done: to its program it was said.
  */
 static uint64_t look(CUcontext context, emu_view *view, emu_look_kind kind) {
     emu_gpu_look(context->gpu, view, kind);
     uint64_t served = view->schedule.contexts[context->index].served_ns;
+    bool taken_back = served < context->known_service_ns;
+    served = taken_back ? context->known_service_ns : served;
     while (context->first_pending != NULL && context->first_pending->end_ns <= served) {
         learn(view, context->first_pending, context->known_ns, context->known_service_ns);
     }
-    context->known_ns = view->schedule.now_ns;
-    context->known_service_ns = served;
+    if (!taken_back) {
+        context->known_ns = view->schedule.now_ns;
+        context->known_service_ns = served;
+    }
     return served;
 }
 
@@ -201,7 +211,7 @@ static bool happens_now(CUcontext context, CUstream stream, CUevent event) {
         return false;
     }
     if (!is_taken(context, &view)) {
-        event->time_ns = context->known_ns;
+        event->time_ns = view.schedule.now_ns;
         event->state = EMU_EVENT_DONE;
         return true;
     }

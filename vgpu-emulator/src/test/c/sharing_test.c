@@ -211,6 +211,45 @@ static void eventsDoNotCountTheWaitForOthers(void) {
     close(out);
 }
 
+static CUevent record(CUstream stream, uint64_t ns) {
+    CUevent event = NULL;
+    CHECK_OK(cuEventCreate(&event, 0));
+    CHECK_OK(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&ns}, NULL));
+    CHECK_OK(cuEventRecord(event, stream));
+    return event;
+}
+
+/*
+ * Another process was held up between reading the clock and asking for work: it comes in the past,
+ * where it has most of the time that has passed since. What was seen done stays done.
+ */
+static void whatIsDoneStaysDone(emu_state *state) {
+    emu_gpu *gpu = &state->gpus[0];
+    CUstream streams[2];
+    CUevent events[2];
+    uint32_t late = emu_gpu_add_context(gpu);
+    emu_gpu_slice_context(gpu, late, 1000000);
+    CHECK_OK(cuCtxSynchronize());
+    for (int i = 0; i < 2; i++) { /* the second is done first, and is not the first to be learnt of */
+        CHECK_OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        events[i] = record(streams[i], i == 0 ? 40 * MS : 4 * MS);
+    }
+    CHECK_OK(cuStreamSynchronize(streams[1]));
+    emu_set_demand(gpu, late, emu_demand(gpu, late) + 1000 * MS);
+    CHECK_OK(cuEventSynchronize(events[1]));
+    CHECK_OK(cuEventQuery(events[1]));
+    CHECK_OK(cuStreamQuery(streams[1]));
+    emu_gpu_remove_context(gpu, late);
+    CHECK_OK(cuCtxSynchronize());
+    float ms = 0;
+    CHECK_OK(cuEventElapsedTime(&ms, events[1], events[0]));
+    CHECK(ms > 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(cuEventDestroy_v2(events[i]));
+        CHECK_OK(cuStreamDestroy_v2(streams[i]));
+    }
+}
+
 /* The memory of all who are gone is back, and the sums are right. */
 static void check_ledger(emu_state *state) {
     static emu_ledger ledger;
@@ -659,6 +698,7 @@ int main(int count, char **arguments) {
     static emu_state other;
     CHECK_OK(emu_state_open(&other, problem, sizeof problem));
     CHECK_OK(emu_state_join(&other, problem, sizeof problem));
+    whatIsDoneStaysDone(&other);
     suspendedProcessesKeepTheirMemoryElsewhere(&other);
     checkpointStepsHaveAnOrder(&other);
     refusedCheckpointsLeaveTheProcessLocked(&other);

@@ -3,6 +3,7 @@ package dev.vgpu.cli;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.fail;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -21,6 +22,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ChaosIT {
   private static final String SEED = "3";
   private static final String MINUTES = "2";
+  private static final int TAIL_LINES = 12;
 
   @TempDir Path temporary;
 
@@ -47,10 +49,33 @@ class ChaosIT {
     System.err.print(said("err"));
     System.err.print(said("out"));
     JsonNode result = new ObjectMapper().readTree(said("out"));
-    assertThat(result.has("failure")).as("%s", result).isFalse();
-    assertThat(process.exitValue()).isZero();
+    if (result.has("failure")) {
+      fail(told(result));
+    }
+    assertThat(process.exitValue()).as("%s", said("err")).isZero();
     assertThat(result.path("seed").asText()).isEqualTo(SEED);
     assertThat(result.path("counts").path("seat_killed").asInt()).isPositive();
+  }
+
+  /** {@return what failed, first, since reports of builds are cut; then what led to it} */
+  private static String told(JsonNode result) throws IOException {
+    Path logs = Path.of(result.path("logs").asText());
+    return String.join(
+        "\n",
+        result.path("failure").asText(),
+        tail(logs.resolve("steps.log")),
+        tail(logs.resolve("stderr.log")),
+        tail(logs.resolve("threads.log")),
+        result.toString());
+  }
+
+  private static String tail(Path file) throws IOException {
+    if (!Files.exists(file)) {
+      return "(no " + file + ")";
+    }
+    List<String> lines = Files.readAllLines(file, ISO_8859_1);
+    int first = Math.max(0, lines.size() - TAIL_LINES);
+    return file + ":\n" + String.join("\n", lines.subList(first, lines.size()));
   }
 
   @Test

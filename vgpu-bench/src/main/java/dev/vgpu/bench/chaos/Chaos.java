@@ -71,9 +71,12 @@ public final class Chaos {
       } catch (ChaosFailure | IllegalStateException e) {
         failure = "step " + step + " (" + steps.last() + "): " + e.getMessage();
       }
-      Map<String, Object> result = result(world, steps, checks);
+      Map<String, Object> result = new LinkedHashMap<>();
       if (failure != null) {
         result.put("failure", failure);
+      }
+      result.putAll(result(world, steps, checks));
+      if (failure != null) {
         result.put("logs", keepLogs(world, failure).toString());
         result.put("replay", "./vgpu chaos --seed " + options.seed() + " --steps " + step);
       }
@@ -141,9 +144,10 @@ public final class Chaos {
   }
 
   /** {@return a directory with what the processes said, and all steps} */
-  private Path keepLogs(World world, String failure) throws IOException {
+  private Path keepLogs(World world, String failure) throws IOException, InterruptedException {
     Path kept = Files.createTempDirectory(Path.of("/tmp"), "vgpu-chaos-" + options.seed() + "-");
     Files.writeString(kept.resolve("steps.log"), log + "FAILED " + failure + "\n", UTF_8);
+    Threads.tell(world, kept.resolve("threads.log"));
     Path said = world.node.file("stderr");
     if (Files.exists(said)) {
       Files.copy(said, kept.resolve("stderr.log"), StandardCopyOption.REPLACE_EXISTING);

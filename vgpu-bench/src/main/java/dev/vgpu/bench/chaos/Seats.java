@@ -28,6 +28,10 @@ final class Seats {
     }
   }
 
+  List<PoolProcess> pools() {
+    return List.copyOf(pools);
+  }
+
   /** One that is there. */
   PoolProcess any() {
     return pools.get(pools.size() - 1);

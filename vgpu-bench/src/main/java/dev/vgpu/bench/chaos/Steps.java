@@ -28,6 +28,12 @@ final class Steps {
   /** What a program says whose context is refused: the driver's out of memory. */
   private static final String NO_CONTEXT = "error cuCtxCreate 2";
 
+  /** And one that no seat has answered for as long as a program is patient: 2 s. */
+  private static final String NO_SEAT = "error cuInit 802";
+
+  /** So much of that must have been the machine's doing: the rest is enough for a take-over. */
+  private static final double SEAT_LATE_MS = 1_000;
+
   /** A kind of step, and how often it comes. */
   private enum Kind {
     START(16),
@@ -136,7 +142,7 @@ final class Steps {
   /** Starts one and waits for it. It is refused only where its tenant's quota is full. */
   private void startReady(Tenant tenant, long seed, int threads, boolean forks)
       throws InterruptedException {
-    if (isReady(world.start(tenant, seed, threads, forks))) {
+    if (isReady(tenant, seed, threads, forks)) {
       return;
     }
     List<Program> others =
@@ -144,7 +150,7 @@ final class Steps {
     for (Program other : others) {
       other.child.ask("rest");
     }
-    if (!isReady(world.start(tenant, seed, threads, forks))) {
+    if (!isReady(tenant, seed, threads, forks)) {
       counts.merge("start_refused", 1, Integer::sum);
       long leftBytes = world.auditor.read().leftBytes(tenant.lease());
       if (leftBytes >= World.CONTEXT.bytes()) {
@@ -156,7 +162,24 @@ final class Steps {
     }
   }
 
-  private boolean isReady(Program program) throws InterruptedException {
+  private boolean isReady(Tenant tenant, long seed, int threads, boolean forks)
+      throws InterruptedException {
+    String answer;
+    Program program;
+    do {
+      program = world.start(tenant, seed, threads, forks);
+      answer = startOf(program);
+    } while (answer.equals(NO_SEAT));
+    if (answer.equals("ready")) {
+      world.programs.add(program);
+    } else if (!answer.equals(NO_CONTEXT)) {
+      throw new ChaosFailure(program + " does not start: " + answer);
+    }
+    return answer.equals("ready");
+  }
+
+  /** What it says first. That no seat answers it may say only of a machine that is too late. */
+  private String startOf(Program program) throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     String answer;
     try {
@@ -164,13 +187,17 @@ final class Steps {
     } catch (IllegalStateException e) {
       throw new ChaosFailure(program + " does not start: " + e.getMessage());
     }
-    if (answer.equals("ready")) {
-      world.waits.note("start", (NanoClock.nanoTime() - beginNs) / 1e6);
-      world.programs.add(program);
-    } else if (!answer.equals(NO_CONTEXT)) {
-      throw new ChaosFailure(program + " does not start: " + answer);
+    world.waits.note("start", (NanoClock.nanoTime() - beginNs) / 1e6);
+    if (answer.equals(NO_SEAT)) {
+      counts.merge("start_late", 1, Integer::sum);
+      double lateMs = world.waits.seatLateMs(beginNs);
+      if (lateMs < SEAT_LATE_MS) {
+        throw new ChaosFailure(
+            program + " finds no seat: " + answer + ", late by " + Math.round(lateMs) + " ms");
+      }
+      world.seats.awaitHolder();
     }
-    return answer.equals("ready");
+    return answer;
   }
 
   private double kill(Random random) throws InterruptedException {
@@ -336,7 +363,7 @@ final class Steps {
     tenant.acquire(world.seats.any());
     Program program = world.start(tenant, random.nextLong() >>> 1, 2, true);
     if (random.nextBoolean()) {
-      program.child.awaitReady();
+      startOf(program);
       NanoClock.sleepMillis(random.nextLong(LONGEST_STOP_MS));
     } else {
       NanoClock.sleepMicros(random.nextInt(LONGEST_START_US));

@@ -10,6 +10,7 @@ import dev.vgpu.bench.harness.PoolProcess;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /** All that is there: the node, its seats, tenants and programs. Confined to one thread. */
 final class World implements AutoCloseable {
@@ -60,12 +61,24 @@ final class World implements AutoCloseable {
       tenant.acquire(seats.any());
     }
     Map<String, String> bare = Node.bare(tenants.get(0).environment());
-    waits = new Waits(node.start(bare, "noise").awaitReady());
+    waits = new Waits(node.start(bare, "noise").awaitReady(), this::seatPids, this::pids);
     for (Tenant tenant : tenants.subList(0, tenants.size() - 1)) {
       Child child = node.start(tenant.environment(), "load", "1000000", "132", "1", "start");
       witnesses.add(new Program(child.awaitReady(), tenant));
     }
     auditor = new Auditor(node.start(bare, "audit").awaitReady());
+  }
+
+  private List<Long> seatPids() {
+    return seats.pools().stream().map(pool -> pool.child().pid()).toList();
+  }
+
+  /** The stopped are not waited for, nor do they wait. */
+  private List<Long> pids() {
+    return Stream.concat(witnesses.stream(), programs.stream())
+        .filter(program -> !program.stopped)
+        .map(program -> program.child.pid())
+        .toList();
   }
 
   /** Starts a random program; it may not be ready yet. */

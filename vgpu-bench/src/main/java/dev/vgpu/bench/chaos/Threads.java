@@ -1,0 +1,70 @@
+package dev.vgpu.bench.chaos;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Where the threads of all programs are, as the kernel and a debugger tell it: one may hang. */
+final class Threads {
+  private static final List<String> DEBUGGER =
+      List.of("timeout", "20", "gdb", "-batch", "-ex", "thread apply all bt 15", "-p");
+
+  private Threads() {}
+
+  static void tell(World world, Path into) throws IOException, InterruptedException {
+    List<Program> programs =
+        Stream.concat(world.witnesses.stream(), world.programs.stream()).toList();
+    Files.writeString(
+        into,
+        programs.stream()
+            .map(program -> program + ":\n" + of(program.child.pid()))
+            .collect(Collectors.joining()),
+        UTF_8);
+    for (Program program : programs) {
+      debug(program.child.pid(), into);
+    }
+  }
+
+  private static void debug(long pid, Path into) throws InterruptedException {
+    List<String> command = new ArrayList<>(DEBUGGER);
+    command.add(Long.toString(pid));
+    try {
+      new ProcessBuilder(command)
+          .redirectErrorStream(true)
+          .redirectOutput(ProcessBuilder.Redirect.appendTo(into.toFile()))
+          .start()
+          .waitFor();
+    } catch (IOException e) {
+      return; // There is none here.
+    }
+  }
+
+  private static String of(long pid) {
+    try (Stream<Path> tasks = Files.list(Path.of("/proc", Long.toString(pid), "task"))) {
+      return tasks.sorted().map(Threads::of).collect(Collectors.joining());
+    } catch (IOException e) {
+      return "  " + e + "\n";
+    }
+  }
+
+  private static String of(Path task) {
+    return Stream.of("comm", "wchan", "syscall", "schedstat")
+        .map(file -> read(task.resolve(file)))
+        .collect(Collectors.joining(" | ", "  " + task.getFileName() + " ", "\n"));
+  }
+
+  private static String read(Path file) {
+    try {
+      List<String> lines = Files.readAllLines(file, UTF_8);
+      return String.join(" ", lines);
+    } catch (IOException e) {
+      return "?";
+    }
+  }
+}
