@@ -210,7 +210,9 @@ class MigIT {
     assertThat(small.exitCode()).isEqualTo(143);
   }
 
-  /** Two halves of a GPU are taken, of each a part of the compute; the third one goes in between. */
+  /**
+   * Two halves of a GPU are taken, of each a part of the compute; the third one goes in between.
+   */
   @Test
   void aSmallShareGetsAComputeInstanceWhereNoPlaceIsLeft() throws Exception {
     String[] sleep = {"sh", "-c", "echo ready; exec sleep 60"};

@@ -113,8 +113,7 @@ record MigRecord(
 
   /** The same under another name. */
   MigRecord named(String name) {
-    return new MigRecord(
-        name, gpu, profileId, start, before, state, instance, device, terms);
+    return new MigRecord(name, gpu, profileId, start, before, state, instance, device, terms);
   }
 
   /** The same with so much memory. */

@@ -247,8 +247,7 @@ class MigEnforcementTest {
   @Test
   void whoDemandsIsolationSharesWithNobody() throws IOException {
     try (MigEnforcement enforcement = open()) {
-      VirtualGpuRequest isolated =
-          wide().require(Capabilities.FaultIsolation.ISOLATED).build();
+      VirtualGpuRequest isolated = wide().require(Capabilities.FaultIsolation.ISOLATED).build();
       EnforcedLease one = grantAs(enforcement, "a", isolated);
       EnforcedLease other = grantAs(enforcement, "b", isolated);
       assertThat(enforcement.lack(physical(), fixed(200).build())).isPresent();
