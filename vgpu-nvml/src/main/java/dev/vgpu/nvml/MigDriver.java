@@ -6,6 +6,7 @@ import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
 import dev.vgpu.nvml.mig.MigGeometry;
+import dev.vgpu.nvml.mig.MigProfile;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;

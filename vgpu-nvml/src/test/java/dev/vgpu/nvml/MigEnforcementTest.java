@@ -307,8 +307,17 @@ class MigEnforcementTest {
   @Test
   void aTornRecordIsNone() {
     String text =
-        "gpu=GPU-1\nprofile=19\nstart=2\nbefore=1 2\nstate=INTENDED\n"
-            + "slices=2\nbytes=1048576\nalone=false\nend\n";
+        """
+        gpu=GPU-1
+        profile=19
+        start=2
+        before=1 2
+        state=INTENDED
+        slices=2
+        bytes=1048576
+        alone=false
+        end
+        """;
     assertThat(MigRecord.parse("a", text))
         .contains(MigRecord.intended("a", new GpuId("GPU-1"), 19, 2, List.of(1, 2), TERMS));
     for (int length = 0; length < text.length(); length++) {
