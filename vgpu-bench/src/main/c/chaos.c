@@ -17,8 +17,8 @@
  */
 enum { TICK_NS = 1000000, LONGEST_TICK_NS = 4000000 };
 
-/* Who has not come to rest by then never will: it says so while it is still listened to. */
-#define REST_NS UINT64_C(25000000000)
+/* Who has not come to rest by then says so, while it is still listened to. */
+#define REST_NS UINT64_C(21000000000)
 
 static _Atomic uint64_t awake_ns;
 
@@ -103,7 +103,8 @@ static void step(struct worker *worker) {
 static void come_to_rest(struct worker *worker) {
   struct chaos *chaos = worker->chaos;
   chaos_work(worker, SYNC);
-  chaos_accept(worker, SYNC, chaos->driver.context_synchronize());
+  chaos_enter(worker, SYNC);
+  chaos_accept(worker, SYNC, chaos_leave(worker, WAIT_SYNC, chaos->driver.context_synchronize()));
 }
 
 static void *run(void *argument) {

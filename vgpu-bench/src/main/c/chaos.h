@@ -32,6 +32,10 @@ struct array3d_shape { /* CUDA_ARRAY3D_DESCRIPTOR */
   unsigned channels, flags;
 };
 
+struct ipc_handle { /* CUipcMemHandle */
+  char bytes[64];
+};
+
 /* CALL(name here, exported name, parameters): a driver may lack some of these. */
 #define CHAOS_CALLS(CALL)                                                                                              \
   CALL(managed, "cuMemAllocManaged", (CUdeviceptr *, size_t, unsigned))                                                \
@@ -53,6 +57,9 @@ struct array3d_shape { /* CUDA_ARRAY3D_DESCRIPTOR */
   CALL(mipmap_destroy, "cuMipmappedArrayDestroy", (CUarray))                                                           \
   CALL(host, "cuMemHostAlloc", (void **, size_t, unsigned))                                                            \
   CALL(host_free, "cuMemFreeHost", (void *))                                                                           \
+  CALL(ipc_get, "cuIpcGetMemHandle", (struct ipc_handle *, CUdeviceptr))                                               \
+  CALL(ipc_open, "cuIpcOpenMemHandle_v2", (CUdeviceptr *, struct ipc_handle, unsigned))                                \
+  CALL(ipc_close, "cuIpcCloseMemHandle", (CUdeviceptr))                                                                \
   CALL(context_destroy, "cuCtxDestroy_v2", (CUcontext))                                                                \
   CALL(stream, "cuStreamCreate", (CUstream *, unsigned))                                                               \
   CALL(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                                               \
@@ -70,6 +77,7 @@ struct array3d_shape { /* CUDA_ARRAY3D_DESCRIPTOR */
   CALL(launch_thread, "cuLaunchKernel_ptsz",                                                                           \
        (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
 
+enum { CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_MAP_FAILED = 205, CUDA_ERROR_INVALID_HANDLE = 400 };
 enum { CUDA_ERROR_NOT_READY = 600, CUDA_ERROR_NOT_PERMITTED = 800, CUDA_ERROR_NOT_SUPPORTED = 801 };
 
 /* What may wait, and for what. */
@@ -121,7 +129,7 @@ struct chaos {
 
 /* Operations: kinds of memory first, then the others. */
 enum operation {
-  PLAIN, MANAGED, PITCH, ASYNC, FROM_POOL, MAPPED, ARRAY, MIPMAP, HOST, CONTEXT, KINDS,
+  PLAIN, MANAGED, PITCH, ASYNC, FROM_POOL, MAPPED, ARRAY, MIPMAP, HOST, CONTEXT, IMPORTED, KINDS,
   SPIN = KINDS, BURST, PER_THREAD, GRAPH, COPY, SYNC, QUERY, INFO, EVENT, THREAD, FORK, OPERATIONS
 };
 
@@ -134,6 +142,10 @@ bool chaos_accept(struct worker *worker, int operation, CUresult result);
 
 void chaos_allocate(struct worker *worker, int kind);
 void chaos_release(struct worker *worker, size_t index);
+/* Memory for other processes: tells them where some is, and takes what one of them has told of. */
+void chaos_export(struct worker *worker, CUdeviceptr pointer);
+CUresult chaos_import(struct worker *worker, CUdeviceptr *pointer);
+
 void chaos_work(struct worker *worker, int operation);
 void chaos_thread(struct worker *worker);
 void chaos_fork(struct worker *worker);

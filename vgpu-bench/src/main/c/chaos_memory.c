@@ -78,6 +78,9 @@ static CUresult make(struct worker *worker, struct held *held) {
       result = CALLED(HOST, WAIT_MEMORY, chaos->host(&pinned, 1 + held->size % 100000, 0));
       held->key = (uint64_t)(uintptr_t)pinned;
       return result;
+    case IMPORTED:
+      held->bytes = 0;
+      return chaos_import(worker, &held->key);
     default:
       held->bytes = 0;
       return make_context(worker, held);
@@ -95,6 +98,7 @@ static bool can(const struct chaos *chaos, int kind) {
     case MIPMAP: return chaos->mipmap != NULL;
     case HOST: return chaos->host != NULL;
     case CONTEXT: return chaos->context_destroy != NULL;
+    case IMPORTED: return chaos->ipc_open != NULL && chaos->ipc_close != NULL;
     default: return true;
   }
 }
@@ -111,6 +115,9 @@ void chaos_allocate(struct worker *worker, int kind) {
       worker->chaos->release(held.handle);
     }
     return;
+  }
+  if (kind == PLAIN && random_next(&worker->random) % 4 == 0) {
+    chaos_export(worker, held.key);
   }
   worker->contexts += kind == CONTEXT;
   worker->held[worker->held_count++] = held;
@@ -133,11 +140,12 @@ static CUresult give_back(struct worker *worker, const struct held *held) {
       if (result == CUDA_SUCCESS) {
         result = CALLED(MAPPED, WAIT_MEMORY, chaos->release(held->handle));
       }
-      return result != CUDA_SUCCESS ? result : chaos->unreserve(held->key, held->size);
+      return result != CUDA_SUCCESS ? result : CALLED(MAPPED, WAIT_MEMORY, chaos->unreserve(held->key, held->size));
     case ARRAY: return CALLED(ARRAY, WAIT_SYNC, chaos->array_destroy(pointer));
     case MIPMAP: return CALLED(MIPMAP, WAIT_SYNC, chaos->mipmap_destroy(pointer));
     case HOST: return CALLED(HOST, WAIT_SYNC, chaos->host_free(pointer));
     case CONTEXT: return CALLED(CONTEXT, WAIT_SYNC, chaos->context_destroy(pointer));
+    case IMPORTED: return CALLED(IMPORTED, WAIT_SYNC, chaos->ipc_close(held->key));
     default: return CALLED(held->kind, WAIT_SYNC, chaos->driver.memory_free(held->key)); /* waits for the GPU */
   }
 }

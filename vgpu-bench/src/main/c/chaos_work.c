@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BURST_KERNELS = 40, GRAPH_KERNELS = 3, GRAPH_KERNEL_NS = 50000, COPY_BYTES = 4096 };
+enum { BURST_KERNELS = 40, GRAPH_KERNELS = 3, GRAPH_KERNEL_NS = 50000, GRAPH_BYTES = 4 << 20, COPY_BYTES = 4096 };
 
 /* How long a forked process may take for all that it does; then it counts as hanging. */
 enum { CHILD_SECONDS = 20 };
@@ -50,19 +50,27 @@ static CUresult build_graph(struct worker *worker) {
   struct chaos *chaos = worker->chaos;
   CUgraph graph = NULL;
   CUresult launched = CUDA_SUCCESS;
-  CUresult result = chaos->begin_capture(worker->stream, 2);
+  CUresult result = CALLED(GRAPH, WAIT_MEMORY, chaos->begin_capture(worker->stream, 2));
   if (result != CUDA_SUCCESS) {
     return result;
+  }
+  CUdeviceptr own = 0; /* memory of the graph's own, in some */
+  bool allocates = chaos->async != NULL && chaos->free_async != NULL && random_next(&worker->random) % 3 == 0;
+  if (allocates) {
+    launched = CALLED(GRAPH, WAIT_MEMORY, chaos->async(&own, 1 + random_next(&worker->random) % GRAPH_BYTES, worker->stream));
   }
   for (int i = 0; i < GRAPH_KERNELS && launched == CUDA_SUCCESS; i++) {
     launched = launch(worker, GRAPH, worker->stream, GRAPH_KERNEL_NS);
   }
-  result = chaos->end_capture(worker->stream, &graph);
+  if (allocates && launched == CUDA_SUCCESS) {
+    launched = CALLED(GRAPH, WAIT_MEMORY, chaos->free_async(own, worker->stream));
+  }
+  result = CALLED(GRAPH, WAIT_MEMORY, chaos->end_capture(worker->stream, &graph));
   if (result == CUDA_SUCCESS && launched == CUDA_SUCCESS) {
     result = CALLED(GRAPH, WAIT_MEMORY, chaos->instantiate(&worker->graph, graph, 0));
   }
   if (graph != NULL) {
-    chaos->graph_destroy(graph);
+    CALLED(GRAPH, WAIT_MEMORY, chaos->graph_destroy(graph));
   }
   return launched != CUDA_SUCCESS ? launched : result;
 }
@@ -78,7 +86,7 @@ static CUresult run_graph(struct worker *worker) {
   }
   result = CALLED(GRAPH, WAIT_LAUNCH, chaos->graph_launch(worker->graph, worker->stream));
   if (random_next(&worker->random) % 8 == 0) {
-    chaos->exec_destroy(worker->graph); /* also while it runs */
+    CALLED(GRAPH, WAIT_SYNC, chaos->exec_destroy(worker->graph)); /* also while it runs */
     worker->graph = NULL;
   }
   return result;
@@ -121,7 +129,7 @@ static CUresult event(struct worker *worker) {
       CUresult waited = CALLED(EVENT, WAIT_SYNC, chaos->driver.event_synchronize(event));
       result = result != CUDA_SUCCESS ? result : waited;
     }
-    chaos->event_destroy(event);
+    CALLED(EVENT, WAIT_MEMORY, chaos->event_destroy(event));
   }
   return result;
 }

@@ -9,7 +9,7 @@ static const struct {
 } MODES[] = {
     {"init", mode_init},       {"launch", mode_launch}, {"alloc", mode_alloc},
     {"load", mode_load},       {"churn", mode_churn},   {"observe", mode_observe},
-    {"noise", mode_noise},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
+    {"noise", mode_noise},     {"lateness", mode_lateness},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
     {"fork", mode_fork},       {"serve", mode_serve},   {"train", mode_train},
     {"hold", mode_hold},
     {"flood", mode_flood},     {"arrive", mode_arrive}, {"session", mode_session},
@@ -28,6 +28,7 @@ static const char USAGE[] =
     "  churn BYTES THREADS FILE SEED   'churn', 'fill', 'stop'\n"
     "  observe LIMIT                watches the device's memory: 'read'\n"
     "  noise                        watches the machine's own lateness: 'read'\n"
+    "  lateness                     the same on each processor, in all: 'read'\n"
     "  hostile SECONDS              writes random bytes over its own report page\n"
     "  truncate                     cuts its own report page off\n"
     "  fork                         forks without exec\n"

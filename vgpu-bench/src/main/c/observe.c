@@ -133,10 +133,9 @@ int mode_observe(int count, char **arguments) {
   }
 }
 
-/* How much later than asked for this machine wakes a thread up, at worst and in all. */
+/* How much later than asked for this machine wakes a thread up, at worst. */
 int mode_noise(int count, char **arguments) {
-  enum { USUAL_NS = 500000 };
-  uint64_t worst = 0, sum = 0;
+  uint64_t worst = 0;
   char line[128];
   (void)count;
   (void)arguments;
@@ -148,12 +147,11 @@ int mode_noise(int count, char **arguments) {
       nanosleep(&(struct timespec){0, 1000000}, NULL);
       uint64_t late = now_ns() - begin - 1000000;
       worst = late > worst ? late : worst;
-      sum += late > USUAL_NS ? late : 0;
     }
     if (!next_line(line, sizeof line)) {
       return 0;
     }
-    say("noise worst_ns %llu sum_ns %llu", (unsigned long long)worst, (unsigned long long)sum);
-    worst = sum = 0;
+    say("noise worst_ns %llu", (unsigned long long)worst);
+    worst = 0;
   }
 }

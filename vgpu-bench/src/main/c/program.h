@@ -99,6 +99,7 @@ int mode_load(int count, char **arguments);
 int mode_churn(int count, char **arguments);
 int mode_observe(int count, char **arguments);
 int mode_noise(int count, char **arguments);
+int mode_lateness(int count, char **arguments);
 int mode_hostile(int count, char **arguments);
 int mode_truncate(int count, char **arguments);
 int mode_fork(int count, char **arguments);

@@ -102,8 +102,13 @@ int mode_session(int count, char **arguments) {
   sigprocmask(SIG_BLOCK, &signals, &before);
   prctl(PR_SET_CHILD_SUBREAPER, 1ul, 0ul, 0ul, 0ul);
   prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0ul, 0ul, 0ul);
-  pid_t child = fork();
+  pid_t self = getpid(), child = fork();
   if (child == 0) {
+    /* Should we be killed, it ends itself and what it started. */
+    prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0ul, 0ul, 0ul);
+    if (getppid() != self) {
+      _exit(CANNOT_RUN);
+    }
     sigprocmask(SIG_SETMASK, &before, NULL);
     setsid();
     execvp(arguments[1], arguments + 1);

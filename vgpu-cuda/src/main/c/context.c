@@ -119,6 +119,62 @@ static void vgpu__context_gone(CUcontext handle, struct vgpu_sums *sums) {
 /* The driver may give a handle out anew as soon as it is destroyed: what it says and our record of it are one step. */
 static struct vgpu_lock made_lock;
 
+/* ---- a suspended lease: its memory is others' meanwhile, so no process begins to have some ---- */
+
+static const uint64_t SUSPENDED_WAIT_NS = 5u * NS_PER_MS;
+
+static int vgpu__is_suspended(const struct vgpu_tenant *tenant) {
+  return (LOAD_ACQUIRE(tenant->grant->turn_flags) & SHM_TURN_SUSPENDED) != 0 && LOAD(tenant->mode) == VGPU_ATTACHED &&
+         (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) == 0;
+}
+
+int vgpu__suspended_any(void) {
+  const struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    if (vgpu__is_suspended(tenant)) return 1;
+  }
+  return 0;
+}
+
+/* Until it goes on, or has ended. Whoever suspended it says when; without a seat it stays so, as what was suspended with it. */
+static void vgpu__suspended_wait(struct vgpu_tenant *tenant) {
+  while (vgpu__is_suspended(tenant)) {
+    uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
+    vgpu__futex_wait(&tenant->grant->word, word, SUSPENDED_WAIT_NS);
+  }
+}
+
+/* Charges a context: 0; -1: no room; 1: not now, the lease is suspended. */
+static int vgpu__context_charge(struct vgpu_tenant *tenant) {
+  if (vgpu__is_suspended(tenant)) return 1;
+  if (vgpu__reserve(tenant, tenant->context_bytes) != 0) return -1;
+  /* We charge, then look; the seat says it, then looks who is charged: one of us sees the other. */
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (!vgpu__is_suspended(tenant)) return 0;
+  vgpu__give_back(tenant, tenant->context_bytes);
+  return 1;
+}
+
+static int vgpu__context_charge_wait(struct vgpu_tenant *tenant) {
+  for (;;) {
+    int answer = vgpu__context_charge(tenant);
+    if (answer <= 0) return answer;
+    vgpu__suspended_wait(tenant);
+  }
+}
+
+/* With the lock, unless somebody has charged it already: then *fresh is 0. */
+static int vgpu__primary_charge_wait(struct primary *primary, struct vgpu_tenant *tenant, int *fresh) {
+  for (;;) {
+    *fresh = primary->charged == NULL;
+    int answer = *fresh ? vgpu__context_charge(tenant) : 0;
+    if (answer <= 0) return answer;
+    vgpu__unlock(&primary->lock); /* another tenant of this process may need it */
+    vgpu__suspended_wait(tenant);
+    vgpu__lock(&primary->lock);
+  }
+}
+
 static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, const CUcontext *context) {
   if (result != ABI_SUCCESS) {
     vgpu__give_back(tenant, tenant->context_bytes);
@@ -132,7 +188,7 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, cons
 
 #define MAKE_CONTEXT(call)                                                                   \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                                        \
-  if (vgpu__reserve(tenant, tenant->context_bytes) != 0) return vgpu__refusal(tenant);       \
+  if (vgpu__context_charge_wait(tenant) != 0) return vgpu__refusal(tenant);                  \
   vgpu__lock(&made_lock);                                                                    \
   return vgpu__made(tenant, call, context)
 
@@ -207,8 +263,8 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   if (primary == NULL) return REAL(cuDevicePrimaryCtxRetain)(context, device);
   vgpu__lock(&primary->lock);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
-  int fresh = primary->charged == NULL;
-  if (fresh && vgpu__reserve(tenant, tenant->context_bytes) != 0) {
+  int fresh;
+  if (vgpu__primary_charge_wait(primary, tenant, &fresh) != 0) {
     vgpu__unlock(&primary->lock);
     vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)tenant->context_bytes);
     return vgpu__refusal(tenant);
@@ -290,9 +346,9 @@ abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, uns
   if (primary == NULL) return REAL(cuGreenCtxCreate)(green, descriptor, device, flags);
   if (tenant == &vgpu__ended) return ABI_NOT_PERMITTED;
   vgpu__lock(&primary->lock);
-  int fresh = primary->charged == NULL;
+  int fresh;
   abi_result result = ABI_NOT_PERMITTED;
-  if (fresh && vgpu__reserve(tenant, tenant->context_bytes) != 0) {
+  if (vgpu__primary_charge_wait(primary, tenant, &fresh) != 0) {
     result = vgpu__refusal(tenant);
   } else if ((result = REAL(cuGreenCtxCreate)(green, descriptor, device, flags)) != ABI_SUCCESS) {
     if (fresh) vgpu__give_back(tenant, tenant->context_bytes);

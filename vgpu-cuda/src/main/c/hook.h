@@ -360,6 +360,7 @@ void vgpu__graph_memory_forget(void);
 /* The number of the calling thread's current context, 1 and up; 0 if none or unknown. */
 unsigned vgpu__context_number(void);
 void vgpu__context_forget(void);
+int vgpu__suspended_any(void); /* whether a lease of this process is suspended, or about to be */
 
 int vgpu__contexts_any(void);                                   /* whether one is charged */
 uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant); /* what contexts are charged to a tenant */

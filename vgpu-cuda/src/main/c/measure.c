@@ -24,7 +24,7 @@
 
 enum { STACK = 256 * 1024, DEVICES = 64, PROCESSES = 512, READINGS = 12, ALIKE = 4, UNSEEN = 3, OWN_SEQ_BITS = 20 };
 static const uint64_t SOON_NS = 20u * NS_PER_MS, AGAIN_NS = 5u * NS_PER_MS, LATER_NS = 1000u * NS_PER_MS, LEAVE_NS = 10u * NS_PER_MS;
-static const uint64_t NEVER_NS = 3600u * 1000u * (uint64_t)NS_PER_MS;
+static const uint64_t NEVER_NS = 3600u * 1000u * (uint64_t)NS_PER_MS, SUSPENDED_NS = 100u * NS_PER_MS;
 static const unsigned long long NOT_AVAILABLE = ~0ull;
 
 /* The real NVML; found and initialised by the thread. */
@@ -124,6 +124,7 @@ static enum look vgpu__look(int64_t *beyond, uint64_t *mark) {
   uint64_t held, after, charged = vgpu__charged(mark);
   int told = vgpu__nvml_read(&held);
   vgpu__charged(&after);
+  if (vgpu__suspended_any()) return LOOK_AGAIN; /* its memory is away, its charge is not */
   if (told < 0) return LOOK_NOT;
   if (told == 0) return ++measure.unseen < (unsigned)UNSEEN ? LOOK_AGAIN : LOOK_NOT;
   measure.unseen = 0;
@@ -198,6 +199,7 @@ static void *vgpu__measurer(void *unused) {
     late = now != seen;
     seen = now;
     if (late) vgpu__sleep_ns(SOON_NS);
+    while (vgpu__suspended_any() && !LOAD(measure.stop)) vgpu__sleep_ns(SUSPENDED_NS);
     __atomic_store_n(&measure.inside, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&measure.stop, __ATOMIC_SEQ_CST)) {
       if (nvml.size == 0) why = vgpu__why_not();

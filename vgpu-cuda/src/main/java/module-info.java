@@ -8,7 +8,8 @@ module dev.vgpu.cuda {
   uses dev.vgpu.spi.GpuDriver;
 
   provides dev.vgpu.spi.EnforcementBackend with
-      dev.vgpu.cuda.CudaHookBackend;
+      dev.vgpu.cuda.CudaHookBackend,
+      dev.vgpu.cuda.GreenBackend;
   provides dev.vgpu.spi.ProcessSuspender with
       dev.vgpu.cuda.CheckpointSuspender;
 }

@@ -32,6 +32,7 @@ void test_graphs_measured(void);
 void test_waits_uncharged(void);
 void test_stops_uncharged(void);
 void test_peers_no_credit(void);
+void test_suspended_waits(void);
 
 /* test_tenants.c */
 void test_tenants_memory(void);

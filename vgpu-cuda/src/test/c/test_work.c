@@ -132,3 +132,27 @@ void test_peers_no_credit(void) {
   finish(pids[1]);
   seat_close(&seat);
 }
+
+/* A process that comes to a suspended lease makes no context before it goes on, though its gate stood open and no seat answers. */
+void test_suspended_waits(void) {
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.grant->word = (uint32_t)SHM_GRANT_OPEN;
+  __atomic_store_n(&seat.grant->turn_flags, (uint32_t)SHM_TURN_SUSPENDED, __ATOMIC_SEQ_CST);
+  seat_start(&seat);
+  pid_t pid = start(&seat, "load", "100000 1 0");
+  int slot = slot_of(&seat, pid);
+  usleep(50000);
+  CHECK(seat_units(&seat) == 0, "it has %llu units", (unsigned long long)seat_units(&seat));
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  usleep(400000);
+  CHECK(seat_units(&seat) == 0, "without a seat it has %llu units", (unsigned long long)seat_units(&seat));
+  CHECK(GET(seat.slots[slot].launches) == 0, "it has launched");
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&seat.grant->turn_flags, 0, __ATOMIC_SEQ_CST);
+  for (uint64_t since = seat_now(); GET(seat.slots[slot].launches) == 0 && seat_now() - since < 10000000000u; usleep(1000)) {
+  }
+  CHECK(GET(seat.slots[slot].launches) != 0, "it does not go on");
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}

@@ -66,6 +66,24 @@ public interface GpuLease {
     return 0;
   }
 
+  /**
+   * {@return where the programs under it can be interrupted now, when a more urgent tenant comes:
+   * as the weakest of them can; empty while there is none} What is only known at run time is in
+   * here, other than in {@link VirtualGpu#capabilities()} of before: whether the driver at hand
+   * stops what runs.
+   */
+  default Optional<Capabilities.Preemption> preemption() {
+    return Optional.empty();
+  }
+
+  /**
+   * {@return why the programs under it cannot be interrupted inside a kernel, in words; empty if
+   * they can, or there is none}
+   */
+  default Optional<String> preemptionReason() {
+    return Optional.empty();
+  }
+
   /** {@return what it had used at the moment of the snapshot} */
   GpuUsage usage();
 

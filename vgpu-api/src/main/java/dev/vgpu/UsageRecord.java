@@ -38,6 +38,15 @@ public interface UsageRecord {
   Duration gpuTime();
 
   /**
+   * {@return the time that copies of its processes between host and device took on the copy engines
+   * in the span} They run beside kernels, so this is not in {@link #gpuTime}. Zero in what was
+   * metered before this was.
+   */
+  default Duration copyTime() {
+    return Duration.ZERO;
+  }
+
+  /**
    * {@return the memory that it held, multiplied by the time for which it held it, in
    * byte-seconds}: what its processes held, or what budgets of its calls took, whichever was more
    */

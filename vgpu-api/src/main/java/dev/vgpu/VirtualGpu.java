@@ -144,6 +144,14 @@ public interface VirtualGpu extends AutoCloseable {
   /**
    * Begins to use the GPU, for code that is not a lambda. Blocks until it may, without bound.
    *
+   * <p>Where this was acquired with a part of the GPU in space for this JVM ({@link
+   * VirtualGpuRequest.Builder#require(Capabilities.Compute) SPATIAL}, {@link
+   * Capabilities.Scope#THIS_JVM}) and the JVM is {@linkplain #attachThisJvm under it}, the calling
+   * thread's CUDA context is, until the turn is closed, one that has so many of the GPU's
+   * processors to itself as its share says, rounded down to whole groups of them (at least one; 8
+   * processors on compute capability 9.0). It waits for nobody's turn. The context that the thread
+   * had before comes back afterwards. {@link #call}, {@link #run} and {@link #submit} do the same.
+   *
    * @return the turn; close it with try-with-resources
    * @throws InterruptedException if this thread is interrupted while it waits
    * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
@@ -221,9 +229,13 @@ public interface VirtualGpu extends AutoCloseable {
    * calls on threads that can. Closing a virtual GPU takes this JVM from under it: what is left of
    * it can only be freed.
    *
+   * <p>For a part of the GPU in space, CUDA begins here, and the context that has it is made; it
+   * goes when the virtual GPU is closed. One process at a time can have such parts of a GPU.
+   *
    * @throws IllegalStateException if the driver is loaded already, or this JVM is under this
    *     virtual GPU already, or it is closed
-   * @throws VgpuException if it cannot; the message says why
+   * @throws VgpuException if it cannot; the message says why, for example that the driver is older
+   *     than CUDA 12.4 or that the processors are taken
    */
   void attachThisJvm();
 

@@ -1,5 +1,6 @@
 package dev.vgpu.spi;
 
+import dev.vgpu.Capabilities;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VgpuException;
@@ -111,10 +112,12 @@ public interface EnforcedLease extends AutoCloseable {
   default void yielding(boolean obey) {}
 
   /**
-   * Tells whether work that the backend has stopped in its middle is to go on to its end, although
-   * the gate is shut: before its processes are suspended, which waits for that.
+   * Tells whether its processes are suspended, or about to be. Work that the backend has stopped in
+   * its middle then goes on to its end, although the gate is shut: who suspends them waits for
+   * that. A process that is in none of {@link #memoryHolders} stays so: it takes no memory on the
+   * GPU, but waits where it would.
    *
-   * @param finish whether it is to; not, until told otherwise
+   * @param finish whether they are; not, until told otherwise
    */
   default void finishing(boolean finish) {}
 
@@ -191,6 +194,24 @@ public interface EnforcedLease extends AutoCloseable {
     return processes();
   }
 
+  /**
+   * {@return those of {@link #visibleProcesses} that hold memory on the GPU, be it a context's}
+   * Whoever suspends the lease has to do with these only.
+   */
+  default List<Long> memoryHolders() {
+    return visibleProcesses();
+  }
+
+  /**
+   * {@return whether a program lives that was started under this lease, by whomever, and may attach
+   * yet} Known are those that can be seen from here and have the variables of {@link #environment},
+   * as what a program starts has too, unless it takes them away. May take as long as a look at all
+   * processes of the node.
+   */
+  default boolean mayAttachYet() {
+    return false;
+  }
+
   /** {@return what moves the memory of its processes, where its request wants that} */
   default Optional<MemoryMover> mover() {
     return Optional.empty();
@@ -219,6 +240,22 @@ public interface EnforcedLease extends AutoCloseable {
    */
   default long copyTimeNs() {
     return 0;
+  }
+
+  /**
+   * {@return where its processes can be interrupted now: as the weakest of them can; empty while
+   * there is none}
+   */
+  default Optional<Capabilities.Preemption> preemption() {
+    return Optional.empty();
+  }
+
+  /**
+   * {@return why its processes cannot be interrupted inside a kernel, in words; empty if they can,
+   * or there is none}
+   */
+  default Optional<String> preemptionReason() {
+    return Optional.empty();
   }
 
   /** {@return the calls of driver functions that were passed through unhandled} */

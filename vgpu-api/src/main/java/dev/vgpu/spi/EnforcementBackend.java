@@ -92,6 +92,17 @@ public interface EnforcementBackend {
   }
 
   /**
+   * {@return whether an earlier holder of the seat left something to be ended or looked after, for
+   * which it is opened when the seat is taken} Else it is opened when it is first used. Must not
+   * throw.
+   *
+   * @param runDirectory the node's
+   */
+  default boolean hasLeftovers(Path runDirectory) {
+    return false;
+  }
+
+  /**
    * Begins to enforce, for a backend that {@linkplain #needs needs} another. It prepares a lease of
    * the other beneath each of its own ({@link ForwardingLease}), on the same GPU or on the part of
    * it that it has set aside.

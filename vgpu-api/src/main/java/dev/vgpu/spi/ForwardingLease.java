@@ -2,6 +2,7 @@ package dev.vgpu.spi;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.Capabilities;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpuRequest;
@@ -142,6 +143,16 @@ public abstract class ForwardingLease implements EnforcedLease {
   }
 
   @Override
+  public List<Long> memoryHolders() {
+    return beneath.memoryHolders();
+  }
+
+  @Override
+  public boolean mayAttachYet() {
+    return beneath.mayAttachYet();
+  }
+
+  @Override
   public Optional<MemoryMover> mover() {
     return beneath.mover();
   }
@@ -164,6 +175,16 @@ public abstract class ForwardingLease implements EnforcedLease {
   @Override
   public long launches() {
     return beneath.launches();
+  }
+
+  @Override
+  public Optional<Capabilities.Preemption> preemption() {
+    return beneath.preemption();
+  }
+
+  @Override
+  public Optional<String> preemptionReason() {
+    return beneath.preemptionReason();
   }
 
   @Override

@@ -21,4 +21,11 @@ public interface GpuHealthListener {
    * @param reason which one, in words for people
    */
   void fault(GpuId gpu, String reason);
+
+  /**
+   * A GPU is there that was not when the GPUs were asked for.
+   *
+   * @param gpu none of those that {@link GpuProvider#gpus()} gave until now
+   */
+  default void appeared(GpuId gpu) {}
 }

@@ -16,6 +16,8 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 
 /** The benchmarks' main class: {@code Bench [name...] [--quick] [--json]}. */
 public final class Bench {
@@ -53,6 +55,11 @@ public final class Bench {
       they need a C compiler.
       """;
 
+  /** The process for which this is done, and with which it ends, however that ends. */
+  private static final String COMMAND_PID = "vgpu.command.pid";
+
+  private static final int TERMINATED = 143;
+
   private static final List<String> NAMES =
       List.of(
           "turns",
@@ -87,6 +94,7 @@ public final class Bench {
       System.exit(Chaos.run(names.subList(1, names.size())));
     }
     if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
+      endWith(System.getProperty(COMMAND_PID, ""));
       System.exit(GpuCheck.run(names.subList(1, names.size())));
     }
     boolean quick = names.remove("--quick");
@@ -119,6 +127,17 @@ public final class Bench {
       Files.writeString(Path.of(keep), object);
     }
     System.out.print(json ? object : report.text());
+  }
+
+  private static void endWith(String pid) {
+    if (pid.isEmpty()) {
+      return;
+    }
+    Optional<ProcessHandle> command = ProcessHandle.of(Long.parseLong(pid));
+    if (command.isEmpty()) {
+      System.exit(TERMINATED);
+    }
+    CompletableFuture<Void> ignored = command.get().onExit().thenRun(() -> System.exit(TERMINATED));
   }
 
   private static void plot(List<String> files) throws IOException {

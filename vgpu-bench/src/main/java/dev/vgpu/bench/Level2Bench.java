@@ -1,9 +1,6 @@
 package dev.vgpu.bench;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
@@ -18,7 +15,6 @@ final class Level2Bench {
   private static final double TARGET_P99_US = 1_000;
   private static final long ONLINE_KERNEL_NS = 2_000_000;
   private static final long OFFLINE_KERNEL_NS = 10_000_000;
-  private static final MemorySize QUOTA = MemorySize.ofGibibytes(1);
 
   private final Report report;
   private final int arrivals;
@@ -40,47 +36,28 @@ final class Level2Bench {
   private void measure(String level2, Map<String, String> settings) throws InterruptedException {
     try (Node node = Node.open(settings);
         PoolProcess pool = node.openPool()) {
-      Map<String, String> online = acquire(pool, "online", PreemptionClass.ONLINE);
-      Map<String, String> offline = acquire(pool, "offline", PreemptionClass.OFFLINE);
+      Map<String, String> online = Arrival.acquire(pool, "online", PreemptionClass.ONLINE);
+      Map<String, String> offline = Arrival.acquire(pool, "offline", PreemptionClass.OFFLINE);
       String shared = node.file("let-in").toString();
       try (Child flood =
               node.start(offline, "flood", Long.toString(OFFLINE_KERNEL_NS), shared).awaitReady();
           Child arriving =
               node.start(
-                      online, "yield", Long.toString(ONLINE_KERNEL_NS), reportPage(node, offline))
+                      online,
+                      "yield",
+                      Long.toString(ONLINE_KERNEL_NS),
+                      Arrival.page(node, offline, "report"))
                   .awaitReady()) {
         arriving.ask("run 10"); // warms up
         arriving.answer();
         report.progress("level2, " + level2);
-        tell(level2 + "_yield", "level 2 " + level2, arriving.ask("run " + arrivals));
-        tell(level2 + "_extra", "  longer than alone", arriving.answer());
+        Arrival.tell(
+            report, level2 + "_yield", "level 2 " + level2, arriving.ask("run " + arrivals));
+        Arrival.tell(report, level2 + "_extra", "  longer than alone", arriving.answer());
         if (!flood.isAlive()) {
           throw new IllegalStateException("the offline program has ended: " + node.errors());
         }
       }
     }
-  }
-
-  private static Map<String, String> acquire(
-      PoolProcess pool, String name, PreemptionClass preemptionClass) throws InterruptedException {
-    return pool.acquire(name, SharePolicy.BEST_EFFORT, 0, preemptionClass, QUOTA);
-  }
-
-  private static String reportPage(Node node, Map<String, String> lease) {
-    return node.runDirectory()
-        .resolve("leases")
-        .resolve(lease.getOrDefault("VGPU_LEASE", ""))
-        .resolve("report")
-        .toString();
-  }
-
-  private void tell(String key, String title, Answer answer) {
-    double[] us = new double[4];
-    String[] names = {"p50", "p90", "p99", "max"};
-    for (int i = 0; i < us.length; i++) {
-      us[i] = answer.number(names[i] + "_ns") / 1e3;
-      report.figure(key + "_us", names[i], us[i]);
-    }
-    report.line("  %-32s%12.1f%12.1f%12.1f%12.1f", title, us[0], us[1], us[2], us[3]);
   }
 }

@@ -1,9 +1,6 @@
 package dev.vgpu.bench;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
@@ -26,7 +23,6 @@ final class PreemptBench {
   private static final double TARGET_P99_US = 1_000;
   private static final long ONLINE_KERNEL_NS = 4_000_000;
   private static final long OFFLINE_KERNEL_NS = 100_000;
-  private static final MemorySize QUOTA = MemorySize.ofGibibytes(1);
 
   private final Report report;
   private final int arrivals;
@@ -51,8 +47,8 @@ final class PreemptBench {
   private void measure(String path, Map<String, String> settings) throws InterruptedException {
     try (Node node = Node.open(settings);
         PoolProcess pool = node.openPool()) {
-      Map<String, String> online = acquire(pool, "online", PreemptionClass.ONLINE);
-      Map<String, String> offline = acquire(pool, "offline", PreemptionClass.OFFLINE);
+      Map<String, String> online = Arrival.acquire(pool, "online", PreemptionClass.ONLINE);
+      Map<String, String> offline = Arrival.acquire(pool, "offline", PreemptionClass.OFFLINE);
       String shared = node.file("let-in").toString();
       try (Child flood =
               node.start(offline, "flood", Long.toString(OFFLINE_KERNEL_NS), shared).awaitReady();
@@ -62,7 +58,7 @@ final class PreemptBench {
                       "arrive",
                       Long.toString(ONLINE_KERNEL_NS),
                       shared,
-                      grant(node, offline),
+                      Arrival.page(node, offline, "grant"),
                       express(node))
                   .awaitReady()) {
         arriving.ask("run 20"); // warms up
@@ -79,19 +75,6 @@ final class PreemptBench {
         }
       }
     }
-  }
-
-  private static Map<String, String> acquire(
-      PoolProcess pool, String name, PreemptionClass preemptionClass) throws InterruptedException {
-    return pool.acquire(name, SharePolicy.BEST_EFFORT, 0, preemptionClass, QUOTA);
-  }
-
-  private static String grant(Node node, Map<String, String> lease) {
-    return node.runDirectory()
-        .resolve("leases")
-        .resolve(lease.getOrDefault("VGPU_LEASE", ""))
-        .resolve("grant")
-        .toString();
   }
 
   /** The page of the one GPU's express lane; {@code -} if there is none. */
@@ -111,19 +94,9 @@ final class PreemptBench {
   private void tell(String path, String seat, Child arriving) throws InterruptedException {
     String key = path + "_" + seat + "_";
     String title = path + ", seat " + seat;
-    tell(key + "closed", title + ": closed", arriving.ask("run " + arrivals));
-    tell(key + "let_in", "  last launch let in", arriving.answer());
-    tell(key + "wake_up", "  wake-up of a thread", arriving.answer());
-  }
-
-  private void tell(String key, String title, Answer answer) {
-    double[] us = new double[4];
-    String[] names = {"p50", "p90", "p99", "max"};
-    for (int i = 0; i < us.length; i++) {
-      us[i] = answer.number(names[i] + "_ns") / 1e3;
-      report.figure(key + "_us", names[i], us[i]);
-    }
-    report.line("  %-32s%12.1f%12.1f%12.1f%12.1f", title, us[0], us[1], us[2], us[3]);
+    Arrival.tell(report, key + "closed", title + ": closed", arriving.ask("run " + arrivals));
+    Arrival.tell(report, key + "let_in", "  last launch let in", arriving.answer());
+    Arrival.tell(report, key + "wake_up", "  wake-up of a thread", arriving.answer());
   }
 
   private void tellPauses(String path, Map<String, Double> figures) {

@@ -5,8 +5,6 @@ import dev.vgpu.Capabilities;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
@@ -23,6 +21,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -77,23 +76,7 @@ final class CdiCommand implements Callable<Integer> {
       description = "The memory quota, for example 4GiB.")
   private @Nullable MemorySize memory;
 
-  @Option(
-      names = "--compute",
-      paramLabel = "PERCENT",
-      description = "The share of the GPU's time, 1 to 100. Default: best effort.")
-  private @Nullable Integer compute;
-
-  @Option(
-      names = "--policy",
-      paramLabel = "fixed|burst|best-effort",
-      description = "How the share binds. Default: fixed with --compute, else best-effort.")
-  private @Nullable SharePolicy policy;
-
-  @Option(
-      names = "--class",
-      paramLabel = "online|nearline|offline",
-      description = "Who yields to whom. Default: nearline.")
-  private PreemptionClass preemptionClass = PreemptionClass.NEARLINE;
+  @Mixin private final ShareOptions share = new ShareOptions();
 
   @Option(
       names = "--name",
@@ -155,17 +138,12 @@ final class CdiCommand implements Callable<Integer> {
           VirtualGpuRequest.builder()
               .name(name)
               .memory(memory)
-              .preemptionClass(preemptionClass)
               .requires(
                   Capabilities.builder()
                       .memory(Capabilities.Memory.EXACT)
                       .worksFor(Capabilities.Scope.CONTAINER)
                       .build());
-      if (compute != null) {
-        builder.computePercent(compute);
-      }
-      SharePolicy usual = compute == null ? SharePolicy.BEST_EFFORT : SharePolicy.FIXED_SHARE;
-      return builder.policy(policy == null ? usual : policy).build();
+      return share.addTo(builder).build();
     } catch (IllegalArgumentException e) {
       throw new ParameterException(spec.commandLine(), e.getMessage(), e);
     }

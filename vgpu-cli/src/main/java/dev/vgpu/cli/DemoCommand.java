@@ -6,6 +6,7 @@ import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.Progress;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.demo.Demo;
+import dev.vgpu.cli.demo.DemoBackend;
 import dev.vgpu.cli.demo.DemoJson;
 import dev.vgpu.cli.demo.DemoOptions;
 import dev.vgpu.cli.demo.DemoReport;
@@ -42,7 +43,8 @@ import picocli.CommandLine.Spec;
           + " 75/25, and six models in one JVM. Takes under two minutes.",
       "",
       "Then unmodified programs share an emulated GPU at 50 %% fixed, 30 %% burst and best effort,"
-          + " and an online one preempts them. Takes under half a minute."
+          + " and an online one preempts them; with --backend, as clients of MPS (a stand-in) or in"
+          + " MIG instances of their own. Takes under half a minute."
     },
     footer = {
       "",
@@ -95,6 +97,14 @@ final class DemoCommand implements Callable<Integer> {
       description = "Only the inference server (1), or only the programs (2). Default: both.")
   private @Nullable Integer part;
 
+  @Option(
+      names = "--backend",
+      paramLabel = "hook|mps|mig",
+      description =
+          "Only the programs (2), and by what they share the emulated GPU: turns, MPS, or MIG"
+              + " instances, which only root may make. Default: hook.")
+  private @Nullable DemoBackend backend;
+
   @Option(names = "--quick", description = "Half as long, with less sure figures.")
   private boolean quick;
 
@@ -124,6 +134,9 @@ final class DemoCommand implements Callable<Integer> {
     if (part != null && part != FIRST && part != SECOND) {
       throw new ParameterException(spec.commandLine(), "--part is not 1 or 2: " + part);
     }
+    if (backend != null && part != null && part == FIRST) {
+      throw new ParameterException(spec.commandLine(), "--backend is of part 2 only");
+    }
     DemoOptions options = runs(FIRST) ? options() : null;
     Path programsPath = runs(SECOND) ? programsPath() : null;
     ReportFile file = ReportFile.prepare(reportPath());
@@ -148,7 +161,10 @@ final class DemoCommand implements Callable<Integer> {
       @Nullable UserException secondFailed) {}
 
   private boolean runs(int which) {
-    return part == null || part == which;
+    if (part == null) {
+      return backend == null || which == SECOND;
+    }
+    return part == which;
   }
 
   private Measured measure(
@@ -156,7 +172,14 @@ final class DemoCommand implements Callable<Integer> {
       throws UserException, IOException, InterruptedException {
     Demo demo = options == null ? null : new Demo(options, context.clock(), progress);
     Processes processes =
-        programsPath == null ? null : Processes.of(programsPath, length(), logs(), progress);
+        programsPath == null
+            ? null
+            : Processes.of(
+                programsPath,
+                backend == null ? DemoBackend.HOOK : backend,
+                length(),
+                logs(),
+                progress);
     progress.say(
         "the demo takes about "
             + ((demo == null ? 0 : demo.expectedSeconds())

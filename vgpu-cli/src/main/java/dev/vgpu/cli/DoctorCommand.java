@@ -177,6 +177,9 @@ final class DoctorCommand implements Callable<Integer> {
         + lease.processes().size()
         + " passedThrough="
         + lease.passedThrough()
+        + " preemption="
+        + lease.preemption().map(RequiredOptions::word).orElse("none")
+        + lease.preemptionReason().map(reason -> " (" + reason + ")").orElse("")
         + " suspended="
         + lease.isSuspended();
   }

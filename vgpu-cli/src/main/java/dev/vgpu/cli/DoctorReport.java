@@ -100,12 +100,17 @@ final class DoctorReport {
           "persistence mode is off: the first program waits until the driver has begun; as root:"
               + " nvidia-smi -pm 1, or run nvidia-persistenced");
     }
-    String compute = known.getOrDefault("compute_mode", "default");
-    if (!compute.equals("default")) {
-      lines.add(
-          "compute mode is "
-              + compute
-              + ": programs cannot share it but through MPS; as root: nvidia-smi -c DEFAULT");
+    switch (known.getOrDefault("compute_mode", "default")) {
+      case "default" -> {}
+      case "prohibited" ->
+          lines.add(
+              "compute mode is prohibited: no program may run on it; as root: nvidia-smi -c"
+                  + " DEFAULT");
+      default ->
+          lines.add(
+              "compute mode is "
+                  + known.get("compute_mode")
+                  + ": programs cannot share it but through MPS; as root: nvidia-smi -c DEFAULT");
     }
     if (known.containsKey("mig_mode")) {
       lines.add("MIG mode is " + known.get("mig_mode"));

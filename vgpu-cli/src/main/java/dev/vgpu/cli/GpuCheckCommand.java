@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -25,6 +26,7 @@ import picocli.CommandLine.Unmatched;
     })
 final class GpuCheckCommand implements Callable<Integer> {
   private static final int WRONG_USAGE = 2;
+  private static final long ENDING_SECONDS = 20;
 
   private final CliContext context;
 
@@ -88,17 +90,30 @@ final class GpuCheckCommand implements Callable<Integer> {
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 "-Dvgpu.command.classpath=" + own,
+                "-Dvgpu.command.pid=" + ProcessHandle.current().pid(),
                 "-cp",
                 classPath,
                 "dev.vgpu.bench.Bench",
                 "gpu-check"));
     command.addAll(arguments());
     Process process = new ProcessBuilder(command).inheritIO().start();
-    Thread hook = new Thread(process::destroy, "vgpu-gpu-check-end");
+    Thread hook = new Thread(() -> end(process), "vgpu-gpu-check-end");
     Runtime.getRuntime().addShutdownHook(hook);
     int exitCode = process.waitFor();
     Runtime.getRuntime().removeShutdownHook(hook);
     return exitCode == 0 || exitCode == WRONG_USAGE ? exitCode : 1;
+  }
+
+  /** Whoever ends this command finds nothing of it left. */
+  private static void end(Process process) {
+    process.destroy();
+    try {
+      if (!process.waitFor(ENDING_SECONDS, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+    }
   }
 
   private List<String> arguments() {

@@ -76,6 +76,8 @@ final class LeaseTexts {
     json.putArray("pids");
     lease.processes().forEach(json.withArray("pids")::add);
     lease.impaired().ifPresent(reason -> json.put("impaired", reason));
+    json.put("preemption", lease.preemption().map(RequiredOptions::word).orElse(null))
+        .put("preemption_reason", lease.preemptionReason().orElse(null));
     return json.put("suspended", lease.isSuspended())
         .put("memory_used_bytes", usage.memoryUsed().bytes())
         .put("memory_suspended_bytes", lease.memorySuspended().bytes())

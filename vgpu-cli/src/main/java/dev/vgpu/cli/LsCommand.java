@@ -51,11 +51,12 @@ final class LsCommand implements Callable<Integer> {
 
   private static TextTable table(List<GpuLease> leases) {
     TextTable table =
-        new TextTable("id", "class", "share", "memory", "processes", "owner", "device");
+        new TextTable("id", "class", "yields", "share", "memory", "processes", "owner", "device");
     for (GpuLease lease : leases) {
       table.row(
           lease.id(),
           Words.of(lease.request().preemptionClass()),
+          lease.preemption().map(RequiredOptions::word).orElse("-"),
           LeaseTexts.share(lease),
           LeaseTexts.memory(lease),
           processes(lease),

@@ -9,8 +9,6 @@ import dev.vgpu.GpuPool;
 import dev.vgpu.MemoryMobility;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
@@ -44,8 +42,11 @@ import picocli.CommandLine.TypeConversionException;
     },
     footer = {
       "",
-      "The virtual GPU is given back when the last of its processes has ended. If vgpu itself is"
-          + " killed, the program goes on within its quota and share.",
+      "It ends with the program. What the program has started in the background goes on under the"
+          + " virtual GPU, which is given back when the last of its processes has ended. Only where"
+          + " nobody else holds the node's seat ('vgpu serve') does vgpu stay until then, and says"
+          + " so; a signal ends that. If vgpu itself is killed, the program goes on within its quota"
+          + " and share.",
       "",
       "Exit codes: the program's own; 128 + n if signal n ended it; 2 wrong usage, also a quota"
           + " that no GPU here could ever give; 69 no backend can enforce it here; 75 it does not"
@@ -86,23 +87,7 @@ final class RunCommand implements Callable<Integer> {
           "The memory quota, for example 4GiB; with --gpus N on each, held as N times that in all.")
   private MemorySize memory;
 
-  @Option(
-      names = "--compute",
-      paramLabel = "PERCENT",
-      description = "The share of the GPU's time, 1 to 100. Default: best effort.")
-  private @Nullable Integer compute;
-
-  @Option(
-      names = "--policy",
-      paramLabel = "fixed|burst|best-effort",
-      description = "How the share binds. Default: fixed with --compute, else best-effort.")
-  private @Nullable SharePolicy policy;
-
-  @Option(
-      names = "--class",
-      paramLabel = "online|nearline|offline",
-      description = "Who yields to whom. Default: nearline.")
-  private PreemptionClass preemptionClass = PreemptionClass.NEARLINE;
+  @Mixin private final ShareOptions share = new ShareOptions();
 
   @Option(
       names = "--name",
@@ -159,14 +144,22 @@ final class RunCommand implements Callable<Integer> {
     }
     Path program = ProgramFile.find(command.get(0), context.environment().get("PATH"));
     VirtualGpuRequest.Builder request = request(program);
-    try (GpuPool pool = open();
-        VirtualGpu virtualGpu = acquire(pool, request)) {
-      ReclaimNotices notices = new ReclaimNotices(virtualGpu.id(), context.console());
-      GpuPool.Listening ignored = pool.listen(notices);
-      SignalForwarder signals = SignalForwarder.install();
-      Process process = start(virtualGpu, command);
-      signals.forwardTo(process);
-      return notices.lastWords(process.waitFor());
+    try (GpuPool pool = open()) {
+      SignalForwarder signals;
+      String id;
+      int exitCode;
+      try (VirtualGpu virtualGpu = acquire(pool, request)) {
+        id = virtualGpu.id();
+        ReclaimNotices notices = new ReclaimNotices(id, context.console());
+        GpuPool.Listening ignored = pool.listen(notices);
+        signals = SignalForwarder.install();
+        Process process = start(virtualGpu, command);
+        signals.forwardTo(process);
+        exitCode = notices.lastWords(process.waitFor());
+      }
+      new SeatStay(pool, RunDirectory.of(context.environment()), context.console())
+          .whileNeeded(id, signals);
+      return exitCode;
     }
   }
 
@@ -193,8 +186,6 @@ final class RunCommand implements Callable<Integer> {
           VirtualGpuRequest.builder()
               .name(name == null ? nameOf(program) : name)
               .memory(memory)
-              .policy(effectivePolicy())
-              .preemptionClass(preemptionClass)
               .failureMode(onFailure)
               .memoryMobility(movable ? MemoryMobility.MOVABLE : MemoryMobility.FIXED)
               .gpuCount(gpus)
@@ -204,22 +195,13 @@ final class RunCommand implements Callable<Integer> {
                       .compute(Capabilities.Compute.TURNS)
                       .worksFor(Capabilities.Scope.PROCESS)
                       .build());
-      if (compute != null) {
-        builder.computePercent(compute);
-      }
+      share.addTo(builder);
       required.addTo(builder);
       builder.build();
       return builder;
     } catch (IllegalArgumentException | TypeConversionException e) {
       throw new ParameterException(spec.commandLine(), e.getMessage(), e);
     }
-  }
-
-  private SharePolicy effectivePolicy() {
-    if (policy != null) {
-      return policy;
-    }
-    return compute == null ? SharePolicy.BEST_EFFORT : SharePolicy.FIXED_SHARE;
   }
 
   /** What a tenant's name may not hold becomes a dash. */

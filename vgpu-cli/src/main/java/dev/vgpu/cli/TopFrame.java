@@ -11,6 +11,7 @@ import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptionClass;
 import dev.vgpu.cli.console.TextTable;
 import java.time.Duration;
 import java.time.Instant;
@@ -115,9 +116,23 @@ final class TopFrame {
         lines.add("  no virtual GPU");
       } else {
         lines.addAll(fitting(leases));
+        leases.forEach(lease -> lines.addAll(notStopped(lease)));
       }
     }
     return lines;
+  }
+
+  /** Why an offline tenant's kernels run on when a more urgent one comes. */
+  private static List<String> notStopped(GpuLease lease) {
+    if (lease.request().preemptionClass() != PreemptionClass.OFFLINE) {
+      return List.of();
+    }
+    return lease
+        .preemptionReason()
+        .map(
+            reason ->
+                Lines.wrapped("  " + lease.id() + " is not stopped inside kernels: " + reason))
+        .orElse(List.of());
   }
 
   /** What happened last, the latest first. */

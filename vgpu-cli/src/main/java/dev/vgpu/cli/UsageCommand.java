@@ -12,6 +12,7 @@ import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.OffsetDateTime;
 import java.time.ZoneId;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
@@ -30,8 +31,9 @@ import picocli.CommandLine.TypeConversionException;
     footer = {
       "",
       "It is written down each second in the run directory, over restarts. gpu time: time of the",
-      "GPU that its work ran; memory: GiB held, times time; preempt: turns lost to more urgent",
-      "tenants; denied: allocations refused for the quota.",
+      "GPU that its work ran; copies: time of the copy engines, where there is some; memory: GiB",
+      "held, times time; preempt: turns lost to more urgent tenants; denied: allocations refused",
+      "for the quota.",
       "Exit codes: 0 done, 1 it cannot be read, 2 wrong usage."
     })
 final class UsageCommand implements Callable<Integer> {
@@ -135,19 +137,21 @@ final class UsageCommand implements Callable<Integer> {
           case NAME -> "name";
           case GPU -> "gpu";
         };
-    TextTable table =
-        new TextTable(
-            first, "gpu time", "memory", "launches", "calls", "preempt", "denied", "until");
+    boolean copies = lines.stream().anyMatch(line -> !line.copyTime().isZero());
+    List<String> head = new ArrayList<>(List.of(first, "gpu time"));
+    head.addAll(copies ? List.of("copies") : List.of());
+    head.addAll(List.of("memory", "launches", "calls", "preempt", "denied", "until"));
+    TextTable table = new TextTable(head.toArray(String[]::new));
     for (UsageLine line : lines) {
-      table.row(
-          line.key(),
-          UsageLine.text(line.gpuTime()),
-          line.memoryText(),
-          Long.toString(line.launches()),
-          Long.toString(line.calls()),
-          Long.toString(line.preemptions()),
-          Long.toString(line.denied()),
-          line.isClosed() ? UsageLine.text(line.to(), context.clock().wallTime()) : "now");
+      List<String> row = new ArrayList<>(List.of(line.key(), UsageLine.text(line.gpuTime())));
+      row.addAll(copies ? List.of(UsageLine.text(line.copyTime())) : List.of());
+      row.add(line.memoryText());
+      row.add(Long.toString(line.launches()));
+      row.add(Long.toString(line.calls()));
+      row.add(Long.toString(line.preemptions()));
+      row.add(Long.toString(line.denied()));
+      row.add(line.isClosed() ? UsageLine.text(line.to(), context.clock().wallTime()) : "now");
+      table.row(row.toArray(String[]::new));
     }
     return table;
   }

@@ -32,6 +32,7 @@ import java.util.Set;
  * @param calls calls that began
  * @param preemptions turns lost
  * @param denied allocations refused
+ * @param copyTime of copies on the copy engines
  */
 record UsageLine(
     String key,
@@ -45,7 +46,8 @@ record UsageLine(
     long launches,
     long calls,
     long preemptions,
-    long denied) {
+    long denied,
+    Duration copyTime) {
   private static final DateTimeFormatter TIME =
       DateTimeFormatter.ofPattern("HH:mm:ss", Locale.ROOT);
   private static final DateTimeFormatter DATE =
@@ -84,7 +86,8 @@ record UsageLine(
             record.launches(),
             record.calls(),
             record.preemptions(),
-            record.deniedAllocations());
+            record.deniedAllocations(),
+            record.copyTime().dividedBy(parts));
     lines.merge(key, line, UsageLine::plus);
   }
 
@@ -101,7 +104,8 @@ record UsageLine(
         launches + more.launches,
         calls + more.calls,
         preemptions + more.preemptions,
-        denied + more.denied);
+        denied + more.denied,
+        copyTime.plus(more.copyTime));
   }
 
   private static Set<String> both(Set<String> one, Set<String> other) {
@@ -147,6 +151,7 @@ record UsageLine(
         .put("to", to.toString())
         .put("closed", isClosed)
         .put("gpu_seconds", gpuTime.toNanos() / 1e9)
+        .put("copy_seconds", copyTime.toNanos() / 1e9)
         .put("byte_seconds", Math.round(byteSeconds * THOUSANDTHS) / THOUSANDTHS)
         .put("launches", launches)
         .put("calls", calls)

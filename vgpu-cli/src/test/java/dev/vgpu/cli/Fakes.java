@@ -5,6 +5,7 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
 import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
@@ -13,6 +14,7 @@ import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharingMode;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.console.Console;
@@ -59,6 +61,18 @@ final class Fakes {
     @Override
     public List<Long> processes() {
       return List.of(11L, 12L, 13L, 14L, 15L);
+    }
+
+    @Override
+    public Optional<Capabilities.Preemption> preemption() {
+      return preemptionReason().map(reason -> Capabilities.Preemption.BETWEEN_KERNELS);
+    }
+
+    @Override
+    public Optional<String> preemptionReason() {
+      return request.preemptionClass() == PreemptionClass.OFFLINE
+          ? Optional.of("the driver refused to stop or to resume its channels: pid=11")
+          : Optional.empty();
     }
   }
 

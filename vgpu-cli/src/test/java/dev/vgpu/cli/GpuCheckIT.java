@@ -8,17 +8,24 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.spi.GpuDriver;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@code vgpu gpu-check} with the emulator's driver in the place of a GPU's, and without a GPU. */
 class GpuCheckIT {
@@ -28,6 +35,21 @@ class GpuCheckIT {
   @TempDir private static Path programs;
 
   @TempDir private Path directory;
+
+  /** Where the check makes its working directory: a short path, for the sockets below it. */
+  private final Path temporary = Path.of("/tmp", "vc" + ProcessHandle.current().pid());
+
+  @BeforeEach
+  void makeTemporary() throws IOException {
+    Files.createDirectories(temporary);
+  }
+
+  @AfterEach
+  void removeTemporary() throws IOException {
+    try (Stream<Path> files = Files.walk(temporary)) {
+      files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
+    }
+  }
 
   @BeforeAll
   static void buildProgram() throws InterruptedException {
@@ -60,11 +82,16 @@ class GpuCheckIT {
 
   private Ended check(Map<String, String> environment, String... arguments)
       throws IOException, InterruptedException {
+    return run(environment, command(arguments));
+  }
+
+  private List<String> command(String... arguments) throws IOException {
     List<String> command =
         new ArrayList<>(
             List.of(
                 Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
                 "-XX:TieredStopAtLevel=1",
+                "-Djava.io.tmpdir=" + temporary,
                 "-cp",
                 System.getProperty("java.class.path", ""),
                 "dev.vgpu.bench.Bench",
@@ -74,7 +101,54 @@ class GpuCheckIT {
                 "--out",
                 directory.resolve("results").toString()));
     command.addAll(List.of(arguments));
-    return run(environment, command);
+    return command;
+  }
+
+  /** Processes of a check: they have been told where its working directory is. */
+  private List<ProcessHandle> ofTheCheck() {
+    return ProcessHandle.allProcesses().filter(this::isOfTheCheck).toList();
+  }
+
+  private boolean isOfTheCheck(ProcessHandle process) {
+    try {
+      Path environment = Path.of("/proc", Long.toString(process.pid()), "environ");
+      return Files.readString(environment, StandardCharsets.ISO_8859_1)
+          .contains("=" + temporary + "/");
+    } catch (IOException e) {
+      return false; // it has ended, or is another user's
+    }
+  }
+
+  private List<Path> workingDirectories() throws IOException {
+    try (Stream<Path> all = Files.list(temporary)) {
+      return all.filter(path -> path.getFileName().toString().startsWith("vgpu-gpu-check"))
+          .toList();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"INT", "KILL"})
+  void nothingIsLeftOfACheckThatIsEndedInAStep(String signal) throws Exception {
+    List<String> command = command("--only", "shares");
+    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.environment().keySet().removeIf(name -> name.startsWith("VGPU_"));
+    builder.environment().put("VGPU_HOME", HOME.toString());
+    builder.environment().put("VGPU_BENCH_PROGRAM", program());
+    Process process = builder.redirectOutput(directory.resolve("out").toFile()).start();
+    try {
+      // The one that holds the session, the step, its seat, and a program.
+      CommandNode.await(() -> ofTheCheck().size() >= 4, command);
+      assertThat(workingDirectories()).hasSize(1);
+      CommandNode.signalProcess(signal, process.pid());
+      assertThat(process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)).isTrue();
+      CommandNode.await(() -> ofTheCheck().isEmpty(), ofTheCheck());
+    } finally {
+      process.destroyForcibly();
+    }
+    // Nobody could remove it who was killed: the next check does.
+    assertThat(workingDirectories()).hasSize(signal.equals("KILL") ? 1 : 0);
+    assertThat(check(Map.of("VGPU_EMULATOR", "devices=0")).exitCode()).isOne();
+    assertThat(workingDirectories()).isEmpty();
   }
 
   /** The emulator's libraries in one directory, as a driver's are. */
@@ -82,7 +156,8 @@ class GpuCheckIT {
     Path place = Files.createDirectories(directory.resolve("driver"));
     for (GpuDriver driver : ServiceLoader.load(GpuDriver.class)) {
       for (Path library : List.of(driver.cudaLibrary(), driver.nvmlLibrary())) {
-        Files.copy(library, place.resolve(library.getFileName()));
+        Files.copy(
+            library, place.resolve(library.getFileName()), StandardCopyOption.REPLACE_EXISTING);
       }
     }
     return place;

@@ -62,10 +62,12 @@ class LeaseTablesTest {
     assertThat(run("ls")).isZero();
     assertThat(out.toString(UTF_8).lines())
         .hasSize(3)
-        .anyMatch(line -> line.matches("a-model-with-a-long-name-1 +nearline +fixed 50% .*"))
+        .anyMatch(line -> line.matches("a-model-with-a-long-name-1 +nearline +- +fixed 50% .*"))
         .anyMatch(line -> line.contains("100 MiB/1.5 GiB") && line.contains("(java)"))
         .anyMatch(
-            line -> line.matches("batch-1 +offline +best 25% +0/10 GiB +11 12 13 .2 .*GPU-1"));
+            line ->
+                line.matches(
+                    "batch-1 +offline +between-kernels +best 25% +0/10 GiB +11 12 13 .2 .*GPU-1"));
   }
 
   @Test
@@ -84,6 +86,9 @@ class LeaseTablesTest {
     assertThat(json.path(0).path("share_percent").asInt()).isEqualTo(50);
     assertThat(json.path(0).path("memory_used_bytes").asLong()).isEqualTo(100L << 20);
     assertThat(json.path(0).path("gpu_time_ns").asLong()).isEqualTo(3_000_000_000L);
+    assertThat(json.path(0).path("preemption").isNull()).isTrue();
+    assertThat(json.path(1).path("preemption").asText()).isEqualTo("between-kernels");
+    assertThat(json.path(1).path("preemption_reason").asText()).contains("refused");
     assertThat(json.path(1).path("share_percent").isNull()).isTrue();
     assertThat(json.path(1).path("owner_pid").asLong()).isEqualTo(ProcessHandle.current().pid());
   }
@@ -100,7 +105,8 @@ class LeaseTablesTest {
         .anyMatch(
             line -> line.matches("batch-1 +offline +best 25% +25.0% +0/10GiB +1 +12 +2 +1.25"))
         .anyMatch(line -> line.matches("batch-1 +offline +best 25% +40.0% .*"))
-        .anyMatch(line -> line.contains("75 % busy"));
+        .anyMatch(line -> line.contains("75 % busy"))
+        .anyMatch(line -> line.startsWith("  batch-1 is not stopped inside kernels: the driver"));
     assertThat(out.toString(UTF_8)).doesNotContain("\u001b");
   }
 
@@ -202,7 +208,8 @@ class LeaseTablesTest {
     threeLooks();
     assertThat(run("top", "--count", "2")).isZero();
     assertThat(out.toString(UTF_8)).contains("\u001b[H", "\u001b[J", "\u001b[1mtenant");
-    assertThat(out.toString(UTF_8).lines().filter(line -> line.contains("batch-1"))).hasSize(3);
+    assertThat(out.toString(UTF_8).lines().filter(line -> line.matches(".*batch-1 +offline.*")))
+        .hasSize(3);
   }
 
   @ParameterizedTest

@@ -91,5 +91,23 @@ class MpsIT {
     second.signal("TERM");
     assertThat(third.exitCode()).isEqualTo(143);
     assertThat(second.exitCode()).isEqualTo(143);
+    long daemon = Long.parseLong(pid);
+    CommandNode.await(
+        () -> !ProcessHandle.of(daemon).map(ProcessHandle::isAlive).orElse(false), second);
+  }
+
+  @Test
+  void daemonThatAKilledSeatLeftIsEndedByTheNextOne() throws Exception {
+    CommandNode.Command killed = node.run(IN_SPACE + "1GiB", "sh", "-c", DAEMON).prints("daemon=");
+    long daemon = Long.parseLong(daemon(killed));
+    for (ProcessHandle program : killed.descendants()) {
+      CommandNode.signalProcess("KILL", program.pid());
+    }
+    killed.signal("KILL");
+    assertThat(killed.exitCode()).isEqualTo(137);
+    assertThat(ProcessHandle.of(daemon).map(ProcessHandle::isAlive)).contains(true);
+    CommandNode.Command next = node.vgpuWith(List.of(), "serve");
+    CommandNode.await(
+        () -> !ProcessHandle.of(daemon).map(ProcessHandle::isAlive).orElse(false), next);
   }
 }

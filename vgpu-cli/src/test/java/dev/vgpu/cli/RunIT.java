@@ -40,6 +40,58 @@ class RunIT {
     assertThat(run.err()).isEmpty();
   }
 
+  /** Ends with exit code 3, and leaves behind what comes to the GPU when the file is there. */
+  private String leavesOneBehind(Path file, String program) {
+    return "(while [ ! -e " + file + " ]; do sleep 0.05; done; exec " + program + ") & exit 3";
+  }
+
+  @Test
+  void seatStaysForWhatTheProgramHasLeftBehindWhereNobodyElseHasIt() throws Exception {
+    Path file = node.runDirectory().resolveSibling("go");
+    String program = CommandNode.program("spin") + " --us=200 --count=50 --json";
+    CommandNode.Command run = node.run("--memory 1GiB", "sh", "-c", leavesOneBehind(file, program));
+    CommandNode.await(() -> run.err().contains("holds the seat for them"), run);
+    Files.createFile(file);
+    assertThat(run.exitCode()).as("%s", run).isEqualTo(3);
+    assertThat(run.json().path("kernels").asLong()).isEqualTo(50);
+  }
+
+  @Test
+  void signalEndsTheStay() throws Exception {
+    Path file = node.runDirectory().resolveSibling("go");
+    CommandNode.Command run = node.run("--memory 1GiB", "sh", "-c", leavesOneBehind(file, "true"));
+    CommandNode.await(() -> run.err().contains("holds the seat for them"), run);
+    run.signal("TERM");
+    assertThat(run.exitCode()).as("%s", run).isEqualTo(3);
+    Files.createFile(file);
+  }
+
+  @Test
+  void virtualGpuIsKeptForWhatComesToTheGpuAfterItsStarterHasEnded() throws Exception {
+    CommandNode.Command serve = node.vgpu("serve").prints("holding the seat");
+    Path file = node.runDirectory().resolveSibling("go");
+    String program = CommandNode.program("hoard") + " --chunk=64MiB --limit=256MiB --hold=60";
+    CommandNode.Command run = node.run("--memory 1GiB", "sh", "-c", leavesOneBehind(file, program));
+    assertThat(run.exitCode()).as("%s", run).isEqualTo(3);
+    assertThat(node.leases()).as("%s", serve).hasSize(1);
+    Files.createFile(file);
+    CommandNode.await(() -> run.out().contains("268435456 bytes"), run);
+    JsonNode leases = node.leases();
+    assertThat(leases).hasSize(1);
+    assertThat(leases.path(0).path("memory_used_bytes").asLong())
+        .isEqualTo(256 * MIB + CommandNode.CONTEXT_BYTES);
+    CommandNode.signalProcess("TERM", leases.path(0).path("pids").path(0).asLong());
+    CommandNode.await(() -> isEmpty(), serve);
+  }
+
+  private boolean isEmpty() {
+    try {
+      return node.leases().isEmpty();
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"INT", "TERM", "HUP"})
   void signalGoesToTheProgram(String signal) throws Exception {
@@ -255,5 +307,32 @@ class RunIT {
     assertThat(lines.subList(1, 6))
         .allMatch(line -> line.endsWith("refused"))
         .allMatch(line -> Long.parseLong(line.split(" +", -1)[8]) > 0);
+  }
+
+  /** 132 processors in groups of 8: 30 percent are 4 groups, 20 percent 3. */
+  @Test
+  void jvmWorksOnProcessorsOfItsOwnInsideEachOfTwoVirtualGpus() throws Exception {
+    String parts = "dev.vgpu.samples.cuda.TwoParts";
+    List<String> oneGpu = List.of("VGPU_EMULATOR=devices=1,memory=4GiB,context=64MiB");
+    CommandNode.Command holds = node.javaWith(oneGpu, parts, "--hold");
+    holds.prints("outside again");
+    assertThat(holds.out().lines())
+        .contains("chat-1 green-contexts", "batch-2 green-contexts")
+        .containsSubsequence(
+            "outside 0",
+            "in chat 32",
+            "in batch 24 false",
+            "in chat again 32 false",
+            "outside again 0");
+    CommandNode.Command another = node.javaWith(oneGpu, parts);
+    assertThat(another.exitCode()).as("%s", another).isNotZero();
+    assertThat(another.err()).contains("another process has green contexts on this GPU");
+    holds.signal("TERM");
+    assertThat(holds.exitCode()).isEqualTo(143);
+    CommandNode.Command old =
+        node.javaWith(
+            List.of(oneGpu.get(0), "VGPU_EMULATOR_FAIL=cuDeviceGetDevResource:801@1+"), parts);
+    assertThat(old.exitCode()).as("%s", old).isNotZero();
+    assertThat(old.err()).contains("the driver has no green contexts", "CUDA 12.4");
   }
 }

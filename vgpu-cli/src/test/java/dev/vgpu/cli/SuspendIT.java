@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.cli.CommandNode.Command;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -118,6 +120,49 @@ class SuspendIT {
         }
       }
       return 0;
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** One that is started beside what is suspended comes to the GPU when all goes on. */
+  @Test
+  void processThatAttachesToWhatIsSuspendedTakesNothingUntilItGoesOn() throws Exception {
+    Command serve = serve();
+    Path file = node.runDirectory().resolveSibling("go");
+    String script =
+        CommandNode.program("hoard")
+            + " --chunk=64MiB --limit=512MiB --check --hold=60 & first=$!;"
+            + (" while [ ! -e " + file + " ]; do sleep 0.05; done; ")
+            + CommandNode.program("spin")
+            + " --us=200 --count=50; kill -TERM $first; wait $first";
+    Command run = node.run(OFFLINE, "sh", "-c", script).prints("536870912 bytes");
+    node.vgpu("suspend", "train").succeeds();
+    Files.createFile(file);
+    CommandNode.await(() -> processes() == 2, run);
+    assertTrainHasOneContextAndIsSuspended();
+
+    // Whoever takes the seat over must not take it for half suspended.
+    serve.signal("KILL");
+    assertTrainHasOneContextAndIsSuspended();
+    assertThat(processes()).isEqualTo(2);
+    assertThat(run.out()).doesNotContain("kernels");
+
+    node.vgpu("resume", "train").succeeds();
+    assertThat(run.succeeds().out()).contains("50 kernels", "all memory is as it was written");
+  }
+
+  private void assertTrainHasOneContextAndIsSuspended() throws Exception {
+    JsonNode lease = lease("train");
+    assertThat(lease.path("suspended").asBoolean()).isTrue();
+    assertThat(lease.path("memory_used_bytes").asLong())
+        .isEqualTo((512 << 20) + CommandNode.CONTEXT_BYTES);
+    assertThat(lease.path("launches").asLong()).isZero();
+  }
+
+  private int processes() {
+    try {
+      return lease("train").path("pids").size();
     } catch (Exception e) {
       throw new AssertionError(e);
     }

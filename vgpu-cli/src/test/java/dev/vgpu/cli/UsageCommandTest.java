@@ -45,6 +45,11 @@ class UsageCommandTest {
     }
 
     @Override
+    public Duration copyTime() {
+      return virtualGpu.startsWith("copier") ? gpuTime.dividedBy(4) : Duration.ZERO;
+    }
+
+    @Override
     public long calls() {
       return 3;
     }
@@ -92,6 +97,20 @@ class UsageCommandTest {
         .anyMatch(line -> line.matches("model-1 +1.500 s +3.0 GiB·s +1000 +3 +7 +2 +\\d.*:\\d\\d"))
         .anyMatch(line -> line.matches("model-2 +1:15 min +0.0 GiB·s .* now"))
         .anyMatch(line -> line.matches("gang-3 +2:00:00 h +4.00 GiB·h .*"));
+  }
+
+  @Test
+  void timeOfTheCopyEnginesIsShownWhereThereIsSome() throws Exception {
+    when(pool.usageSince(any()))
+        .thenReturn(
+            List.of(new Used("copier-1", List.of(ONE, TWO), true, Duration.ofSeconds(8), 0)));
+    assertThat(run("usage")).isZero();
+    assertThat(out.toString(UTF_8).lines())
+        .anyMatch(line -> line.matches("tenant +gpu time +copies +memory .*"))
+        .anyMatch(line -> line.matches("copier-1 +8.000 s +2.000 s +0.0 GiB·s .*"));
+    out.reset();
+    assertThat(run("usage", "--by", "gpu", "--json")).isZero();
+    assertThat(json().path("usage").path(1).path("copy_seconds").asDouble()).isEqualTo(1);
   }
 
   @Test

@@ -230,6 +230,8 @@ class VgpuCommandTest {
   @Test
   void badLoadIsWrongUsage() {
     assertThat(run("demo", "--load", "0")).isEqualTo(2);
+    assertThat(run("demo", "--backend", "vfio")).isEqualTo(2);
+    assertThat(run("demo", "--part", "1", "--backend", "mig")).isEqualTo(2);
     assertThat(run("demo", "--load", "many")).isEqualTo(2);
     assertThat(err.toString(UTF_8)).contains("--load");
   }

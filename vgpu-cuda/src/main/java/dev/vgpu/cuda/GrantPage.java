@@ -8,6 +8,7 @@ import static dev.vgpu.cuda.ShmLayout.LEVEL2_ALLOWED;
 import static dev.vgpu.cuda.ShmLayout.LEVEL2_STOP;
 import static dev.vgpu.cuda.ShmLayout.TURN_CONTENDED;
 import static dev.vgpu.cuda.ShmLayout.TURN_LIMITED;
+import static dev.vgpu.cuda.ShmLayout.TURN_SUSPENDED;
 
 import dev.vgpu.GpuId;
 import dev.vgpu.MemoryMobility;
@@ -54,6 +55,8 @@ final class GrantPage {
   GrantPage(SharedPage page, boolean level2) {
     this.page = page;
     this.level2 = level2;
+    // Of an earlier seat: what waits for the lease to go on must not see a moment without it.
+    this.finishing = (page.intAt(GRANT_OFFSET + Grant.TURN_FLAGS) & TURN_SUSPENDED) != 0;
   }
 
   /** Says who holds the seat, and what stays as it is. */
@@ -89,6 +92,9 @@ final class GrantPage {
     if (finishing != finish) {
       finishing = finish;
       writeMayStop();
+      writeTurnFlags();
+      // Pairs with the hook's: it charges a context, then reads this; then we read who is charged.
+      VarHandle.fullFence();
     }
   }
 
@@ -143,7 +149,10 @@ final class GrantPage {
   }
 
   private void writeTurnFlags() {
-    int flags = (contended ? TURN_CONTENDED : 0) | (contended || limited ? TURN_LIMITED : 0);
+    int flags =
+        (contended ? TURN_CONTENDED : 0)
+            | (contended || limited ? TURN_LIMITED : 0)
+            | (finishing ? TURN_SUSPENDED : 0);
     page.setInt(GRANT_OFFSET + Grant.TURN_FLAGS, flags);
   }
 

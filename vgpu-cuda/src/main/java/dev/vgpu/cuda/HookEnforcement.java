@@ -88,8 +88,8 @@ final class HookEnforcement implements Enforcement {
     Map<String, String> environment = environment(id, request);
     LeasePages pages = LeasePages.in(directory);
     HookLease lease =
-        new HookLease(
-            id, this, pages, lane(gpu, request), request.preemptionClass(), listener, environment);
+        HookLease.on(
+            pages, id, this, lane(gpu, request), request.preemptionClass(), listener, environment);
     lease.begin(request, contextBytes, ProcessHandle.current().pid(), startTime);
     server.add(lease);
     return lease;

@@ -7,16 +7,13 @@ import static dev.vgpu.cuda.ShmLayout.STATUS_ENDED;
 import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
 
 import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.MemoryMover;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -32,7 +29,7 @@ import org.slf4j.LoggerFactory;
  * <p>Tenants may write the report page, and may cut its file short; an access then ends in an
  * {@link InternalError}. Such a lease is given up: it is shut for good, and counts as idle.
  */
-final class HookLease implements EnforcedLease {
+final class HookLease extends LeaseReadings {
   private static final Logger log = LoggerFactory.getLogger(HookLease.class);
 
   /** Between processes a turn changes hands in about 0.1 to 0.2 ms: at most 2 % of this. */
@@ -41,37 +38,48 @@ final class HookLease implements EnforcedLease {
   /** Idle processes are looked at less often; they tell when that changes. */
   private static final long IDLE_LOOK_NS = 10_000_000;
 
-  final String id;
   private final HookEnforcement owner;
   private final ListenerTeller teller;
   private final Map<String, String> environment;
   private final GrantPage grant;
   private final ReportPage report;
   private final LeaseExpress express;
-  private final SlotTable slots;
-  final Object lock = new Object();
-
+  private final LeasePrograms programs;
   private final WorkWatch watch = new WorkWatch();
   private boolean ended;
   private long lookedNs, lastGpuNs;
-  private LeaseCounts counts = LeaseCounts.NONE;
 
-  HookLease(
+  private HookLease(
       String id,
       HookEnforcement owner,
+      ReportPage report,
+      GrantPage grant,
+      LeaseExpress express,
+      SlotTable slots,
+      Listener listener,
+      Map<String, String> environment) {
+    super(id, slots);
+    this.owner = owner;
+    this.teller = new ListenerTeller(id, listener);
+    this.environment = environment;
+    this.programs = new LeasePrograms(environment, owner.life());
+    this.grant = grant;
+    this.report = report;
+    this.express = express;
+  }
+
+  static HookLease on(
       LeasePages pages,
+      String id,
+      HookEnforcement owner,
       @Nullable ExpressLane lane,
       PreemptionClass preemptionClass,
       Listener listener,
       Map<String, String> environment) {
-    this.id = id;
-    this.owner = owner;
-    this.teller = new ListenerTeller(id, listener);
-    this.environment = environment;
-    this.grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
-    this.report = pages.report();
-    this.express = new LeaseExpress(lane, grant, preemptionClass);
-    this.slots = new SlotTable(pages, express, owner.life(), owner.clock().nanoTime());
+    GrantPage grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
+    LeaseExpress express = new LeaseExpress(lane, grant, preemptionClass);
+    SlotTable slots = new SlotTable(pages, express, owner.life(), owner.clock().nanoTime());
+    return new HookLease(id, owner, pages.report(), grant, express, slots, listener, environment);
   }
 
   /** Writes what is granted, shut. */
@@ -233,64 +241,13 @@ final class HookLease implements EnforcedLease {
   }
 
   @Override
-  public MemorySize memoryUsed() {
-    synchronized (lock) {
-      return MemorySize.ofBytes(guarded(slots::memoryUsed, 0L));
-    }
-  }
-
-  @Override
-  public List<Long> processes() {
-    synchronized (lock) {
-      return slots.pids();
-    }
-  }
-
-  @Override
-  public List<Long> visibleProcesses() {
-    synchronized (lock) {
-      return slots.visiblePids(id);
-    }
+  public boolean mayAttachYet() {
+    return programs.anyLives(); // without the lock: it may take a while
   }
 
   @Override
   public Optional<MemoryMover> mover() {
     return MovableMemory.of(this, grant, slots, owner);
-  }
-
-  @Override
-  public int waiting() {
-    synchronized (lock) {
-      return fresh(slots::waiting, 0);
-    }
-  }
-
-  @Override
-  public long deniedAllocations() {
-    return counts().denied();
-  }
-
-  @Override
-  public long launches() {
-    return counts().launches();
-  }
-
-  @Override
-  public long copyTimeNs() {
-    return counts().copyNs();
-  }
-
-  @Override
-  public long passedThrough() {
-    return counts().passedThrough();
-  }
-
-  private LeaseCounts counts() {
-    synchronized (lock) {
-      LeaseCounts last = counts;
-      counts = fresh(() -> last.next(slots), last);
-      return counts;
-    }
   }
 
   @Override
@@ -457,31 +414,13 @@ final class HookLease implements EnforcedLease {
         owner.clock().nanoTime());
   }
 
-  private <T> T guarded(Supplier<T> reading, T otherwise) {
-    try {
-      return reading.get();
-    } catch (ReportPage.LostException | InternalError e) {
-      giveUp(e);
-      return otherwise;
-    }
-  }
-
-  /** A reading of what the processes say now. */
-  <T> T fresh(Supplier<T> reading, T otherwise) {
-    return guarded(
-        () -> {
-          slots.refresh();
-          return reading.get();
-        },
-        otherwise);
-  }
-
   private static boolean done(Runnable step) {
     step.run();
     return true;
   }
 
-  private void giveUp(Throwable cause) {
+  @Override
+  void giveUp(Throwable cause) {
     if (!ended) {
       log.warn(
           "a tenant has destroyed its report page, so its virtual GPU is ended: lease={} ({})",

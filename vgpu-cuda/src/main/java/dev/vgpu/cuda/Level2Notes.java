@@ -5,6 +5,7 @@ import static dev.vgpu.cuda.ShmLayout.SLOTS_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.SLOT_ATTACHED;
 import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
 import static dev.vgpu.cuda.ShmLayout.SLOT_SIZE;
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
 import dev.vgpu.cuda.ShmLayout.Slot;
 import java.io.IOException;
@@ -16,6 +17,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /**
  * What is to say of preemption inside kernels: whether it is switched off here, and for each
@@ -25,11 +30,27 @@ import java.util.Map;
 final class Level2Notes {
   private static final String HEAD = "preemption inside kernels: ";
 
+  private static final Path LOADED_DRIVER = Path.of("/proc/driver/nvidia/version");
+  private static final Pattern VERSION = Pattern.compile("\\b(\\d{3,4})\\.\\d+(\\.\\d+)?");
+
+  /** As in the hook's tables, see rm_abi.h. */
+  private static final List<Integer> KNOWN = List.of(535, 550, 570, 580, 595);
+
   private Level2Notes() {}
 
   /** {@return a line each} */
   static List<String> of(Map<String, String> environment) {
+    return of(environment, LOADED_DRIVER);
+  }
+
+  /**
+   * {@return a line each}
+   *
+   * @param loaded what the kernel says of the NVIDIA driver that is loaded, where one is
+   */
+  static List<String> of(Map<String, String> environment, Path loaded) {
     List<String> notes = new ArrayList<>();
+    unknown(loaded).ifPresent(notes::add);
     if ("off".equals(environment.get(HookEnvironment.VGPU_LEVEL2))) {
       notes.add(HEAD + "switched off by VGPU_LEVEL2");
     }
@@ -47,6 +68,27 @@ final class Level2Notes {
       notes.add(HEAD + "tried when an offline program has work; none is here now");
     }
     return notes;
+  }
+
+  /** A driver that is not in the tables; all else works with it. */
+  private static Optional<String> unknown(Path loaded) {
+    String text;
+    try {
+      text = Files.readString(loaded, ISO_8859_1);
+    } catch (IOException e) {
+      return Optional.empty();
+    }
+    Matcher version = VERSION.matcher(text);
+    if (version.find() && KNOWN.contains(Integer.valueOf(version.group(1)))) {
+      return Optional.empty();
+    }
+    return Optional.of(
+        HEAD
+            + "off with driver "
+            + (text.isBlank() || !version.reset().find() ? "of unknown version" : version.group())
+            + ": "
+            + reason(ShmLayout.LEVEL2_WHY_VERSION)
+            + "; all else works; a driver of these, or a newer vgpu, brings it");
   }
 
   private static Path runDirectory(Map<String, String> environment) {
@@ -90,6 +132,10 @@ final class Level2Notes {
     };
   }
 
+  private static String known() {
+    return KNOWN.stream().map(String::valueOf).collect(Collectors.joining(", "));
+  }
+
   /** In words that say what to do about it, where something can be done. */
   static String reason(int code) {
     return switch (code) {
@@ -99,10 +145,12 @@ final class Level2Notes {
       case ShmLayout.LEVEL2_WHY_NO_IMPORT -> "the driver's import of ioctl cannot be redirected";
       case ShmLayout.LEVEL2_WHY_NO_CHANNELS -> "the driver made no channel group that was seen";
       case ShmLayout.LEVEL2_WHY_VERSION ->
-          "the driver's version is not one of 535, 550, 570, 580, 595: its layouts are not known";
+          "the driver's version is not one of " + known() + ": its layouts are not known";
       case ShmLayout.LEVEL2_WHY_REFUSED -> "the driver refused to stop or to resume its channels";
       case ShmLayout.LEVEL2_WHY_SLOW -> "the driver took too long to stop or to resume";
-      case ShmLayout.LEVEL2_WHY_TENANTS -> "several virtual GPUs are in one process";
+      case ShmLayout.LEVEL2_WHY_TENANTS ->
+          "several virtual GPUs are in one process, whose contexts they share: none can be stopped"
+              + " alone";
       case ShmLayout.LEVEL2_WHY_THREAD -> "no thread could be started for it";
       case ShmLayout.LEVEL2_WHY_NO_EFFECT -> "what was stopped ran on";
       case ShmLayout.LEVEL2_WHY_TABLE -> "the program has more channels than can be followed";

@@ -6,6 +6,8 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.OptionalLong;
 
 /** Reads {@code /proc}. Immutable. */
 final class ProcFiles implements ProcessLife {
@@ -92,6 +94,37 @@ final class ProcFiles implements ProcessLife {
       return Long.parseUnsignedLong(stat(proc.resolve(pid + "/stat"))[START_TIME]);
     } catch (IOException | RuntimeException e) {
       return 0;
+    }
+  }
+
+  @Override
+  public OptionalLong startedWith(List<String> variables) {
+    // In the order of their numbers: what a process has started before it ended comes after it.
+    try (DirectoryStream<Path> processes = Files.newDirectoryStream(proc, "[0-9]*")) {
+      for (Path process : processes) {
+        if (isStartedWith(process, variables)) {
+          return OptionalLong.of(Long.parseLong(process.getFileName().toString()));
+        }
+      }
+    } catch (IOException | java.nio.file.DirectoryIteratorException | NumberFormatException e) {
+      return OptionalLong.empty();
+    }
+    return OptionalLong.empty();
+  }
+
+  @Override
+  public boolean isStartedWith(long pid, List<String> variables) {
+    return isStartedWith(proc.resolve(Long.toString(pid)), variables);
+  }
+
+  /** What has ended has no environment any more; another user's is not shown to all. */
+  private static boolean isStartedWith(Path process, List<String> variables) {
+    try {
+      byte[] bytes = Files.readAllBytes(process.resolve("environ"));
+      String all = "\0" + new String(bytes, StandardCharsets.UTF_8) + "\0";
+      return variables.stream().allMatch(variable -> all.contains("\0" + variable + "\0"));
+    } catch (IOException e) {
+      return false;
     }
   }
 

@@ -1,5 +1,8 @@
 package dev.vgpu.cuda;
 
+import java.util.List;
+import java.util.OptionalLong;
+
 /**
  * What the seat can find out about the processes of its tenants. Safe for use by several threads.
  */
@@ -32,4 +35,20 @@ interface ProcessLife {
    * @param pathEnd how the file's path ends
    */
   boolean maps(long pid, String pathEnd);
+
+  /**
+   * {@return a process that was started with all of these variables; empty if none is seen that
+   * lives} Takes as long as a look at all processes of the node.
+   *
+   * @param variables each as {@code NAME=VALUE}
+   */
+  OptionalLong startedWith(List<String> variables);
+
+  /**
+   * {@return whether a process was started with all of these variables, and lives}
+   *
+   * @param pid its id in this process's namespace
+   * @param variables each as {@code NAME=VALUE}
+   */
+  boolean isStartedWith(long pid, List<String> variables);
 }

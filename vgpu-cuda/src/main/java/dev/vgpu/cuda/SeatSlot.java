@@ -1,6 +1,7 @@
 package dev.vgpu.cuda;
 
 import static dev.vgpu.cuda.ShmLayout.LEVEL2_STOPPED;
+import static dev.vgpu.cuda.ShmLayout.MEMORY_SLOT_SHIFT;
 
 import dev.vgpu.cuda.ShmLayout.Slot;
 import org.jspecify.annotations.Nullable;
@@ -232,6 +233,11 @@ final class SeatSlot {
 
   boolean isStopped() {
     return stopped;
+  }
+
+  /** Whether it holds memory on the GPU, be it a context's, or has ever worked there. */
+  boolean holdsMemory() {
+    return readings.longAt(number, Slot.MEMORY_OWN) >>> MEMORY_SLOT_SHIFT != 0 || !isFresh();
   }
 
   int waiting() {

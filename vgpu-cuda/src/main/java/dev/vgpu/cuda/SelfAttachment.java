@@ -59,8 +59,18 @@ final class SelfAttachment implements ProcessAttachment {
     return new SelfAttachment(lease, add(environment, lease));
   }
 
+  /** The hook, in a process that is under a lease. */
+  static synchronized NativeLibrary hook() {
+    NativeLibrary hook = loaded;
+    if (hook == null) {
+      throw new IllegalStateException("this process is under no virtual GPU");
+    }
+    return hook;
+  }
+
   @Override
   public void bindThread() {
+    GreenAttachment.leaveSpace();
     if (HookCalls.vgpu_tenant_bind(handle) < 0) {
       throw new IllegalStateException("this process has left the virtual GPU: id=" + lease);
     }

@@ -13,6 +13,7 @@ import dev.vgpu.cuda.ShmLayout.Slot;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /** The processes of one lease, and what they have used. Guarded by the lease's lock. */
@@ -289,8 +290,18 @@ final class SlotTable {
    * another's to have that suspended or ended.
    */
   List<Long> visiblePids(String lease) {
+    return visiblePids(lease, slot -> true);
+  }
+
+  /** The same, of those that hold memory on the GPU. */
+  List<Long> memoryHolders(String lease) {
+    return visiblePids(lease, SeatSlot::holdsMemory);
+  }
+
+  private List<Long> visiblePids(String lease, Predicate<SeatSlot> which) {
     return attached.stream()
-        .filter(slot -> slot.visible && isGenuine(slot, "/" + lease + "/" + LeasePages.REPORT))
+        .filter(slot -> slot.visible && which.test(slot))
+        .filter(slot -> isGenuine(slot, "/" + lease + "/" + LeasePages.REPORT))
         .map(slot -> slot.pid)
         .toList();
   }
@@ -431,6 +442,14 @@ final class SlotTable {
       passed += slot.passedThrough();
     }
     return passed;
+  }
+
+  /** Why one of the processes cannot be stopped inside a kernel; empty: all can. */
+  Optional<String> notStoppedBecause() {
+    return attached.stream()
+        .filter(slot -> intAt(slot, Slot.LEVEL2) == ShmLayout.LEVEL2_OFF)
+        .map(slot -> Level2Notes.reason(intAt(slot, Slot.LEVEL2_REASON)) + ": pid=" + slot.pid)
+        .findFirst();
   }
 
   /** Whether all processes do their part on the express lane. */

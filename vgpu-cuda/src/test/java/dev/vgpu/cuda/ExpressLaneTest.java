@@ -8,6 +8,7 @@ import static dev.vgpu.cuda.ShmLayout.EXPRESS_SIZE;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.Capabilities;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
@@ -384,5 +385,24 @@ class ExpressLaneTest {
 
   private String nextSuspicion() throws InterruptedException {
     return String.valueOf(suspicions.poll(20, TimeUnit.SECONDS));
+  }
+
+  /** The weakest of its processes counts: what one cannot do, nobody may rely on. */
+  @Test
+  void leaseTellsWhereItsProcessesCanBeInterruptedAndWhyNotInsideAKernel() throws IOException {
+    EnforcedLease lease = prepare("off", PreemptionClass.OFFLINE);
+    assertThat(lease.preemption()).isEmpty();
+    assertThat(lease.preemptionReason()).isEmpty();
+    FakeHook first = attach("off");
+    first.set(ShmLayout.Slot.LEVEL2, ShmLayout.LEVEL2_STOPPED);
+    assertThat(lease.preemption()).contains(Capabilities.Preemption.INSIDE_KERNEL);
+    assertThat(lease.preemptionReason()).isEmpty();
+    FakeHook second = attach("off", sleeper().pid());
+    second.set(ShmLayout.Slot.LEVEL2, ShmLayout.LEVEL2_OFF);
+    second.set(ShmLayout.Slot.LEVEL2_REASON, ShmLayout.LEVEL2_WHY_TENANTS);
+    assertThat(lease.preemption()).contains(Capabilities.Preemption.BETWEEN_KERNELS);
+    assertThat(lease.preemptionReason().orElseThrow()).contains("several virtual GPUs", "pid=");
+    second.set(ShmLayout.Slot.LEVEL2, ShmLayout.LEVEL2_READY);
+    assertThat(lease.preemption()).contains(Capabilities.Preemption.INSIDE_KERNEL);
   }
 }

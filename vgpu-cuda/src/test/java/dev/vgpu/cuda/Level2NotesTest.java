@@ -48,6 +48,21 @@ class Level2NotesTest {
             line -> assertThat(line).contains("pid 33", "reason 77"));
   }
 
+  @Test
+  void aDriverThatIsNotInTheTablesIsNamed() throws IOException {
+    Path loaded = runDirectory.resolve("version");
+    Files.writeString(loaded, "NVRM version: NVIDIA UNIX x86_64 Kernel Module  612.34.01  Release");
+    assertThat(Level2Notes.of(environment(), loaded).get(0))
+        .contains("off with driver 612.34.01", "not one of 535, 550", "all else works");
+    Files.writeString(loaded, "no number");
+    assertThat(Level2Notes.of(environment(), loaded).get(0)).contains("of unknown version");
+    Files.writeString(loaded, "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Release");
+    assertThat(Level2Notes.of(environment(), loaded))
+        .singleElement()
+        .asString()
+        .contains("tried when");
+  }
+
   private static void process(
       ByteBuffer page, int slot, int pid, int state, int reason, int driver) {
     int at = ShmLayout.SLOTS_OFFSET + slot * ShmLayout.SLOT_SIZE;

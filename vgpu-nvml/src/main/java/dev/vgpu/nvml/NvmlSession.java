@@ -109,6 +109,11 @@ final class NvmlSession implements AutoCloseable {
     };
   }
 
+  /** How many whole GPUs the driver tells of; none if it does not say. */
+  int count() {
+    return nvml.nvmlDeviceGetCount_v2(number) == Nvml.NVML_SUCCESS ? number.getInt(0) : 0;
+  }
+
   /**
    * All GPUs; of one whose MIG mode is on, its instances besides. One that does not answer is left
    * out.

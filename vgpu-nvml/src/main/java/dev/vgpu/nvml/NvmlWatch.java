@@ -1,8 +1,10 @@
 package dev.vgpu.nvml;
 
+import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
+import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
@@ -12,8 +14,10 @@ import dev.vgpu.spi.GpuHealthListener;
 import java.nio.ByteBuffer;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -65,6 +69,11 @@ final class NvmlWatch implements GpuPool.Listening {
   private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
   private final ByteBuffer event = NativeCalls.memory(NvmlTypes.EVENT_BYTES);
   private final Thread thread;
+  private final Set<GpuId> announced = new HashSet<>();
+
+  /** How many whole GPUs there were when that was looked at last; they may come and go. */
+  private int count = -1;
+
   private volatile boolean closed;
 
   private NvmlWatch(Source source, GpuHealthListener listener) {
@@ -151,6 +160,7 @@ final class NvmlWatch implements GpuPool.Listening {
     try {
       boolean goesOn = true;
       for (int i = 0; goesOn && !closed && (allThere || i < rounds); i++) {
+        lookForNew(session);
         goesOn = next(session, set, devices) && poll(session, devices);
       }
       return allThere ? There.ALL : There.SOME;
@@ -158,6 +168,28 @@ final class NvmlWatch implements GpuPool.Listening {
       if (set != 0) {
         int ignored = state.nvmlEventSetFree(set);
       }
+    }
+  }
+
+  /**
+   * A driver that lists newcomers only to who begins anew is asked when something else is missing.
+   */
+  private void lookForNew(NvmlSession session) {
+    int now = session.count();
+    if (now == count) {
+      return;
+    }
+    count = now;
+    Collection<GpuId> known = source.gpus();
+    try {
+      for (PhysicalGpu gpu : session.gpus("")) {
+        GpuId id = gpu.id();
+        if (!NvmlSession.isInstance(id) && !known.contains(id) && announced.add(id) && !closed) {
+          listener.appeared(id);
+        }
+      }
+    } catch (GpuDriverException e) {
+      log.debug("the GPUs cannot be listed now", e);
     }
   }
 

@@ -41,6 +41,11 @@ class NvmlWatchTest implements GpuHealthListener {
     told.add(gpus.indexOf(gpu) + " fault " + reason);
   }
 
+  @Override
+  public void appeared(GpuId gpu) {
+    told.add(gpus.indexOf(gpu) + " appeared");
+  }
+
   @BeforeEach
   void begin() throws IOException {
     nvml = new EmulatedNvml();
@@ -115,6 +120,19 @@ class NvmlWatchTest implements GpuHealthListener {
     assertThat(next()).startsWith("0 LOST");
     nvml.set();
     assertThat(next()).isEqualTo("0 HEALTHY the driver answers again");
+  }
+
+  @Test
+  void aGpuThatIsPluggedInLaterIsTold() throws Exception {
+    watch.close();
+    nvml.set("unplugged.2=1");
+    provider = nvml.provider();
+    assertThat(provider.gpus()).hasSize(2);
+    watch = provider.watch(this);
+    awaitWatching();
+    nvml.set();
+    assertThat(next()).isEqualTo("2 appeared");
+    awaitWatching(); // and the others go on
   }
 
   @Test

@@ -60,23 +60,35 @@ final class Checks {
   }
 
   /** Lets all its threads end what they do; each call of theirs comes back. */
-  private static Answer rest(Program program) throws InterruptedException {
+  private Answer rest(Program program) throws InterruptedException {
+    Patience patience = world.patience(program.child::pid);
     Answer answer = ask(program, "rest");
-    if (answer.whole("idle") != answer.whole("threads")) {
-      throw new ChaosFailure(program + " does not come to rest: " + answer.line());
+    while (answer.whole("idle") != answer.whole("threads")) {
+      if (patience.isOver(PROGRESS_NS)) {
+        throw new ChaosFailure(program + " does not come to rest: " + answer.line());
+      }
+      answer = ask(program, "rest");
+    }
+    return answer;
+  }
+
+  private Answer awaitProgress(Program witness) throws InterruptedException {
+    Patience patience = world.patience(witness.child::pid);
+    Answer answer = ask(witness, "read");
+    while (answer.whole("kernels") <= witness.kernels) {
+      if (patience.isOver(PROGRESS_NS)) {
+        throw new ChaosFailure(witness + " hangs: " + answer.line());
+      }
+      NanoClock.sleepMillis(5);
+      answer = ask(witness, "read");
     }
     return answer;
   }
 
   private void checkWitness(Program witness) throws InterruptedException {
-    long beginNs = NanoClock.nanoTime();
     Answer answer = ask(witness, "read");
-    while (answer.whole("kernels") <= witness.kernels) {
-      if (NanoClock.nanoTime() - beginNs > PROGRESS_NS) {
-        throw new ChaosFailure(witness + " hangs: " + answer.line());
-      }
-      NanoClock.sleepMillis(5);
-      answer = ask(witness, "read");
+    if (answer.whole("kernels") <= witness.kernels) {
+      answer = awaitProgress(witness);
     }
     witness.kernels = answer.whole("kernels");
     if (answer.whole("error") != 0) {
@@ -127,7 +139,7 @@ final class Checks {
     Optional<String> wrong = firstWrong(held);
     while (wrong.isPresent()) {
       double ms = (NanoClock.nanoTime() - beginNs) / 1e6;
-      if (ms > SETTLE_MS && ms > SETTLE_MS + world.waits.lateMs(beginNs)) {
+      if (ms > SETTLE_MS && ms > SETTLE_MS + world.waits.lostMs(beginNs)) {
         throw new ChaosFailure("the books differ after " + Math.round(ms) + " ms: " + wrong.get());
       }
       NanoClock.sleepMillis(2);
@@ -212,7 +224,7 @@ final class Checks {
       double passedNs = NanoClock.nanoTime() - beginNs;
       double percent = kernels * KERNEL_NS / passedNs * 100;
       // In what the machine lost of all processes' time this one may have got nothing, or too much.
-      double latePercent = world.waits.lateMs(beginNs) * 1e6 / passedNs * 100;
+      double latePercent = world.waits.lostMs(beginNs) * 1e6 / passedNs * 100;
       boolean fixed = witness.tenant.name.equals("fixed");
       if (percent < witness.tenant.percent * LEAST_OF_SHARE - latePercent
           || (fixed && percent > witness.tenant.percent * MOST_OF_FIXED + latePercent)) {

@@ -13,11 +13,13 @@ final class Seats {
   private static final String OFFLINE_FLOOR = "floor=10";
 
   private final Node node;
+  private final Machine machine;
   private final List<PoolProcess> pools = new ArrayList<>();
   private double worstTakeOverMs;
 
-  Seats(Node node) throws InterruptedException {
+  Seats(Node node, Machine machine) throws InterruptedException {
     this.node = node;
+    this.machine = machine;
     fillUp();
   }
 
@@ -38,7 +40,8 @@ final class Seats {
   }
 
   PoolProcess holder() throws InterruptedException {
-    long beginNs = NanoClock.nanoTime();
+    Patience patience =
+        new Patience(machine, () -> pools.stream().map(pool -> pool.child().pid()).toList());
     while (true) {
       long holder = node.seatHolder();
       for (PoolProcess pool : pools) {
@@ -46,7 +49,7 @@ final class Seats {
           return pool;
         }
       }
-      if (NanoClock.nanoTime() - beginNs > LONGEST_TAKE_OVER_NS) {
+      if (patience.isOver(LONGEST_TAKE_OVER_NS)) {
         throw new ChaosFailure("nobody takes the seat over; last holder: pid=" + holder);
       }
       NanoClock.sleepMillis(2);

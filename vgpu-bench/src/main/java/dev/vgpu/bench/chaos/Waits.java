@@ -1,8 +1,8 @@
 package dev.vgpu.bench.chaos;
 
 import dev.vgpu.bench.harness.Answer;
-import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.bench.harness.RunDelays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -11,9 +11,9 @@ import java.util.function.Supplier;
 
 /**
  * How long processes wait in a call, and how long they may: calls that need no turn hardly at all,
- * launches until their share comes round. What the machine lost of all processes' time is added,
- * and what was done to the seat meanwhile; while a program is stopped, no time passes for it.
- * Confined to one thread.
+ * launches until their share comes round. What the machine took from the processes is added, and
+ * what was done to the seat meanwhile; while a program is stopped, no time passes for it. Confined
+ * to one thread.
  */
 final class Waits {
   private static final double MEMORY_MS = 250;
@@ -24,12 +24,11 @@ final class Waits {
   /** The least share by which anything lost is paid back: that of the offline floor. */
   private static final double LEAST_PERCENT = 10;
 
-  private final Child noise;
+  private final Machine machine;
   private final Supplier<List<Long>> seats;
   private final Supplier<List<Long>> programs;
   private final RunDelays delays = new RunDelays();
   private final LostTime lost = new LostTime();
-  private final LostTime late = new LostTime();
   private final LostTime seatLate = new LostTime();
   private final Map<String, Double> worstMs = new LinkedHashMap<>();
   private long beginNs = NanoClock.nanoTime();
@@ -38,12 +37,12 @@ final class Waits {
   /**
    * Of a node.
    *
-   * @param noise tells how late this machine wakes up who sleeps
+   * @param machine tells how late it is
    * @param seats the processes that hold the seat, or stand by for it
    * @param programs the others that anybody may have to wait for
    */
-  Waits(Child noise, Supplier<List<Long>> seats, Supplier<List<Long>> programs) {
-    this.noise = noise;
+  Waits(Machine machine, Supplier<List<Long>> seats, Supplier<List<Long>> programs) {
+    this.machine = machine;
     this.seats = seats;
     this.programs = programs;
   }
@@ -61,37 +60,32 @@ final class Waits {
   }
 
   private void look(double stepMs) throws InterruptedException {
-    Answer answer = noise.ask("read");
-    double ms = answer.number("sum_ns") / 1e6;
+    machine.look();
     delays.begin();
-    ms += sumMs(seats.get());
+    double seatMs = mostMs(seats.get());
+    // Who waits, waits for the seat or one other program at a time, and to run itself.
+    double lateMs = seatMs + 2 * mostMs(programs.get());
     long nowNs = NanoClock.nanoTime();
-    seatLate.add(nowNs, ms);
-    ms += sumMs(programs.get());
-    late.add(nowNs, ms);
-    lost.add(nowNs, ms + stepMs);
-    note("machine_late", answer.number("worst_ns") / 1e6);
-    note("machine_lost", ms);
+    seatLate.add(nowNs, seatMs);
+    lost.add(nowNs, lateMs + stepMs);
+    note("machine_late", machine.worstMs());
+    note("processes_late", lateMs);
   }
 
-  private double sumMs(List<Long> pids) {
-    double ms = 0;
-    for (long pid : pids) {
-      ms += delays.ofMs(pid);
-    }
-    return ms;
+  private double mostMs(List<Long> pids) {
+    return pids.stream().mapToDouble(delays::ofMs).max().orElse(0);
   }
 
   /** {@return by how much the machine was late since then with what the seat does} */
   double seatLateMs(long sinceNs) throws InterruptedException {
     look(0);
-    return seatLate.sinceMs(sinceNs);
+    return seatLate.sinceMs(sinceNs) + machine.lateMs(sinceNs);
   }
 
-  /** {@return by how much the machine was late since then: of all processes' time} */
-  double lateMs(long sinceNs) throws InterruptedException {
+  /** {@return what was lost since then of processes' time} */
+  double lostMs(long sinceNs) throws InterruptedException {
     look(0);
-    return late.sinceMs(sinceNs);
+    return lost.sinceMs(sinceNs) + machine.lateMs(sinceNs);
   }
 
   void note(String what, double ms) {
@@ -126,18 +120,18 @@ final class Waits {
     look(0);
     long sinceNs = beforeNs - (long) (ms * 1e6);
     double times = 100 / Math.max(program.tenant.percent, LEAST_PERCENT);
-    double backMs = lost.backMs(sinceNs, times);
+    double backMs = lost.backMs(sinceNs, times) + machine.look().backMs(sinceNs, times);
     if (ms > limitMs + backMs) {
       throw new ChaosFailure(
           String.format(
               Locale.ROOT,
-              "%s waited too long: %s %.1f ms, allowed %.1f ms and %.1f ms back (late by %.1f ms): %s",
+              "%s waited too long: %s %.1f ms, allowed %.1f + %.1f ms (lost %.1f ms): %s",
               program,
               what,
               ms,
               limitMs,
               backMs,
-              late.sinceMs(sinceNs),
+              lostMs(sinceNs),
               answer.line()));
     }
   }

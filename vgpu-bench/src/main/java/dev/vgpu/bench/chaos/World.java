@@ -10,6 +10,7 @@ import dev.vgpu.bench.harness.PoolProcess;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 
 /** All that is there: the node, its seats, tenants and programs. Confined to one thread. */
@@ -36,15 +37,18 @@ final class World implements AutoCloseable {
   final List<Program> programs = new ArrayList<>();
 
   final Auditor auditor;
+  final Machine machine;
   final Waits waits;
 
   World() throws InterruptedException {
     node = Node.open(EMULATOR);
+    machine = new Machine(node.start(Map.of(), "lateness").awaitReady());
+    node.setLateness(machine);
     boolean fillable = node.mountRunDirectory(DISK_BYTES);
     disk = new FullDisk(node, fillable);
     clock = new WallClock(node);
     node.addSettings(clock.environment());
-    seats = new Seats(node);
+    seats = new Seats(node, machine);
     MemorySize quota = MemorySize.ofGibibytes(1);
     tenants =
         List.of(
@@ -61,12 +65,18 @@ final class World implements AutoCloseable {
       tenant.acquire(seats.any());
     }
     Map<String, String> bare = Node.bare(tenants.get(0).environment());
-    waits = new Waits(node.start(bare, "noise").awaitReady(), this::seatPids, this::pids);
+    waits = new Waits(machine, this::seatPids, this::pids);
     for (Tenant tenant : tenants.subList(0, tenants.size() - 1)) {
       Child child = node.start(tenant.environment(), "load", "1000000", "132", "1", "start");
       witnesses.add(new Program(child.awaitReady(), tenant));
     }
     auditor = new Auditor(node.start(bare, "audit").awaitReady());
+  }
+
+  /** For a process and the seat that serves it. */
+  Patience patience(Supplier<Long> pid) {
+    return new Patience(
+        machine, () -> Stream.concat(Stream.of(pid.get()), seatPids().stream()).toList());
   }
 
   private List<Long> seatPids() {
@@ -106,9 +116,9 @@ final class World implements AutoCloseable {
       return;
     }
     seats.awaitHolder();
-    long beginNs = NanoClock.nanoTime();
+    Patience patience = new Patience(machine, this::seatPids);
     while (isLeased(tenant.lease())) {
-      if (NanoClock.nanoTime() - beginNs > LEASE_END_NS) {
+      if (patience.isOver(LEASE_END_NS)) {
         throw new ChaosFailure(
             "a lease without owner and programs does not end: " + tenant.lease());
       }

@@ -1,5 +1,6 @@
 package dev.vgpu.bench.fairness;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
@@ -44,12 +45,22 @@ public final class Fairness {
       double p99Points,
       int windows,
       List<Double> heldPercent,
+      List<Double> accountedPercent,
       double worstLongRunPoints,
       double worstOfWorkPoints,
       double totalPercent,
       double alonePercent,
       double seatPercent,
       double othersPercent) {
+    /** How far what the seat booked for a tenant is from what that held. */
+    double worstAccountPoints() {
+      double worst = 0;
+      for (int i = 0; i < heldPercent.size(); i++) {
+        worst = Math.max(worst, Math.abs(accountedPercent.get(i) - heldPercent.get(i)));
+      }
+      return worst;
+    }
+
     double lostPercent() {
       return 100 * (1 - totalPercent / alonePercent);
     }
@@ -104,23 +115,45 @@ public final class Fairness {
     long seat = pool.child().pid();
     List<Long> pids = trainers.stream().map(Trainer::pid).toList();
     long[] before = processors(seat, pids);
+    long[] bookedBefore = bookedNs(pool, name, trainers.size());
     long fromNs = NanoClock.nanoTime();
     NanoClock.sleepMillis(lengthMs());
     long toNs = NanoClock.nanoTime();
+    long[] bookedAfter = bookedNs(pool, name, trainers.size());
     long[] after = processors(seat, pids);
     // Together: who is left alone while others finish does not matter any more.
     for (Trainer trainer : trainers) {
       trainer.finish();
     }
     double wallNs = toNs - fromNs;
+    List<Double> accounted = new ArrayList<>();
+    for (int i = 0; i < trainers.size(); i++) {
+      accounted.add(rounded(100 * (bookedAfter[i] - bookedBefore[i]) / wallNs));
+    }
     return result(
         mix,
         trainers,
+        accounted,
         fromNs,
         toNs,
         alone,
         100 * (after[0] - before[0]) / wallNs,
         100 * (after[1] - before[1]) / wallNs);
+  }
+
+  /** What the seat says that each of the tenants has used so far. */
+  private static long[] bookedNs(PoolProcess pool, String name, int tenants)
+      throws InterruptedException {
+    long[] booked = new long[tenants];
+    for (JsonNode lease : pool.leases()) {
+      String id = lease.path("id").asText();
+      for (int i = 0; i < tenants; i++) {
+        if (id.startsWith(name + "t" + i + "-")) {
+          booked[i] = lease.path("gpu_ns").asLong();
+        }
+      }
+    }
+    return booked;
   }
 
   private long lengthMs() {
@@ -155,6 +188,7 @@ public final class Fairness {
   private static Result result(
       Mix mix,
       List<Trainer> trainers,
+      List<Double> accounted,
       long fromNs,
       long toNs,
       double alone,
@@ -191,6 +225,7 @@ public final class Fairness {
         sorted[(int) ((sorted.length - 1) * 0.99)],
         sorted.length,
         held,
+        accounted,
         worstLongRun,
         worstOfWork,
         total,
@@ -216,6 +251,8 @@ public final class Fairness {
       figures.put("others_cpu_percent", rounded(result.othersPercent));
       figures.put("entitled_percent", entitled(result.mix));
       figures.put("held_percent", result.heldPercent);
+      figures.put("accounted_percent", result.accountedPercent);
+      figures.put("worst_account_points", rounded(result.worstAccountPoints()));
       mixes.put(result.mix.name(), figures);
     }
     Map<String, Object> all = new LinkedHashMap<>();
@@ -242,12 +279,13 @@ public final class Fairness {
     text.append(
         String.format(
             Locale.ROOT,
-            "%-32s%10s%10s%10s%9s%9s%9s%8s%8s%8s%n",
+            "%-30s%10s%9s%9s%8s%9s%8s%8s%8s%7s%8s%n",
             "held - entitled, points",
             "worst 1 s",
             "p99 1 s",
             "long run",
             "of work",
+            "accounts",
             "total %",
             "alone %",
             "lost %",
@@ -257,12 +295,13 @@ public final class Fairness {
       text.append(
           String.format(
               Locale.ROOT,
-              "  %-30s%10.2f%10.2f%10.3f%9.3f%9.2f%9.2f%8.2f%8.1f%8.0f%n",
+              "  %-28s%10.2f%9.2f%9.3f%8.3f%9.3f%8.2f%8.2f%8.2f%7.1f%8.0f%n",
               result.mix.name(),
               result.worstPoints,
               result.p99Points,
               result.worstLongRunPoints,
               result.worstOfWorkPoints,
+              result.worstAccountPoints(),
               result.totalPercent,
               result.alonePercent,
               result.lostPercent(),
@@ -272,7 +311,9 @@ public final class Fairness {
     text.append("  target: worst 1 s <= 1 point (kernels <= 2 ms), long run <= 0.1, lost <= 1 %\n");
     text.append(
         "  long run: held - entitled over the whole run, in points of its time; 'of work':\n");
-    text.append("  in points of all work that was done, so without what was lost\n");
+    text.append(
+        "  in points of all work that was done, so without what was lost; 'accounts': what\n");
+    text.append("  the seat booked - held\n");
     return text.toString();
   }
 }

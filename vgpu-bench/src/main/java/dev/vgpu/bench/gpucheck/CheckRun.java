@@ -5,17 +5,13 @@ import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import java.io.File;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
-import java.util.stream.Stream;
 
 /** Runs the steps one after the other. Confined to one thread. */
 final class CheckRun {
@@ -39,14 +35,22 @@ final class CheckRun {
 
   /** Runs it; the exit code. */
   int run() throws IOException, InterruptedException {
-    Path work = Files.createTempDirectory("vgpu-gpu-check");
+    WorkPlace work = WorkPlace.make();
+    Thread atEnd = new Thread(work::end, "end-of-the-check");
+    Runtime.getRuntime().addShutdownHook(atEnd);
     try {
-      return run(Place.of(work));
+      return run(Place.of(work.directory()));
     } finally {
       if (options.keep()) {
-        System.err.println("gpu-check: the working directory is " + work);
+        System.err.println("gpu-check: the working directory is " + work.directory());
+        work.keep();
       } else {
-        remove(work);
+        work.remove();
+      }
+      try {
+        Runtime.getRuntime().removeShutdownHook(atEnd);
+      } catch (IllegalStateException e) {
+        // This JVM is ending already.
       }
     }
   }
@@ -161,14 +165,5 @@ final class CheckRun {
 
   private double seconds() {
     return (NanoClock.nanoTime() - beginNs) / 1e9;
-  }
-
-  private static void remove(Path directory) {
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
-    } catch (IOException | UncheckedIOException e) {
-      System.err.println(
-          "gpu-check: cannot remove " + directory + ": " + Objects.toString(e.getMessage()));
-    }
   }
 }

@@ -18,19 +18,24 @@ import org.jspecify.annotations.Nullable;
  * outlives us, unless it is stopped. Confined to one thread.
  */
 public final class Child implements AutoCloseable {
-  /** After this long without an answer a child counts as hanging. */
+  /** After this long without an answer a child counts as hanging, if the machine is not late. */
   public static final Duration PATIENCE = Duration.ofSeconds(30);
+
+  /** A machine that leaves a thread standing is waited for, but not for ever. */
+  private static final int MOST_TIMES = 5;
 
   /** No line: the end of its output. */
   private static final String END = "\n";
 
   private final String name;
   private final Process process;
+  private final Lateness lateness;
   private final Writer input;
   private final BlockingQueue<String> lines = new LinkedBlockingQueue<>();
 
-  Child(String name, ProcessBuilder builder) {
+  Child(String name, ProcessBuilder builder, Lateness lateness) {
     this.name = name;
+    this.lateness = lateness;
     try {
       this.process = builder.start();
     } catch (IOException e) {
@@ -85,14 +90,29 @@ public final class Child implements AutoCloseable {
    * @throws InterruptedException if this thread is interrupted
    */
   public String line() throws InterruptedException {
+    long beginNs = NanoClock.nanoTime();
     @Nullable String next = lines.poll(PATIENCE.toMillis(), TimeUnit.MILLISECONDS);
-    if (next == null) {
-      throw new IllegalStateException(name + " hangs: pid=" + pid());
+    while (next == null) {
+      if (isPastPatience(beginNs)) {
+        throw new IllegalStateException(name + " hangs: pid=" + pid());
+      }
+      next = lines.poll(1, TimeUnit.SECONDS);
     }
     if (next.equals(END)) {
       throw new IllegalStateException(name + " has ended: pid=" + pid());
     }
     return next;
+  }
+
+  private boolean isPastPatience(long beginNs) throws InterruptedException {
+    double ms = (NanoClock.nanoTime() - beginNs) / 1e6;
+    if (ms <= PATIENCE.toMillis() + lateness.lateMs(beginNs)) {
+      return false;
+    }
+    RunDelays delays = new RunDelays();
+    delays.ofMs(pid());
+    NanoClock.sleepMillis(1_000);
+    return ms > MOST_TIMES * PATIENCE.toMillis() || !delays.isLeftStanding(pid());
   }
 
   /**
@@ -161,8 +181,11 @@ public final class Child implements AutoCloseable {
    * @throws InterruptedException if this thread is interrupted
    */
   public int awaitEnd() throws InterruptedException {
-    if (!process.waitFor(PATIENCE.toMillis(), TimeUnit.MILLISECONDS)) {
-      throw new IllegalStateException(name + " does not end: pid=" + pid());
+    long beginNs = NanoClock.nanoTime();
+    while (!process.waitFor(1, TimeUnit.SECONDS)) {
+      if (isPastPatience(beginNs)) {
+        throw new IllegalStateException(name + " does not end: pid=" + pid());
+      }
     }
     return process.exitValue();
   }

@@ -38,6 +38,7 @@ public final class Node implements AutoCloseable {
   private final Map<String, String> settings;
   private final Set<Child> children = ConcurrentHashMap.newKeySet();
   private final Thread atExit = new Thread(this::endAndRemove, "end-of-the-children");
+  private volatile Lateness lateness = Lateness.NONE;
   private volatile boolean ending;
   private boolean mounted;
 
@@ -81,6 +82,15 @@ public final class Node implements AutoCloseable {
    */
   public void addSettings(Map<String, String> variables) {
     settings.putAll(variables);
+  }
+
+  /**
+   * Makes all children that are started from now on be waited for so much longer.
+   *
+   * @param machine by how much the machine is late
+   */
+  public void setLateness(Lateness machine) {
+    lateness = machine;
   }
 
   /**
@@ -172,7 +182,7 @@ public final class Node implements AutoCloseable {
     if (ending) {
       throw new IllegalStateException("nothing is started any more: this process is ending");
     }
-    Child child = new Child(name, builder);
+    Child child = new Child(name, builder, lateness);
     children.removeIf(other -> !other.isAlive());
     children.add(child);
     return child;

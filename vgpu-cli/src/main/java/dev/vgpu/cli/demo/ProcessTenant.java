@@ -8,70 +8,82 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** The programs that share the emulated device, each under a virtual GPU of its own. */
+/**
+ * The programs that share the emulated device, each under a virtual GPU of its own. Where they have
+ * parts of it in space, all have fixed shares: such a part is neither lent nor left over.
+ */
 enum ProcessTenant {
   /** Half of the device, never more. */
-  FIXED("fixed-50", SharePolicy.FIXED_SHARE, 50, PreemptionClass.OFFLINE, 2048, "spin"),
+  FIXED("fixed", SharePolicy.FIXED_SHARE, PreemptionClass.OFFLINE, 2048, "spin"),
   /** At least 30 percent. */
-  BURST("burst-30", SharePolicy.BURST_SHARE, 30, PreemptionClass.OFFLINE, 3072, "spin"),
+  BURST("burst", SharePolicy.BURST_SHARE, PreemptionClass.OFFLINE, 3072, "spin"),
   /** What is left. */
-  REST("best-effort", SharePolicy.BEST_EFFORT, 0, PreemptionClass.OFFLINE, 4096, "spin"),
+  REST("best-effort", SharePolicy.BEST_EFFORT, PreemptionClass.OFFLINE, 4096, "spin"),
   /** Requests that cannot wait. */
-  ONLINE("online", SharePolicy.BURST_SHARE, 50, PreemptionClass.ONLINE, 1024, "burst");
+  ONLINE("online", SharePolicy.BURST_SHARE, PreemptionClass.ONLINE, 1024, "burst");
 
-  private final String title;
+  /** What the smallest MIG instance of the demo's GPU can give. */
+  private static final int MOST_MIB_OF_A_SLICE = 1536;
+
+  private final String word;
   private final SharePolicy policy;
-  private final int percent;
   private final PreemptionClass preemptionClass;
   private final int memoryMib;
   private final String program;
 
   ProcessTenant(
-      String title,
+      String word,
       SharePolicy policy,
-      int percent,
       PreemptionClass preemptionClass,
       int memoryMib,
       String program) {
-    this.title = title;
+    this.word = word;
     this.policy = policy;
-    this.percent = percent;
     this.preemptionClass = preemptionClass;
     this.memoryMib = memoryMib;
     this.program = program;
   }
 
   /** {@return its name for people} */
-  String title() {
-    return title;
+  String title(DemoBackend by) {
+    if (this == ONLINE || policy(by) == SharePolicy.BEST_EFFORT) {
+      return word;
+    }
+    return (by.isSpatial() ? FIXED.word : word) + "-" + by.percent(this);
   }
 
-  /** {@return the share that it asks for, in percent; 0: none} */
-  int percent() {
-    return percent;
+  private SharePolicy policy(DemoBackend by) {
+    return by.isSpatial() ? SharePolicy.FIXED_SHARE : policy;
+  }
+
+  private int memoryMib(DemoBackend by) {
+    return by.isSpatial() && this == REST ? MOST_MIB_OF_A_SLICE : memoryMib;
   }
 
   /** {@return what it asks for} */
-  VirtualGpuRequest request() {
+  VirtualGpuRequest request(DemoBackend by) {
     VirtualGpuRequest.Builder builder =
         VirtualGpuRequest.builder()
-            .name(title)
-            .memory(MemorySize.ofMebibytes(memoryMib))
-            .policy(policy)
+            .name(title(by))
+            .memory(MemorySize.ofMebibytes(memoryMib(by)))
+            .policy(policy(by))
             .preemptionClass(preemptionClass);
-    if (percent > 0) {
-      builder.computePercent(percent);
+    by.demand(builder);
+    if (by.percent(this) > 0) {
+      builder.computePercent(by.percent(this));
     }
     return builder.build();
   }
 
   /** {@return the program, and its arguments: no two have kernels of one length} */
-  List<String> command(double seconds) {
+  List<String> command(DemoBackend by, double seconds) {
     List<String> own =
         switch (this) {
           case FIXED -> List.of("--us=2000", "--grid=132", "--sync=1", "--hold=1GiB");
           case BURST -> List.of("--us=300", "--grid=4096", "--sync=8", "--hold=1536MiB");
-          case REST -> List.of("--us=1000", "--grid=30000", "--sync=0", "--hold=2GiB");
+          case REST ->
+              List.of(
+                  "--us=1000", "--grid=30000", "--sync=0", "--hold=" + memoryMib(by) / 2 + "MiB");
           case ONLINE -> List.of("--rate=30", "--kernels=10", "--us=500", "--poisson");
         };
     List<String> command = new ArrayList<>(List.of(program, "--json"));

@@ -33,11 +33,17 @@ public final class Processes {
 
   private final Path programs;
   private final ProcessPhases phases;
+  private final DemoBackend by;
   private final DemoOptions.Logs logs;
   private final Progress progress;
 
   private Processes(
-      Path programs, DemoOptions.Length length, DemoOptions.Logs logs, Progress progress) {
+      Path programs,
+      DemoBackend by,
+      DemoOptions.Length length,
+      DemoOptions.Logs logs,
+      Progress progress) {
+    this.by = requireNonNull(by, "by");
     this.programs = requireNonNull(programs, "programs");
     this.phases = ProcessPhases.of(length);
     this.logs = requireNonNull(logs, "logs");
@@ -48,13 +54,18 @@ public final class Processes {
    * {@return the second part, after a check of what it needs}
    *
    * @param programs where the sample programs are
+   * @param by what they share the device by
    * @param length how long it takes
    * @param logs what becomes of the processes' logs and files
    * @param progress what it tells while it runs; see {@link #steps}
    * @throws UserException if a program is not there
    */
   public static Processes of(
-      Path programs, DemoOptions.Length length, DemoOptions.Logs logs, Progress progress)
+      Path programs,
+      DemoBackend by,
+      DemoOptions.Length length,
+      DemoOptions.Logs logs,
+      Progress progress)
       throws UserException {
     for (String program : PROGRAMS) {
       if (!Files.isExecutable(programs.resolve(program))) {
@@ -64,7 +75,7 @@ public final class Processes {
                 + " is not built; build it with: ./vgpu --help");
       }
     }
-    return new Processes(programs, length, logs, progress);
+    return new Processes(programs, by, length, logs, progress);
   }
 
   /** {@return how many steps its progress has} */
@@ -89,18 +100,20 @@ public final class Processes {
    */
   public ObjectNode run() throws UserException, IOException {
     try (WorkDirectory directory = WorkDirectory.create(logs);
+        MpsLeftovers daemons = new MpsLeftovers(directory.path());
         Children children = new Children()) {
       if (logs == DemoOptions.Logs.KEEP) {
         progress.say("logs and files of the programs: " + directory.path());
       }
-      return run(directory.path(), children);
+      return run(daemons.directory(), children);
     } finally {
       progress.close();
     }
   }
 
   private ObjectNode run(Path directory, Children children) throws UserException, IOException {
-    List<String> arguments = new ArrayList<>(List.of(programs.toString(), directory.toString()));
+    List<String> arguments =
+        new ArrayList<>(List.of(programs.toString(), directory.toString(), by.name()));
     arguments.addAll(phases.arguments());
     Path log = directory.resolve("processes.log");
     ProcessBuilder builder =
@@ -123,7 +136,7 @@ public final class Processes {
   }
 
   /** The emulator, also where there is a driver, and a node of its own. */
-  private static void setEnvironment(Map<String, String> environment, Path directory)
+  private void setEnvironment(Map<String, String> environment, Path directory)
       throws UserException {
     GpuDriver driver =
         ServiceLoader.load(GpuDriver.class, Processes.class.getClassLoader())
@@ -135,12 +148,13 @@ public final class Processes {
     try {
       environment.put("VGPU_NVML", driver.nvmlLibrary().toString());
       environment.put("VGPU_CUDA_DRIVER", driver.cudaLibrary().toString());
+      driver.mpsControl().ifPresent(tool -> environment.put("VGPU_MPS_CONTROL", tool.toString()));
     } catch (VgpuException e) {
       throw new UserException("the emulator cannot be used: " + e.getMessage(), e);
     }
-    environment.put("VGPU_RUN_DIR", directory.resolve("run").toString());
+    environment.put("VGPU_RUN_DIR", directory.resolve(MpsLeftovers.RUN_DIRECTORY).toString());
     environment.put("VGPU_EMULATOR_DIR", directory.resolve("emulator").toString());
-    environment.put("VGPU_EMULATOR", "devices=1,memory=16GiB");
+    environment.put("VGPU_EMULATOR", "devices=1,memory=16GiB" + by.emulatorSettings());
   }
 
   private static ObjectNode parse(String line, Path log) throws UserException, IOException {
@@ -153,7 +167,7 @@ public final class Processes {
       // Said below, with the log.
     }
     try (Stream<String> lines = Files.lines(log, UTF_8)) {
-      List<String> all = lines.toList();
+      List<String> all = lines.filter(each -> !each.startsWith("\tat ")).toList();
       List<String> shown = all.subList(Math.max(0, all.size() - SHOWN_LOG_LINES), all.size());
       throw new UserException(
           "the programs on the emulated device failed: " + String.join("\n  ", shown));

@@ -5,8 +5,10 @@ import static java.util.Objects.requireNonNull;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
+import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.time.NanoClock;
@@ -35,29 +37,35 @@ public final class ProcessesMain {
   private final GpuPool pool;
   private final ProcessPrograms programs;
   private final ProcessPhases phases;
+  private final DemoBackend by;
   private final NanoClock clock = NanoClock.system();
   private final Map<ProcessTenant, Tenancy> tenancies = new EnumMap<>(ProcessTenant.class);
 
   /** A program under its virtual GPU. */
-  private record Tenancy(VirtualGpu gpu, ProcessPrograms.Started program, ProcessSamples samples) {}
+  private record Tenancy(
+      VirtualGpu gpu, String backend, ProcessPrograms.Started program, ProcessSamples samples) {}
 
-  private ProcessesMain(GpuPool pool, ProcessPrograms programs, ProcessPhases phases) {
+  private ProcessesMain(
+      GpuPool pool, ProcessPrograms programs, ProcessPhases phases, DemoBackend by) {
     this.pool = pool;
     this.programs = programs;
     this.phases = phases;
+    this.by = by;
   }
 
   /**
    * Runs it.
    *
-   * @param args the programs' directory, one for their output, and the lengths of the phases
+   * @param args the programs' directory, one for their output, the backend, and the lengths of the
+   *     phases
    * @throws Exception what goes wrong
    */
   public static void main(String[] args) throws Exception {
-    ProcessPhases phases = ProcessPhases.ofArguments(Arrays.copyOfRange(args, 2, args.length));
+    ProcessPhases phases = ProcessPhases.ofArguments(Arrays.copyOfRange(args, 3, args.length));
     try (GpuPool pool = GpuPool.open();
         ProcessPrograms programs = new ProcessPrograms(Path.of(args[0]), Path.of(args[1]))) {
-      ObjectNode figures = new ProcessesMain(pool, programs, phases).run();
+      ObjectNode figures =
+          new ProcessesMain(pool, programs, phases, DemoBackend.valueOf(args[2])).run();
       System.out.println(JSON.writeValueAsString(figures));
     }
   }
@@ -65,18 +73,25 @@ public final class ProcessesMain {
   private ObjectNode run() throws IOException, InterruptedException {
     ObjectNode json = JSON.createObjectNode();
     json.put("device", pool.gpus().get(0).model());
+    json.put("backend_asked", by.backendName());
     System.out.println("programs: online, alone");
     start(ProcessTenant.ONLINE, phases.alone());
     json.set("online_alone", end(ProcessTenant.ONLINE));
     Disturbance.Reading before = programs.reading();
-    System.out.println("programs: 50 fixed, 30 burst and best effort");
+    System.out.println(
+        by.isSpatial()
+            ? "programs: three with fixed shares, in space"
+            : "programs: 50 fixed, 30 burst and best effort");
     for (ProcessTenant tenant : THREE) {
       start(tenant, 2 * phases.totalSeconds());
     }
     json.set("hoard", hoard());
     long fromNs = clock.nowNs();
     sample(phases.three());
-    System.out.println("programs: the same, and online preempts");
+    System.out.println(
+        by.isSpatial()
+            ? "programs: the same, and online beside them"
+            : "programs: the same, and online preempts");
     long onlineNs = clock.nowNs();
     start(ProcessTenant.ONLINE, phases.together());
     sample(phases.together());
@@ -96,10 +111,18 @@ public final class ProcessesMain {
   }
 
   private void start(ProcessTenant tenant, double seconds) throws IOException {
-    VirtualGpu gpu = pool.acquire(tenant.request());
-    tenancies.put(
-        tenant,
-        new Tenancy(gpu, programs.start(gpu, tenant.command(seconds)), new ProcessSamples()));
+    VirtualGpu gpu = pool.acquire(tenant.request(by));
+    ProcessPrograms.Started program = programs.start(gpu, tenant.command(by, seconds));
+    tenancies.put(tenant, new Tenancy(gpu, backend(gpu), program, new ProcessSamples()));
+  }
+
+  /** What really enforces it, as everybody sees. */
+  private String backend(VirtualGpu gpu) {
+    return pool.leases().stream()
+        .filter(lease -> lease.id().equals(gpu.id()))
+        .findFirst()
+        .flatMap(GpuLease::backend)
+        .orElse("none");
   }
 
   private ObjectNode end(ProcessTenant tenant) throws IOException, InterruptedException {
@@ -111,9 +134,16 @@ public final class ProcessesMain {
 
   /** A program that takes all that it gets. */
   private ObjectNode hoard() throws IOException, InterruptedException {
-    VirtualGpuRequest request =
-        VirtualGpuRequest.builder().name("hoard").memory(HOARD_QUOTA).build();
-    try (VirtualGpu gpu = pool.acquire(request)) {
+    VirtualGpuRequest.Builder request =
+        VirtualGpuRequest.builder()
+            .name("hoard")
+            .memory(HOARD_QUOTA)
+            .policy(by.isSpatial() ? SharePolicy.FIXED_SHARE : SharePolicy.BEST_EFFORT);
+    by.demand(request);
+    if (by.isSpatial()) {
+      request.computePercent(by.percent(ProcessTenant.ONLINE));
+    }
+    try (VirtualGpu gpu = pool.acquire(request.build())) {
       List<String> command = List.of("hoard", "--json", "--chunk=64MiB", "--least=1MiB");
       ObjectNode figures = programs.start(gpu, command).figures();
       return figures.put("quota_bytes", HOARD_QUOTA.bytes());
@@ -151,15 +181,16 @@ public final class ProcessesMain {
     for (ProcessTenant tenant : ProcessTenant.values()) {
       ProcessSamples sampled = of(tenant).samples();
       ObjectNode row = json.withArray("tenants").addObject();
-      row.put("name", tenant.title()).put("asked_percent", tenant.percent());
-      row.put("class", tenant.request().preemptionClass().name());
-      row.put("policy", tenant.request().policy().name());
+      VirtualGpuRequest request = tenant.request(by);
+      row.put("name", tenant.title(by)).put("asked_percent", by.percent(tenant));
+      row.put("class", request.preemptionClass().name()).put("policy", request.policy().name());
+      row.put("backend", of(tenant).backend());
       if (tenant != ProcessTenant.ONLINE) {
         DemoJson.put(row, "held_three_percent", sampled.heldPercent(fromNs + settleNs, onlineNs));
       }
       DemoJson.put(row, "held_together_percent", sampled.heldPercent(onlineNs + settleNs, toNs));
       row.put("memory_peak_bytes", sampled.memoryPeakBytes());
-      row.put("memory_quota_bytes", tenant.request().memory().bytes());
+      row.put("memory_quota_bytes", request.memory().bytes());
       row.put("preemptions", of(tenant).gpu().usage().preemptions());
       ArrayNode series = row.putArray("series");
       for (long binFromNs = fromNs; binFromNs + binNs <= toNs; binFromNs += binNs) {

@@ -33,7 +33,7 @@ public final class ProcessesText {
   private TextTable table() {
     TextTable table =
         new TextTable(
-            "programs, one emulated device",
+            "programs, one emulated device, " + backend(),
             "asked",
             "held by three",
             "with online",
@@ -64,16 +64,17 @@ public final class ProcessesText {
     JsonNode beside = json.path("online_beside").path("latency_ms");
     JsonNode hoard = json.path("hoard");
     List<String> sentences = new ArrayList<>();
+    sentences.add(howItIsShared());
     sentences.add(
         format(
-            "Unmodified programs took the GPU's time as the table says. The online program's"
-                + " requests, %.1f ms of work each, took %.1f ms (p50) and %.1f ms (p99) alone, and"
-                + " %.1f and %.1f ms beside the three offline programs, which it preempts.",
+            "The online program's requests, %.1f ms of work each, took %.1f ms (p50) and %.1f ms"
+                + " (p99) alone, and %.1f and %.1f ms beside the three offline programs%s.",
             json.path("online_alone").path("work_ms").asDouble(),
             alone.path("p50").asDouble(),
             alone.path("p99").asDouble(),
             beside.path("p50").asDouble(),
-            beside.path("p99").asDouble()));
+            beside.path("p99").asDouble(),
+            isSpatial() ? "" : ", which it preempts"));
     sentences.add(
         format(
             "A fifth program that allocates until it is refused got %.1f MiB of its quota of"
@@ -90,6 +91,29 @@ public final class ProcessesText {
               json.path("stolen_cpu_percent").asDouble()));
     }
     return sentences;
+  }
+
+  private String backend() {
+    return json.path("tenants").path(0).path("backend").asText();
+  }
+
+  private boolean isSpatial() {
+    return !backend().equals(DemoBackend.HOOK.backendName());
+  }
+
+  private String howItIsShared() {
+    if (!isSpatial()) {
+      return "Backend "
+          + backend()
+          + ": unmodified programs took turns, and the GPU's time as the table says.";
+    }
+    return backend().equals(DemoBackend.MIG.backendName())
+        ? "Backend mig: unmodified programs had a MIG instance each, and took no turns. Held is the"
+            + " part of all time in which each had work on its own."
+        : "Backend mps: unmodified programs were clients of MPS, and took no turns. Held is the"
+            + " part of all time in which each had work on the GPU. The stand-in for MPS gives"
+            + " nobody units of his own: the emulated GPU switches between these programs by"
+            + " itself, so the shares asked for do not show; what shows is that the quotas hold.";
   }
 
   private static String percent(JsonNode value) {

@@ -6,8 +6,11 @@ import static java.util.Objects.requireNonNull;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,6 +23,7 @@ public final class SignalForwarder {
   private static final int STAT_TPGID = 5;
 
   private final List<EndSignal> early = new ArrayList<>();
+  private final CountDownLatch unheard = new CountDownLatch(1);
   private @Nullable Process program;
 
   private SignalForwarder() {}
@@ -44,9 +48,22 @@ public final class SignalForwarder {
     early.clear();
   }
 
+  /**
+   * Waits for a signal that comes when the program has ended.
+   *
+   * @param atMost for how long
+   * @return whether one has come
+   * @throws InterruptedException if this thread is interrupted meanwhile
+   */
+  public boolean awaitUnheard(Duration atMost) throws InterruptedException {
+    return unheard.await(atMost.toMillis(), TimeUnit.MILLISECONDS);
+  }
+
   private synchronized void arrived(EndSignal signal) {
     if (program == null) {
       early.add(signal);
+    } else if (!program.isAlive()) {
+      unheard.countDown();
     } else if (!signal.isOfTerminal() || !isInForeground()) {
       send(signal, program);
     }

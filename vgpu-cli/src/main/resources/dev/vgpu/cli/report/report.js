@@ -180,7 +180,7 @@
   function processes() {
     const all = figures.processes;
     byId("processes-note").textContent = "Programs that know nothing of vgpu, each a process of its own, under virtual GPUs of one "
-      + all.device + ". Part of all time that each had work on the device, by its measured GPU time; shaded: the online program is there; dashed: what was asked.";
+      + all.device + " (backend: " + all.tenants[0].backend + "). Part of all time that each had work on the device, by its measured GPU time; shaded: the online program is there; dashed: what was asked.";
     data.process_sentences.forEach((sentence) => element(byId("processes-meaning"), "p", sentence));
     const shares = {bin_s: all.bin_s, series: all.tenants.map((t) => t.series), tenants: all.tenants};
     all.tenants.forEach((tenant, index) => {

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The demo's second part as a process, over the emulator. Its figures mean nothing here. */
@@ -45,11 +46,31 @@ class ProcessesIT {
     JsonNode processes = json.path("processes");
     assertThat(processes.path("tenants").findValuesAsText("name"))
         .containsExactly("fixed-50", "burst-30", "best-effort", "online");
+    assertThat(processes.path("tenants").findValuesAsText("backend")).containsOnly("cuda-hook");
     assertThat(processes.path("online_beside").path("requests").asLong()).isPositive();
     JsonNode hoard = processes.path("hoard");
     assertThat(hoard.path("refusal").asText()).isEqualTo("CUDA_ERROR_OUT_OF_MEMORY");
     assertThat(hoard.path("bytes").asLong()).isBetween(1L, hoard.path("quota_bytes").asLong());
     assertThat(report).content().contains("online_beside");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"mps, fixed-40 fixed-30 fixed-10 online", "mig, fixed-42 fixed-28 fixed-14 online"})
+  void theBackendThatIsNamedServesAllOfThem(String backend, String names) throws Exception {
+    Path report = directory.resolve("report.html");
+    Process demo = start("--json", "--backend", backend, "--report", report.toString());
+    JsonNode json = new ObjectMapper().readTree(demo.getInputStream().readAllBytes());
+    assertThat(demo.waitFor()).isZero();
+    JsonNode processes = json.path("processes");
+    assertThat(processes.path("tenants").findValuesAsText("name"))
+        .containsExactly(names.split(" ", -1));
+    assertThat(processes.path("tenants").findValuesAsText("backend"))
+        .hasSize(4)
+        .containsOnly(backend);
+    assertThat(processes.path("online_beside").path("requests").asLong()).isPositive();
+    assertThat(processes.path("hoard").path("bytes").asLong())
+        .isBetween(1L, processes.path("hoard").path("quota_bytes").asLong());
+    assertThat(report).content().contains("Backend " + backend + ":");
   }
 
   @ParameterizedTest
@@ -75,7 +96,10 @@ class ProcessesIT {
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-Djava.io.tmpdir=" + directory);
     command.addAll(List.of("-cp", System.getProperty("java.class.path")));
-    command.addAll(List.of("dev.vgpu.cli.VgpuCommand", "demo", "--brief", "--part=2"));
+    command.addAll(List.of("dev.vgpu.cli.VgpuCommand", "demo", "--brief"));
+    if (!List.of(more).contains("--backend")) {
+      command.add("--part=2");
+    }
     command.addAll(
         List.of(
             "--programs",

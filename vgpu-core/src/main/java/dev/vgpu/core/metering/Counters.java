@@ -11,10 +11,17 @@ import dev.vgpu.GpuUsage;
  * @param launches kernels and graphs
  * @param preemptions turns lost
  * @param denied allocations refused
+ * @param copyNs time of copies on the copy engines, in nanoseconds
  */
 record Counters(
-    long gpuNs, long byteSeconds, long calls, long launches, long preemptions, long denied) {
-  static final Counters ZERO = new Counters(0, 0, 0, 0, 0, 0);
+    long gpuNs,
+    long byteSeconds,
+    long calls,
+    long launches,
+    long preemptions,
+    long denied,
+    long copyNs) {
+  static final Counters ZERO = new Counters(0, 0, 0, 0, 0, 0, 0);
 
   /** What a virtual GPU says of itself; it does not count bytes over time. */
   static Counters of(GpuUsage usage) {
@@ -24,7 +31,8 @@ record Counters(
         usage.calls(),
         usage.launches(),
         usage.preemptions(),
-        usage.deniedAllocations());
+        usage.deniedAllocations(),
+        usage.copyTime().toNanos());
   }
 
   Counters plus(Counters more) {
@@ -34,16 +42,17 @@ record Counters(
         calls + more.calls,
         launches + more.launches,
         preemptions + more.preemptions,
-        denied + more.denied);
+        denied + more.denied,
+        copyNs + more.copyNs);
   }
 
   /** Where one turn is a turn on several GPUs, its time is used on each of them. */
   Counters timesGpus(int count) {
-    return new Counters(gpuNs * count, byteSeconds, calls, launches, preemptions, denied);
+    return new Counters(gpuNs * count, byteSeconds, calls, launches, preemptions, denied, copyNs);
   }
 
   Counters withByteSeconds(long value) {
-    return new Counters(gpuNs, value, calls, launches, preemptions, denied);
+    return new Counters(gpuNs, value, calls, launches, preemptions, denied, copyNs);
   }
 
   /**
@@ -57,7 +66,8 @@ record Counters(
         grown(calls, before.calls),
         grown(launches, before.launches),
         grown(preemptions, before.preemptions),
-        grown(denied, before.denied));
+        grown(denied, before.denied),
+        grown(copyNs, before.copyNs));
   }
 
   private static long grown(long now, long before) {

@@ -18,11 +18,15 @@ import org.jspecify.annotations.Nullable;
 final class EntryLines {
   private static final char MARK = '#';
   private static final int CHECKSUM_DIGITS = 8;
-  private static final String VERSION = "1";
-  private static final int COUNTERS = 6;
+  private static final String VERSION = "2";
+
+  /** The version before: without the time of copies. */
+  private static final String FIRST_VERSION = "1";
+
+  private static final int FIRST_COUNTERS = 6;
+  private static final int COUNTERS = 7;
   private static final int MOST_SHOWN = 60;
   private static final int FIRST_COUNTER = 7;
-  private static final int FIELDS = FIRST_COUNTER + 3 * COUNTERS;
   private static final HexFormat HEX = HexFormat.of();
 
   private EntryLines() {}
@@ -55,6 +59,7 @@ final class EntryLines {
     text.append(' ').append(counters.gpuNs()).append(' ').append(counters.byteSeconds());
     text.append(' ').append(counters.calls()).append(' ').append(counters.launches());
     text.append(' ').append(counters.preemptions()).append(' ').append(counters.denied());
+    text.append(' ').append(counters.copyNs());
   }
 
   private static String checksum(CharSequence values) {
@@ -105,7 +110,8 @@ final class EntryLines {
       return null;
     }
     String[] fields = values.split(" ", -1);
-    if (fields.length != FIELDS || !fields[0].equals(VERSION)) {
+    int counters = counters(fields[0]);
+    if (fields.length != FIRST_COUNTER + 3 * counters) {
       return null; // of a later version: its checksum is right, its values mean something else
     }
     try {
@@ -116,22 +122,33 @@ final class EntryLines {
           Long.parseLong(fields[4]),
           Long.parseLong(fields[5]),
           fields[6].equals("1"),
-          counters(fields, FIRST_COUNTER),
-          counters(fields, FIRST_COUNTER + COUNTERS),
-          counters(fields, FIRST_COUNTER + 2 * COUNTERS));
+          counters(fields, FIRST_COUNTER, counters),
+          counters(fields, FIRST_COUNTER + counters, counters),
+          counters(fields, FIRST_COUNTER + 2 * counters, counters));
     } catch (IllegalArgumentException e) {
       return null;
     }
   }
 
-  private static Counters counters(String[] fields, int from) {
+  /** How many there are in each group of a line of this version; negative: that is not known. */
+  private static int counters(String version) {
+    return switch (version) {
+      case FIRST_VERSION -> FIRST_COUNTERS;
+      case VERSION -> COUNTERS;
+      default -> -COUNTERS;
+    };
+  }
+
+  /** What an earlier version did not count is 0. */
+  private static Counters counters(String[] fields, int from, int count) {
     long[] values = new long[COUNTERS];
-    for (int i = 0; i < COUNTERS; i++) {
+    for (int i = 0; i < count; i++) {
       values[i] = Long.parseLong(fields[from + i]);
       if (values[i] < 0) {
         throw new IllegalArgumentException("a count is negative: " + values[i]);
       }
     }
-    return new Counters(values[0], values[1], values[2], values[3], values[4], values[5]);
+    return new Counters(
+        values[0], values[1], values[2], values[3], values[4], values[5], values[6]);
   }
 }

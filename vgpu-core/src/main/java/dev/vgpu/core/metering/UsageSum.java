@@ -97,6 +97,7 @@ final class UsageSum {
         used.calls(),
         used.launches(),
         used.preemptions(),
-        used.denied());
+        used.denied(),
+        Duration.ofNanos(used.copyNs()));
   }
 }

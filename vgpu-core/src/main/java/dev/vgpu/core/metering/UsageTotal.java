@@ -21,6 +21,7 @@ import java.util.List;
  * @param launches kernels and graphs
  * @param preemptions turns lost
  * @param deniedAllocations refused
+ * @param copyTime of copies on the copy engines
  */
 public record UsageTotal(
     String virtualGpu,
@@ -34,7 +35,8 @@ public record UsageTotal(
     long calls,
     long launches,
     long preemptions,
-    long deniedAllocations)
+    long deniedAllocations,
+    Duration copyTime)
     implements UsageRecord {
   /** Copies the list. */
   public UsageTotal {

@@ -9,6 +9,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.ChoiceValues;
+import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.EnforcementBackend;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -242,10 +243,20 @@ final class BackendChoices {
   Capabilities capabilities(Booking booking) {
     Capabilities calls = InProcessBackend.CAPABILITIES;
     try {
-      return calls.and(forPrograms(booking).capabilities());
+      return calls.and(forPrograms(booking).capabilities()).and(now(booking));
     } catch (VgpuException e) {
       return calls;
     }
+  }
+
+  /** What is known of its programs only while they run. */
+  private static Capabilities now(Booking booking) {
+    EnforcedLease lease = booking.enforced();
+    Capabilities.Builder now = Capabilities.builder();
+    if (lease != null) {
+      lease.preemption().ifPresent(now::preemption);
+    }
+    return now.build();
   }
 
   // ---- explaining

@@ -16,6 +16,7 @@ import dev.vgpu.spi.MemoryMover;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -56,7 +57,7 @@ final class Booking {
   /** Held by who suspends it or lets it go on; taken before the table's lock. */
   final ReentrantLock suspending = new ReentrantLock();
 
-  boolean released;
+  volatile boolean released;
   private volatile @Nullable GpuUsage finalUsage;
 
   /** What was chosen when it was granted; null: none was needed. */
@@ -168,6 +169,23 @@ final class Booking {
     return !programs.isEmpty();
   }
 
+  /**
+   * Whether something is under it; if not, nothing can come, for only what is under it starts more.
+   * May look at all processes of the node, not with the table's lock.
+   */
+  boolean isInUse(Lock table) {
+    table.lock();
+    try {
+      if (hasProcesses()) {
+        return true;
+      }
+    } finally {
+      table.unlock();
+    }
+    EnforcedLease lease = enforced;
+    return lease != null && lease.mayAttachYet();
+  }
+
   /** The owner that was attached itself has left by closing it, whether that is told yet or not. */
   private boolean keeps(long pid) {
     return !ended || pid != owner.pid();
@@ -231,6 +249,8 @@ final class Booking {
         memorySuspended(),
         Optional.ofNullable(backend != null ? backend : chosen),
         impaired(),
-        lease == null ? 0 : lease.passedThrough());
+        lease == null ? 0 : lease.passedThrough(),
+        lease == null ? Optional.empty() : lease.preemption(),
+        lease == null ? Optional.empty() : lease.preemptionReason());
   }
 }

@@ -162,12 +162,14 @@ final class Enforcements implements AutoCloseable {
 
   /** What an earlier holder of the seat has set aside for leases that are gone is given back. */
   void begin(List<PhysicalGpu> gpus) {
-    if (!isCut(gpus)) {
+    Path directory = runDirectory;
+    if (directory == null) {
       return;
     }
+    boolean isCut = isCut(gpus);
     for (EnforcementBackend backend : backends()) {
       try {
-        if (backend.preparesWhenGranted()
+        if (((isCut && backend.preparesWhenGranted()) || backend.hasLeftovers(directory))
             && backend.status().isAvailable()
             && gpus.stream().anyMatch(backend::serves)) {
           Enforcement ignored = open(backend);

@@ -17,6 +17,10 @@ import org.slf4j.LoggerFactory;
 final class HealthWatch implements GpuHealthListener, AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(HealthWatch.class);
 
+  private static final String NOT_YET =
+      "it was not there when the node's pool was opened: it is used when all processes of the node"
+          + " have closed their pools and one is opened again";
+
   private final Node node;
   private final LeaseTable table;
   private final List<Listening> watches;
@@ -75,6 +79,19 @@ final class HealthWatch implements GpuHealthListener, AutoCloseable {
     if (table.slots().stream().anyMatch(slot -> slot.gpu.id().equals(gpu))) {
       log.warn("gpu={} tells of a fault: {}", gpu, reason);
       node.listeners().publish(at -> new GpuEvent.GpuFault(at, "", gpu, reason));
+    }
+  }
+
+  /**
+   * The schedulers, the books and what other processes know of the node are made for the GPUs that
+   * were there: a new one is told, and used by the pool that is opened next.
+   */
+  @Override
+  public void appeared(GpuId gpu) {
+    if (table.slots().stream().noneMatch(slot -> slot.gpu.id().equals(gpu))) {
+      log.info("gpu={} is new; {}", gpu, NOT_YET);
+      node.listeners()
+          .publish(at -> new GpuEvent.HealthChanged(at, "", gpu, GpuHealth.HEALTHY, NOT_YET));
     }
   }
 

@@ -46,6 +46,7 @@ final class LeaseTable {
   private final WaitingLine line;
   private final HeldBack held = new HeldBack();
   private final SeatMeter meter;
+  private volatile Runnable whenKept = () -> {};
 
   /** Makes an empty one; leases are on disk, and what is used in a directory, or null: nowhere. */
   LeaseTable(
@@ -329,8 +330,18 @@ final class LeaseTable {
     releaseIfUnused(booking);
   }
 
-  /** Books out a virtual GPU that has ended, when nothing is under it any more. */
+  /**
+   * Books out a virtual GPU that has ended, when nothing is under it any more. May look at all
+   * processes of the node.
+   */
   void releaseIfUnused(Booking booking) {
+    if (!booking.ended || booking.released) {
+      return;
+    }
+    if (booking.isInUse(lock)) {
+      whenKept.run();
+      return;
+    }
     GpuUsage usage;
     lock.lock();
     try {
@@ -357,16 +368,14 @@ final class LeaseTable {
     node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
   }
 
-  /** Whether a virtual GPU is kept only for programs whose end nobody tells. */
-  boolean releaseUnused() {
-    boolean kept = false;
-    for (Booking booking : bookings()) {
-      if (booking.ended) {
-        releaseIfUnused(booking);
-        kept |= !booking.released;
-      }
-    }
-    return kept;
+  /** Books out those that have ended and are kept no more for programs whose end nobody tells. */
+  void releaseUnused() {
+    bookings().forEach(this::releaseIfUnused);
+  }
+
+  /** Says who looks again, some time later, when one that has ended is kept for its programs. */
+  void whenKept(Runnable looksAgain) {
+    whenKept = looksAgain;
   }
 
   // ---- programs

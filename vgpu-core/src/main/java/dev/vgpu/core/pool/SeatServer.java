@@ -60,6 +60,7 @@ final class SeatServer implements AutoCloseable {
     this.authority = authority;
     this.loop = loop;
     this.keptDueNs = node.clock().nanoTime();
+    authority.table().whenKept(this::lookAgain);
   }
 
   Node node() {
@@ -213,8 +214,13 @@ final class SeatServer implements AutoCloseable {
   void end(RemoteLease lease) {
     if (lease.close()) {
       lease.gate.ended();
-      table().ended(lease.booking());
-      keepsEnded = true;
+      LeaseTable table = table();
+      if (lease.booking().enforced() == null) {
+        table.ended(lease.booking());
+      } else {
+        // It may take a while.
+        node.workers().execute(() -> table.ended(lease.booking()));
+      }
     }
   }
 
@@ -248,17 +254,16 @@ final class SeatServer implements AutoCloseable {
       if (nowNs - keptDueNs >= 0) {
         keptDueNs = nowNs + KEPT_EVERY_NS;
         keepsEnded = false; // before looking: what ends meanwhile sets it again
-        if (table().releaseUnused()) {
-          keepsEnded = true;
-        }
+        LeaseTable table = table();
+        node.workers().execute(table::releaseUnused);
       }
       nextNs = Math.min(nextNs, keptDueNs);
     }
     return nextNs;
   }
 
-  /** A lease of this JVM has ended and may be kept for its programs. On any thread. */
-  void endedHere() {
+  /** A lease has ended and is kept for its programs. On any thread. */
+  private void lookAgain() {
     keepsEnded = true;
     loop.wakeup();
   }

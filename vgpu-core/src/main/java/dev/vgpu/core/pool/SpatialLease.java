@@ -1,8 +1,10 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.Capabilities;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.ForwardingLease;
+import java.util.Optional;
 import java.util.function.BooleanSupplier;
 
 /**
@@ -46,6 +48,16 @@ final class SpatialLease extends ForwardingLease {
   @Override
   public boolean hasWork() {
     return false;
+  }
+
+  @Override
+  public Optional<Capabilities.Preemption> preemption() {
+    return beneath().preemption().map(level -> Capabilities.Preemption.NONE);
+  }
+
+  @Override
+  public Optional<String> preemptionReason() {
+    return beneath().preemption().map(level -> "not needed: it has a part of the GPU to itself");
   }
 
   @Override

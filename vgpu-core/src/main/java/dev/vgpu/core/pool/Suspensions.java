@@ -164,7 +164,7 @@ final class Suspensions {
         all = true;
         return;
       }
-      // A process that attaches meanwhile is one more.
+      // A process that has come to hold memory meanwhile is one more; no other will.
       for (List<Long> more = pids(booking, done); !more.isEmpty(); more = pids(booking, done)) {
         need(booking.gpu()).suspend(booking.gpu(), more, left(untilNs));
         done.addAll(more);
@@ -332,12 +332,12 @@ final class Suspensions {
     }
   }
 
-  /** Those that are there, but for some; one that dies meanwhile is nobody's loss. */
+  /** Those that hold memory, but for some; one that dies meanwhile is nobody's loss. */
   private static List<Long> pids(Booking booking, Set<Long> without) {
     EnforcedLease lease = booking.enforced();
     return lease == null
         ? List.of()
-        : lease.visibleProcesses().stream()
+        : lease.memoryHolders().stream()
             .filter(pid -> !without.contains(pid))
             .filter(pid -> ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false))
             .toList();

@@ -263,6 +263,13 @@ final class ActiveGates {
     return ofOffline ? offlineEarly : upperEarly;
   }
 
+  /** Gives back what was charged twice, once it is known how much that is. */
+  void settleEarly() {
+    double ignored = upperEarly.settle(upper);
+    // The clock of the upper level runs with what offline uses as well, so it is set back too.
+    upper.advance(-offlineEarly.settle(offline), 0);
+  }
+
   private boolean bothYield(Tenant one, Tenant other) {
     return !settings.strict()
         && !one.floorTurn
@@ -280,6 +287,7 @@ final class ActiveGates {
 
   private void open(Tenant tenant, @Nullable Tenant before) {
     if (before != null) {
+      settleEarly();
       early(tenant.isOffline()).begin(before, tenant, nowNs);
     }
     active.add(tenant);
@@ -290,6 +298,7 @@ final class ActiveGates {
     tenant.idleTold = false;
     tenant.lingerUntilNs = ShareScheduler.NEVER;
     tenant.creditNs = LUMP_NS;
+    tenant.aloneSinceNs = before == null ? (double) nowNs : Double.MAX_VALUE;
     if (active.size() == 1 && tenant.withOthers) {
       tenant.withOthers = !tenant.gate.besideOthers(false);
     }

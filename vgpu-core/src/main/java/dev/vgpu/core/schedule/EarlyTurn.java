@@ -28,6 +28,12 @@ final class EarlyTurn {
   private long startNs;
   private long endNs;
 
+  /** It was the later one whose work ended first. */
+  private boolean laterEnded;
+
+  /** What the later one has told since its work began. */
+  private double laterToldNs;
+
   /**
    * Whether nothing but the last of a turn's work is on the GPU, and as a rule not for long. The
    * next one's work may come behind it: so the GPU does not stand still while that is on its way.
@@ -62,13 +68,15 @@ final class EarlyTurn {
     return null;
   }
 
-  /** A gate was opened while the one before it drains. */
+  /** A gate was opened while the one before it drains. What was before this must be settled. */
   void begin(Tenant before, Tenant after, long nowNs) {
     earlier = before;
     later = after;
     openedNs = nowNs;
     startNs = UNKNOWN;
     endNs = UNKNOWN;
+    laterEnded = false;
+    laterToldNs = 0;
   }
 
   /** Whether this is who drains while the next one's turn has begun. */
@@ -78,23 +86,35 @@ final class EarlyTurn {
 
   /** A tenant has told that it used more, before the account of it is taken. */
   void told(Tenant tenant, double usedNs) {
-    if (tenant == later && startNs == UNKNOWN && usedNs > 0) {
+    if (tenant != later || usedNs <= 0) {
+      return;
+    }
+    if (startNs == UNKNOWN) {
       long untilNs = tenant.gate.busyUntilNs();
       startNs = untilNs < 0 ? UNKNOWN : Math.max(openedNs, untilNs - (long) usedNs);
     }
+    laterToldNs += usedNs;
   }
 
-  /** A tenant has drained. */
+  /** A tenant has drained: of the two that are on the GPU, one only is left. */
   void ended(Tenant tenant, long nowNs) {
-    if (isEarlier(tenant)) {
-      long untilNs = tenant.gate.busyUntilNs();
-      endNs = untilNs < 0 ? nowNs : Math.min(untilNs, nowNs);
+    Tenant after = later;
+    if (after == null || endNs != UNKNOWN || (tenant != earlier && tenant != after)) {
+      return;
     }
+    long untilNs = tenant.gate.busyUntilNs();
+    endNs = untilNs < 0 ? nowNs : Math.min(untilNs, nowNs);
+    laterEnded = tenant == after;
+    after.aloneSinceNs = (double) nowNs;
   }
 
   /** A tenant has gone. */
   void forget(Tenant tenant) {
-    if (tenant == earlier || tenant == later) {
+    Tenant after = later;
+    if (after != null && (tenant == earlier || tenant == after)) {
+      if (endNs == UNKNOWN) {
+        after.aloneSinceNs = (double) openedNs;
+      }
       clear();
     }
   }
@@ -116,14 +136,18 @@ final class EarlyTurn {
       return 0;
     }
     double bothNs = Math.max(0, endNs - startNs);
-    if (bothNs > 0) {
-      double laterNs = laterNs(bothNs);
+    // Where the later one had nothing on the GPU for a moment, the earlier one had it to itself.
+    double spanNs = (double) after.gate.busyUntilNs() - startNs;
+    double busy = spanNs > 0 ? Math.min(1, laterToldNs / spanNs) : 1;
+    double twiceNs = bothNs * busy;
+    if (twiceNs > 0) {
+      double laterNs = busy * (laterEnded ? bothNs - betweenNs(bothNs) : laterNs(bothNs));
       giveBack(level, before, laterNs);
-      giveBack(level, after, bothNs - laterNs);
-      level.advance(-bothNs, -bothNs);
+      giveBack(level, after, twiceNs - laterNs);
+      level.advance(-twiceNs, -twiceNs);
     }
     clear();
-    return bothNs;
+    return twiceNs;
   }
 
   /**
@@ -133,6 +157,12 @@ final class EarlyTurn {
   static double laterNs(double bothNs) {
     double rounds = Math.max(0, Math.rint((bothNs / SLICE_NS - 1.5) / 2));
     return Math.min(bothNs, (rounds + 1) * SLICE_NS);
+  }
+
+  /** How much the earlier one had of it, where it ends with a slice of the later one. */
+  static double betweenNs(double bothNs) {
+    double rounds = Math.max(0, Math.rint((bothNs / SLICE_NS - 0.5) / 2));
+    return Math.min(bothNs, rounds * SLICE_NS);
   }
 
   private static void giveBack(ShareLevel level, Tenant tenant, double ns) {

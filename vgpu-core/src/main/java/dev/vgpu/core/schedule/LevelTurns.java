@@ -388,7 +388,9 @@ final class LevelTurns {
    * later is paid by that.
    */
   private boolean hasBeenSilent(Tenant tenant) {
-    double spanNs = levelClock - tenant.turnBegan;
+    // While the last work of the turn before ended, it did not have the GPU to itself.
+    double aloneNs = (double) gates.nowNs() - tenant.aloneSinceNs;
+    double spanNs = Math.min(levelClock - tenant.turnBegan, aloneNs);
     double usedNs = tenant.bookedNs - tenant.bookedAtTurnNs;
     beginTurn(tenant);
     if (usedNs >= spanNs * LEAST_TOLD) {

@@ -239,8 +239,7 @@ public final class ShareScheduler implements TurnStepper {
   public int doWork(long nowNs) {
     account(nowNs);
     gates.begin(nowNs);
-    settle(false);
-    settle(true);
+    gates.settleEarly();
     gates.separate();
     boolean floorDue = isFloorDue();
     boolean floorTurn = endFloorTurns(floorDue);
@@ -364,7 +363,7 @@ public final class ShareScheduler implements TurnStepper {
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
       read(tenant, passedNs);
-      gates.early(tenant.isOffline()).told(tenant, tenant.usedNs);
+      gates.early(tenant.isOffline()).told(tenant, tenant.saidNs);
       if (tenant.isOffline()) {
         offlineNs += tenant.usedNs;
         floorTurn |= tenant.floorTurn;
@@ -393,18 +392,9 @@ public final class ShareScheduler implements TurnStepper {
     }
     upper.advance(contended || floorTurn ? upperClockNs : passedNs, upperNs);
     offline.advance(contended || offlineNs == 0 ? offlineNs : passedNs, offlineNs);
-    settle(false);
-    settle(true);
+    gates.settleEarly();
     upperTurns.passed(passedNs, upperNs);
     offlineTurns.passed(passedNs - upperNs, offlineNs);
-  }
-
-  /** The clock of the upper level runs with what offline uses as well, so it is set back too. */
-  private void settle(boolean ofOffline) {
-    double bothNs = gates.early(ofOffline).settle(ofOffline ? offline : upper);
-    if (ofOffline && bothNs > 0) {
-      upper.advance(-bothNs, 0);
-    }
   }
 
   /** Reads what a tenant used since it was last read, as far as that can be. */
@@ -413,6 +403,7 @@ public final class ShareScheduler implements TurnStepper {
     long readNs = tenant.gate.gpuTimeNs(lastNs);
     double usedNs = Math.min((double) Math.max(0, readNs - tenant.readNs), tenant.creditNs);
     tenant.readNs = readNs;
+    tenant.saidNs = usedNs;
     if (usedNs > 0) {
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
       double part = (tenant.isOffline() ? offlineTurns : upperTurns).sliceOf(tenant, lastNs);

@@ -59,7 +59,11 @@ public final class Tenant {
   /** How much use would be believed now. */
   double creditNs;
 
-  /** What it used since the last booking. */
+  /**
+   * What it said that it used since the last booking, as far as believed; and what of that counts.
+   */
+  double saidNs;
+
   double usedNs;
 
   /** What it used in all, as far as believed. */
@@ -82,6 +86,9 @@ public final class Tenant {
   double turnBegan;
 
   double bookedAtTurnNs;
+
+  /** Since when the work of the turn before its own is done. */
+  double aloneSinceNs;
 
   /** What was booked though it did not tell it. */
   double prepaidNs;

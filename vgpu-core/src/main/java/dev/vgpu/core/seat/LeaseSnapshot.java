@@ -1,5 +1,6 @@
 package dev.vgpu.core.seat;
 
+import dev.vgpu.Capabilities;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
@@ -23,6 +24,8 @@ import java.util.Optional;
  * @param backend what enforces it, or will
  * @param impaired why it cannot be relied on
  * @param passedThrough calls that are let through unhandled
+ * @param preemption where its programs can be interrupted now
+ * @param preemptionReason why not inside a kernel
  */
 public record LeaseSnapshot(
     String id,
@@ -36,7 +39,9 @@ public record LeaseSnapshot(
     MemorySize memorySuspended,
     Optional<String> backend,
     Optional<String> impaired,
-    long passedThrough)
+    long passedThrough,
+    Optional<Capabilities.Preemption> preemption,
+    Optional<String> preemptionReason)
     implements GpuLease {
   /**
    * Makes one that is not suspended, and for which no backend is chosen, and of which nothing is
@@ -70,7 +75,9 @@ public record LeaseSnapshot(
         MemorySize.ZERO,
         Optional.empty(),
         Optional.empty(),
-        0);
+        0,
+        Optional.empty(),
+        Optional.empty());
   }
 
   @Override

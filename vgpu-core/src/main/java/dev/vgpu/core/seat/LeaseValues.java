@@ -145,6 +145,8 @@ public final class LeaseValues {
               .with(at + "request.", RequestValues.of(lease.request()));
           message.with(at, RequestValues.of(lease.gpus()));
           lease.backend().ifPresent(name -> message.with(at + "backend", name));
+          lease.preemption().ifPresent(level -> message.with(at + "preemption", level));
+          lease.preemptionReason().ifPresent(why -> message.with(at + "preemptionReason", why));
           if (lease.passedThrough() > 0) {
             message.with(at + "unhandled", lease.passedThrough());
           }
@@ -187,7 +189,9 @@ public final class LeaseValues {
                 MemorySize.ofBytes(message.number(at + "away")),
                 message.find(at + "backend"),
                 message.find(at + "impaired").filter(reason -> !reason.isEmpty()),
-                message.find(at + "unhandled").isPresent() ? count(message, at + "unhandled") : 0));
+                message.find(at + "unhandled").isPresent() ? count(message, at + "unhandled") : 0,
+                message.find(at + "preemption").map(Capabilities.Preemption::valueOf),
+                message.find(at + "preemptionReason")));
   }
 
   static List<Long> pids(String text) {

@@ -58,7 +58,8 @@ public final class UsageValues {
         .with(at + "calls", record.calls())
         .with(at + "launches", record.launches())
         .with(at + "preemptions", record.preemptions())
-        .with(at + "denied", record.deniedAllocations());
+        .with(at + "denied", record.deniedAllocations())
+        .with(at + "copyNs", record.copyTime().toNanos());
   }
 
   /**
@@ -101,7 +102,9 @@ public final class UsageValues {
         message.number(at + "calls"),
         message.number(at + "launches"),
         message.number(at + "preemptions"),
-        message.number(at + "denied"));
+        message.number(at + "denied"),
+        Duration.ofNanos(
+            message.find(at + "copyNs").isPresent() ? message.number(at + "copyNs") : 0));
   }
 
   private static Instant instant(String text) {

@@ -42,7 +42,8 @@ final class Entries {
               step.launches() / 2,
               step.launches(),
               step.denied() * 2L,
-              step.denied());
+              step.denied(),
+              step.gpuUs() * 3L);
       Counters total = totals.getOrDefault(step.lease(), Counters.ZERO).plus(grown);
       totals.put(step.lease(), total);
       String id = "model é #\n-" + step.lease();

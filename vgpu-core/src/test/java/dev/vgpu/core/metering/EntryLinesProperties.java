@@ -2,6 +2,7 @@ package dev.vgpu.core.metering;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -10,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.EdgeCasesMode;
+import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
@@ -31,6 +33,26 @@ class EntryLinesProperties {
   void whatWasWrittenIsRead(@ForAll("steps") List<Entries.Step> steps) {
     List<UsageEntry> entries = Entries.of(steps);
     assertThat(Entries.read(Entries.bytes(entries))).isEqualTo(entries);
+  }
+
+  /** As it was written before the time of copies was. */
+  @Example
+  void recordOfTheFirstVersionIsRead() {
+    String line =
+        "#2a567b32 1 model-1 model GPU-1 1000 2000 0 "
+            + "5 6 7 8 9 10 50 60 70 80 90 100 51 61 71 81 91 101\n";
+    assertThat(Entries.read(line.getBytes(StandardCharsets.ISO_8859_1)))
+        .containsExactly(
+            new UsageEntry(
+                "model-1",
+                "model",
+                "GPU-1",
+                1000,
+                2000,
+                false,
+                new Counters(5, 6, 7, 8, 9, 10, 0),
+                new Counters(50, 60, 70, 80, 90, 100, 0),
+                new Counters(51, 61, 71, 81, 91, 101, 0)));
   }
 
   @Property(seed = SEED, tries = 300, edgeCases = EdgeCasesMode.NONE)

@@ -169,6 +169,17 @@ class HealthWatchTest {
   }
 
   @Test
+  void aGpuThatComesLaterIsToldAndNotUsedYet() throws Exception {
+    GpuHealthListener watch = provider.listener.get(30, TimeUnit.SECONDS);
+    watch.appeared(gpus.get(0).id()); // that one is known
+    watch.appeared(new GpuId("GPU-new"));
+    GpuEvent.HealthChanged event = next();
+    assertThat(event.gpu()).isEqualTo(new GpuId("GPU-new"));
+    assertThat(event.reason()).contains("was not there when the node's pool was opened");
+    assertThat(client.gpus()).hasSize(2);
+  }
+
+  @Test
   void faultsAreToldAndADegradedGpuIsGranted() throws Exception {
     GpuHealthListener watch = provider.listener.get(30, TimeUnit.SECONDS);
     watch.fault(gpus.get(0).id(), "a program's own (XID 31)");

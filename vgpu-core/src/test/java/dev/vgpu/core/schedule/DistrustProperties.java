@@ -23,9 +23,8 @@ class DistrustProperties {
   private static final String SEED = "2026112042";
 
   /** A gate that always has work; what it says that it used may be a lie. */
-  private static final class ToldGate implements TurnGate {
+  private static final class ToldGate extends BusyGate {
     final LongUnaryOperator tells;
-    boolean open;
     long heldNs;
     long sinceNs;
 
@@ -39,34 +38,10 @@ class DistrustProperties {
     }
 
     @Override
-    public void open() {
-      open = true;
-    }
-
-    @Override
-    public boolean shut() {
-      open = false;
-      return true;
-    }
-
-    @Override
-    public int preempt() {
-      return 0;
-    }
-
-    @Override
-    public boolean hasWork() {
-      return true;
-    }
-
-    @Override
     public long gpuTimeNs(long nowNs) {
       pass(nowNs);
       return tells.applyAsLong(heldNs);
     }
-
-    @Override
-    public void contended(boolean contended) {}
   }
 
   private enum Lie {

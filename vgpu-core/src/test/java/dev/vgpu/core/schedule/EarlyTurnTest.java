@@ -3,11 +3,96 @@ package dev.vgpu.core.schedule;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.core.simulate.VirtualNode;
 import org.junit.jupiter.api.Test;
 
 /** What two tenants had of the time in which both had work on the GPU. */
 class EarlyTurnTest {
   private static final double SLICE_NS = 1_024_000;
+
+  /** Says what the test lets it say. */
+  private static final class SaidGate extends BusyGate {
+    long busyUntilNs;
+
+    @Override
+    public long busyUntilNs() {
+      return busyUntilNs;
+    }
+  }
+
+  private final SchedulerSettings settings = VirtualNode.settings(0);
+  private final ShareLevel level = new ShareLevel(settings);
+  private final EarlyTurn early = new EarlyTurn();
+  private final SaidGate earlierGate = new SaidGate();
+  private final SaidGate laterGate = new SaidGate();
+  private final Tenant earlier = add("earlier", earlierGate);
+  private final Tenant later = add("later", laterGate);
+
+  private Tenant add(String id, SaidGate gate) {
+    Tenant tenant =
+        new Tenant(
+            id, gate, VirtualNode.request(SharePolicy.BURST_SHARE, 50, PreemptionClass.NEARLINE));
+    level.join(tenant, 0);
+    return tenant;
+  }
+
+  private void laterSays(long usedNs, long untilNs) {
+    laterGate.busyUntilNs = untilNs;
+    early.told(later, (double) usedNs);
+    later.bookedNs += usedNs;
+  }
+
+  private void earlierEnds(long atNs) {
+    earlierGate.busyUntilNs = atNs;
+    early.ended(earlier, atNs);
+    earlier.bookedNs = (double) atNs;
+  }
+
+  @Test
+  void timeThatBothSayTheyUsedIsDivided() {
+    early.begin(earlier, later, 0);
+    laterSays(2_100_000, 2_100_000);
+    earlierEnds(1_500_000);
+    assertThat(early.settle(level)).isEqualTo(1_500_000);
+    assertThat(later.bookedNs).isEqualTo(600_000 + SLICE_NS);
+    assertThat(earlier.bookedNs + later.bookedNs).isEqualTo(2_100_000);
+    assertThat(early.settle(level)).as("once").isZero();
+  }
+
+  @Test
+  void laterOneThatEndsFirstIsDividedAsWell() {
+    early.begin(earlier, later, 0);
+    laterSays(3_200_000, 3_200_000);
+    early.ended(later, 3_300_000);
+    assertThat(early.isEarlier(earlier)).as("it has the GPU to itself again").isFalse();
+    assertThat(early.settle(level)).isEqualTo(3_200_000);
+    // A slice of its own, one of the other's, and the rest of its work.
+    assertThat(later.bookedNs).isEqualTo(3_200_000 - SLICE_NS);
+    assertThat(earlier.bookedNs).isEqualTo(-(3_200_000 - SLICE_NS));
+  }
+
+  @Test
+  void pausesOfTheLaterOneAreTheEarlierOnes() {
+    early.begin(earlier, later, 0);
+    laterSays(500_000, 500_000);
+    laterSays(500_000, 2_000_000); // half of the time it had nothing there
+    earlierEnds(1_400_000);
+    assertThat(early.settle(level)).isEqualTo(700_000);
+    assertThat(earlier.bookedNs + later.bookedNs).isEqualTo(1_400_000 + 1_000_000 - 700_000);
+    assertThat(later.bookedNs).isEqualTo(1_000_000 - (700_000 - SLICE_NS / 2));
+  }
+
+  @Test
+  void turnIsSilentOnlyFromWhenItHasTheGpuToItself() {
+    early.begin(earlier, later, 100);
+    earlierEnds(1_500_000);
+    assertThat(later.aloneSinceNs).isEqualTo(1_500_000);
+    early.begin(earlier, later, 2_000_000);
+    early.forget(earlier);
+    assertThat(later.aloneSinceNs).isEqualTo(2_000_000);
+  }
 
   @Test
   void laterOneHasItsWholeSlicesAndTheEarlierOneTheRest() {
@@ -22,5 +107,7 @@ class EarlyTurnTest {
     assertThat(EarlyTurn.laterNs(2 * SLICE_NS + 40_000)).isEqualTo(SLICE_NS);
     assertThat(EarlyTurn.laterNs(SLICE_NS - 40_000)).isCloseTo(SLICE_NS, within(50_000.0));
     assertThat(EarlyTurn.laterNs(30_000)).isEqualTo(30_000);
+    assertThat(EarlyTurn.betweenNs(30_000)).isZero();
+    assertThat(EarlyTurn.betweenNs(2 * SLICE_NS - 30_000)).isEqualTo(SLICE_NS);
   }
 }

@@ -16,11 +16,10 @@ import org.junit.jupiter.api.Test;
 /** Time in which a more urgent tenant held one back is no time in which it was silent. */
 class HeldBackTest {
   /** Always has work, which stops by itself while that of the master runs; tells it in lumps. */
-  private static final class YieldingGate implements TurnGate {
+  private static final class YieldingGate extends BusyGate {
     private static final long LUMP_NS = 2 * MS;
 
     private final @Nullable YieldingGate master;
-    boolean open;
     long heldNs;
     private long sinceNs;
 
@@ -35,33 +34,9 @@ class HeldBackTest {
     }
 
     @Override
-    public void open() {
-      open = true;
-    }
-
-    @Override
-    public boolean shut() {
-      open = false;
-      return true;
-    }
-
-    @Override
-    public int preempt() {
-      return 0;
-    }
-
-    @Override
-    public boolean hasWork() {
-      return true;
-    }
-
-    @Override
     public long gpuTimeNs(long nowNs) {
       return heldNs / LUMP_NS * LUMP_NS;
     }
-
-    @Override
-    public void contended(boolean contended) {}
 
     @Override
     public long leastTurnNs() {

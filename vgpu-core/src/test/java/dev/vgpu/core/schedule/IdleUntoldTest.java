@@ -11,35 +11,13 @@ import org.junit.jupiter.api.Test;
 /** A gate tells that it is idle only once it was told that others wait. */
 class IdleUntoldTest {
   /** Its last work ends unseen, just before it hears that others wait: it tells nobody. */
-  private static final class Gate implements TurnGate {
-    boolean open;
+  private static final class Gate extends BusyGate {
     boolean work = true;
     boolean endsUnseen;
 
     @Override
-    public void open() {
-      open = true;
-    }
-
-    @Override
-    public boolean shut() {
-      open = false;
-      return true;
-    }
-
-    @Override
-    public int preempt() {
-      return 0;
-    }
-
-    @Override
     public boolean hasWork() {
       return work;
-    }
-
-    @Override
-    public long gpuTimeNs(long nowNs) {
-      return 0;
     }
 
     @Override

@@ -64,6 +64,17 @@ class ShareAccuracyProperties {
     }
   }
 
+  /** Turns overlap, and each says then that it used the time of both. */
+  @Property(seed = SEED, tries = 30)
+  void whatIsBookedIsWhatTheDeviceDid(@ForAll("mixes") List<Busy> mix) {
+    VirtualNode node = Mixes.start(mix, GateModel.processes(), VirtualNode.settings(0));
+    node.runUntil(10 * S);
+    for (int i = 0; i < mix.size(); i++) {
+      double offNs = node.tenants().get(i).bookedNs - node.gate(i).servedNs();
+      assertThat(offNs / node.nowNs()).as("tenant %d of %s", i, mix).isBetween(-0.005, 0.005);
+    }
+  }
+
   @Property(seed = SEED, tries = 40)
   void lagIsBounded(@ForAll("mixes") List<Busy> mix) {
     SchedulerSettings settings = VirtualNode.settings(0);

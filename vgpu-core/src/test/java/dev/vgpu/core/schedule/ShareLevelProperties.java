@@ -26,34 +26,6 @@ class ShareLevelProperties {
   private final List<Tenant> all = new ArrayList<>();
   private final ShareLevel level = new ShareLevel(SETTINGS);
 
-  private static final class NoGate implements TurnGate {
-    @Override
-    public void open() {}
-
-    @Override
-    public boolean shut() {
-      return true;
-    }
-
-    @Override
-    public int preempt() {
-      return 0;
-    }
-
-    @Override
-    public boolean hasWork() {
-      return true;
-    }
-
-    @Override
-    public long gpuTimeNs(long nowNs) {
-      return 0;
-    }
-
-    @Override
-    public void contended(boolean contended) {}
-  }
-
   @Property(seed = SEED, tries = 100)
   void picksWhomALookAtAllWouldFind(@ForAll @IntRange(min = 1, max = 1_000_000) int seed) {
     Random random = new Random(seed);
@@ -103,7 +75,7 @@ class ShareLevelProperties {
       policy = percent == 0 ? SharePolicy.BEST_EFFORT : policy;
       PreemptionClass cls =
           random.nextBoolean() ? PreemptionClass.ONLINE : PreemptionClass.NEARLINE;
-      all.add(new Tenant("t" + i, new NoGate(), VirtualNode.request(policy, percent, cls)));
+      all.add(new Tenant("t" + i, new BusyGate(), VirtualNode.request(policy, percent, cls)));
     }
   }
 

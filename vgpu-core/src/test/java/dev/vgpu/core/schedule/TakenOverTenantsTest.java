@@ -12,8 +12,7 @@ class TakenOverTenantsTest {
   private static final long MS = 1_000_000;
 
   /** A gate that the test plays. */
-  private static final class PlayedGate implements TurnGate {
-    boolean open;
+  private static final class PlayedGate extends BusyGate {
     boolean runs;
     boolean waits;
     boolean abandoned;
@@ -23,19 +22,9 @@ class TakenOverTenantsTest {
     int asked;
 
     @Override
-    public void open() {
-      open = true;
-    }
-
-    @Override
     public boolean shut() {
       open = false;
       return !runs;
-    }
-
-    @Override
-    public int preempt() {
-      return 0;
     }
 
     @Override
@@ -47,9 +36,6 @@ class TakenOverTenantsTest {
     public long gpuTimeNs(long nowNs) {
       return usedNs;
     }
-
-    @Override
-    public void contended(boolean contended) {}
 
     @Override
     public boolean mayBeAbandoned() {

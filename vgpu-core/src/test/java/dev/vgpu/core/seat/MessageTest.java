@@ -3,6 +3,7 @@ package dev.vgpu.core.seat;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.vgpu.Capabilities;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
@@ -12,6 +13,7 @@ import dev.vgpu.core.turn.UsageReading;
 import java.nio.ByteBuffer;
 import java.time.Instant;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -85,7 +87,14 @@ class MessageTest {
             7,
             33.5,
             List.of(8L, 9L),
-            USAGE);
+            USAGE,
+            true,
+            MemorySize.ofMebibytes(5),
+            Optional.of("cuda-hook"),
+            Optional.of("lost"),
+            4,
+            Optional.of(Capabilities.Preemption.BETWEEN_KERNELS),
+            Optional.of("refused"));
     Message message = new Message("test");
     LeaseValues.putLeases(message, List.of(lease, lease));
     assertThat(LeaseValues.leases(sent(message)))

@@ -2,9 +2,12 @@ package dev.vgpu.nvml.mps;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuReading;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.GpuDriver;
@@ -13,9 +16,11 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;
+import java.util.function.Supplier;
 
 /**
  * Virtual GPUs as clients of MPS: their programs run on the GPU at once, each with a part of its
@@ -36,13 +41,19 @@ public final class MpsBackend implements EnforcementBackend {
   private final Map<String, String> environment;
   private final Iterable<GpuDriver> drivers;
   private final Path usual;
+  private final Supplier<List<GpuReading>> readings;
 
   /** Makes the backend; {@code ServiceLoader} does. */
   public MpsBackend() {
-    this(System.getenv(), ServiceLoader.load(GpuDriver.class), USUAL);
+    this(System.getenv(), ServiceLoader.load(GpuDriver.class), USUAL, new NvmlProvider()::readings);
   }
 
-  MpsBackend(Map<String, String> environment, Iterable<GpuDriver> drivers, Path usual) {
+  MpsBackend(
+      Map<String, String> environment,
+      Iterable<GpuDriver> drivers,
+      Path usual,
+      Supplier<List<GpuReading>> readings) {
+    this.readings = readings;
     this.environment = Map.copyOf(environment);
     this.drivers = drivers;
     this.usual = usual;
@@ -116,10 +127,20 @@ public final class MpsBackend implements EnforcementBackend {
       if (!Files.isExecutable(tool.get())) {
         return Optional.of(tool.get() + " cannot be executed; see VGPU_MPS_CONTROL");
       }
-      return anothersDaemon();
+      Optional<String> mode = MpsTerms.obstacle(properties(gpu.id()));
+      return mode.isPresent() ? mode : anothersDaemon();
     } catch (VgpuException e) {
       return Optional.of(String.valueOf(e.getMessage()));
     }
+  }
+
+  /** What the driver tells of a GPU; empty if nothing. */
+  private Map<String, String> properties(GpuId gpu) {
+    return readings.get().stream()
+        .filter(reading -> reading.gpu().equals(gpu))
+        .findFirst()
+        .map(GpuReading::properties)
+        .orElse(Map.of());
   }
 
   /** A daemon in the usual place serves its user alone, and the GPU one of them at a time. */
@@ -166,10 +187,34 @@ public final class MpsBackend implements EnforcementBackend {
 
   @Override
   public Enforcement open(Path runDirectory, Enforcement beneath) {
-    return new MpsEnforcement(
-        runDirectory,
-        beneath,
-        gpu -> new MpsTool(tool(gpu).orElseThrow(() -> new VgpuException(missing()))));
+    return new MpsEnforcement(runDirectory, beneath, new ThisMachine());
+  }
+
+  /** As this process sees it. */
+  private final class ThisMachine implements MpsEnforcement.Machine {
+    @Override
+    public MpsTool tool(PhysicalGpu gpu) {
+      return new MpsTool(MpsBackend.this.tool(gpu).orElseThrow(() -> new VgpuException(missing())));
+    }
+
+    @Override
+    public MpsTool anyTool() {
+      Optional<Path> found = MpsTool.find(environment);
+      for (GpuDriver driver : drivers) {
+        found = found.isPresent() ? found : driver.mpsControl();
+      }
+      return new MpsTool(found.orElseThrow(() -> new VgpuException(missing())));
+    }
+
+    @Override
+    public int mostClients(GpuId gpu) {
+      return MpsTerms.mostClients(properties(gpu));
+    }
+  }
+
+  @Override
+  public boolean hasLeftovers(Path runDirectory) {
+    return !MpsDaemon.directories(MpsEnforcement.directory(runDirectory)).isEmpty();
   }
 
   @Override

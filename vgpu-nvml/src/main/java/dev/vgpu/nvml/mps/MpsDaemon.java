@@ -9,11 +9,14 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -25,6 +28,7 @@ import org.slf4j.LoggerFactory;
 final class MpsDaemon {
   private static final Logger log = LoggerFactory.getLogger(MpsDaemon.class);
   private static final String PID_FILE = "nvidia-cuda-mps-control.pid";
+  private static final String GPU_FILE = "gpu";
   private static final String COMMAND = "nvidia-cuda-mps";
   private static final Path PROC = Path.of("/proc");
 
@@ -33,16 +37,68 @@ final class MpsDaemon {
   private final Path pipes;
   private final Path logs;
 
+  /** The names of the leases that stand on it, also for the next holder of the seat. */
+  private final Path users;
+
   MpsDaemon(MpsTool tool, Path directory, GpuId gpu) {
     this.tool = tool;
     this.gpu = gpu;
-    // A socket in it has a short name, and what names a GPU is long.
-    String name = gpu.value();
-    int backwards = new StringBuilder(name).reverse().toString().hashCode();
-    Path own =
-        directory.resolve(String.format(Locale.ROOT, "%08x%08x", name.hashCode(), backwards));
+    Path own = own(directory, gpu);
     this.pipes = own.resolve("pipe");
     this.logs = own.resolve("log");
+    this.users = own.resolve("leases");
+  }
+
+  /** A socket in it has a short name, and what names a GPU is long. */
+  private static Path own(Path directory, GpuId gpu) {
+    String name = gpu.value();
+    int backwards = new StringBuilder(name).reverse().toString().hashCode();
+    return directory.resolve(String.format(Locale.ROOT, "%08x%08x", name.hashCode(), backwards));
+  }
+
+  /** Of the daemons that were begun and not stopped: the GPUs that they are for. */
+  static Set<GpuId> directories(Path directory) {
+    Set<GpuId> gpus = new HashSet<>();
+    try (Stream<Path> all = Files.list(directory)) {
+      for (Path own : all.toList()) {
+        if (Files.exists(own.resolve("pipe").resolve(PID_FILE), LinkOption.NOFOLLOW_LINKS)) {
+          gpus.add(new GpuId(Files.readString(own.resolve(GPU_FILE)).strip()));
+        }
+      }
+    } catch (IOException | IllegalArgumentException e) {
+      log.debug("no MPS daemons are known: directory={}", directory, e);
+    }
+    return gpus;
+  }
+
+  /** Notes that a lease stands on it. */
+  void use(String lease) {
+    try {
+      prepareDirectories();
+      Files.createDirectories(users);
+      Files.writeString(users.resolveSibling(GPU_FILE), gpu.value());
+      Files.writeString(users.resolve(lease), "");
+    } catch (IOException e) {
+      throw new VgpuException("a lease under MPS cannot be noted: " + e.getMessage(), e);
+    }
+  }
+
+  /** A lease does not stand on it any more. */
+  void leave(String lease) {
+    try {
+      boolean ignored = Files.deleteIfExists(users.resolve(lease));
+    } catch (IOException e) {
+      log.debug("what says that a lease stands on MPS cannot be removed: lease={}", lease, e);
+    }
+  }
+
+  /** Whether one of those that stand on it is still there. */
+  boolean isUsed(Path leases) {
+    try (Stream<Path> all = Files.list(users)) {
+      return all.anyMatch(user -> Files.exists(leases.resolve(user.getFileName())));
+    } catch (IOException e) {
+      return false;
+    }
   }
 
   GpuId gpu() {

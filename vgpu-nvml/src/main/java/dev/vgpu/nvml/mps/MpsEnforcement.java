@@ -14,16 +14,20 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Function;
+import java.util.function.Supplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** MPS at work for the seat's holder. Safe for use by several threads. */
 final class MpsEnforcement implements Enforcement {
+  private static final Logger log = LoggerFactory.getLogger(MpsEnforcement.class);
   private static final long SUPERVISE_MS = 2_000;
   private static final long STOP_MS = 6_000;
 
   private final Path directory;
+  private final Path leasesOnDisk;
   private final Enforcement beneath;
-  private final Function<PhysicalGpu, MpsTool> tools;
+  private final Machine machine;
   private final Map<GpuId, MpsGpu> gpus = new ConcurrentHashMap<>();
   private final ScheduledExecutorService supervisor =
       Executors.newSingleThreadScheduledExecutor(
@@ -33,38 +37,64 @@ final class MpsEnforcement implements Enforcement {
             return thread;
           });
 
+  /** What is known of the machine. */
+  interface Machine {
+    /** The tool that belongs to a GPU's driver. */
+    MpsTool tool(PhysicalGpu gpu);
+
+    /** The tool for a GPU that an earlier holder of the seat had, which may be gone. */
+    MpsTool anyTool();
+
+    /** How many processes MPS serves on a GPU at once. */
+    int mostClients(GpuId gpu);
+  }
+
   /**
    * Makes one.
    *
    * @param superviseMs how often daemons are looked at
    */
-  MpsEnforcement(
-      Path runDirectory,
-      Enforcement beneath,
-      Function<PhysicalGpu, MpsTool> tools,
-      long superviseMs) {
-    this.directory = runDirectory.toAbsolutePath().resolve("mps");
+  MpsEnforcement(Path runDirectory, Enforcement beneath, Machine machine, long superviseMs) {
+    this.directory = directory(runDirectory);
+    this.leasesOnDisk = runDirectory.toAbsolutePath().resolve("leases");
     this.beneath = beneath;
-    this.tools = tools;
+    this.machine = machine;
+    supervisor.execute(this::stopLeftovers);
     var ignored =
         supervisor.scheduleWithFixedDelay(
             this::supervise, superviseMs, superviseMs, TimeUnit.MILLISECONDS);
   }
 
-  MpsEnforcement(Path runDirectory, Enforcement beneath, Function<PhysicalGpu, MpsTool> tools) {
-    this(runDirectory, beneath, tools, SUPERVISE_MS);
+  MpsEnforcement(Path runDirectory, Enforcement beneath, Machine machine) {
+    this(runDirectory, beneath, machine, SUPERVISE_MS);
+  }
+
+  static Path directory(Path runDirectory) {
+    return runDirectory.toAbsolutePath().resolve("mps");
   }
 
   private void supervise() {
     gpus.values().forEach(MpsGpu::supervise);
+    stopLeftovers();
   }
 
-  private MpsGpu gpu(PhysicalGpu gpu) {
+  /** Those of leases that ended while nobody held the seat. */
+  private void stopLeftovers() {
+    for (GpuId id : MpsDaemon.directories(directory)) {
+      try {
+        gpu(id, machine::anyTool).stopIfLeft(leasesOnDisk);
+      } catch (VgpuException e) {
+        log.warn("an MPS control daemon that is left over cannot be stopped: gpu={}", id, e);
+      }
+    }
+  }
+
+  private MpsGpu gpu(GpuId gpu, Supplier<MpsTool> tool) {
     return gpus.computeIfAbsent(
-        gpu.id(),
+        gpu,
         id -> {
-          MpsDaemon daemon = new MpsDaemon(tools.apply(gpu), directory, id);
-          return new MpsGpu(daemon, MpsTerms.mostClients(Optional.empty()), () -> stop(id));
+          MpsDaemon daemon = new MpsDaemon(tool.get(), directory, id);
+          return new MpsGpu(daemon, machine.mostClients(id), () -> stop(id));
         });
   }
 
@@ -90,8 +120,9 @@ final class MpsEnforcement implements Enforcement {
     if (unable.isPresent()) {
       throw new VgpuException("MPS " + unable.get() + ": id=" + id);
     }
-    MpsGpu on = gpu(gpu);
+    MpsGpu on = gpu(gpu.id(), () -> machine.tool(gpu));
     return on.add(
+        id,
         () ->
             new MpsLease(
                 id,

@@ -3,6 +3,7 @@ package dev.vgpu.nvml.mps;
 import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -47,9 +48,10 @@ final class MpsGpu {
   }
 
   /** Adds a lease, with the daemon at work. */
-  MpsLease add(Supplier<MpsLease> make) {
+  MpsLease add(String id, Supplier<MpsLease> make) {
     lock.lock();
     try {
+      daemon.use(id);
       Optional<String> failure = daemon.ensure();
       failure.ifPresent(why -> tell("the MPS control daemon had failed: " + why, leases));
       boolean made = false;
@@ -59,6 +61,9 @@ final class MpsGpu {
         made = true;
         return lease;
       } finally {
+        if (!made) {
+          daemon.leave(id);
+        }
         if (!made && leases.isEmpty()) {
           daemon.stop();
         }
@@ -69,6 +74,7 @@ final class MpsGpu {
   }
 
   void remove(MpsLease lease) {
+    daemon.leave(lease.id());
     if (leases.remove(lease) && leases.isEmpty()) {
       whenUnused.run(); // elsewhere: it takes long
     }
@@ -82,6 +88,19 @@ final class MpsGpu {
         daemon.stop();
         server = 0;
         clients.clear();
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Stops a daemon that an earlier holder of the seat left, unless a lease of then goes on. */
+  void stopIfLeft(Path leasesOnDisk) {
+    lock.lock();
+    try {
+      if (leases.isEmpty() && !daemon.isUsed(leasesOnDisk)) {
+        log.info("an MPS control daemon that nobody uses any more is stopped: gpu={}", gpu());
+        daemon.stop();
       }
     } finally {
       lock.unlock();

@@ -5,37 +5,55 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** What a request means to MPS. */
 final class MpsTerms {
-  /** What the driver allows from compute capability 7.5 on; before it is less. */
-  static final int MOST_CLIENTS = 48;
-
-  private static final int MOST_CLIENTS_BEFORE_TURING = 16;
+  private static final int MOST_CLIENTS_BEFORE_VOLTA = 16;
+  private static final int MOST_CLIENTS = 48;
+  private static final int MOST_CLIENTS_SINCE_CUDA_13_1 = 60;
+  private static final int VOLTA = 70;
+  private static final int CUDA_13_1 = 131;
   private static final int ALL_PERCENT = 100;
   private static final long MEBIBYTE = 1 << 20;
+  private static final Pattern VERSION = Pattern.compile("(\\d{1,4})\\.(\\d)");
 
   private MpsTerms() {}
 
   /**
-   * {@return how many processes may use one GPU's MPS at once} Newer drivers allow more on newer
-   * GPUs, which is not counted on.
+   * {@return how many processes may use one GPU's MPS at once, as the vendor documents it} The
+   * driver counts contexts; a program with several takes more.
    *
-   * @param computeCapability for example {@code 9.0}; empty: not known
+   * @param properties what is known of the GPU; what is not known is taken to be recent hardware
+   *     with an older driver
    */
-  static int mostClients(Optional<String> computeCapability) {
-    return computeCapability.filter(text -> number(text) < 75).isPresent()
-        ? MOST_CLIENTS_BEFORE_TURING
+  static int mostClients(Map<String, String> properties) {
+    if (number(properties.getOrDefault("compute_capability", "")).orElse(VOLTA) < VOLTA) {
+      return MOST_CLIENTS_BEFORE_VOLTA;
+    }
+    return number(properties.getOrDefault("cuda_version", "")).orElse(0) >= CUDA_13_1
+        ? MOST_CLIENTS_SINCE_CUDA_13_1
         : MOST_CLIENTS;
   }
 
-  private static int number(String text) {
-    String[] parts = text.split("\\.", 2);
-    try {
-      return Integer.parseInt(parts[0]) * 10 + (parts.length > 1 ? Integer.parseInt(parts[1]) : 0);
-    } catch (NumberFormatException e) {
-      return Integer.MAX_VALUE; // what is not known is new
-    }
+  /** {@return why MPS cannot serve a GPU in the mode that it is in} */
+  static Optional<String> obstacle(Map<String, String> properties) {
+    return "prohibited".equals(properties.get("compute_mode"))
+        ? Optional.of(
+            "its compute mode is prohibited: no program may run on it; as root: nvidia-smi -c"
+                + " DEFAULT (or EXCLUSIVE_PROCESS, for MPS alone)")
+        : Optional.empty();
+  }
+
+  /** {@return a version of the form 13.1 as 131} */
+  private static OptionalInt number(String text) {
+    Matcher matcher = VERSION.matcher(text);
+    return matcher.matches()
+        ? OptionalInt.of(
+            10 * Integer.parseInt(matcher.group(1)) + text.charAt(matcher.start(2)) - '0')
+        : OptionalInt.empty();
   }
 
   /** {@return why MPS could never hold what is asked} */

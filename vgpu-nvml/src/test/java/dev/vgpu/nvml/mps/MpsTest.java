@@ -24,7 +24,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
@@ -32,6 +31,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** MPS over the stand-in for the vendor's tool, with real processes. */
 @Timeout(60)
@@ -107,7 +108,8 @@ class MpsTest {
   }
 
   private MpsLease lease(String name, VirtualGpuRequest request, List<Long> pids) {
-    MpsLease made = on.add(() -> new MpsLease(name, on, hooked(pids), request, listener(name)));
+    MpsLease made =
+        on.add(name, () -> new MpsLease(name, on, hooked(pids), request, listener(name)));
     leases.add(made);
     return made;
   }
@@ -164,7 +166,8 @@ class MpsTest {
     MpsGpu next =
         new MpsGpu(new MpsDaemon(new MpsTool(tool), directory.resolve("mps"), id), 2, () -> {});
     EnforcedLease taken =
-        next.add(() -> new MpsLease("a-1", next, hooked(List.of()), share(30), listener("a-1")));
+        next.add(
+            "a-1", () -> new MpsLease("a-1", next, hooked(List.of()), share(30), listener("a-1")));
     assertThat(daemon.process().orElseThrow().pid()).isEqualTo(pid);
     assertThat(told).isEmpty();
     lease.close();
@@ -203,7 +206,7 @@ class MpsTest {
   }
 
   @Test
-  void daemonThatWasKilledOrHangsIsStartedAnew() throws Exception {
+  void daemonThatWasKilledIsStartedAnew() throws Exception {
     List<Long> pids = new CopyOnWriteArrayList<>();
     MpsLease lease = lease("a-1", share(30), pids);
     pids.add(program(lease));
@@ -214,11 +217,74 @@ class MpsTest {
     assertThat(told).singleElement().asString().contains("was gone", "in its reach: [a-1]");
     long second = daemon.process().orElseThrow().pid();
     assertThat(second).isNotEqualTo(first);
-    kill("STOP", second);
-    on.supervise();
-    assertThat(told).hasSize(2).last().asString().contains("it hung");
-    assertThat(daemon.process().orElseThrow().pid()).isNotEqualTo(second);
     assertThat(daemon.servers()).isEmpty();
+  }
+
+  @Test
+  void daemonThatHangsIsKilledAndStartedAnew() throws Exception {
+    List<Long> pids = new CopyOnWriteArrayList<>();
+    MpsLease lease = lease("a-1", share(30), pids);
+    pids.add(program(lease));
+    long first = daemon.process().orElseThrow().pid();
+    kill("STOP", first);
+    on.supervise();
+    assertThat(told).singleElement().asString().contains("it hung", "in its reach: [a-1]");
+    assertThat(daemon.process().orElseThrow().pid()).isNotEqualTo(first);
+    await(() -> !ProcessHandle.of(first).map(ProcessHandle::isAlive).orElse(false));
+  }
+
+  /** As root only: nobody else can make what is another's. */
+  @Test
+  void daemonOfAnotherUserIsLeftAlone() throws Exception {
+    MpsLease lease = lease("a-1", share(30), List.of());
+    Path pipes = Path.of(lease.environment().get("CUDA_MPS_PIPE_DIRECTORY"));
+    long theirs = daemon.process().orElseThrow().pid();
+    if ((int) Files.getAttribute(pipes, "unix:uid") == 0) {
+      Files.setAttribute(pipes, "unix:uid", 12_345);
+      assertThatThrownBy(() -> lease("b-2", share(30), List.of()))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("is another user's")
+          .hasMessageContaining("uid=12345");
+      assertThat(ProcessHandle.of(theirs).map(ProcessHandle::isAlive)).contains(true);
+      Files.setAttribute(pipes, "unix:uid", 0);
+    }
+  }
+
+  /** What MPS needs to know of the machine. */
+  private final class TestMachine implements MpsEnforcement.Machine {
+    @Override
+    public MpsTool tool(PhysicalGpu asked) {
+      return anyTool();
+    }
+
+    @Override
+    public MpsTool anyTool() {
+      return new MpsTool(tool, 1_000);
+    }
+
+    @Override
+    public int mostClients(GpuId asked) {
+      return 2;
+    }
+  }
+
+  @Test
+  void daemonThatAKilledSeatLeftIsStoppedByTheNextUnlessALeaseGoesOn() throws Exception {
+    Path leaseOnDisk = Files.createDirectories(directory.resolve("leases")).resolve("a-1");
+    Files.writeString(leaseOnDisk, "");
+    MpsLease lost = lease("a-1", share(30), List.of()); // its seat is gone from here on
+    assertThat(lost.id()).isEqualTo("a-1");
+    long pid = daemon.process().orElseThrow().pid();
+    MpsBackend backend = new MpsBackend(Map.of(), List.of(), directory, List::of);
+    assertThat(backend.hasLeftovers(directory)).isTrue();
+    Enforcement beneath = mock(Enforcement.class);
+    new MpsEnforcement(directory, beneath, new TestMachine(), NEVER_MS).close();
+    assertThat(daemon.process().orElseThrow().pid()).isEqualTo(pid);
+    Files.delete(leaseOnDisk);
+    new MpsEnforcement(directory, beneath, new TestMachine(), NEVER_MS).close();
+    await(() -> !ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
+    assertThat(backend.hasLeftovers(directory)).isFalse();
+    assertThat(backend.hasLeftovers(directory.resolve("nowhere"))).isFalse();
   }
 
   @Test
@@ -231,10 +297,30 @@ class MpsTest {
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("at most 2 processes");
     assertThat(on.lack(share(10))).hasValueSatisfying(lack -> assertThat(lack).contains("has 2"));
-    assertThat(MpsTerms.mostClients(Optional.of("7.0"))).isEqualTo(16);
-    assertThat(MpsTerms.mostClients(Optional.of("7.5"))).isEqualTo(48);
-    assertThat(MpsTerms.mostClients(Optional.of("10.0"))).isEqualTo(48);
-    assertThat(MpsTerms.mostClients(Optional.of("unheard of"))).isEqualTo(48);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "6.1, 11.4, 16", // Pascal
+    "6.1, 13.1, 16",
+    "7.0, 12.4, 48", // Volta
+    "9.0, 13.0, 48",
+    "9.0, 13.1, 60",
+    "12.0, 14.0, 60",
+    "unheard of, '', 48"
+  })
+  void howManyClientsItServesGoesByGenerationAndDriver(String capability, String cuda, int most) {
+    assertThat(MpsTerms.mostClients(Map.of("compute_capability", capability, "cuda_version", cuda)))
+        .isEqualTo(most);
+    assertThat(MpsTerms.mostClients(Map.of())).isEqualTo(48);
+  }
+
+  @Test
+  void aGpuThatIsProhibitedIsAnObstacleWithARemedy() {
+    assertThat(MpsTerms.obstacle(Map.of("compute_mode", "prohibited")).orElseThrow())
+        .contains("prohibited", "nvidia-smi -c DEFAULT");
+    assertThat(MpsTerms.obstacle(Map.of("compute_mode", "exclusive process"))).isEmpty();
+    assertThat(MpsTerms.obstacle(Map.of())).isEmpty();
   }
 
   @Test
@@ -254,8 +340,7 @@ class MpsTest {
     Enforcement beneath = mock(Enforcement.class);
     when(beneath.prepare(any(), any(), any(), any(), any()))
         .thenThrow(new VgpuException("the quota is below what a context takes"));
-    try (MpsEnforcement mps =
-        new MpsEnforcement(directory, beneath, asked -> new MpsTool(tool), NEVER_MS)) {
+    try (MpsEnforcement mps = new MpsEnforcement(directory, beneath, new TestMachine(), NEVER_MS)) {
       assertThatThrownBy(() -> mps.prepare("a-1", directory, gpu, share(5), listener("a-1")))
           .isInstanceOf(VgpuException.class)
           .hasMessageContaining("context");
@@ -266,17 +351,21 @@ class MpsTest {
   @Test
   void whyItIsNotThereIsSaidWithARemedy() throws IOException {
     MpsBackend none =
-        new MpsBackend(Map.of("PATH", directory.toString()), List.of(), directory.resolve("no"));
+        new MpsBackend(
+            Map.of("PATH", directory.toString()), List.of(), directory.resolve("no"), List::of);
     if (MpsTool.find(Map.of("PATH", "")).isEmpty()) {
       assertThat(none.status().unavailableBecause().orElseThrow()).contains("VGPU_MPS_CONTROL");
     }
     MpsBackend named =
         new MpsBackend(
-            Map.of("VGPU_MPS_CONTROL", "/no/such/tool"), List.of(), directory.resolve("no"));
+            Map.of("VGPU_MPS_CONTROL", "/no/such/tool"),
+            List.of(),
+            directory.resolve("no"),
+            List::of);
     assertThat(named.obstacle(gpu).orElseThrow()).contains("/no/such/tool cannot be executed");
     Path another = Files.createDirectory(directory.resolve("usual"));
     Path control = Files.createFile(another.resolve("control"));
-    MpsBackend brought = new MpsBackend(Map.of(), List.of(new EmulatorDriver()), another);
+    MpsBackend brought = new MpsBackend(Map.of(), List.of(new EmulatorDriver()), another, List::of);
     assertThat(brought.status().isAvailable()).isTrue();
     assertThat(brought.obstacle(gpu)).isEmpty(); // it is this user's
     if ((int) Files.getAttribute(control, "unix:uid") == 0) {

@@ -1,0 +1,37 @@
+package dev.vgpu.bench.chaos;
+
+import dev.vgpu.bench.harness.Answer;
+import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.Lateness;
+import dev.vgpu.bench.harness.NanoClock;
+
+/**
+ * How late the machine wakes up who sleeps, on each of its processors: one of them may stand still
+ * for seconds, as those of virtual machines do. Confined to one thread.
+ */
+final class Machine implements Lateness {
+  private final Child watcher;
+  private final LostTime late = new LostTime();
+  private double worstMs;
+
+  Machine(Child watcher) {
+    this.watcher = watcher;
+  }
+
+  /** {@return all that was lost, up to now} */
+  LostTime look() throws InterruptedException {
+    Answer answer = watcher.ask("read");
+    late.add(NanoClock.nanoTime(), answer.number("sum_ns") / 1e6);
+    worstMs = Math.max(worstMs, answer.number("worst_ns") / 1e6);
+    return late;
+  }
+
+  double worstMs() {
+    return worstMs;
+  }
+
+  @Override
+  public double lateMs(long sinceNs) throws InterruptedException {
+    return look().sinceMs(sinceNs);
+  }
+}

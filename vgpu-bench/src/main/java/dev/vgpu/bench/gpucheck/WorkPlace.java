@@ -1,0 +1,111 @@
+package dev.vgpu.bench.gpucheck;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/**
+ * The working directory of a check: removed at its end, also by Ctrl-C; what one leaves behind that
+ * was killed, the next one removes. Safe for use by several threads.
+ */
+final class WorkPlace {
+  private static final String PREFIX = "vgpu-gpu-check";
+
+  /** In the directory: whose it is. */
+  private static final String OWNER = "owner";
+
+  /** What a step needs to end itself, and what it started. */
+  private static final long ENDING_SECONDS = 8;
+
+  private final Path directory;
+  private volatile boolean kept;
+
+  private WorkPlace(Path directory) {
+    this.directory = directory;
+  }
+
+  /** Makes one, and removes those whose processes are gone. */
+  static WorkPlace make() throws IOException {
+    Path base = Path.of(System.getProperty("java.io.tmpdir", "/tmp"));
+    try (DirectoryStream<Path> others = Files.newDirectoryStream(base, PREFIX + "*")) {
+      for (Path other : others) {
+        if (isLeftBehind(other)) {
+          remove(other);
+        }
+      }
+    }
+    Path made = Files.createTempDirectory(base, PREFIX);
+    Files.writeString(made.resolve(OWNER), identity(ProcessHandle.current()));
+    return new WorkPlace(made);
+  }
+
+  /** One that was kept, or is another user's, has no owner to be read. */
+  private static boolean isLeftBehind(Path directory) {
+    try {
+      String owner = Files.readString(directory.resolve(OWNER));
+      long pid = Long.parseLong(owner.substring(0, owner.indexOf(' ')));
+      return ProcessHandle.of(pid).map(process -> !identity(process).equals(owner)).orElse(true);
+    } catch (IOException | NumberFormatException | StringIndexOutOfBoundsException e) {
+      return false;
+    }
+  }
+
+  /** A number may come again; not at the same time. */
+  private static String identity(ProcessHandle process) {
+    return process.pid()
+        + " "
+        + process.info().startInstant().map(start -> start.toEpochMilli()).orElse(0L);
+  }
+
+  Path directory() {
+    return directory;
+  }
+
+  /** Leaves it where it is, for good. */
+  void keep() {
+    kept = true;
+    File owner = directory.resolve(OWNER).toFile();
+    if (!owner.delete()) {
+      System.err.println("gpu-check: cannot remove " + owner);
+    }
+  }
+
+  /** When this process is told to end: what it runs now is ended first. */
+  void end() {
+    ProcessHandle.current().children().forEach(ProcessHandle::destroy);
+    ProcessHandle.current().children().forEach(WorkPlace::await);
+    if (!kept) {
+      remove();
+    }
+  }
+
+  private static void await(ProcessHandle process) {
+    try {
+      Object ignored = process.onExit().get(ENDING_SECONDS, TimeUnit.SECONDS);
+    } catch (java.util.concurrent.ExecutionException
+        | java.util.concurrent.TimeoutException
+        | InterruptedException e) {
+      process.destroyForcibly();
+    }
+  }
+
+  void remove() {
+    remove(directory);
+  }
+
+  private static void remove(Path directory) {
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
+    } catch (IOException | UncheckedIOException e) {
+      System.err.println(
+          "gpu-check: cannot remove " + directory + ": " + Objects.toString(e.getMessage()));
+    }
+  }
+}

@@ -1,0 +1,89 @@
+package dev.vgpu.bench.harness;
+
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/**
+ * For how long threads were ready to run and did not get a processor, as the kernel counts it.
+ * Confined to one thread.
+ */
+public final class RunDelays {
+  private static final List<Long> NOTHING = List.of(0L, 0L, 0L);
+
+  private Map<Path, List<Long>> before = new HashMap<>();
+  private Map<Path, List<Long>> now = new HashMap<>();
+
+  /** Begins a look at all processes; who is not looked at is forgotten. */
+  public void begin() {
+    before = now;
+    now = new HashMap<>();
+  }
+
+  /**
+   * {@return how long the thread of a process that waited most has waited since the look before, in
+   * milliseconds; 0 where the kernel does not count, or it has ended}
+   *
+   * @param pid the process
+   */
+  public double ofMs(long pid) {
+    long most = 0;
+    for (Path task : tasks(pid)) {
+      List<Long> times = times(task);
+      most = Math.max(most, times.get(1) - before.getOrDefault(task, NOTHING).get(1));
+      now.put(task, times);
+    }
+    return most / 1e6;
+  }
+
+  /**
+   * {@return whether a thread is ready to run, and has not run since it was looked at}
+   *
+   * @param pid the process
+   */
+  public boolean isLeftStanding(long pid) {
+    for (Path task : tasks(pid)) {
+      List<Long> times = times(task);
+      if (times.equals(now.get(task)) && !times.equals(NOTHING) && state(task) == 'R') {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static List<Path> tasks(long pid) {
+    Path tasks = Path.of("/proc", Long.toString(pid), "task");
+    try (Stream<Path> each = Files.list(tasks)) {
+      return each.toList();
+    } catch (IOException | UncheckedIOException e) {
+      return List.of(); // It has ended.
+    }
+  }
+
+  /** Nanoseconds that it ran, nanoseconds that it waited for that, how often it ran. */
+  private static List<Long> times(Path task) {
+    String[] fields = read(task.resolve("schedstat")).strip().split(" ", -1);
+    return fields.length < 3 ? NOTHING : Stream.of(fields).map(Long::valueOf).toList();
+  }
+
+  private static char state(Path task) {
+    String stat = read(task.resolve("stat"));
+    int name = stat.lastIndexOf(')'); // which may hold anything
+    return name < 0 || stat.length() < name + 3 ? '?' : stat.charAt(name + 2);
+  }
+
+  private static String read(Path file) {
+    try {
+      return Files.readString(file, ISO_8859_1);
+    } catch (IOException e) {
+      return ""; // It has ended.
+    }
+  }
+}

@@ -1,0 +1,142 @@
+package dev.vgpu.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.BackendChoice;
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpuRequest;
+import java.io.ByteArrayOutputStream;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** What {@code doctor} says of GPUs and backends; what it says of the machine: HostChecksTest. */
+class DoctorCommandTest {
+  private static final GpuId GPU = new GpuId("GPU-1");
+  private static final Capabilities SOME =
+      Capabilities.builder().memory(Capabilities.Memory.EXACT).build();
+
+  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final GpuPool pool = Fakes.pool();
+
+  @BeforeEach
+  void describe() {
+    BackendStatus hook =
+        BackendStatus.ofAvailable("cuda-hook", SOME)
+            .withNotes(List.of("preemption inside kernels: off with driver 612.34.01"));
+    when(pool.backends()).thenReturn(List.of(hook));
+    List<BackendChoice> choices =
+        List.of(
+            choice("cuda-hook", BackendChoice.Verdict.CHOSEN, "does what is demanded"),
+            choice("mps", BackendChoice.Verdict.NOT_NOW, "the GPU is shared in turns"),
+            choice("mig", BackendChoice.Verdict.IMPOSSIBLE, "MIG mode is off: vgpu mig enable"));
+    when(pool.explain(any())).thenReturn(choices);
+  }
+
+  private static BackendChoice choice(String backend, BackendChoice.Verdict verdict, String why) {
+    BackendChoice choice = mock(BackendChoice.class);
+    when(choice.gpu()).thenReturn(GPU);
+    when(choice.backend()).thenReturn(backend);
+    when(choice.verdict()).thenReturn(verdict);
+    when(choice.reason()).thenReturn(why);
+    return choice;
+  }
+
+  private void modes(Map<String, String> properties) {
+    GpuReading reading = mock(GpuReading.class);
+    when(reading.gpu()).thenReturn(GPU);
+    when(reading.health()).thenReturn(GpuHealth.HEALTHY);
+    when(reading.properties()).thenReturn(properties);
+    when(pool.readings()).thenReturn(List.of(reading));
+  }
+
+  private int run(String... args) {
+    return VgpuCommand.commandLine(
+            new CliContext(
+                Fakes.console(out, err), Map.of(), options -> pool, new Fakes.SkippingClock()))
+        .execute(args);
+  }
+
+  private String text() {
+    assertThat(run("doctor")).isZero();
+    return out.toString(UTF_8);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "persistence_mode, off, persistence mode is off, nvidia-smi -pm 1",
+    "compute_mode, exclusive process, programs cannot share it but through MPS, nvidia-smi -c",
+    "compute_mode, prohibited, no program may run on it, nvidia-smi -c DEFAULT",
+    "mig_mode, off, MIG mode is off, vgpu mig enable",
+    "driver_version, 580.65.06, driver 580.65.06, not one",
+  })
+  void modesOfAGpuAreSaidWithTheirRemedies(String name, String value, String found, String then) {
+    modes(Map.of(name, value));
+    assertThat(text()).contains(found).containsAnyOf(then, "driver " + value);
+  }
+
+  @Test
+  void whatIsInOrderNeedsNoRemedy() {
+    modes(Map.of("persistence_mode", "on", "compute_mode", "default"));
+    assertThat(text()).doesNotContain("nvidia-smi", "compute mode");
+  }
+
+  @Test
+  void eachBackendIsAvailableOrTheReasonIsSaid() throws Exception {
+    assertThat(text())
+        .contains(
+            "cuda-hook: available",
+            "mps: not now: the GPU is shared in turns",
+            "mig: no: MIG mode is off: vgpu mig enable",
+            "preemption inside kernels: off with driver 612.34.01");
+    out.reset();
+    assertThat(run("doctor", "--json")).isZero();
+    JsonNode json = new ObjectMapper().readTree(out.toByteArray());
+    JsonNode backends = json.path("gpus").path(0).path("backends");
+    assertThat(backends.findValuesAsText("available")).containsExactly("true", "false", "false");
+    assertThat(backends.path(2).path("reason").asText()).contains("vgpu mig enable");
+  }
+
+  @Test
+  void callsThatTheHookLetThroughAreCounted() throws Exception {
+    VirtualGpuRequest request =
+        VirtualGpuRequest.builder().name("a").memory(MemorySize.ofMebibytes(1)).build();
+    GpuLease lease = mock(GpuLease.class);
+    GpuLease of = Fakes.lease(request, Duration.ZERO, MemorySize.ZERO);
+    when(lease.id()).thenReturn("a-1");
+    when(lease.request()).thenReturn(request);
+    when(lease.gpus()).thenReturn(List.of(of.gpu()));
+    when(lease.passedThrough()).thenReturn(41L);
+    when(pool.leases()).thenReturn(List.of(lease, lease));
+    assertThat(text()).contains("82 calls of driver functions that the hook does not know");
+    out.reset();
+    assertThat(run("doctor", "--json")).isZero();
+    JsonNode json = new ObjectMapper().readTree(out.toByteArray());
+    assertThat(json.path("calls_passed_through").asLong()).isEqualTo(82);
+  }
+
+  @Test
+  void theExitCodesAreInTheHelp() {
+    assertThat(run("doctor", "--help")).isZero();
+    assertThat(out.toString(UTF_8)).contains("Exit codes: 0 everything needed is there, 1");
+    assertThat(run("doctor", "--no-such-option")).isEqualTo(2);
+  }
+}
