@@ -217,6 +217,14 @@ public interface EnforcedLease extends AutoCloseable {
     return Optional.empty();
   }
 
+  /**
+   * {@return why what runs under it cannot be relied on any more, in words, for example since what
+   * it stood on was destroyed; empty if nothing is known to be wrong} Does not block.
+   */
+  default Optional<String> impaired() {
+    return Optional.empty();
+  }
+
   /** {@return how many threads of its processes wait for a turn} */
   int waiting();
 

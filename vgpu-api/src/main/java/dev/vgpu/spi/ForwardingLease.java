@@ -158,6 +158,11 @@ public abstract class ForwardingLease implements EnforcedLease {
   }
 
   @Override
+  public Optional<String> impaired() {
+    return beneath.impaired();
+  }
+
+  @Override
   public int waiting() {
     return beneath.waiting();
   }

@@ -25,6 +25,7 @@ public final class Bench {
       """
       usage: vgpu bench [name...] [--quick] [--json]
         turns    what turns inside a JVM cost, beside a fair semaphore and a fair lock
+        mig      where MIG instances are placed, beside first-fit, best-fit and exhaustive search
         scheduler  what a decision of the share scheduler costs at 2 to 1,024 tenants
         launch   what the hook adds to a launch, without and with a limit
         alloc    what the hook adds to an alloc and free, by live allocations
@@ -50,7 +51,7 @@ public final class Bench {
         --json   one JSON object on standard output
       Without a name, all run. On a machine that others use too, figures are worth more with
       priority over them: chrt -r 5 ./vgpu bench ...
-      All but turns and scheduler start real processes, over a GPU or the emulator;
+      All but turns, scheduler and mig start real processes, over a GPU or the emulator;
       they need a C compiler.
       """;
 
@@ -63,6 +64,7 @@ public final class Bench {
       List.of(
           "turns",
           "scheduler",
+          "mig",
           "launch",
           "alloc",
           "share",
@@ -169,6 +171,7 @@ public final class Bench {
       }
       case "scheduler" -> SchedulerBench.run(report, quick);
       case "nvml" -> new NvmlBench(report, quick).run();
+      case "mig" -> new MigBench(report, quick).run();
       case "level2" -> new Level2Bench(report, quick).run();
       case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {

@@ -95,17 +95,17 @@ final class MigCommand implements Runnable {
     @Override
     public Integer call() {
       try (MigDriver driver = MigDriver.open()) {
-        Map<GpuId, Map<Integer, String>> holders = MigDriver.holders(runDirectory(context));
+        Map<GpuId, String> holders = MigDriver.deviceHolders(runDirectory(context));
         if (json.isGiven()) {
           JsonOption.print(context.console(), json(driver.gpus(), holders));
         } else {
-          driver.gpus().forEach(state -> print(state, holders.getOrDefault(state.gpu(), Map.of())));
+          driver.gpus().forEach(state -> print(state, holders));
         }
       }
       return 0;
     }
 
-    private void print(MigState state, Map<Integer, String> holders) {
+    private void print(MigState state, Map<GpuId, String> holders) {
       PrintStream out = context.console().out();
       out.println(state.gpu() + "  " + state.model() + "  MIG " + mode(state));
       if (state.geometry().isEmpty()) {
@@ -120,20 +120,30 @@ final class MigCommand implements Runnable {
         return;
       }
       TextTable table = new TextTable("  instance", "profile", "slices", "device", "lease");
-      for (MigState.Instance each : state.instances()) {
-        String slices = each.start() + "-" + (each.start() + each.memorySlices() - 1);
-        String devices =
-            each.parts().stream()
-                .map(part -> part.device().value())
-                .collect(Collectors.joining(" "));
-        table.row(
-            "  " + each.id(),
-            profileName(state, each.profileId()),
-            slices,
-            devices.isEmpty() ? "none" : devices,
-            holders.getOrDefault(each.id(), "not ours"));
-      }
+      state.instances().forEach(each -> row(table, state, each, holders));
       table.lines().forEach(out::println);
+    }
+
+    /** One that is cut further has its compute instances below it. */
+    private static void row(
+        TextTable table, MigState state, MigState.Instance each, Map<GpuId, String> holders) {
+      String slices = each.start() + "-" + (each.start() + each.memorySlices() - 1);
+      String profile = profileName(state, each.profileId());
+      boolean isWhole = each.parts().size() == 1 && each.freeSlices() == 0;
+      if (each.parts().isEmpty()) {
+        table.row("  " + each.id(), profile, slices, "none", "none");
+      } else if (!isWhole) {
+        String free = each.freeSlices() + " of " + each.computeSlices() + " compute slices free";
+        table.row("  " + each.id(), profile, slices, free, "");
+      }
+      for (MigState.Part part : each.parts()) {
+        table.row(
+            isWhole ? "  " + each.id() : "    " + each.id() + "." + part.id(),
+            isWhole ? profile : part.computeSlices() + "c." + profile,
+            isWhole ? slices : "",
+            part.device().value(),
+            holders.getOrDefault(part.device(), "not ours"));
+      }
     }
 
     private static String mode(MigState state) {
@@ -144,8 +154,7 @@ final class MigCommand implements Runnable {
       return state.on() == state.pending() ? now : now + ", and is to change when nothing uses it";
     }
 
-    private static ObjectNode json(
-        List<MigState> states, Map<GpuId, Map<Integer, String>> holders) {
+    private static ObjectNode json(List<MigState> states, Map<GpuId, String> holders) {
       ObjectNode json = JsonNodeFactory.instance.objectNode();
       ArrayNode gpus = json.putArray("gpus");
       for (MigState state : states) {
@@ -166,9 +175,15 @@ final class MigCommand implements Runnable {
                   .put("start", each.start())
                   .put("memory_slices", each.memorySlices())
                   .put("compute_slices", each.computeSlices())
-                  .put("lease", holders.getOrDefault(state.gpu(), Map.of()).get(each.id()));
+                  .put("free_compute_slices", each.freeSlices());
           ArrayNode devices = instance.putArray("devices");
-          each.parts().forEach(part -> devices.add(part.device().value()));
+          for (MigState.Part part : each.parts()) {
+            devices
+                .addObject()
+                .put("id", part.device().value())
+                .put("compute_slices", part.computeSlices())
+                .put("lease", holders.get(part.device()));
+          }
         }
       }
       return json;

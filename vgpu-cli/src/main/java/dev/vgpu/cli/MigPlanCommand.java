@@ -18,6 +18,7 @@ import dev.vgpu.nvml.mig.MigPlanner;
 import dev.vgpu.nvml.mig.MigProfile;
 import java.io.PrintStream;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
@@ -38,9 +39,9 @@ import picocli.CommandLine.Parameters;
     description = "Show where a MIG instance would go now, and why. Nothing is made.",
     footer = {
       "",
-      "'takes' is how many more requests a GPU can take, as expected, if each kind of instance is"
-          + " as likely to be asked for as any other. The GPU that is cut up most and has room is"
-          + " taken, and on it the place that leaves most.",
+      "'takes' is how many of the next 20 requests a GPU can take, as expected, if larger kinds of"
+          + " instances are asked for less often and an instance stays while 4 requests come. The"
+          + " GPU that is cut up most and has room is taken, and on it the place that leaves most.",
       "",
       "Exit codes: 0 there is a place, 1 there is none, 2 wrong usage."
     })
@@ -112,19 +113,23 @@ final class MigPlanCommand implements Callable<Integer> {
   }
 
   private List<MigGpu> gpus() {
-    Map<GpuId, Map<Integer, String>> holders = MigDriver.holders(MigCommand.runDirectory(context));
+    Map<GpuId, Map<Integer, List<String>>> holders =
+        MigDriver.holders(MigCommand.runDirectory(context));
     Set<String> mayMove = move ? movableLeases() : Set.of();
     List<MigGpu> gpus = new ArrayList<>();
     try (MigDriver driver = MigDriver.open()) {
       for (MigState state : driver.gpus()) {
-        Map<Integer, String> ours = holders.getOrDefault(state.gpu(), Map.of());
+        Map<Integer, String> ours = new HashMap<>();
         Set<Integer> movable = new HashSet<>();
-        ours.forEach(
-            (instance, lease) -> {
-              if (mayMove.contains(lease)) {
-                movable.add(instance);
-              }
-            });
+        holders
+            .getOrDefault(state.gpu(), Map.of())
+            .forEach(
+                (instance, leases) -> {
+                  ours.put(instance, String.join(", ", leases));
+                  if (mayMove.containsAll(leases)) {
+                    movable.add(instance);
+                  }
+                });
         if (state.on()) {
           state.planned(ours, movable).ifPresent(gpus::add);
         }

@@ -3,13 +3,20 @@ package dev.vgpu.cli;
 import dev.vgpu.nvml.MigDriver;
 import dev.vgpu.nvml.MigState;
 
-/** Somebody else, who cuts the first GPU: makes an instance, and prints the device that it is. */
+/**
+ * Somebody else, who cuts the first GPU: makes an instance, and prints the device that it is; or
+ * destroys the one with a device, whose ever it is.
+ */
 final class MigHand {
   private MigHand() {}
 
   public static void main(String[] args) {
-    int start = Integer.parseInt(args[1]);
     try (MigDriver driver = MigDriver.open()) {
+      if (args[0].equals("destroy")) {
+        destroy(driver, args[1]);
+        return;
+      }
+      int start = Integer.parseInt(args[1]);
       MigState state = driver.gpus().get(0);
       var profile = state.geometry().orElseThrow().profile(args[0]).orElseThrow();
       int id = driver.create(state.gpu(), profile.id(), start, profile.memorySlices());
@@ -19,6 +26,17 @@ final class MigHand {
           .flatMap(each -> each.parts().stream())
           .filter(each -> each.id() == part)
           .forEach(each -> System.out.println(each.device()));
+    }
+  }
+
+  private static void destroy(MigDriver driver, String device) {
+    MigState state = driver.gpus().get(0);
+    for (MigState.Instance each : state.instances()) {
+      if (each.parts().stream().anyMatch(part -> part.device().value().equals(device))) {
+        driver.destroyParts(state.gpu(), each.id());
+        driver.destroy(state.gpu(), each.id());
+        System.out.println("destroyed");
+      }
     }
   }
 }

@@ -93,7 +93,7 @@ class MigIT {
     assertThat(sleeps.exitCode()).isEqualTo(143);
     JsonNode remaining = instances();
     assertThat(remaining).hasSize(1);
-    assertThat(remaining.get(0).path("devices").get(0).asText()).isEqualTo(theirs);
+    assertThat(remaining.get(0).path("devices").get(0).path("id").asText()).isEqualTo(theirs);
   }
 
   @Test
@@ -109,7 +109,7 @@ class MigIT {
     assertThat(killed.exitCode()).isEqualTo(137);
     CommandNode.Command next = node.vgpuWith(ON, "serve");
     CommandNode.await(() -> count() == 1, next);
-    assertThat(instances().get(0).path("devices").get(0).asText()).isEqualTo(theirs);
+    assertThat(instances().get(0).path("devices").get(0).path("id").asText()).isEqualTo(theirs);
   }
 
   private int count() {
@@ -121,11 +121,13 @@ class MigIT {
   }
 
   private String theirs(String profile, int start) throws Exception {
-    CommandNode.Command hand =
-        node.javaWith(ON, "dev.vgpu.cli.MigHand", profile, Integer.toString(start));
-    String device = hand.succeeds().out().strip();
+    String device = hand(profile, Integer.toString(start));
     assertThat(device).startsWith("MIG-");
     return device;
+  }
+
+  private String hand(String... words) throws Exception {
+    return node.javaWith(ON, "dev.vgpu.cli.MigHand", words).succeeds().out().strip();
   }
 
   /** No published system has this: quota and turns of two tenants inside one instance. */
@@ -135,6 +137,10 @@ class MigIT {
     CommandNode.Command seat = node.vgpuWith(ON, "serve");
     CommandNode.await(() -> !devices(device).isMissingNode(), seat);
     assertThat(devices(device).path("memory_bytes").asLong()).isEqualTo(8192 * MIB);
+    List<String> tree = node.vgpuWith(ON, "devices").succeeds().out().lines().toList();
+    assertThat(tree.get(0)).startsWith("GPU-");
+    assertThat(tree).filteredOn(line -> line.startsWith("  " + device + "  ")).hasSize(1);
+    assertThat(tree).allMatch(line -> line.length() <= 80);
     String[] spin = {CommandNode.program("spin"), "--us=500", "--seconds=2", "--json"};
     CommandNode.Command half = run("--memory 2GiB --compute 50 --gpu " + device, spin);
     CommandNode.Command quarter = run("--memory 2GiB --compute 25 --gpu " + device, spin);
@@ -153,6 +159,91 @@ class MigIT {
             "--json");
     long bytes = run.succeeds().json().path("bytes").asLong();
     assertThat(777 * MIB - CommandNode.CONTEXT_BYTES - bytes).isBetween(0L, MIB - 1);
+  }
+
+  @Test
+  void aLeaseWhoseInstanceSomebodyElseDestroysSaysSo() throws Exception {
+    CommandNode.Command held =
+        run(
+            "--memory 1GiB --require faults:isolated --name held",
+            "sh",
+            "-c",
+            "echo $CUDA_VISIBLE_DEVICES; exec sleep 60");
+    held.prints("MIG-");
+    String device = instances().get(0).path("devices").get(0).path("id").asText();
+    assertThat(held.out()).contains(device);
+    assertThat(lease().path("impaired").isMissingNode()).isTrue();
+    assertThat(hand("destroy", device)).isEqualTo("destroyed");
+    CommandNode.await(() -> !lease().path("impaired").isMissingNode(), held);
+    assertThat(lease().path("impaired").asText())
+        .contains("somebody else has destroyed its MIG instance");
+    held.signal("TERM");
+    assertThat(held.exitCode()).isEqualTo(143);
+    assertThat(instances()).isEmpty();
+  }
+
+  private JsonNode lease() {
+    try {
+      return node.vgpuWith(ON, "ls", "--json").succeeds().json().path("leases").path(0);
+    } catch (IOException | InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** What is in the way of half a GPU is shown; with consent that is a plan, and nothing moves. */
+  @Test
+  void whatWouldHaveToMoveIsShownToWhoAsks() throws Exception {
+    String right = theirs("2g", 4);
+    theirs("1g", 6);
+    CommandNode.Command small =
+        run("--memory 1GiB --require faults:isolated --class offline", "sleep", "60");
+    CommandNode.await(() -> count() == 3, small);
+    assertThat(hand("destroy", right)).isEqualTo("destroyed");
+    assertThat(mig(ON, "plan", "4g").exitCode()).isEqualTo(1);
+    JsonNode plan = mig(ON, "plan", "4g", "--move", "--json").succeeds().json();
+    assertThat(plan.path("moves")).hasSize(1);
+    assertThat(plan.path("moves").get(0).path("start").asInt()).isIn(4, 5);
+    assertThat(plan.path("chosen").path("start").asInt()).isZero();
+    assertThat(mig(ON, "plan", "4g", "--move").succeeds().out()).contains("it is destroyed, and");
+    assertThat(instances()).hasSize(2);
+    small.signal("TERM");
+    assertThat(small.exitCode()).isEqualTo(143);
+  }
+
+  /**
+   * Two halves of a GPU are taken, of each a part of the compute; the third one goes in between.
+   */
+  @Test
+  void aSmallShareGetsAComputeInstanceWhereNoPlaceIsLeft() throws Exception {
+    String[] sleep = {"sh", "-c", "echo ready; exec sleep 60"};
+    String half = "--memory 5GiB --compute 14 --policy fixed --require compute:spatial";
+    CommandNode.Command one = run(half + " --name one", sleep);
+    one.prints("ready");
+    CommandNode.Command other = run(half + " --name other", sleep);
+    other.prints("ready");
+    CommandNode.Command inside =
+        run(
+            "--memory 777MiB --compute 14 --policy fixed --require compute:spatial",
+            CommandNode.program("hoard"),
+            "--mode=malloc",
+            "--chunk=64MiB",
+            "--least=1MiB",
+            "--json");
+    JsonNode figures = inside.succeeds().json();
+    assertThat(figures.path("total_before").asLong()).isEqualTo(777 * MIB);
+    CommandNode.Command third =
+        run("--memory 1GiB --compute 14 --policy fixed --require compute:spatial --name x", sleep);
+    third.prints("ready");
+    assertThat(instances()).hasSize(2);
+    assertThat(mig(ON, "list").succeeds().out())
+        .contains("1c.3g.8gb")
+        .contains("1 of 3 compute slices free")
+        .contains("2 of 3 compute slices free");
+    for (CommandNode.Command each : List.of(one, other, third)) {
+      each.signal("TERM");
+      assertThat(each.exitCode()).isEqualTo(143);
+    }
+    assertThat(instances()).isEmpty();
   }
 
   private JsonNode devices(String id) {

@@ -24,7 +24,13 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Virtual GPUs that are MIG instances, made when they are granted and destroyed when they end. The
- * quota inside one is that of the backend beneath, since instances come in sizes of their own.
+ * quota inside one is that of the backend beneath, since instances come in sizes of their own; so
+ * memory is exact by that backend alone.
+ *
+ * <p>A fixed share has no more compute slices of its instance than it needs. Where there is no
+ * legal place for another instance, a request gets a compute instance in one of ours that has
+ * slices and memory left. Those in one instance share its memory, its bandwidth, and what a fault
+ * reaches: who requires isolation from faults has an instance alone.
  */
 public final class MigBackend implements EnforcementBackend {
   private static final Logger log = LoggerFactory.getLogger(MigBackend.class);

@@ -2,7 +2,6 @@ package dev.vgpu.nvml;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
@@ -12,32 +11,45 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
  * MIG through NVML. Every method is one piece: it looks its GPU up by UUID, and keeps no handle.
- * Safe for use by several threads.
+ * NVML may be ended and begun anew between two of them, since a driver that was reloaded answers no
+ * process that holds on to it. Safe for use by several threads.
  */
 public final class MigDriver implements AutoCloseable {
   private static final int MOST_DEVICES = 1_024;
   private static final int MOST_INSTANCES = 64;
-  private static final int MEBIBYTE_SHIFT = 20;
 
-  private final NvmlSession session;
-  private final Nvml nvml;
-  private final NvmlMig mig;
+  /** Those of this JVM that are not closed. */
+  private static final Set<MigDriver> ALL = new HashSet<>();
+
+  private final NvmlProvider provider;
   private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
   private final ByteBuffer pending = NativeCalls.memory(Long.BYTES);
   private final Map<GpuId, MigGeometry> geometries = new HashMap<>();
+
+  /** Null: NVML is ended, until the next call. */
+  private @Nullable NvmlSession session;
+
+  private Nvml nvml;
+  private NvmlMig mig;
   private boolean closed;
 
-  private MigDriver(NvmlSession session) {
-    this.session = session;
-    this.nvml = session.nvml();
+  private MigDriver(NvmlProvider provider) {
+    this.provider = provider;
+    NvmlSession opened = provider.session();
+    this.session = opened;
+    this.nvml = opened.nvml();
     this.mig = new NvmlMig(nvml);
   }
 
@@ -51,11 +63,48 @@ public final class MigDriver implements AutoCloseable {
   }
 
   static MigDriver of(NvmlProvider provider) {
-    return new MigDriver(provider.session());
+    MigDriver driver = new MigDriver(provider);
+    synchronized (ALL) {
+      ALL.add(driver);
+    }
+    return driver;
+  }
+
+  /** Ends NVML where it is held for MIG in this JVM; each begins anew when it is used next. */
+  static void letGo() {
+    List<MigDriver> drivers;
+    synchronized (ALL) {
+      drivers = List.copyOf(ALL);
+    }
+    drivers.forEach(MigDriver::end);
+  }
+
+  private synchronized void end() {
+    NvmlSession held = session;
+    session = null;
+    geometries.clear();
+    if (held != null) {
+      held.close();
+    }
+  }
+
+  private void begin() {
+    if (closed) {
+      throw new IllegalStateException("closed");
+    }
+    if (session == null) {
+      NvmlSession opened = provider.session();
+      session = opened;
+      nvml = opened.nvml();
+      mig = new NvmlMig(nvml);
+    }
   }
 
   private void check(int code, String what) {
     if (code != Nvml.NVML_SUCCESS) {
+      if (NvmlSession.isGone(code)) {
+        end();
+      }
       throw failed(code, what);
     }
   }
@@ -75,27 +124,49 @@ public final class MigDriver implements AutoCloseable {
   // ---- looking
 
   /**
-   * {@return whose instances are ours: the leases' names, by GPU and by the instances' numbers}
+   * {@return whose instances are ours: the leases' names, by GPU and by the instances' numbers; of
+   * one that several share, all in their order}
    *
    * @param runDirectory the node's
    * @throws GpuDriverException if the records cannot be read
    */
-  public static Map<GpuId, Map<Integer, String>> holders(Path runDirectory) {
-    Map<GpuId, Map<Integer, String>> holders = new HashMap<>();
+  public static Map<GpuId, Map<Integer, List<String>>> holders(Path runDirectory) {
+    Map<GpuId, Map<Integer, List<String>>> holders = new HashMap<>();
+    for (MigRecord record : records(runDirectory)) {
+      record
+          .instance()
+          .ifPresent(
+              id ->
+                  holders
+                      .computeIfAbsent(record.gpu(), none -> new HashMap<>())
+                      .computeIfAbsent(id, none -> new ArrayList<>())
+                      .add(record.lease()));
+    }
+    return holders;
+  }
+
+  /**
+   * {@return whose MIG devices are ours: the leases' names, by the devices}
+   *
+   * @param runDirectory the node's
+   * @throws GpuDriverException if the records cannot be read
+   */
+  public static Map<GpuId, String> deviceHolders(Path runDirectory) {
+    Map<GpuId, String> holders = new HashMap<>();
+    for (MigRecord record : records(runDirectory)) {
+      record.device().ifPresent(device -> holders.put(device, record.lease()));
+    }
+    return holders;
+  }
+
+  private static List<MigRecord> records(Path runDirectory) {
     try {
-      for (MigRecord record : MigRecord.all(MigEnforcement.directory(runDirectory)).values()) {
-        record
-            .instance()
-            .ifPresent(
-                id ->
-                    holders
-                        .computeIfAbsent(record.gpu(), none -> new HashMap<>())
-                        .put(id, record.lease()));
-      }
+      return MigRecord.all(MigEnforcement.directory(runDirectory)).values().stream()
+          .sorted(Comparator.comparing(MigRecord::lease))
+          .toList();
     } catch (IOException e) {
       throw new GpuDriverException("cannot read what was made: " + e.getMessage(), e);
     }
-    return holders;
   }
 
   /**
@@ -104,6 +175,7 @@ public final class MigDriver implements AutoCloseable {
    * @throws GpuDriverException if the driver fails
    */
   public synchronized List<MigState> gpus() {
+    begin();
     check(nvml.nvmlDeviceGetCount_v2(number), "nvmlDeviceGetCount_v2");
     int count = Math.max(0, Math.min(MOST_DEVICES, number.getInt(0)));
     List<MigState> states = new ArrayList<>();
@@ -121,6 +193,7 @@ public final class MigDriver implements AutoCloseable {
    * @throws GpuDriverException if the driver fails, or does not know it
    */
   public synchronized MigState gpu(GpuId gpu) {
+    begin();
     return state(device(gpu));
   }
 
@@ -155,77 +228,12 @@ public final class MigDriver implements AutoCloseable {
   private @Nullable MigGeometry geometry(GpuId gpu, long device) {
     MigGeometry known = geometries.get(gpu);
     if (known == null) {
-      known = readGeometry(device);
+      known = new MigGeometryReader(mig).read(device);
       if (known != null) {
         geometries.put(gpu, known);
       }
     }
     return known;
-  }
-
-  private @Nullable MigGeometry readGeometry(long device) {
-    List<MigProfile> profiles = new ArrayList<>();
-    int compute = 0;
-    int memory = 0;
-    for (int i = 0; i < NvmlMig.GPU_INSTANCE_PROFILES; i++) {
-      MigProfile profile = readProfile(device, i);
-      if (profile != null) {
-        profiles.add(profile);
-        compute = Math.max(compute, profile.computeSlices());
-        for (int start : profile.starts()) {
-          memory = Math.max(memory, start + profile.memorySlices());
-        }
-      }
-    }
-    return profiles.isEmpty() ? null : new MigGeometry(compute, memory, profiles);
-  }
-
-  private @Nullable MigProfile readProfile(long device, int number) {
-    ByteBuffer info = NativeCalls.memory(NvmlMig.PROFILE_BYTES);
-    if (mig.nvmlDeviceGetGpuInstanceProfileInfo(device, number, info) != Nvml.NVML_SUCCESS) {
-      return null;
-    }
-    int id = info.getInt(NvmlMig.PROFILE_ID);
-    ByteBuffer placements = NativeCalls.memory(MOST_INSTANCES * NvmlMig.PLACEMENT_BYTES);
-    pending.putInt(0, MOST_INSTANCES);
-    int code = mig.nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, id, placements, pending);
-    int count = Math.max(0, Math.min(MOST_INSTANCES, pending.getInt(0)));
-    int size = 0;
-    List<Integer> starts = new ArrayList<>();
-    for (int i = 0; code == Nvml.NVML_SUCCESS && i < count; i++) {
-      starts.add(placements.getInt(i * NvmlMig.PLACEMENT_BYTES + NvmlMig.PLACEMENT_START));
-      size = placements.getInt(i * NvmlMig.PLACEMENT_BYTES + NvmlMig.PLACEMENT_SIZE);
-    }
-    int slices = info.getInt(NvmlMig.PROFILE_SLICES);
-    long mebibytes = info.getLong(NvmlMig.PROFILE_MEMORY_MB);
-    if (starts.isEmpty() || size < 1 || slices < 1 || mebibytes < 0) {
-      return null;
-    }
-    return new MigProfile(
-        id,
-        profileName(device, number, slices, mebibytes),
-        slices,
-        size,
-        info.getInt(NvmlMig.PROFILE_COUNT),
-        starts,
-        MemorySize.ofMebibytes(mebibytes),
-        info.getInt(NvmlMig.PROFILE_SMS));
-  }
-
-  private String profileName(long device, int number, int slices, long mebibytes) {
-    ByteBuffer info = NativeCalls.memory(NvmlMig.PROFILE_V2_BYTES);
-    info.putInt(0, NvmlMig.PROFILE_V2_VERSION);
-    if (mig.nvmlDeviceGetGpuInstanceProfileInfoV(device, number, info) == Nvml.NVML_SUCCESS) {
-      info.put(info.capacity() - 1, (byte) 0);
-      ByteBuffer name = NativeCalls.memory(NvmlMig.PROFILE_V2_BYTES - NvmlMig.PROFILE_V2_NAME);
-      name.put(0, info, NvmlMig.PROFILE_V2_NAME, name.capacity());
-      String text = NativeCalls.text(name);
-      return text.startsWith("MIG ") ? text.substring("MIG ".length()) : text;
-    }
-    // A driver before 525: as nvidia-smi would call it.
-    long gibibytes = (mebibytes + (1 << (MEBIBYTE_SHIFT / 2 - 1))) >> (MEBIBYTE_SHIFT / 2);
-    boolean media = number == 7 || number == 8;
-    return slices + "g." + gibibytes + "gb" + (media ? "+me" : "");
   }
 
   // ---- instances
@@ -241,7 +249,8 @@ public final class MigDriver implements AutoCloseable {
       int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
       for (int i = 0; i < count; i++) {
         ByteBuffer info = NativeCalls.memory(NvmlMig.GPU_INSTANCE_BYTES);
-        int code = mig.nvmlGpuInstanceGetInfo(handles.getLong(i * Long.BYTES), info);
+        long handle = handles.getLong(i * Long.BYTES);
+        int code = mig.nvmlGpuInstanceGetInfo(handle, info);
         if (code != Nvml.NVML_SUCCESS) {
           continue; // destroyed in between
         }
@@ -254,38 +263,68 @@ public final class MigDriver implements AutoCloseable {
                 info.getInt(at + NvmlMig.PLACEMENT_START),
                 info.getInt(at + NvmlMig.PLACEMENT_SIZE),
                 profile.computeSlices(),
-                parts.getOrDefault(id, List.of())));
+                sized(handle, parts.getOrDefault(id, List.of()))));
       }
     }
     return instances;
   }
 
-  /** The compute instances, by their GPU instance's number. */
+  /**
+   * The compute instances, by their GPU instance's number. Their indices move up and down when
+   * others are made and destroyed: read upwards none is missed when one is made meanwhile, read
+   * downwards none when one is destroyed.
+   */
   private Map<Integer, List<MigState.Part>> parts(long device) {
-    Map<Integer, List<MigState.Part>> parts = new HashMap<>();
+    Map<Integer, List<MigState.Part>> parts = new TreeMap<>();
     if (nvml.nvmlDeviceGetMaxMigDeviceCount(device, number) != Nvml.NVML_SUCCESS) {
       return parts;
     }
     int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
-    for (int i = 0; i < count; i++) {
-      if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, i, number) != Nvml.NVML_SUCCESS) {
-        continue;
+    for (int i = 0; i < 2 * count; i++) {
+      addPart(device, i < count ? i : 2 * count - 1 - i, parts);
+    }
+    parts.values().forEach(list -> list.sort(Comparator.comparingInt(MigState.Part::id)));
+    return parts;
+  }
+
+  private void addPart(long device, int index, Map<Integer, List<MigState.Part>> parts) {
+    if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, index, number) != Nvml.NVML_SUCCESS) {
+      return;
+    }
+    long handle = number.getLong(0);
+    if (mig.nvmlDeviceGetGpuInstanceId(handle, number) != Nvml.NVML_SUCCESS
+        || mig.nvmlDeviceGetComputeInstanceId(handle, pending) != Nvml.NVML_SUCCESS) {
+      return;
+    }
+    List<MigState.Part> found = parts.computeIfAbsent(number.getInt(0), none -> new ArrayList<>());
+    int id = pending.getInt(0);
+    if (found.stream().anyMatch(part -> part.id() == id)) {
+      return;
+    }
+    ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
+    int code = nvml.nvmlDeviceGetUUID(handle, text, text.capacity() - 1);
+    if (code != Nvml.NVML_ERROR_NOT_FOUND) { // else destroyed in between
+      check(code, "nvmlDeviceGetUUID");
+      found.add(new MigState.Part(id, new GpuId(NativeCalls.text(text)), 0));
+    }
+  }
+
+  /** The same with their slices; without those that were destroyed in between. */
+  private List<MigState.Part> sized(long instance, List<MigState.Part> parts) {
+    List<MigState.Part> sized = new ArrayList<>();
+    for (MigState.Part part : parts) {
+      ByteBuffer info = NativeCalls.memory(NvmlMig.PART_BYTES);
+      int code = mig.nvmlGpuInstanceGetComputeInstanceById(instance, part.id(), number);
+      if (code == Nvml.NVML_SUCCESS) {
+        code = mig.nvmlComputeInstanceGetInfo_v2(number.getLong(0), info);
       }
-      long handle = number.getLong(0);
-      if (mig.nvmlDeviceGetGpuInstanceId(handle, number) == Nvml.NVML_SUCCESS
-          && mig.nvmlDeviceGetComputeInstanceId(handle, pending) == Nvml.NVML_SUCCESS) {
-        int instance = number.getInt(0);
-        int id = pending.getInt(0);
-        ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
-        int code = nvml.nvmlDeviceGetUUID(handle, text, text.capacity() - 1);
-        if (code != Nvml.NVML_ERROR_NOT_FOUND) { // else destroyed in between
-          check(code, "nvmlDeviceGetUUID");
-          MigState.Part part = new MigState.Part(id, new GpuId(NativeCalls.text(text)));
-          parts.computeIfAbsent(instance, none -> new ArrayList<>()).add(part);
-        }
+      if (code != Nvml.NVML_ERROR_NOT_FOUND) {
+        check(code, "nvmlComputeInstanceGetInfo_v2");
+        int slices = info.getInt(NvmlMig.PART_SLICES);
+        sized.add(new MigState.Part(part.id(), part.device(), slices));
       }
     }
-    return parts;
+    return sized;
   }
 
   // ---- changing
@@ -299,6 +338,7 @@ public final class MigDriver implements AutoCloseable {
    * @throws GpuDriverException if this process may not, or the GPU cannot
    */
   public synchronized Optional<String> switchMode(GpuId gpu, boolean on) {
+    begin();
     long device = device(gpu);
     number.putInt(0, 0);
     check(mig.nvmlDeviceSetMigMode(device, on ? 1 : 0, number), "nvmlDeviceSetMigMode");
@@ -323,6 +363,7 @@ public final class MigDriver implements AutoCloseable {
    * @throws GpuDriverException if it cannot be made there, or this process may not
    */
   public synchronized int create(GpuId gpu, int profileId, int start, int memorySlices) {
+    begin();
     long device = device(gpu);
     ByteBuffer placement = NativeCalls.memory(NvmlMig.PLACEMENT_BYTES);
     placement.putInt(NvmlMig.PLACEMENT_START, start);
@@ -336,33 +377,40 @@ public final class MigDriver implements AutoCloseable {
   }
 
   /**
-   * Makes a compute instance.
+   * Makes a compute instance, of the smallest kind that has so many slices.
    *
    * @param gpu of which GPU
    * @param instance in which GPU instance
-   * @param slices how many compute slices it takes
+   * @param slices how many compute slices it takes at least
    * @return NVML's number of it
    * @throws GpuDriverException if it cannot be made, or this process may not
    */
   public synchronized int createPart(GpuId gpu, int instance, int slices) {
+    begin();
     long handle = instance(device(gpu), instance);
     ByteBuffer info = NativeCalls.memory(NvmlMig.PART_PROFILE_BYTES);
+    int least = Integer.MAX_VALUE;
+    int profile = -1;
     for (int i = 0; i < NvmlMig.COMPUTE_INSTANCE_PROFILES; i++) {
       int code = mig.nvmlGpuInstanceGetComputeInstanceProfileInfo(handle, i, 0, info);
-      if (code == Nvml.NVML_SUCCESS && info.getInt(NvmlMig.PART_PROFILE_SLICES) == slices) {
-        check(
-            mig.nvmlGpuInstanceCreateComputeInstance(
-                handle, info.getInt(NvmlMig.PART_PROFILE_ID), number),
-            "nvmlGpuInstanceCreateComputeInstance");
-        ByteBuffer part = NativeCalls.memory(NvmlMig.PART_BYTES);
-        check(
-            mig.nvmlComputeInstanceGetInfo_v2(number.getLong(0), part),
-            "nvmlComputeInstanceGetInfo_v2");
-        return part.getInt(NvmlMig.PART_ID);
+      int has = info.getInt(NvmlMig.PART_PROFILE_SLICES);
+      if (code == Nvml.NVML_SUCCESS && has >= slices && has < least) {
+        least = has;
+        profile = info.getInt(NvmlMig.PART_PROFILE_ID);
       }
     }
-    throw new GpuDriverException(
-        "no kind of compute instance has so many slices: gpu=" + gpu + " slices=" + slices, null);
+    if (profile < 0) {
+      throw new GpuDriverException(
+          "no kind of compute instance has so many slices: gpu=" + gpu + " slices=" + slices, null);
+    }
+    check(
+        mig.nvmlGpuInstanceCreateComputeInstance(handle, profile, number),
+        "nvmlGpuInstanceCreateComputeInstance");
+    ByteBuffer part = NativeCalls.memory(NvmlMig.PART_BYTES);
+    check(
+        mig.nvmlComputeInstanceGetInfo_v2(number.getLong(0), part),
+        "nvmlComputeInstanceGetInfo_v2");
+    return part.getInt(NvmlMig.PART_ID);
   }
 
   private long instance(long device, int id) {
@@ -371,8 +419,20 @@ public final class MigDriver implements AutoCloseable {
     return number.getLong(0);
   }
 
-  /** Destroys the compute instances of a GPU instance; nothing happens if that is gone. */
-  synchronized void destroyParts(GpuId gpu, int instance) {
+  /**
+   * Destroys all compute instances of a GPU instance; nothing happens if that is gone.
+   *
+   * @param gpu of which GPU
+   * @param instance NVML's number of the GPU instance
+   * @throws GpuDriverException if one is in use, or this process may not
+   */
+  public void destroyParts(GpuId gpu, int instance) {
+    destroyParts(gpu, instance, Set.of());
+  }
+
+  /** Destroys those of a GPU instance but some; nothing happens if that is gone. */
+  synchronized void destroyParts(GpuId gpu, int instance, Set<GpuId> but) {
+    begin();
     long device = device(gpu);
     int found = mig.nvmlDeviceGetGpuInstanceById(device, instance, number);
     if (found == Nvml.NVML_ERROR_NOT_FOUND) {
@@ -381,6 +441,9 @@ public final class MigDriver implements AutoCloseable {
     check(found, "nvmlDeviceGetGpuInstanceById");
     long handle = number.getLong(0);
     for (MigState.Part part : parts(device).getOrDefault(instance, List.of())) {
+      if (but.contains(part.device())) {
+        continue;
+      }
       int code = mig.nvmlGpuInstanceGetComputeInstanceById(handle, part.id(), number);
       if (code == Nvml.NVML_SUCCESS) {
         code = mig.nvmlComputeInstanceDestroy(number.getLong(0));
@@ -391,8 +454,15 @@ public final class MigDriver implements AutoCloseable {
     }
   }
 
-  /** Destroys a GPU instance without compute instances; nothing happens if it is gone. */
-  synchronized void destroy(GpuId gpu, int instance) {
+  /**
+   * Destroys a GPU instance without compute instances; nothing happens if it is gone.
+   *
+   * @param gpu of which GPU
+   * @param instance NVML's number of the GPU instance
+   * @throws GpuDriverException if it still has some, or this process may not
+   */
+  public synchronized void destroy(GpuId gpu, int instance) {
+    begin();
     int code = mig.nvmlDeviceGetGpuInstanceById(device(gpu), instance, number);
     if (code == Nvml.NVML_SUCCESS) {
       code = mig.nvmlGpuInstanceDestroy(number.getLong(0));
@@ -403,10 +473,13 @@ public final class MigDriver implements AutoCloseable {
   }
 
   @Override
-  public synchronized void close() {
-    if (!closed) {
+  public void close() {
+    synchronized (ALL) {
+      ALL.remove(this);
+    }
+    synchronized (this) {
       closed = true;
-      session.close();
+      end();
     }
   }
 }

@@ -6,7 +6,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigOccupancy;
+import dev.vgpu.nvml.mig.MigGpu;
 import dev.vgpu.nvml.mig.MigPlanner;
 import dev.vgpu.nvml.mig.MigProfile;
 import dev.vgpu.spi.EnforcedLease;
@@ -24,6 +24,7 @@ import java.util.Set;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -39,6 +40,10 @@ import org.slf4j.LoggerFactory;
  * predecessor died, is left alone while it has a compute instance; else it is looked at twice. So
  * one of theirs is taken for ours only if it is of the same kind, at the same place, made since
  * that death, and has no compute instance for as long as two looks are apart.
+ *
+ * <p>Where there is no place for an instance of its own, a lease gets a compute instance in one of
+ * ours that has slices left ({@link MigSharing}). What is inside an instance that we made is ours;
+ * the last lease's end destroys it.
  */
 final class MigEnforcement implements Enforcement {
   private static final Logger log = LoggerFactory.getLogger(MigEnforcement.class);
@@ -55,6 +60,9 @@ final class MigEnforcement implements Enforcement {
 
   /** How the GPUs were cut when that was looked at last. */
   private volatile Map<GpuId, MigState> seen = Map.of();
+
+  /** What there were records of then. */
+  private volatile List<MigRecord> known = List.of();
 
   /** Whose records were unclear at the look before. */
   private Set<String> unclearBefore = Set.of();
@@ -96,6 +104,7 @@ final class MigEnforcement implements Enforcement {
       sweep();
       Map<GpuId, MigState> states = new HashMap<>();
       driver().gpus().forEach(state -> states.put(state.gpu(), state));
+      known = List.copyOf(MigRecord.all(directory).values());
       seen = Map.copyOf(states);
       List.copyOf(leases.values()).forEach(lease -> check(lease, states));
     } catch (VgpuException | IOException e) {
@@ -124,7 +133,7 @@ final class MigEnforcement implements Enforcement {
   }
 
   private static boolean isThere(MigRecord record, MigState state) {
-    return record.find(state).filter(found -> !found.parts().isEmpty()).isPresent();
+    return record.find(state).filter(in -> record.device().filter(in::has).isPresent()).isPresent();
   }
 
   // ---- what is left over
@@ -153,17 +162,7 @@ final class MigEnforcement implements Enforcement {
     try {
       Optional<MigState.Instance> found = record.find(driver().gpu(record.gpu()));
       if (found.isPresent()) {
-        int id = found.get().id();
-        if (!found.get().parts().isEmpty()) {
-          driver().destroyParts(record.gpu(), id);
-        }
-        record.bare().write(directory);
-        driver().destroy(record.gpu(), id);
-        log.debug(
-            "destroyed a MIG instance: gpu={} instance={} lease={}",
-            record.gpu(),
-            id,
-            record.lease());
+        destroy(record, found.get());
       }
       removeRecord(record.lease());
       return true;
@@ -171,6 +170,24 @@ final class MigEnforcement implements Enforcement {
       log.debug("a MIG instance cannot be destroyed yet: lease={}", record.lease(), e);
       return false;
     }
+  }
+
+  /** With others in it, only what is nobody's. */
+  private void destroy(MigRecord record, MigState.Instance found) throws IOException {
+    List<MigRecord> others = MigSharing.others(record, MigRecord.all(directory).values());
+    if (!found.parts().isEmpty()) {
+      driver().destroyParts(record.gpu(), found.id(), MigSharing.devices(others));
+    }
+    if (others.isEmpty()) {
+      record.bare().write(directory);
+      driver().destroy(record.gpu(), found.id());
+    }
+    log.debug(
+        "destroyed a MIG instance: gpu={} instance={} lease={} others={}",
+        record.gpu(),
+        found.id(),
+        record.lease(),
+        others.size());
   }
 
   private void removeRecord(String lease) {
@@ -194,8 +211,9 @@ final class MigEnforcement implements Enforcement {
     try {
       Map<GpuId, MigState> states = new HashMap<>(seen);
       states.put(gpu, driver().gpu(gpu));
+      known = List.copyOf(MigRecord.all(directory).values());
       seen = Map.copyOf(states);
-    } catch (GpuDriverException e) {
+    } catch (GpuDriverException | IOException e) {
       log.debug("MIG cannot be looked at now", e);
     }
   }
@@ -209,6 +227,7 @@ final class MigEnforcement implements Enforcement {
       return Optional.of("it cannot be cut into MIG instances now");
     }
     return place(state, state.geometry().get(), request).isPresent()
+            || !MigSharing.hosts(state, request, known).isEmpty()
         ? Optional.empty()
         : Optional.of("there is no legal place for a MIG instance that has so much");
   }
@@ -219,10 +238,10 @@ final class MigEnforcement implements Enforcement {
   /** The smallest kind that has enough and finds a place. */
   private static Optional<Place> place(
       MigState state, MigGeometry geometry, VirtualGpuRequest request) {
-    MigOccupancy taken = state.planned(Map.of(), Set.of()).orElseThrow().occupancy();
+    MigGpu planned = state.planned(Map.of(), Set.of()).orElseThrow();
     for (MigProfile profile :
         geometry.enough(request.memory(), request.computePercent().orElse(0))) {
-      Optional<Integer> start = MigPlanner.start(geometry, taken, profile);
+      Optional<Integer> start = MigPlanner.start(planned, profile);
       if (start.isPresent()) {
         return Optional.of(new Place(profile, start.get()));
       }
@@ -238,18 +257,48 @@ final class MigEnforcement implements Enforcement {
       VirtualGpuRequest request,
       EnforcedLease.Listener listener) {
     try {
-      MigRecord known = MigRecord.all(directory).get(id);
-      MigRecord record = known == null ? make(id, gpu.id(), request) : takeOver(known, request);
+      MigRecord before = MigRecord.all(directory).get(id);
+      MigRecord record = before == null ? make(id, gpu.id(), request) : takeOver(before, request);
       MigState state = driver().gpu(gpu.id());
       MigGeometry geometry = state.geometry().orElseThrow();
       MigProfile profile = geometry.profile(record.profileId()).orElseThrow();
       EnforcedLease inner =
-          beneathIn(id, leaseDirectory, gpu, request, listener, record, profile, known == null);
+          beneathIn(id, leaseDirectory, gpu, request, listener, record, profile, before == null);
       MigLease lease =
-          new MigLease(this, record, profile, geometry.computeSlices(), inner, listener);
+          new MigLease(this, record, percent(record, state, geometry), inner, listener);
       leases.put(id, lease);
       see(gpu.id());
       return lease;
+    } catch (IOException e) {
+      throw new VgpuException("cannot write down a MIG instance: " + e.getMessage(), e);
+    }
+  }
+
+  /** What part of the GPU's compute slices it has. */
+  private static int percent(MigRecord record, MigState state, MigGeometry geometry) {
+    return state.instances().stream()
+        .flatMap(each -> each.parts().stream())
+        .filter(part -> record.device().filter(part.device()::equals).isPresent())
+        .mapToInt(part -> 100 * part.computeSlices() / geometry.computeSlices())
+        .findFirst()
+        .orElse(0);
+  }
+
+  /** Changes the quota of a lease where its instance has room beside the others in it. */
+  synchronized boolean tryResize(MigLease lease, long bytes, BooleanSupplier beneathToo) {
+    try {
+      MigRecord record = lease.record();
+      MigGeometry geometry = driver().gpu(record.gpu()).geometry().orElseThrow();
+      long most = geometry.profile(record.profileId()).orElseThrow().memory().bytes();
+      for (MigRecord other : MigSharing.others(record, MigRecord.all(directory).values())) {
+        most -= other.terms().bytes();
+      }
+      if (bytes > most || !beneathToo.getAsBoolean()) {
+        return false;
+      }
+      record.holding(bytes).write(directory);
+      lease.record(record.holding(bytes));
+      return true;
     } catch (IOException e) {
       throw new VgpuException("cannot write down a MIG instance: " + e.getMessage(), e);
     }
@@ -289,20 +338,21 @@ final class MigEnforcement implements Enforcement {
               .geometry()
               .orElseThrow(() -> new VgpuException("a GPU that cannot be cut: gpu=" + gpu));
       Optional<Place> place = place(state, geometry, request);
-      if (place.isEmpty()) {
-        throw new VgpuException(
-            "there is no legal place for a MIG instance that has so much: gpu="
-                + gpu
-                + " asked "
-                + request);
-      }
-      List<Integer> before = new ArrayList<>();
-      state.instances().forEach(each -> before.add(each.id()));
-      MigRecord intent =
-          MigRecord.intended(id, gpu, place.get().profile().id(), place.get().start(), before);
-      intent.write(directory);
       try {
-        return made(intent, place.get().profile());
+        if (place.isPresent()) {
+          return made(intended(id, state, place.get(), request), place.get().profile());
+        }
+        List<MigState.Instance> hosts =
+            MigSharing.hosts(state, request, MigRecord.all(directory).values());
+        if (hosts.isEmpty()) {
+          throw new VgpuException(
+              "there is no legal place for a MIG instance that has so much: gpu="
+                  + gpu
+                  + " asked "
+                  + request);
+        }
+        MigRecord.Terms terms = MigSharing.shared(request, geometry);
+        return joined(MigRecord.joining(id, gpu, hosts.get(i % hosts.size()), terms));
       } catch (GpuDriverException e) {
         failure = e; // somebody else may have taken the place meanwhile
       }
@@ -310,31 +360,59 @@ final class MigEnforcement implements Enforcement {
     throw failure == null ? new VgpuException("no MIG instance could be made") : failure;
   }
 
+  private MigRecord intended(String id, MigState state, Place place, VirtualGpuRequest request)
+      throws IOException {
+    List<Integer> before = new ArrayList<>();
+    state.instances().forEach(each -> before.add(each.id()));
+    MigRecord.Terms terms =
+        MigSharing.terms(request, place.profile(), state.geometry().orElseThrow());
+    MigRecord intent =
+        MigRecord.intended(id, state.gpu(), place.profile().id(), place.start(), before, terms);
+    intent.write(directory);
+    return intent;
+  }
+
+  /** Makes a compute instance in one that there is; nothing is left behind where that fails. */
+  private MigRecord joined(MigRecord joining) throws IOException {
+    joining.write(directory);
+    boolean done = false;
+    try {
+      MigRecord made = completed(joining);
+      done = true;
+      return made;
+    } finally {
+      if (!done) {
+        boolean gone = tryDestroy(joining);
+        log.debug("a MIG instance could not be joined: tidied={}", gone);
+      }
+    }
+  }
+
   /** Makes what is intended; nothing is left behind where that fails. */
   private MigRecord made(MigRecord intent, MigProfile profile) throws IOException {
-    MigRecord known = intent;
+    MigRecord begun = intent;
     boolean done = false;
     try {
       int instance =
           driver().create(intent.gpu(), profile.id(), intent.start(), profile.memorySlices());
-      known = intent.begun(instance);
-      known.write(directory);
-      MigRecord made = completed(known, profile);
+      begun = intent.begun(instance);
+      begun.write(directory);
+      MigRecord made = completed(begun);
       done = true;
       return made;
     } finally {
-      if (!done && known.instance().isEmpty()) {
+      if (!done && begun.instance().isEmpty()) {
         removeRecord(intent.lease());
       } else if (!done) {
-        boolean gone = tryDestroy(known);
+        boolean gone = tryDestroy(begun);
         log.debug("a MIG instance was not completed: destroyed={}", gone);
       }
     }
   }
 
-  private MigRecord completed(MigRecord begun, MigProfile profile) throws IOException {
+  private MigRecord completed(MigRecord begun) throws IOException {
     int instance = begun.instance().orElseThrow();
-    int part = driver().createPart(begun.gpu(), instance, profile.computeSlices());
+    int part = driver().createPart(begun.gpu(), instance, begun.terms().computeSlices());
     MigRecord made = begun.made(device(begun, instance, part));
     made.write(directory);
     return made;

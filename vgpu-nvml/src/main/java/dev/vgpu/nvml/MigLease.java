@@ -3,40 +3,41 @@ package dev.vgpu.nvml;
 import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.nvml.mig.MigProfile;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.ForwardingLease;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** A lease that has an instance of its own, with another backend's lease inside it. */
 final class MigLease extends ForwardingLease {
   private final MigEnforcement enforcement;
-  private final MigRecord record;
-  private final MigProfile profile;
-  private final int computeSlices;
+  private final int percent;
   private final EnforcedLease.Listener listener;
+  private volatile MigRecord record;
   private volatile @Nullable String lostBecause;
 
   MigLease(
       MigEnforcement enforcement,
       MigRecord record,
-      MigProfile profile,
-      int computeSlices,
+      int percent,
       EnforcedLease beneath,
       EnforcedLease.Listener listener) {
     super(beneath);
     this.enforcement = enforcement;
     this.record = record;
-    this.profile = profile;
-    this.computeSlices = computeSlices;
+    this.percent = percent;
     this.listener = listener;
   }
 
   MigRecord record() {
     return record;
+  }
+
+  void record(MigRecord changed) {
+    record = changed;
   }
 
   /** Somebody has destroyed the instance; told once. */
@@ -52,10 +53,15 @@ final class MigLease extends ForwardingLease {
   }
 
   @Override
+  public Optional<String> impaired() {
+    return Optional.ofNullable(lostBecause).or(super::impaired);
+  }
+
+  @Override
   public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
-    return request.memory().bytes() <= profile.memory().bytes()
-        && request.computePercent().orElse(0) * computeSlices <= 100 * profile.computeSlices()
-        && super.tryResize(request, entitledPermille);
+    return request.computePercent().orElse(0) <= percent
+        && enforcement.tryResize(
+            this, request.memory().bytes(), () -> super.tryResize(request, entitledPermille));
   }
 
   @Override

@@ -29,6 +29,7 @@ import java.util.stream.Collectors;
  * @param state how far the work on it has got
  * @param instance NVML's number of it, once it is known
  * @param device the MIG device that it is, once it is known
+ * @param terms what the lease takes of it
  */
 record MigRecord(
     String lease,
@@ -38,13 +39,25 @@ record MigRecord(
     List<Integer> before,
     State state,
     Optional<Integer> instance,
-    Optional<GpuId> device) {
+    Optional<GpuId> device,
+    Terms terms) {
+  /**
+   * What a lease takes of its instance.
+   *
+   * @param computeSlices the least of the compute slices
+   * @param bytes of the memory, which those in an instance share
+   * @param isAlone whether nobody else may be put into the instance
+   */
+  record Terms(int computeSlices, long bytes, boolean isAlone) {}
+
   /** How far the work on an instance has got, at least. */
   enum State {
     /** About to be made. One at its place is ours only if it has no compute instance. */
     INTENDED,
     /** Made; about to get its compute instance. */
     BEGUN,
+    /** About to get a compute instance in one that was made for another lease. */
+    JOINING,
     /** Complete. */
     MADE,
     /** Its compute instance is destroyed, it is about to be: as {@link #INTENDED}. */
@@ -56,28 +69,70 @@ record MigRecord(
   }
 
   static MigRecord intended(
-      String lease, GpuId gpu, int profileId, int start, List<Integer> before) {
+      String lease, GpuId gpu, int profileId, int start, List<Integer> before, Terms terms) {
     return new MigRecord(
-        lease, gpu, profileId, start, before, State.INTENDED, Optional.empty(), Optional.empty());
+        lease,
+        gpu,
+        profileId,
+        start,
+        before,
+        State.INTENDED,
+        Optional.empty(),
+        Optional.empty(),
+        terms);
+  }
+
+  static MigRecord joining(String lease, GpuId gpu, MigState.Instance host, Terms terms) {
+    return new MigRecord(
+        lease,
+        gpu,
+        host.profileId(),
+        host.start(),
+        List.of(),
+        State.JOINING,
+        Optional.of(host.id()),
+        Optional.empty(),
+        terms);
+  }
+
+  private MigRecord as(State next, Optional<Integer> id, Optional<GpuId> as) {
+    return new MigRecord(lease, gpu, profileId, start, before, next, id, as, terms);
   }
 
   MigRecord begun(int id) {
-    return new MigRecord(
-        lease, gpu, profileId, start, before, State.BEGUN, Optional.of(id), Optional.empty());
+    return as(State.BEGUN, Optional.of(id), Optional.empty());
   }
 
   MigRecord made(GpuId as) {
-    return new MigRecord(
-        lease, gpu, profileId, start, before, State.MADE, instance, Optional.of(as));
+    return as(State.MADE, instance, Optional.of(as));
   }
 
   MigRecord bare() {
-    return new MigRecord(lease, gpu, profileId, start, before, State.BARE, instance, device);
+    return as(State.BARE, instance, device);
   }
 
   /** The same under another name. */
   MigRecord named(String name) {
-    return new MigRecord(name, gpu, profileId, start, before, state, instance, device);
+    return new MigRecord(name, gpu, profileId, start, before, state, instance, device, terms);
+  }
+
+  /** The same with so much memory. */
+  MigRecord holding(long bytes) {
+    return new MigRecord(
+        lease,
+        gpu,
+        profileId,
+        start,
+        before,
+        state,
+        instance,
+        device,
+        new Terms(terms.computeSlices(), bytes, terms.isAlone()));
+  }
+
+  /** Whether it is about the same instance. */
+  boolean shares(MigRecord other) {
+    return gpu.equals(other.gpu) && instance.isPresent() && instance.equals(other.instance);
   }
 
   /** Whether it may be somebody else's that is at its place, who is just about to complete it. */
@@ -96,8 +151,7 @@ record MigRecord(
             each ->
                 state != State.MADE
                     || each.parts().isEmpty()
-                    || each.parts().stream()
-                        .anyMatch(part -> device.filter(part.device()::equals).isPresent()))
+                    || device.filter(each::has).isPresent())
         .findFirst();
   }
 
@@ -109,6 +163,8 @@ record MigRecord(
     text.append("\nstate=").append(state);
     instance.ifPresent(id -> text.append("\ninstance=").append(id));
     device.ifPresent(id -> text.append("\ndevice=").append(id));
+    text.append("\nslices=").append(terms.computeSlices());
+    text.append("\nbytes=").append(terms.bytes()).append("\nalone=").append(terms.isAlone());
     return text.append("\nend\n").toString();
   }
 
@@ -183,11 +239,20 @@ record MigRecord(
                   before,
                   State.valueOf(values.getOrDefault("state", "")),
                   Optional.ofNullable(values.get("instance")).map(Integer::valueOf),
-                  Optional.ofNullable(values.get("device")).map(GpuId::new)))
+                  Optional.ofNullable(values.get("device")).map(GpuId::new),
+                  terms(values)))
           : Optional.empty();
     } catch (IllegalArgumentException e) {
       return Optional.empty();
     }
+  }
+
+  /** Before there were any, each had its instance alone. */
+  private static Terms terms(Map<String, String> values) {
+    return new Terms(
+        Integer.parseInt(values.getOrDefault("slices", "1")),
+        Long.parseLong(values.getOrDefault("bytes", "0")),
+        Boolean.parseBoolean(values.getOrDefault("alone", "true")));
   }
 
   private static int number(Map<String, String> values, String name) {

@@ -47,6 +47,15 @@ public record MigState(
     public Instance {
       parts = List.copyOf(parts);
     }
+
+    /** {@return the compute slices that no compute instance has} */
+    public int freeSlices() {
+      return computeSlices - parts.stream().mapToInt(Part::computeSlices).sum();
+    }
+
+    boolean has(GpuId device) {
+      return parts.stream().anyMatch(part -> part.device().equals(device));
+    }
   }
 
   /**
@@ -54,8 +63,9 @@ public record MigState(
    *
    * @param id NVML's number of it in its GPU instance
    * @param device the MIG device that it is
+   * @param computeSlices how many of the instance's compute slices it takes
    */
-  public record Part(int id, GpuId device) {}
+  public record Part(int id, GpuId device, int computeSlices) {}
 
   /**
    * {@return this for the planner}

@@ -282,11 +282,12 @@ public final class NvmlProvider implements GpuProvider {
   }
 
   /**
-   * Ends what was begun with NVML to read, by all providers of this JVM: a driver that was reloaded
-   * answers no one as long as somebody in the process has begun before. Without any provider's lock
-   * held.
+   * Ends what was begun with NVML to read, by all providers of this JVM, and for MIG: a driver that
+   * was reloaded answers no one as long as somebody in the process has begun before. Without any
+   * provider's lock held.
    */
   static void letGo() {
+    MigDriver.letGo();
     List<NvmlProvider> providers;
     synchronized (ALL) {
       providers = List.copyOf(ALL);

@@ -13,9 +13,11 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -131,8 +133,10 @@ final class NvmlSession implements AutoCloseable {
         boolean isCut = isCut(device);
         Optional<PhysicalGpu> whole = gpu(device, provider);
         whole.map(gpu -> isCut ? CutGpu.of(gpu) : gpu).ifPresent(gpus::add);
-        for (long each : isCut ? instances(device) : List.<Long>of()) {
-          instance(each, provider).ifPresent(gpus::add);
+        for (long each : isCut ? instances(device) : Set.<Long>of()) {
+          instance(each, provider)
+              .filter(found -> gpus.stream().noneMatch(other -> other.id().equals(found.id())))
+              .ifPresent(gpus::add);
         }
       } catch (GpuDriverException e) {
         failure = String.valueOf(e.getMessage());
@@ -166,12 +170,17 @@ final class NvmlSession implements AutoCloseable {
         && number.getInt(0) == Nvml.NVML_DEVICE_MIG_ENABLE;
   }
 
-  private List<Long> instances(long device) {
+  /**
+   * The MIG devices. Their indices move up and down when others are made and destroyed: read
+   * upwards none is missed when one is made meanwhile, read downwards none when one is destroyed.
+   */
+  private Set<Long> instances(long device) {
     check(nvml.nvmlDeviceGetMaxMigDeviceCount(device, number), "nvmlDeviceGetMaxMigDeviceCount");
     int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
-    List<Long> instances = new ArrayList<>();
-    for (int i = 0; i < count; i++) {
-      if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, i, number) == Nvml.NVML_SUCCESS) {
+    Set<Long> instances = new LinkedHashSet<>();
+    for (int i = 0; i < 2 * count; i++) {
+      int index = i < count ? i : 2 * count - 1 - i;
+      if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, index, number) == Nvml.NVML_SUCCESS) {
         instances.add(number.getLong(0));
       }
     }

@@ -150,4 +150,20 @@ class NvmlWatchTest implements GpuHealthListener {
             "2 HEALTHY the driver answers again");
     awaitWatching();
   }
+
+  /** NVML is one for the whole process: who holds it for MIG is in the way as well. */
+  @Test
+  void aDriverIsReloadedWhileNvmlIsHeldForMig() throws Exception {
+    awaitWatching();
+    try (MigDriver driver = MigDriver.of(provider)) {
+      assertThat(driver.gpus()).hasSize(3);
+      nvml.set("driver=9");
+      assertThat(List.of(next(), next(), next()))
+          .allMatch(line -> line.contains(" LOST Driver Not Loaded"));
+      nvml.set("generation=8");
+      assertThat(List.of(next(), next(), next()))
+          .allMatch(line -> line.endsWith(" HEALTHY the driver answers again"));
+      assertThat(driver.gpus()).hasSize(3);
+    }
+  }
 }

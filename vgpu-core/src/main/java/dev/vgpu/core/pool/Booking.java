@@ -224,12 +224,14 @@ final class Booking {
     return lease.mover().map(MemoryMover::moved).orElseGet(lease::memoryUsed);
   }
 
-  /** What is wrong with its GPUs. */
+  /** What is wrong with its GPUs, or with what it stands on. */
   private Optional<String> impaired() {
+    EnforcedLease lease = enforced;
     return slots.stream()
         .filter(slot -> slot.condition.health() != GpuHealth.HEALTHY)
         .map(slot -> "gpu=" + slot.gpu.id() + ": " + slot.condition.reason())
-        .findFirst();
+        .findFirst()
+        .or(() -> lease == null ? Optional.empty() : lease.impaired());
   }
 
   /** With the entitlement that it was given last. */

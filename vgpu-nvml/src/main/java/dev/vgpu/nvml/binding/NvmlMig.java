@@ -73,6 +73,9 @@ public final class NvmlMig {
   /** {@code offsetof(nvmlComputeInstanceInfo_t, id)}. */
   public static final int PART_ID = 16;
 
+  /** {@code offsetof(nvmlComputeInstanceInfo_t, placement.size)}. */
+  public static final int PART_SLICES = 28;
+
   /** {@code nvmlGpuInstanceProfileInfo_v2}, the value of the structure's field {@code version}. */
   public static final int PROFILE_V2_VERSION = PROFILE_V2_BYTES | 2 << 24;
 

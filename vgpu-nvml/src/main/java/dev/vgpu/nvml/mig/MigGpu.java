@@ -18,20 +18,24 @@ public record MigGpu(GpuId id, MigGeometry geometry, List<MigInstance> instances
 
   /** {@return what of it is taken} */
   public MigOccupancy occupancy() {
-    return without(List.of());
+    return occupancy(geometry, instances);
   }
 
-  /** What would be taken without some of its instances. */
-  MigOccupancy without(List<MigInstance> gone) {
+  /** This without some of its instances. */
+  MigGpu without(List<MigInstance> gone) {
+    return new MigGpu(
+        id, geometry, instances.stream().filter(each -> !gone.contains(each)).toList());
+  }
+
+  /** What instances take. */
+  static MigOccupancy occupancy(MigGeometry geometry, List<MigInstance> instances) {
     int mask = 0;
     int compute = 0;
     boolean media = false;
     for (MigInstance instance : instances) {
-      if (!gone.contains(instance)) {
-        mask |= ((1 << instance.memorySlices()) - 1) << instance.start();
-        compute += instance.computeSlices();
-        media |= geometry.profile(instance.profileId()).filter(MigProfile::hasMedia).isPresent();
-      }
+      mask |= ((1 << instance.memorySlices()) - 1) << instance.start();
+      compute += instance.computeSlices();
+      media |= geometry.profile(instance.profileId()).filter(MigProfile::hasMedia).isPresent();
     }
     return new MigOccupancy(mask & ((1 << geometry.memorySlices()) - 1), compute, media);
   }

@@ -23,8 +23,8 @@ public record MigPlan(Candidate chosen, List<Candidate> candidates, List<Move> m
    * @param gpu which GPU
    * @param profile the kind of instance
    * @param start its first memory slice
-   * @param optionsBefore requests that the GPU can take as it is, as expected
-   * @param optionsAfter requests that it can take besides this one
+   * @param optionsBefore how many of the next 20 requests the GPU can take as it is, as expected
+   * @param optionsAfter how many besides this one
    * @param remains for each kind, how many places remain: {@code 1g.10gb 5, 2g.20gb 2}
    */
   public record Candidate(

@@ -28,24 +28,11 @@ public final class MigPlanner {
   /**
    * {@return the start that keeps most options open on one GPU; empty if there is no legal one}
    *
-   * @param geometry how the GPU can be cut
-   * @param taken what is taken of it
+   * @param gpu the GPU, as it is cut now
    * @param profile the kind of instance
    */
-  public static Optional<Integer> start(
-      MigGeometry geometry, MigOccupancy taken, MigProfile profile) {
-    MigOptions options = MigOptions.of(geometry);
-    Integer best = null;
-    double most = -1;
-    for (int start : geometry.legalStarts(taken, profile)) {
-      double left = options.of(taken.with(profile, start));
-      // Of places that are worth the same, the last: the first ones serve most kinds.
-      if (left >= most - SAME) {
-        best = start;
-        most = left;
-      }
-    }
-    return Optional.ofNullable(best);
+  public static Optional<Integer> start(MigGpu gpu, MigProfile profile) {
+    return place(List.of(gpu), any -> Optional.of(profile)).map(plan -> plan.chosen().start());
   }
 
   /**
@@ -62,7 +49,7 @@ public final class MigPlanner {
     for (MigGpu gpu : gpus) {
       Optional<MigProfile> profile = wanted.apply(gpu);
       if (profile.isPresent()) {
-        addCandidates(gpu, profile.get(), gpu.occupancy(), candidates);
+        addCandidates(gpu, profile.get(), candidates);
       }
     }
     candidates.sort(ORDER);
@@ -80,19 +67,18 @@ public final class MigPlanner {
           .thenComparing(one -> -Math.round(one.optionsAfter() / SAME))
           .thenComparing(Comparator.comparingInt(Candidate::start).reversed());
 
-  private static void addCandidates(
-      MigGpu gpu, MigProfile profile, MigOccupancy taken, List<Candidate> into) {
-    MigOptions options = MigOptions.of(gpu.geometry());
+  private static void addCandidates(MigGpu gpu, MigProfile profile, List<Candidate> into) {
+    MigOccupancy taken = gpu.occupancy();
+    double before = MigOptions.of(gpu);
     for (int start : gpu.geometry().legalStarts(taken, profile)) {
-      MigOccupancy after = taken.with(profile, start);
       into.add(
           new Candidate(
               gpu.id(),
               profile,
               start,
-              options.of(taken),
-              options.of(after),
-              remains(gpu.geometry(), after)));
+              before,
+              MigOptions.with(gpu, profile, start),
+              remains(gpu.geometry(), taken.with(profile, start))));
     }
   }
 
@@ -161,12 +147,12 @@ public final class MigPlanner {
   private static @Nullable MigPlan with(
       List<MigGpu> gpus, MigGpu gpu, MigProfile profile, List<MigInstance> moved) {
     List<Candidate> places = new ArrayList<>();
-    addCandidates(gpu, profile, gpu.without(moved), places);
+    addCandidates(gpu.without(moved), profile, places);
     places.sort(ORDER);
     for (Candidate place : places) {
       Map<MigGpu, MigOccupancy> taken = new LinkedHashMap<>();
       gpus.forEach(other -> taken.put(other, other.occupancy()));
-      taken.put(gpu, gpu.without(moved).with(profile, place.start()));
+      taken.put(gpu, gpu.without(moved).occupancy().with(profile, place.start()));
       List<Move> moves = new ArrayList<>();
       if (rehouse(gpu, moved, taken, moves)) {
         return new MigPlan(place, List.of(place), moves);

@@ -21,7 +21,7 @@ class MigPlannerTest {
   }
 
   private static int startOnEmpty(String name) {
-    return MigPlanner.start(H100, MigOccupancy.NONE, profile(name)).orElseThrow();
+    return MigPlanner.start(gpu(0), profile(name)).orElseThrow();
   }
 
   @Test
@@ -71,8 +71,8 @@ class MigPlannerTest {
     assertThat(startOnEmpty("3g")).isEqualTo(4);
     assertThat(startOnEmpty("2g")).isEqualTo(2);
     assertThat(startOnEmpty("1g.20gb")).isEqualTo(6);
-    assertThat(MigPlanner.start(A30, MigOccupancy.NONE, A30.profile("1g").orElseThrow()))
-        .isPresent();
+    MigGpu a30 = new MigGpu(new GpuId("GPU-0"), A30, List.of());
+    assertThat(MigPlanner.start(a30, A30.profile("1g").orElseThrow())).isPresent();
   }
 
   @Test
