@@ -5,13 +5,15 @@
 #include "nvml_mig.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_EVERY_NS = 20000000, LINE_SIZE = 96 };
+enum { LOOK_EVERY_NS = 20000000, LOOK_LATEST_MS = 250, LINE_SIZE = 96 };
 #define NS_PER_MS UINT64_C(1000000)
 /* Single and double bit errors of the memory, critical errors (XID), clocks. */
 #define SUPPORTED UINT64_C(0x1b)
@@ -103,10 +105,35 @@ static nvmlReturn_t presence(nvmlEventSet_t set) {
     return result;
 }
 
-EMU_API nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data,
-                                         unsigned int timeout_ms) {
-    EMU_NVML_ENTER(set != NULL && data != NULL);
-    uint64_t until = emu_now_ns() + timeout_ms * NS_PER_MS;
+/* Tells of changes in the emulator's directory; below 0: cannot. */
+static int open_changes(void) {
+    int changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    uint32_t kinds = IN_CREATE | IN_MODIFY | IN_MOVED_TO | IN_DELETE;
+    if (changes >= 0 && inotify_add_watch(changes, emu_nvml_directory(), kinds) < 0) {
+        close(changes);
+        return -1;
+    }
+    return changes;
+}
+
+/* Waits for a change, but not for long: not every change of the GPUs is one of a file's content. */
+static void await_change(int changes, uint64_t until) {
+    uint64_t now = emu_now_ns();
+    uint64_t left_ms = until > now ? (until - now) / NS_PER_MS + 1 : 1;
+    struct pollfd change = {.fd = changes, .events = POLLIN};
+    if (changes >= 0 &&
+        poll(&change, 1, left_ms < LOOK_LATEST_MS ? (int)left_ms : LOOK_LATEST_MS) <= 0) {
+        return;
+    }
+    char events[4096];
+    while (changes >= 0 && read(changes, events, sizeof events) > 0) {
+    }
+    struct timespec look = {.tv_nsec = LOOK_EVERY_NS}; /* many changes are no reason to look often */
+    nanosleep(&look, NULL);
+}
+
+static nvmlReturn_t wait_until(nvmlEventSet_t set, nvmlEventData_t *data, uint64_t until,
+                               int changes) {
     for (;;) {
         int fd = open_events();
         bool found = fd >= 0 && next(set, fd, data);
@@ -123,9 +150,19 @@ EMU_API nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *da
         if (emu_now_ns() >= until) {
             return NVML_ERROR_TIMEOUT;
         }
-        struct timespec look = {.tv_nsec = LOOK_EVERY_NS};
-        nanosleep(&look, NULL);
+        await_change(changes, until);
     }
+}
+
+EMU_API nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data,
+                                         unsigned int timeout_ms) {
+    EMU_NVML_ENTER(set != NULL && data != NULL);
+    int changes = open_changes();
+    nvmlReturn_t result = wait_until(set, data, emu_now_ns() + timeout_ms * NS_PER_MS, changes);
+    if (changes >= 0) {
+        close(changes);
+    }
+    return result;
 }
 
 EMU_API nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data,

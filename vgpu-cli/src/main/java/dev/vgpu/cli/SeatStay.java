@@ -8,8 +8,8 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Keeps the seat for programs whose starters have ended, where this process has it and nobody is
- * known to take it over: a program that comes to the GPU later would find none, and be refused.
+ * Keeps the seat for what a program has started and left behind, where this process has it and
+ * nobody is known to take it over: what comes to the GPU later would find none, and be refused.
  */
 final class SeatStay {
   private static final Duration SOON = Duration.ofMillis(10);
@@ -28,9 +28,9 @@ final class SeatStay {
     this.console = console;
   }
 
-  /** Returns when nobody needs this process, or at a signal. */
+  /** Returns when nothing of the virtual GPU's programs needs this process, or at a signal. */
   void whileNeeded(String virtualGpu, SignalForwarder signals) throws InterruptedException {
-    for (int looks = 0; isNeeded(); looks++) {
+    for (int looks = 0; isNeeded(virtualGpu); looks++) {
       if (looks == LOOKS_IN_SILENCE) {
         console
             .err()
@@ -46,7 +46,7 @@ final class SeatStay {
     }
   }
 
-  private boolean isNeeded() {
+  private boolean isNeeded(String virtualGpu) {
     long self = ProcessHandle.current().pid();
     if (directory.seatHolder().orElse(0) != self) {
       return false;
@@ -54,7 +54,8 @@ final class SeatStay {
     List<GpuLease> leases = pool.leases();
     boolean othersStay =
         leases.stream().anyMatch(lease -> lease.pid() != self && isAlive(lease.pid()));
-    return !leases.isEmpty() && !othersStay;
+    boolean goesOn = leases.stream().anyMatch(lease -> lease.id().equals(virtualGpu));
+    return goesOn && !othersStay;
   }
 
   private static boolean isAlive(long pid) {

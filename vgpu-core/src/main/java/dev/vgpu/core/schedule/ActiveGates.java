@@ -33,8 +33,8 @@ final class ActiveGates {
   private final ShareLevel upper;
   private final ShareLevel offline;
   private final List<Tenant> active = new ArrayList<>();
-  private final EarlyTurn upperEarly = new EarlyTurn();
-  private final EarlyTurn offlineEarly = new EarlyTurn();
+  private final EarlyTurns upperEarly = new EarlyTurns();
+  private final EarlyTurns offlineEarly = new EarlyTurns();
 
   private long nowNs;
   private long wakeNs;
@@ -258,8 +258,8 @@ final class ActiveGates {
     return bothYield(there, tenant);
   }
 
-  /** The turn of a level that began before the last one's work had ended. */
-  EarlyTurn early(boolean ofOffline) {
+  /** The turns of a level that began before the last one's work had ended. */
+  EarlyTurns early(boolean ofOffline) {
     return ofOffline ? offlineEarly : upperEarly;
   }
 

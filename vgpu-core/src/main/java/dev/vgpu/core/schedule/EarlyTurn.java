@@ -68,7 +68,12 @@ final class EarlyTurn {
     return null;
   }
 
-  /** A gate was opened while the one before it drains. What was before this must be settled. */
+  /** Whether its two tenants' time is over, but for what the later one has not told yet. */
+  boolean isUntold() {
+    return later != null && startNs == UNKNOWN && endNs != UNKNOWN && !laterEnded;
+  }
+
+  /** A gate was opened while the one before it drains. */
   void begin(Tenant before, Tenant after, long nowNs) {
     earlier = before;
     later = after;

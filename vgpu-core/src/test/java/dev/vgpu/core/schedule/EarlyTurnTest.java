@@ -85,6 +85,22 @@ class EarlyTurnTest {
   }
 
   @Test
+  void whatTheLaterOneTellsOnlyInTheNextTurnIsDividedAsWell() {
+    EarlyTurns turns = new EarlyTurns();
+    Tenant third = add("third", new SaidGate());
+    turns.begin(earlier, later, 0);
+    earlierGate.busyUntilNs = 1_500_000;
+    turns.ended(earlier, 1_500_000);
+    assertThat(turns.settle(level)).as("nothing is known yet").isZero();
+    turns.begin(later, third, 1_600_000);
+    laterGate.busyUntilNs = 2_100_000;
+    turns.told(later, 2_100_000.0);
+    assertThat(turns.settle(level)).isEqualTo(1_500_000);
+    assertThat(later.bookedNs).isEqualTo(-(1_500_000 - SLICE_NS));
+    assertThat(turns.isEarlier(later)).isTrue();
+  }
+
+  @Test
   void turnIsSilentOnlyFromWhenItHasTheGpuToItself() {
     early.begin(earlier, later, 100);
     earlierEnds(1_500_000);
