@@ -147,9 +147,9 @@ final class EarlyTurn {
     double twiceNs = bothNs * busy;
     if (twiceNs > 0) {
       double laterNs = busy * (laterEnded ? bothNs - betweenNs(bothNs) : laterNs(bothNs));
-      giveBack(level, before, laterNs);
-      giveBack(level, after, twiceNs - laterNs);
-      level.advance(-twiceNs, -twiceNs);
+      double backNs = giveBack(level, before, laterNs) + giveBack(level, after, twiceNs - laterNs);
+      level.advance(-backNs, -backNs);
+      twiceNs = backNs;
     }
     clear();
     return twiceNs;
@@ -170,9 +170,17 @@ final class EarlyTurn {
     return Math.min(bothNs, rounds * SLICE_NS);
   }
 
-  private static void giveBack(ShareLevel level, Tenant tenant, double ns) {
+  /**
+   * Who has no work any more has no part in what the level's time is divided by: what it was owed
+   * or owed is others' already, who would all be in debt if the time were taken back as well.
+   */
+  private static double giveBack(ShareLevel level, Tenant tenant, double ns) {
     tenant.bookedNs -= ns;
     tenant.gate.othersUsed(ns);
+    if (!tenant.isRunnable()) {
+      return 0;
+    }
     level.charge(tenant, -ns);
+    return ns;
   }
 }

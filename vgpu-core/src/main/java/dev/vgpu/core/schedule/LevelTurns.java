@@ -247,6 +247,7 @@ final class LevelTurns {
   private void review() {
     long nowNs = gates.nowNs();
     boolean several = level.size() > 1;
+    level.balance(); // else all might be held back, and no time pass for any of them
     if (!several || isHoldingUseless()) {
       release(several);
     }

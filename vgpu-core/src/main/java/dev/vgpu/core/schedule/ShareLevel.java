@@ -110,6 +110,19 @@ final class ShareLevel {
     }
   }
 
+  /**
+   * Lets the lags of those who have work sum to 0, where all of them take surplus: accounts of
+   * those who had work a moment ago may have left a rest, and nobody is to wait for who is not
+   * there.
+   */
+  void balance() {
+    double sum = 0;
+    for (int i = 0; i < runnable.size(); i++) {
+      sum += lag(runnable.get(i));
+    }
+    spread(-sum);
+  }
+
   /** Takes from a tenant what it is owed beyond a bound, for the others. */
   void forgo(Tenant tenant, double mostNs) {
     double excessNs = lag(tenant) - mostNs;

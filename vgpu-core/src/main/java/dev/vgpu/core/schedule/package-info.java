@@ -67,7 +67,11 @@
  *       the device, the next gate opens while the last work of the turn before ends, so that the
  *       GPU does not stand still meanwhile (0.2 to 0.3 ms between processes). Both say that they
  *       used the time in which both had work; how much of it each had follows from the device's
- *       time slices, and the rest is given back.
+ *       time slices, and the rest is given back: whichever of them ends first, and also where the
+ *       later one tells only in the next turn what it used ({@code EarlyTurns}). Without that the
+ *       tenants of a GPU would sum to 104 of 100 % of its time, and the small ones would pay most
+ *       of it, who have the most turns for their time. {@code bench fairness} shows what was booked
+ *       beside what the programs' own events say.
  *   <li>Offline tenants take turns where more urgent ones are there: what three have on the GPU
  *       delays an arrival three times as long as what one has.
  * </ul>

@@ -101,6 +101,27 @@ class EarlyTurnTest {
   }
 
   @Test
+  void whatIsGivenBackToWhoHasNoWorkAnyMoreIsNotTakenFromTheOthers() {
+    Tenant third = add("third", new SaidGate());
+    early.begin(earlier, later, 0);
+    laterSays(2_100_000, 2_100_000);
+    earlierEnds(1_500_000);
+    level.leave(earlier, 1_600_000);
+    double before = level.lag(later) + level.lag(third);
+    assertThat(early.settle(level)).isPositive();
+    assertThat(level.lag(later) + level.lag(third)).isCloseTo(before, within(1.0));
+  }
+
+  @Test
+  void lagsSumToZeroOnceTheyAreBalanced() {
+    level.charge(earlier, 20_000_000);
+    level.charge(later, 30_000_000);
+    level.balance();
+    assertThat(level.lag(earlier) + level.lag(later)).isCloseTo(0, within(1.0));
+    assertThat(level.lag(earlier) - level.lag(later)).isCloseTo(10_000_000, within(1.0));
+  }
+
+  @Test
   void turnIsSilentOnlyFromWhenItHasTheGpuToItself() {
     early.begin(earlier, later, 100);
     earlierEnds(1_500_000);
