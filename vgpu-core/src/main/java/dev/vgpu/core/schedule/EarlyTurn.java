@@ -7,9 +7,9 @@ import org.jspecify.annotations.Nullable;
  * A turn that began while the last work of the one before it was still on the GPU, so that the GPU
  * does not stand still while the turn is passed on. Confined to the scheduler's owner.
  *
- * <p>Both say that they used the time from when the later one's work began until the earlier one's
- * ended, since the measured time of work runs on while others have their slices. What each of them
- * had of it follows from the slices' length; the rest is given back to it. Where slices are of
+ * <p>Both say that they used the time from when the later one's work began until that of one of
+ * them ended, since the measured time of work runs on while others have their slices. What each of
+ * them had of it follows from the slices' length; the rest is given back to it. Where slices are of
  * another length than the driver's usual one, that is wrong by half a slice or so; and what a
  * tenant gains by it at the beginning of its turns it loses at their ends.
  */
@@ -132,7 +132,7 @@ final class EarlyTurn {
   /**
    * Gives back what both were charged for, once that is known.
    *
-   * @return how much that is, in nanoseconds
+   * @return by how much the level's time was set back for that, in nanoseconds
    */
   double settle(ShareLevel level) {
     Tenant before = earlier;
