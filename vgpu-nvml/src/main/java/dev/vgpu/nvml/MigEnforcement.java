@@ -220,6 +220,12 @@ final class MigEnforcement implements Enforcement {
 
   // ---- leases
 
+  /** Where the instance of a lease is, as it was seen last. Does not block. */
+  Optional<String> place(MigRecord record) {
+    return Optional.ofNullable(seen.get(record.gpu()))
+        .flatMap(state -> record.device().flatMap(state::place));
+  }
+
   @Override
   public Optional<String> lack(PhysicalGpu gpu, VirtualGpuRequest request) {
     MigState state = seen.get(gpu.id());

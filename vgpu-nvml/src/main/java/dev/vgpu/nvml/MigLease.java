@@ -72,6 +72,7 @@ final class MigLease extends ForwardingLease {
     }
     Map<String, String> variables = new LinkedHashMap<>(super.environment());
     record.device().ifPresent(id -> variables.put("CUDA_VISIBLE_DEVICES", id.value()));
+    enforcement.place(record).ifPresent(at -> variables.put(NvmlProvider.MIG_VARIABLE, at));
     return Map.copyOf(variables);
   }
 

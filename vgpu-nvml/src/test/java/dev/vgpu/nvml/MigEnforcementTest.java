@@ -128,7 +128,12 @@ class MigEnforcementTest {
       EnforcedLease lease = grant(enforcement, "a", mock());
       assertThat(instances()).hasSize(1);
       String device = instances().get(0).parts().get(0).device().value();
-      assertThat(lease.environment()).containsEntry("CUDA_VISIBLE_DEVICES", device);
+      String place = gpu + "/" + instances().get(0).id() + "/0";
+      assertThat(lease.environment())
+          .containsEntry("CUDA_VISIBLE_DEVICES", device)
+          .containsEntry("VGPU_MIG", place);
+      assertThat(provider.environment(new GpuId(device))).containsEntry("VGPU_MIG", place);
+      assertThat(provider.environment(gpu)).doesNotContainKey("VGPU_MIG");
       assertThat(MigDriver.holders(run))
           .isEqualTo(Map.of(gpu, Map.of(instances().get(0).id(), List.of("a"))));
       lease.close();
