@@ -339,11 +339,13 @@ class MigEnforcementTest {
     int done = 0;
     int kills = 0;
     int made = 0;
+    long moved = 0;
     for (int round = 0; done < CYCLES; round++) {
       Process seat = seat(CYCLES - done, round);
       int life = 5 + random.nextInt(3 * Math.min(CYCLES, LIFE) / 8);
       boolean last = await(round, seat, theirs, random, life);
       done += count(round);
+      moved += lines(round, "moved .*");
       kills += last ? 0 : 1;
       made += theirs.size();
     }
@@ -351,7 +353,17 @@ class MigEnforcementTest {
     assertThat(sweeper.waitFor(60, TimeUnit.SECONDS)).isTrue();
     assertThat(sweeper.exitValue()).isZero();
     System.out.println(
-        "MIG cycles=" + done + " kills=" + kills + " others=" + theirs.size() + " seen=" + made);
+        "MIG cycles="
+            + done
+            + " kills="
+            + kills
+            + " others="
+            + theirs.size()
+            + " seen="
+            + made
+            + " moved="
+            + moved);
+    assertThat(moved).isPositive();
     assertThat(instances()).containsExactlyInAnyOrderElementsOf(theirs.values());
     assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
   }
@@ -361,8 +373,11 @@ class MigEnforcementTest {
   }
 
   private int count(int round) throws IOException {
-    return (int)
-        Files.readAllLines(output(round)).stream().filter(line -> line.matches("\\d+")).count();
+    return (int) lines(round, "\\d+");
+  }
+
+  private long lines(int round, String pattern) throws IOException {
+    return Files.readAllLines(output(round)).stream().filter(line -> line.matches(pattern)).count();
   }
 
   private Process seat(int cycles, int round) throws IOException {
