@@ -291,6 +291,14 @@ class GpuCheckIT {
     assertThat(Files.readString(files.get(1))).contains("what came out");
   }
 
+  /** Each mix takes what the one before has just given back, whose killed programs may linger. */
+  @Test
+  void sharesAreMeasuredOneMixAfterTheOther() throws Exception {
+    Ended ended = check(Map.of(), "--quick", "--only", "shares", "--budget", "50");
+    assertThat(ended.exitCode()).as("%s", ended).isZero();
+    assertThat(ended.out()).contains("75/25");
+  }
+
   @Test
   void stepThatHasNoTimeDoesNotStopTheReport() throws Exception {
     Ended ended = check(Map.of(), "--quick", "--only", "machine,shares", "--budget", "1");
