@@ -1,4 +1,5 @@
 /* Contexts: which is current, what each is charged, what goes with it. */
+#include "changing.h"
 #include "lane.h"
 
 enum { DEVICES = 64 };
@@ -199,6 +200,7 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUco
 }
 
 #define MAKE_CONTEXT(call)                                                   \
+  CHANGING();                                                                \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                        \
   CUcontext before = context == NULL ? NULL : *context;                      \
   if (vgpu__context_charge_wait(tenant) != 0) return vgpu__refusal(tenant);  \
@@ -222,6 +224,7 @@ abi_result cuCtxCreate_v4(CUcontext *context, void *params, unsigned flags, CUde
 }
 
 static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext context) {
+  CHANGING();
   vgpu__context_going(context);
   vgpu__lock(&made_lock);
   abi_result result = destroy(context);
@@ -298,6 +301,7 @@ static abi_result vgpu__primary_drop(struct primary *primary, abi_result (*relea
 abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   struct primary *primary = vgpu__primary(device);
   if (primary == NULL) return REAL(cuDevicePrimaryCtxRetain)(context, device);
+  CHANGING();
   vgpu__lock(&primary->lock);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   CUcontext before = context == NULL ? NULL : *context;
@@ -327,6 +331,7 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 static abi_result vgpu__release(abi_result (*release)(CUdevice), CUdevice device) {
   struct primary *primary = vgpu__primary(device);
   if (primary == NULL) return release(device);
+  CHANGING();
   vgpu__lock(&primary->lock);
   int last = primary->retained == 1;
   abi_result result = vgpu__primary_drop(primary, release, device);
@@ -343,6 +348,7 @@ abi_result cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
   struct primary *primary = vgpu__primary(device);
   if (primary == NULL) return reset(device);
+  CHANGING();
   vgpu__lock(&primary->lock);
   vgpu__context_going(primary->handle);
   abi_result result = reset(device);
@@ -413,6 +419,7 @@ abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, uns
   struct primary *primary = vgpu__primary(device);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (primary == NULL) return REAL(cuGreenCtxCreate)(green, descriptor, device, flags);
+  CHANGING();
   if (tenant == &vgpu__ended) return ABI_NOT_PERMITTED;
   vgpu__lock(&primary->lock);
   int fresh, fits = 1;
@@ -433,6 +440,7 @@ abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, uns
 abi_result cuGreenCtxDestroy(void *green) {
   struct vgpu_record record;
   if (!vgpu__table_find(KIND_GREEN, (uint64_t)(uintptr_t)green, &record)) return REAL(cuGreenCtxDestroy)(green);
+  CHANGING();
   struct primary *primary = &primaries[record.bytes / SHM_MEMORY_UNIT - 1];
   vgpu__lock(&primary->lock);
   abi_result result = vgpu__green_destroy(primary, green);
