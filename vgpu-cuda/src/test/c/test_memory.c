@@ -177,8 +177,16 @@ static void role_physical(void) {
   CHECK(CU(cuMemImportFromShareableHandle, &imported, (void *)(intptr_t)fd, 1) == ABI_SUCCESS, "import");
   EXACT("imported: its owner pays");
   CHECK(CU(cuMemMap, at + 4 * MIB, (size_t)(4 * MIB), (size_t)0, imported, 0ull) == ABI_SUCCESS, "map what was imported");
-  CHECK(CU(cuMemUnmap, at + 4 * MIB, (size_t)(4 * MIB)) == ABI_SUCCESS && CU(cuMemRelease, imported) == ABI_SUCCESS, "let go");
+  CHECK(CU(cuMemUnmap, at + 4 * MIB, (size_t)(4 * MIB)) == ABI_SUCCESS, "unmap it");
+  CHECK(CU(cuMemUnmap, at, (size_t)(4 * MIB)) == ABI_SUCCESS, "and its owner's");
+  CHECK(CU(cuMemMap, at, (size_t)(4 * MIB), (size_t)0, imported, 0ull) == ABI_SUCCESS, "the other way round");
+  CHECK(CU(cuMemMap, at + 4 * MIB, (size_t)(4 * MIB), (size_t)0, h, 0ull) == ABI_SUCCESS, "its owner's behind it");
+  CHECK(CU(cuMemRelease, imported) == ABI_SUCCESS && CU(cuMemRelease, h) == ABI_SUCCESS, "only mappings are left");
+  EXACT("mapped, each without a handle");
+  CHECK(CU(cuMemUnmap, at, (size_t)(8 * MIB)) == ABI_SUCCESS, "both at once");
   EXACT("import ended");
+  CHECK(CU(cuMemCreate, &h, (size_t)(4 * MIB), &device, 0ull) == ABI_SUCCESS, "create");
+  CHECK(CU(cuMemMap, at, (size_t)(4 * MIB), (size_t)0, h, 0ull) == ABI_SUCCESS, "map");
   CHECK(CU(cuMemRelease, h) == ABI_SUCCESS, "release the other");
   EXACT("mapped only");
   CHECK(CU(cuMemRelease, h) == ABI_INVALID_VALUE && CU(cuMemRelease, 7ull) == ABI_INVALID_VALUE, "no such handles");
