@@ -59,6 +59,7 @@ void test_graphs_long(void);
 void test_waits_uncharged(void);
 void test_stops_uncharged(void);
 void test_peers_no_credit(void);
+void test_peers_stopped(void);
 void test_suspended_waits(void);
 
 /* test_tenants.c */

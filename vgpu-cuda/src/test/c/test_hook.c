@@ -346,6 +346,7 @@ static const struct {
     {"waits-uncharged", test_waits_uncharged},
     {"stops-uncharged", test_stops_uncharged},
     {"peers-no-credit", test_peers_no_credit},
+    {"peers-stopped", test_peers_stopped},
     {"suspended-waits", test_suspended_waits},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
