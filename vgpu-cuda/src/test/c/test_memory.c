@@ -216,6 +216,14 @@ static void role_arrays(void) {
   CHECK(CU(cuMipmappedArrayCreate, &mipmap, &deep, 4) == ABI_SUCCESS, "mipmap");
   EXACT("mipmap");
   CHECK(CU(cuMipmappedArrayDestroy, mipmap) == ABI_SUCCESS && CU(cuMipmappedArrayDestroy, mipmap) != ABI_SUCCESS, "destroy twice");
+  static const unsigned LATER[] = {0x40, 0x80}; /* sparse, deferred: not charged, so they must not have memory */
+  for (int i = 0; i < 2; i++) {
+    struct abi_array3d later = {64, 64, 0, 0x20, 1, LATER[i]};
+    CUarray none = NULL;
+    CHECK(CU(cuArray3DCreate_v2, &none, &later) == ABI_NOT_SUPPORTED && none == NULL, "memory comes later");
+    CHECK(CU(cuMipmappedArrayCreate, &mipmap, &later, 3) == ABI_NOT_SUPPORTED, "to its levels too");
+    EXACT("memory comes later");
+  }
   CHECK(CU(cuArrayDestroy, array) == ABI_SUCCESS, "destroy");
   EXACT("all gone");
 }
