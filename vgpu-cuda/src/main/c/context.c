@@ -50,15 +50,14 @@ int vgpu__context_enter(const struct vgpu_context *context) {
   if (REAL(cuCtxGetCurrent)(&handle) != ABI_SUCCESS || handle != context->handle) {
     entered = context->handle != NULL && REAL(cuCtxPushCurrent_v2)(context->handle) == ABI_SUCCESS;
   }
-  if (UNLIKELY(LOAD_ACQUIRE(vgpu__captures) != 0)) {
-    int mode = ABI_CAPTURE_MODE_RELAXED;
-    if (REAL(cuThreadExchangeStreamCaptureMode)(&mode) == ABI_SUCCESS) entered |= (mode + 1) << 1;
-  }
+  /* Always: a capture may begin between a look and the call. */
+  int mode = ABI_CAPTURE_MODE_RELAXED;
+  if (REAL(cuThreadExchangeStreamCaptureMode)(&mode) == ABI_SUCCESS) entered |= (mode + 1) << 1;
   return entered;
 }
 
 void vgpu__context_leave(int entered) {
-  if (UNLIKELY(entered >> 1 != 0)) {
+  if (LIKELY(entered >> 1 != 0)) {
     int mode = (entered >> 1) - 1;
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
   }

@@ -25,7 +25,7 @@ struct fake_seat;
 pid_t start(const struct fake_seat *seat, const char *role, const char *argument);
 int finish(pid_t pid);
 int stop_launching(const struct fake_seat *seat, pid_t pid);
-void run_role(struct fake_seat *seat, const char *role, const char *argument);
+void play_role(struct fake_seat *seat, const char *role, const char *argument);
 void await_empty(const struct fake_seat *seat, const char *what);
 /* Waits for more GPU time than `before`, at most five seconds. */
 int await_work(const struct fake_seat *seat, uint64_t before);

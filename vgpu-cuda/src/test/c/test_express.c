@@ -212,12 +212,12 @@ void test_express_missing(void) {
   struct fake_seat seat;
   open_urgent(&seat);
   seat.express_header->layout_major = 7;
-  run_role(&seat, "serve-once", "");
+  play_role(&seat, "serve-once", "");
   seat.express_header->layout_major = (uint32_t)SHM_LAYOUT_MAJOR;
   strcpy((char *)seat.grant->express_page, "../../etc");
-  run_role(&seat, "serve-once", "");
+  play_role(&seat, "serve-once", "");
   strcpy((char *)seat.grant->express_page, "nothing");
-  run_role(&seat, "serve-once", "");
+  play_role(&seat, "serve-once", "");
   CHECK(GET(seat.express->busy) == 0, "announced");
   seat_close(&seat);
 }

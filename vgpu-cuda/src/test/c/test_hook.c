@@ -40,7 +40,7 @@ int finish(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-void run_role(struct fake_seat *seat, const char *role, const char *argument) {
+void play_role(struct fake_seat *seat, const char *role, const char *argument) {
   int status = finish(start(seat, role, argument));
   CHECK(status == 0, "role %s %s ended with %d", role, argument, status);
 }
@@ -55,7 +55,7 @@ void await_empty(const struct fake_seat *seat, const char *what) {
 
 static void test_attach(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "attach", "");
+  play_role(&seat, "attach", "");
   CHECK(GET(seat.hellos) == 1, "%u hellos", GET(seat.hellos));
   await_empty(&seat, "after attach");
   seat_close(&seat);
@@ -63,40 +63,43 @@ static void test_attach(void) {
 
 static void test_memory(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "memory", "");
+  play_role(&seat, "memory", "");
   await_empty(&seat, "after memory");
   seat_close(&seat);
 }
 
 static void test_proc_address(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "proc-address", "");
+  play_role(&seat, "proc-address", "");
   seat_close(&seat);
 }
 
 static void test_dlopen(void) {
   if (strcmp(hook, "-") == 0) return; /* a sanitizer has a dlopen of its own */
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "dlopen", stub);
+  play_role(&seat, "dlopen", stub);
   seat_close(&seat);
 }
 
 static void test_capture(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "capture", "");
+  play_role(&seat, "capture", "");
+  setenv("STUB_SLOW_QUERY", "1", 1);
+  play_role(&seat, "capture", "waited");
+  unsetenv("STUB_SLOW_QUERY");
   seat_close(&seat);
 }
 
 static void test_fork(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "fork", "");
+  play_role(&seat, "fork", "");
   await_empty(&seat, "after fork");
   seat_close(&seat);
 }
 
 static void test_close_descriptors(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "close-descriptors", "");
+  play_role(&seat, "close-descriptors", "");
   CHECK(GET(seat.hellos) >= 2, "%u hellos", GET(seat.hellos));
   seat_close(&seat);
 }
@@ -104,9 +107,9 @@ static void test_close_descriptors(void) {
 static void test_gpu_time(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
-  run_role(&seat, "gpu-time", "1000000");
-  run_role(&seat, "gpu-time", "20000");
-  run_role(&seat, "gpu-time", "100000000");
+  play_role(&seat, "gpu-time", "1000000");
+  play_role(&seat, "gpu-time", "20000");
+  play_role(&seat, "gpu-time", "100000000");
   seat_close(&seat);
 }
 
@@ -182,8 +185,8 @@ static void test_gate(void) {
 static void test_bound(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
-  run_role(&seat, "bound", "300000");
-  run_role(&seat, "bound", "20000");
+  play_role(&seat, "bound", "300000");
+  play_role(&seat, "bound", "20000");
   seat_close(&seat);
 }
 
@@ -191,7 +194,7 @@ static void test_bound(void) {
 static void test_messages(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
-  run_role(&seat, "small-kernels", "");
+  play_role(&seat, "small-kernels", "");
   printf("  2,020 kernels: %u wants, %u idles\n", GET(seat.wants), GET(seat.idles));
   CHECK(GET(seat.idles) >= 15, "%u idles", GET(seat.idles));
   /* Nothing for each kernel. How many it is depends on how often the machine makes a pause longer than it was. */
