@@ -1,4 +1,5 @@
 /* Arrays and mipmaps: their memory is what their shape says. */
+#include "changing.h"
 #include "hook.h"
 
 /* Bits of one element; formats beyond these are compressed or planar: charged as their nearest upper size. */
@@ -57,6 +58,7 @@ static abi_result vgpu__keep(struct vgpu_tenant *tenant, abi_result result, uint
 }
 
 #define MAKE_ARRAY(bytes_expression, call)                                          \
+  CHANGING();                                                                       \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                               \
   if (handle == NULL || shape == NULL || !vgpu__is_charged(tenant)) return call; \
   uint64_t bytes = bytes_expression;                                                \
@@ -88,6 +90,7 @@ abi_result cuMipmappedArrayCreate(CUmipmappedArray *handle, const struct abi_arr
 }
 
 #define FREE_ARRAY(call)                                                              \
+  CHANGING();                                                                         \
   struct vgpu_record record;                                                          \
   uint64_t key = (uint64_t)(uintptr_t)array;                                          \
   int known = vgpu__table_take(KIND_ARRAY, key, &record);                             \

@@ -1,4 +1,5 @@
 /* Contexts: which is current, those that a program makes for itself, and what goes with one. */
+#include "changing.h"
 #include "context.h"
 
 struct vgpu_context vgpu__contexts[VGPU_CONTEXTS];
@@ -126,6 +127,7 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUco
 }
 
 #define MAKE_CONTEXT(call)                                                   \
+  CHANGING();                                                                \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                        \
   CUcontext before = context == NULL ? NULL : *context;                      \
   if (vgpu__context_charge_wait(tenant) != 0) return vgpu__refusal(tenant);  \
@@ -149,6 +151,7 @@ abi_result cuCtxCreate_v4(CUcontext *context, void *params, unsigned flags, CUde
 }
 
 static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext context) {
+  CHANGING();
   vgpu__context_going(context);
   vgpu__lock(&vgpu__made_lock);
   abi_result result = destroy(context);

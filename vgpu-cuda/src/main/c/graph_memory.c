@@ -5,6 +5,7 @@
  */
 #include <sys/mman.h>
 
+#include "changing.h"
 #include "lane.h"
 
 enum { DEVICES = 64, DEPTH = 8, NODE_GRAPH = 4, NODE_ALLOC = 10, ATTRIBUTE_USED = 0, ATTRIBUTE_RESERVED = 2 };
@@ -58,6 +59,7 @@ static void vgpu__account_look(CUdevice device) {
 int vgpu__graph_memory_trim(void) {
   int trimmed = 0;
   if (LIKELY(!LOAD(vgpu__graph_memory_seen))) return 0;
+  CHANGING();
   for (CUdevice device = 0; device < DEVICES; device++) {
     uint64_t before = LOAD(accounts[device].sum);
     if (before == 0 || REAL(cuDeviceGraphMemTrim)(device) != ABI_SUCCESS) continue;
@@ -68,6 +70,7 @@ int vgpu__graph_memory_trim(void) {
 }
 
 abi_result cuDeviceGraphMemTrim(CUdevice device) {
+  CHANGING();
   abi_result result = REAL(cuDeviceGraphMemTrim)(device);
   if (result == ABI_SUCCESS) vgpu__account_look(device);
   return result;

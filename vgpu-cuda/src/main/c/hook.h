@@ -123,7 +123,8 @@ void vgpu__pool_reached(unsigned number); /* later.c: a stream has come to a fre
 void vgpu__pools_forget_stream(CUstream stream, CUcontext context); /* context: all of its streams; before they go */
 /* After a wait: what pools have given back is no more charged. Two loads, unless something was freed. */
 void vgpu__pools_settle(void);
-int vgpu__pools_trim(void); /* 1: something is free of charge now */
+int vgpu__pools_trim(void);        /* 1: something is free of charge now */
+int vgpu__pools_are_settled(void); /* nothing was freed that they may still keep, or give back later */
 void vgpu__pools_reset(CUdevice device);
 uint64_t vgpu__pool_tenants(void);
 void vgpu__pools_forget(void);

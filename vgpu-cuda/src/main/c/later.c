@@ -2,6 +2,7 @@
  * Frees in stream order, of what the driver gives back at once when the stream comes to them: plain allocations, and those of pools that
  * were destroyed. Until then they are on the GPU, and charged. An event of our own behind the free tells; every wait looks at it.
  */
+#include "changing.h"
 #include "lane.h"
 
 enum { FREES = 1024 };
@@ -94,6 +95,8 @@ static int vgpu__later_take(struct later *into) {
 }
 
 int vgpu__later_settle(void) {
+  if (LOAD_ACQUIRE(pending) == 0) return 0;
+  CHANGING();
   struct later one;
   int any = 0;
   while (LOAD_ACQUIRE(pending) != 0 && vgpu__later_take(&one)) {
@@ -105,6 +108,7 @@ int vgpu__later_settle(void) {
 }
 
 void vgpu__later_drop(const struct vgpu_context *context) {
+  CHANGING();
   for (uint32_t i = 0; i < LOAD(used); i++) {
     struct later one;
     vgpu__lock(&later_lock);

@@ -8,7 +8,9 @@
  * Other processes do not matter: NVML tells of each by itself. Nor do this one's other threads: what is charged is reserved before the
  * driver is called and given back after, so it is at no moment less than what allocations really take. With the ledger unchanged around
  * a reading, NVML's figure less the charge is never more than what contexts and modules take beyond what they are charged: that much
- * can always be added. Less is believed only when several readings in a row say the same and no charge has changed meanwhile.
+ * can always be added. Less is believed only when several readings in a row say the same, no charge has changed meanwhile, and no thread
+ * is between reserving and the driver's answer, or between the driver's freeing and giving back (changing.h): on a busy machine it may be
+ * there for as long as all the readings take.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,6 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "changing.h"
 #include "hook.h"
 
 enum { STACK = 256 * 1024, READINGS = 12, ALIKE = 4, UNSEEN = 3, QUICK = 4, OWN_SEQ_BITS = 20, MARGIN_PART = 4 };
@@ -76,9 +79,12 @@ static uint64_t vgpu__charged(uint64_t *mark) {
 
 enum look { LOOK_TOLD, LOOK_AGAIN, LOOK_UNSEEN, LOOK_NOT };
 
-static enum look vgpu__look(int64_t *beyond, uint64_t *mark) {
+/* *still: nothing was under way meanwhile that has changed what is held, and not yet the charge, or the other way round. */
+static enum look vgpu__look(int64_t *beyond, uint64_t *mark, int *still) {
+  *still = vgpu__pools_are_settled() && !vgpu__changing_any();
   uint64_t held, after, charged = vgpu__charged(mark);
   int told = vgpu__held_read(&held);
+  *still = *still && !vgpu__changing_any();
   vgpu__charged(&after);
   if (vgpu__suspended_any()) return LOOK_AGAIN; /* its memory is away, its charge is not */
   if (told <= 0) return told < 0 ? LOOK_NOT : LOOK_UNSEEN;
@@ -93,9 +99,10 @@ static enum look vgpu__look_alone(int64_t *beyond) {
   struct vgpu_tenant *tenants[VGPU_TENANTS], *tenant;
   unsigned count = 0;
   uint64_t mark;
+  int still;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) tenants[count++] = tenant;
   for (unsigned i = 0; i < count; i++) vgpu__lock(&tenants[i]->ledger_lock);
-  enum look look = vgpu__look(beyond, &mark);
+  enum look look = vgpu__look(beyond, &mark, &still);
   for (unsigned i = count; i > 0; i--) vgpu__unlock(&tenants[i - 1]->ledger_lock);
   return look;
 }
@@ -118,10 +125,11 @@ static int vgpu__beyond_now(int64_t *beyond) {
     vgpu__futex_wait(&measure.state, OPENING, until - vgpu__now_ns());
   }
   if (LOAD_ACQUIRE(measure.state) != READY || !vgpu__go_in()) return 0;
-  enum look look = vgpu__look(beyond, &mark);
+  int still;
+  enum look look = vgpu__look(beyond, &mark, &still);
   for (int i = 1; i < QUICK && look == LOOK_AGAIN; i++) {
     vgpu__sleep_ns(QUICKLY_NS);
-    look = vgpu__look(beyond, &mark);
+    look = vgpu__look(beyond, &mark, &still);
   }
   if (look == LOOK_AGAIN) look = vgpu__look_alone(beyond);
   vgpu__go_out();
@@ -187,7 +195,8 @@ static int vgpu__measure_now(void) {
   for (int i = 0; i < READINGS && vgpu__contexts_any(); i++) {
     if (i > 0) vgpu__sleep_ns(AGAIN_NS);
     if (LOAD(measure.stop)) return 0;
-    enum look look = vgpu__look(&beyond, &mark);
+    int still;
+    enum look look = vgpu__look(&beyond, &mark, &still);
     if (look == LOOK_NOT || (look == LOOK_UNSEEN && ++measure.unseen >= (unsigned)UNSEEN)) return -1;
     if (look != LOOK_TOLD) {
       alike = 0;
@@ -195,7 +204,7 @@ static int vgpu__measure_now(void) {
     }
     measure.unseen = 0;
     if (vgpu__charge_beyond(beyond) != 0 || beyond == 0) break;
-    if (beyond > 0) {
+    if (beyond > 0 || !still) {
       alike = 0;
       continue;
     }
@@ -318,6 +327,7 @@ void vgpu__measure_perhaps(void) {
 
 /* In the child of a fork: its thread is its parent's. */
 void vgpu__measure_forget(void) {
+  vgpu__changing_forget();
   memset(&measure, 0, sizeof measure);
   vgpu__held_forget();
   vgpu__measure_less = vgpu__measure_pending = 0;

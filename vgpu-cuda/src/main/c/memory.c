@@ -1,6 +1,7 @@
 /* Allocations and their frees: reserve, then the driver, then keep or give back; and what a program sees of its memory. */
 #include <string.h>
 
+#include "changing.h"
 #include "hook.h"
 
 abi_result vgpu__refusal(const struct vgpu_tenant *tenant) {
@@ -18,6 +19,7 @@ static abi_result vgpu__settle(struct vgpu_tenant *tenant, abi_result result, en
 
 /* What the driver will refuse is the driver's to refuse. */
 #define CHARGED(asked, pointer, kind, key, context, call)                \
+  CHANGING();                                                            \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                    \
   uint64_t charged = (pointer) == NULL ? 0 : (asked);                    \
   if (charged != 0 && UNLIKELY(vgpu__reserve_or_trim(tenant, charged) != 0)) return vgpu__refusal(tenant); \
@@ -56,6 +58,7 @@ abi_result cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
       vgpu__refusal(oversubscriber) == ABI_NOT_PERMITTED) {
     CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAllocManaged)(pointer, bytes, flags));
   }
+  CHANGING();
   uint64_t part = vgpu__reserve_part(oversubscriber, bytes);
   abi_result result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
   if (part == 0) return result;
@@ -83,6 +86,7 @@ static uint64_t vgpu__beyond(uint64_t reserved, uint64_t real) {
 }
 
 abi_result cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element) {
+  CHANGING();
   uint64_t reserved = pointer == NULL || pitch == NULL ? 0 : vgpu__usual_area(width, height);
   if (reserved == 0) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
@@ -106,6 +110,7 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
 
 /* Takes the record first: the moment the driver has freed it, another thread may be given the same address. */
 #define FREED(kinds_first, kinds_second, key, freed_in_order, call)                                                 \
+  CHANGING();                                                                                              \
   enum vgpu_kind kind = kinds_first;                                                                       \
   struct vgpu_record record;                                                                               \
   int known = 0;                                                                                           \
@@ -155,6 +160,7 @@ abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop 
   int on_device = handle != NULL && property != NULL && property->location_type == ABI_LOCATION_DEVICE;
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
+  CHANGING();
   if (vgpu__reserve_or_trim(tenant, size) != 0) return vgpu__refusal(tenant);
   vgpu__lock(&vgpu__vmm_call); /* the last unmapping frees a handle, and it may come again here before that is noted */
   abi_result result = REAL(cuMemCreate)(handle, size, property, flags);
@@ -173,6 +179,7 @@ abi_result cuMemRetainAllocationHandle(uint64_t *handle, void *address) {
 }
 
 abi_result cuMemRelease(uint64_t handle) {
+  CHANGING();
   struct vgpu_release release;
   vgpu__lock(&vgpu__vmm_call);
   vgpu__vmm_releasing(handle, &release);
@@ -191,6 +198,7 @@ abi_result cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, uint64_t ha
 }
 
 abi_result cuMemUnmap(CUdeviceptr pointer, size_t size) {
+  CHANGING();
   struct vgpu_sums sums = {{0}};
   vgpu__lock(&vgpu__vmm_call);
   abi_result result = REAL(cuMemUnmap)(pointer, size);

@@ -7,6 +7,7 @@
  * Reserve first: before the driver is called, the most that the pool may grow by is reserved; afterwards the rest goes back. A
  * pool grows in whole steps.
  */
+#include "changing.h"
 #include "lane.h"
 
 enum { POOLS = 256, FREERS = 4, FIRST_TAG = 1024, ATTRIBUTE_THRESHOLD = 4, ATTRIBUTE_RESERVED = 5, NO_DEVICE = -1 };
@@ -121,8 +122,13 @@ void vgpu__pools_settle(void) {
   if (!more) __atomic_compare_exchange_n(&settled, &seen, before, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+int vgpu__pools_are_settled(void) {
+  return LOAD_ACQUIRE(freed) == LOAD_ACQUIRE(settled) && vgpu__later_tenants() == 0;
+}
+
 /* The quota has no room: what pools keep without need goes back first, as the driver itself would do on a full GPU. */
 int vgpu__pools_trim(void) {
+  CHANGING();
   int trimmed = vgpu__later_settle();
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
     if (LOAD_ACQUIRE(pools[i].state) != LIVE) continue;
@@ -229,6 +235,7 @@ static abi_result vgpu__pool_take(struct pool *pool, struct vgpu_tenant *tenant,
 }
 
 static abi_result vgpu__pool_allocate(const struct request *r) {
+  CHANGING();
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   CUstream stream = r->thread && r->stream == NULL ? ABI_STREAM_PER_THREAD : r->stream;
   CUmemoryPool handle = r->pool;
@@ -373,6 +380,7 @@ static struct pool *vgpu__pool_known(CUmemoryPool handle) {
 abi_result cuMemPoolDestroy(CUmemoryPool handle) {
   struct pool *pool = handle == NULL ? NULL : vgpu__pool_known(handle);
   if (pool == NULL) return REAL(cuMemPoolDestroy)(handle);
+  CHANGING();
   vgpu__lock(&pool->lock);
   uint32_t before = pool->state;
   while (pool->freers_used > 0) {
@@ -402,6 +410,7 @@ static void vgpu__pool_look(CUmemoryPool handle) {
 }
 
 abi_result cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
+  CHANGING();
   abi_result result = REAL(cuMemPoolTrimTo)(pool, bytes);
   if (result == ABI_SUCCESS) vgpu__pool_look(pool);
   return result;

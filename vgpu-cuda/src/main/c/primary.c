@@ -1,4 +1,5 @@
 /* Primary contexts, made by the first retain and gone with the last release or a reset; and green ones, each of which holds one. */
+#include "changing.h"
 #include "context.h"
 
 struct vgpu_primary vgpu__primaries[VGPU_DEVICES];
@@ -47,6 +48,7 @@ static abi_result vgpu__primary_drop(struct vgpu_primary *primary, abi_result (*
 abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   struct vgpu_primary *primary = vgpu__primary(device);
   if (primary == NULL) return REAL(cuDevicePrimaryCtxRetain)(context, device);
+  CHANGING();
   vgpu__lock(&primary->lock);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   CUcontext before = context == NULL ? NULL : *context;
@@ -76,6 +78,7 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 static abi_result vgpu__release(abi_result (*release)(CUdevice), CUdevice device) {
   struct vgpu_primary *primary = vgpu__primary(device);
   if (primary == NULL) return release(device);
+  CHANGING();
   vgpu__lock(&primary->lock);
   int last = primary->retained == 1;
   abi_result result = vgpu__primary_drop(primary, release, device);
@@ -92,6 +95,7 @@ abi_result cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
   struct vgpu_primary *primary = vgpu__primary(device);
   if (primary == NULL) return reset(device);
+  CHANGING();
   vgpu__lock(&primary->lock);
   vgpu__context_going(primary->handle);
   abi_result result = reset(device);
@@ -162,6 +166,7 @@ abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, uns
   struct vgpu_primary *primary = vgpu__primary(device);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (primary == NULL) return REAL(cuGreenCtxCreate)(green, descriptor, device, flags);
+  CHANGING();
   if (tenant == &vgpu__ended) return ABI_NOT_PERMITTED;
   vgpu__lock(&primary->lock);
   int fresh, fits = 1;
@@ -182,6 +187,7 @@ abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, uns
 abi_result cuGreenCtxDestroy(void *green) {
   struct vgpu_record record;
   if (!vgpu__table_find(KIND_GREEN, (uint64_t)(uintptr_t)green, &record)) return REAL(cuGreenCtxDestroy)(green);
+  CHANGING();
   struct vgpu_primary *primary = &vgpu__primaries[record.bytes / SHM_MEMORY_UNIT - 1];
   vgpu__lock(&primary->lock);
   abi_result result = vgpu__green_destroy(primary, green);

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "changing.h"
 #include "hook.h"
 
 /*
@@ -110,6 +111,7 @@ static abi_result vgpu__graph_launch_ptsz(CUgraphExec graph, CUstream stream) {
 /* A graph that may allocate: its memory is charged around the launch. */
 static __attribute__((noinline)) abi_result vgpu__launch_charged(CUgraphExec graph, CUstream stream,
                                                                  abi_result (*launch)(CUgraphExec, CUstream)) {
+  CHANGING();
   struct vgpu_graph_charge charge;
   abi_result refused = vgpu__graph_memory_before(graph, &charge);
   if (refused != ABI_SUCCESS) return refused;

@@ -39,6 +39,7 @@ void role_measured_large(void);
 void role_measured_stuck(void);
 void role_measured_crowd(void);
 void role_measured_owed(void);
+void role_measured_paused(void);
 void role_measured_not(void);
 
 /* roles_inputs.c */

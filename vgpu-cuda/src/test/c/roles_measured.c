@@ -1,6 +1,7 @@
 /* Programs of test_memory.c whose contexts and modules take other amounts than the set size: NVML tells how much. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -217,6 +218,53 @@ void role_measured_less(void) {
   CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS, "a second context");
   usleep(200000);
   CHECK(ledger_bytes() == real_bytes() + CONTEXT - 9728 * 1024, "less is believed no more: %llu", (unsigned long long)ledger_bytes());
+}
+
+/* ---- threads that stand still in the middle of a call, as on a machine that has no processor for them ---- */
+
+enum { STANDING = 4, ROUNDS = 12 };
+static uint32_t stand_still, standing;
+
+static void on_pause(int signal) {
+  (void)signal;
+  __atomic_add_fetch(&standing, 1, __ATOMIC_SEQ_CST);
+  while (GET(stand_still)) usleep(500);
+}
+
+/* All threads of a round allocate and free, and are stopped wherever they are while the context is measured. */
+static void measure_round(void *module) {
+  pthread_t threads[STANDING];
+  CUdeviceptr value = 0;
+  size_t size = 0;
+  __atomic_store_n(&stop, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&stand_still, 1, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&standing, 0, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < STANDING; i++) pthread_create(&threads[i], NULL, churn, NULL);
+  usleep(120000); /* else it is not looked at anew */
+  CU(cuModuleGetGlobal_v2, &value, &size, module, "large");
+  for (int i = 0; i < STANDING; i++) pthread_kill(threads[i], SIGUSR1);
+  uint64_t until = seat_now() + 100000000u;
+  while (GET(standing) < STANDING && seat_now() < until) usleep(500);
+  usleep(80000); /* all readings are taken */
+  __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&stand_still, 0, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < STANDING; i++) pthread_join(threads[i], NULL);
+}
+
+void role_measured_paused(void) {
+  void *module = NULL;
+  struct sigaction action = {.sa_handler = on_pause};
+  sigaction(SIGUSR1, &action, NULL);
+  begin_inexact();
+  CHECK(CU(cuModuleLoadData, &module, LARGE) == ABI_SUCCESS, "module");
+  CU(cuModuleGetGlobal_v2, &(CUdeviceptr){0}, &(size_t){0}, module, "large");
+  await_exact("with the variable");
+  for (int i = 0; i < ROUNDS; i++) {
+    measure_round(module);
+    CHECK(ledger_bytes() >= real_bytes(), "%llu of %llu bytes are charged", (unsigned long long)ledger_bytes(),
+          (unsigned long long)real_bytes());
+  }
+  await_exact("after all that");
 }
 
 void role_measured_not(void) {

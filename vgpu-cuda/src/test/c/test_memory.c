@@ -386,6 +386,7 @@ static const struct {
     {"measured-owed", role_measured_owed, "VGPU_EMULATOR=memory=1GiB,module=0"},
     {"measured-stuck", role_measured_stuck, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
     {"measured-less", role_measured_less, "VGPU_EMULATOR=memory=1GiB,context=9728KiB"},
+    {"measured-paused", role_measured_paused, "VGPU_EMULATOR=memory=1GiB,module=0"},
     {"measured-not", role_measured_not, "VGPU_NVML=/nowhere/libnvidia-ml.so.1"},
 };
 enum { ROLES = sizeof roles / sizeof *roles };

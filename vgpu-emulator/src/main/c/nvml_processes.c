@@ -76,7 +76,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
 }
 
 /* More than real ones, that settings make up. */
-enum { MADE_UP = 1024, MADE_UP_PID = 4000000, ITEMS = EMU_MAX_PROCESSES + MADE_UP };
+enum { MADE_UP = 1024, MADE_UP_PID = 4000000, ITEMS = EMU_MAX_PROCESSES + MADE_UP, MOST_TRIES = 64 };
 
 typedef struct {
     uint32_t count;
@@ -96,13 +96,20 @@ static void add(process_list *list, unsigned int pid, uint64_t bytes, uint64_t r
     list->count++;
 }
 
-/* The processes with a context or memory that are alive. */
-static void list_processes(emu_gpu *gpu, process_list *list) {
+/*
+ * The processes with a context or memory that are alive. False if one came into another's place meanwhile: then it is not known
+ * whose the memory is.
+ */
+static bool try_list(emu_gpu *gpu, process_list *list) {
+    emu_identity before[EMU_MAX_PROCESSES];
     emu_view view;
     emu_ledger ledger;
     int index = (int)gpu->index;
     bool has_context[EMU_MAX_PROCESSES] = {false};
     uint64_t ran_ns[EMU_MAX_PROCESSES] = {0};
+    for (int slot = 0; slot < EMU_MAX_PROCESSES; slot++) {
+        before[slot] = emu_process_identity(gpu->state, slot);
+    }
     emu_gpu_watch(gpu, &view);
     emu_gpu_memory(gpu, &ledger);
     list->window_ns = 1;
@@ -118,14 +125,23 @@ static void list_processes(emu_gpu *gpu, process_list *list) {
     for (int slot = 0; slot < EMU_MAX_PROCESSES; slot++) {
         uint64_t bytes = (uint64_t)slot < ledger.process_count ? ledger.used_by[slot] : 0;
         if ((has_context[slot] || bytes > 0) && !emu_process_dead(gpu->state, slot)) {
-            unsigned int pid = (unsigned int)emu_process_at(gpu->state, slot).pid;
-            add(list, pid, emu_nvml_number("process_memory", index, bytes), ran_ns[slot]);
+            emu_identity now = emu_process_identity(gpu->state, slot);
+            if (now.pid != before[slot].pid || now.start_time != before[slot].start_time) {
+                return false;
+            }
+            add(list, (unsigned int)now.pid, emu_nvml_number("process_memory", index, bytes), ran_ns[slot]);
         }
     }
     uint64_t more = emu_nvml_number("processes", index, 0);
     uint64_t each = emu_nvml_number("process_memory", index, UINT64_C(1) << 20);
     for (uint64_t i = 0; i < more && i < MADE_UP; i++) {
         add(list, (unsigned int)(MADE_UP_PID + i), each, list->window_ns / 100);
+    }
+    return true;
+}
+
+static void list_processes(emu_gpu *gpu, process_list *list) {
+    for (int tries = 0; !try_list(gpu, list) && tries < MOST_TRIES; tries++) {
     }
 }
 

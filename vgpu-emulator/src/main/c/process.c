@@ -61,12 +61,19 @@ uint64_t emu_pid_namespace(void) {
                : 0;
 }
 
+emu_identity emu_process_identity(const emu_state *state, int slot) {
+    emu_process *shared = &state->header->processes[slot];
+    emu_identity identity;
+    identity.pid = __atomic_load_n(&shared->pid,
+                                   __ATOMIC_ACQUIRE); /* pairs with the release in emu_process_enter */
+    identity.start_time = __atomic_load_n(&shared->start_time, __ATOMIC_RELAXED);
+    return identity;
+}
+
 emu_process emu_process_at(const emu_state *state, int slot) {
     emu_process *shared = &state->header->processes[slot];
-    emu_process copy = {0};
-    copy.pid = __atomic_load_n(&shared->pid,
-                               __ATOMIC_ACQUIRE); /* pairs with the release in emu_process_enter */
-    copy.start_time = __atomic_load_n(&shared->start_time, __ATOMIC_RELAXED);
+    emu_identity identity = emu_process_identity(state, slot);
+    emu_process copy = {.pid = identity.pid, .start_time = identity.start_time};
     copy.pid_namespace = __atomic_load_n(&shared->pid_namespace, __ATOMIC_RELAXED);
     for (size_t i = 0; i + 1 < sizeof copy.name; i++) {
         copy.name[i] = __atomic_load_n(&shared->name[i], __ATOMIC_RELAXED);

@@ -39,6 +39,11 @@ typedef struct {
     char name[40];
 } emu_process;
 
+/* What tells one process from the next in its slot. */
+typedef struct {
+    uint64_t pid, start_time;
+} emu_identity;
+
 typedef struct emu_shared_header emu_shared_header;
 typedef struct emu_shared_gpu emu_shared_gpu;
 typedef struct emu_state emu_state;
@@ -102,7 +107,8 @@ uint64_t emu_pid_namespace(void);
 /* Whether the process that had this slot is gone. */
 bool emu_process_dead(const emu_state *state, int slot);
 
-/* The process in a slot. */
+/* The process in a slot. Its slot is cleared before it comes; what is read before that is not its own. */
+emu_identity emu_process_identity(const emu_state *state, int slot);
 emu_process emu_process_at(const emu_state *state, int slot);
 
 /* 16 bytes that name the GPU; stable for a directory. */

@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text driver green memory ipc time graph random sharing suspend rm mig"
+tests="schedule text driver green memory ipc time graph random sharing suspend rm mig processes"
 case $2 in
   plain) sanitize= ;;
   address)
