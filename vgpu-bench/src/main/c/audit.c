@@ -18,7 +18,7 @@
 
 #include "nvml_reader.h"
 
-enum { LEASES = 64, PROCESSES = 512, NAME = 96, LOOK_NS = 2000000, RESCAN = 25 };
+enum { LEASES = 64, PROCESSES = 512, NAME = 96, LOOK_NS = 2000000 };
 
 /* A killed process is gone from the ledger a little before it is gone from the process table. */
 enum { DEATH_NS = 50000000 };
@@ -27,8 +27,12 @@ struct lease {
   char name[NAME];
   const struct shm_grant *grant;
   const char *report;
-  uint64_t truth; /* of the snapshot at hand */
-  unsigned processes;
+  uint64_t truth; /* of the snapshot at hand: what processes hold that are under no other lease */
+};
+
+struct member {
+  unsigned pid;
+  uint64_t leases; /* by bits */
 };
 
 struct audit {
@@ -37,7 +41,9 @@ struct audit {
   size_t lease_count;
   struct nvml_process snapshot[PROCESSES];
   unsigned count;
-  char owners[PROCESSES][NAME]; /* of each process in the snapshot; empty: not known any more */
+  uint64_t owners[PROCESSES]; /* the leases of each process in the snapshot, by bits; 0: not known any more */
+  struct member members[PROCESSES];
+  unsigned member_count;
   uint64_t samples, over;
   char over_lease[NAME];
 };
@@ -102,15 +108,42 @@ static void scan(struct audit *audit) {
   }
 }
 
+static const struct shm_slot *slot_of(const struct lease *lease, unsigned number) {
+  return (const void *)(lease->report + SHM_SLOTS_OFFSET + number * SHM_SLOT_SIZE);
+}
+
+/* Who has a slot in which lease; also those that were there a moment ago, when the GPU was not asked yet. */
+static void note_members(struct audit *audit) {
+  for (size_t i = 0; i < audit->lease_count; i++) {
+    for (unsigned number = 1; number < SHM_SLOT_COUNT; number++) {
+      const struct shm_slot *slot = slot_of(&audit->leases[i], number);
+      if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SHM_SLOT_FREE) {
+        continue;
+      }
+      unsigned pid = __atomic_load_n(&slot->pid, __ATOMIC_RELAXED), m = 0;
+      while (m < audit->member_count && audit->members[m].pid != pid) {
+        m++;
+      }
+      if (m == audit->member_count) {
+        if (m == PROCESSES) {
+          return;
+        }
+        audit->members[audit->member_count++] = (struct member){.pid = pid};
+      }
+      audit->members[m].leases |= UINT64_C(1) << i;
+    }
+  }
+}
+
 /* The lease that a process was started under: its environment says so, also after a fork. */
-static void find_owner(unsigned pid, char *owner) {
+static uint64_t started_under(const struct audit *audit, unsigned pid) {
   char path[64];
   static char environment[65536];
-  owner[0] = '\0';
+  uint64_t found = 0;
   snprintf(path, sizeof path, "/proc/%u/environ", pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
-    return;
+    return 0;
   }
   size_t length = 0;
   for (ssize_t got; length < sizeof environment - 1 && (got = read(fd, environment + length, sizeof environment - 1 - length)) > 0;) {
@@ -119,41 +152,89 @@ static void find_owner(unsigned pid, char *owner) {
   close(fd);
   environment[length] = '\0';
   for (size_t at = 0; at < length; at += strlen(environment + at) + 1) {
-    if (strncmp(environment + at, "VGPU_LEASE=", 11) == 0) {
-      snprintf(owner, NAME, "%s", environment + at + 11);
+    for (size_t i = 0; strncmp(environment + at, "VGPU_LEASE=", 11) == 0 && i < audit->lease_count; i++) {
+      if (strcmp(environment + at + 11, audit->leases[i].name) == 0) {
+        found = UINT64_C(1) << i;
+      }
     }
   }
+  return found;
+}
+
+/* A process may be under several, and the child of a fork under one that its environment does not name. */
+static uint64_t find_owners(const struct audit *audit, unsigned pid) {
+  for (unsigned m = 0; m < audit->member_count; m++) {
+    if (audit->members[m].pid == pid) {
+      return audit->members[m].leases;
+    }
+  }
+  return started_under(audit, pid);
 }
 
 static void take_snapshot(struct audit *audit) {
+  scan(audit);
+  audit->member_count = 0;
+  note_members(audit);
   audit->count = nvml_read(&audit->nvml, audit->snapshot, PROCESSES);
+  note_members(audit);
   for (unsigned i = 0; i < audit->count; i++) {
-    find_owner(audit->snapshot[i].pid, audit->owners[i]);
+    audit->owners[i] = find_owners(audit, audit->snapshot[i].pid);
   }
   audit->samples++;
 }
+
+static bool is_one(uint64_t bits) { return (bits & (bits - 1)) == 0; }
 
 /* Sums what the living hold: what the dead held is being taken back. */
 static void sum_up(struct audit *audit) {
   for (size_t i = 0; i < audit->lease_count; i++) {
     audit->leases[i].truth = 0;
-    audit->leases[i].processes = 0;
     for (unsigned p = 0; p < audit->count; p++) {
-      if (strcmp(audit->owners[p], audit->leases[i].name) == 0 && nvml_is_alive(audit->snapshot[p].pid)) {
+      if (audit->owners[p] == UINT64_C(1) << i && nvml_is_alive(audit->snapshot[p].pid)) {
         audit->leases[i].truth += audit->snapshot[p].used;
-        audit->leases[i].processes++;
       }
     }
   }
+}
+
+static uint64_t limit_of(const struct lease *lease) { return __atomic_load_n(&lease->grant->memory_limit, __ATOMIC_ACQUIRE); }
+
+/* The leases that are tied together by processes which are under several: the GPU does not tell which of them such a one's memory is. */
+static uint64_t tied_to(const struct audit *audit, uint64_t leases) {
+  for (uint64_t before = 0; before != leases;) {
+    before = leases;
+    for (unsigned p = 0; p < audit->count; p++) {
+      leases |= (audit->owners[p] & leases) != 0 ? audit->owners[p] : 0;
+    }
+  }
+  return leases;
+}
+
+static uint64_t over_together(const struct audit *audit, uint64_t leases) {
+  uint64_t truth = 0, limit = 0;
+  for (size_t i = 0; i < audit->lease_count; i++) {
+    if ((leases >> i & 1) != 0) {
+      truth += audit->leases[i].truth;
+      limit += limit_of(&audit->leases[i]);
+    }
+  }
+  for (unsigned p = 0; p < audit->count; p++) {
+    if ((audit->owners[p] & leases) != 0 && !is_one(audit->owners[p]) && nvml_is_alive(audit->snapshot[p].pid)) {
+      truth += audit->snapshot[p].used;
+    }
+  }
+  return truth > limit ? truth - limit : 0;
 }
 
 static uint64_t most_over(const struct audit *audit, const char **name) {
   uint64_t most = 0;
   for (size_t i = 0; i < audit->lease_count; i++) {
     const struct lease *lease = &audit->leases[i];
-    uint64_t limit = __atomic_load_n(&lease->grant->memory_limit, __ATOMIC_ACQUIRE);
-    if (lease->truth > limit && lease->truth - limit > most) {
-      most = lease->truth - limit;
+    uint64_t limit = limit_of(lease), alone = lease->truth > limit ? lease->truth - limit : 0;
+    uint64_t together = over_together(audit, tied_to(audit, UINT64_C(1) << i));
+    uint64_t over = alone > together ? alone : together;
+    if (over > most) {
+      most = over;
       *name = lease->name;
     }
   }
@@ -175,14 +256,14 @@ static void look(struct audit *audit) {
   }
 }
 
-static const struct shm_slot *slot_of(const struct lease *lease, unsigned number) {
-  return (const void *)(lease->report + SHM_SLOTS_OFFSET + number * SHM_SLOT_SIZE);
-}
-
 static uint64_t units(uint64_t word, uint64_t shift) { return (word >> shift) * SHM_MEMORY_UNIT; }
 
-/* A line for each process that the GPU or a ledger knows; slot_bytes -1, truth_bytes -1: not known to it. */
-static void tell_processes(const struct audit *audit, const struct lease *lease) {
+/*
+ * A line for each process that the GPU or a ledger knows; slot_bytes -1, truth_bytes -1: not known to it. One that is under several
+ * leases is told under each, with all that it has of the GPU.
+ */
+static void tell_processes(const struct audit *audit, size_t index) {
+  const struct lease *lease = &audit->leases[index];
   bool told[PROCESSES] = {false};
   for (unsigned number = 1; number < SHM_SLOT_COUNT; number++) {
     const struct shm_slot *slot = slot_of(lease, number);
@@ -192,7 +273,7 @@ static void tell_processes(const struct audit *audit, const struct lease *lease)
     long long truth = -1;
     unsigned pid = __atomic_load_n(&slot->pid, __ATOMIC_RELAXED);
     for (unsigned p = 0; p < audit->count; p++) {
-      if (audit->snapshot[p].pid == pid && strcmp(audit->owners[p], lease->name) == 0) {
+      if (audit->snapshot[p].pid == pid && (audit->owners[p] >> index & 1) != 0) {
         truth = (long long)audit->snapshot[p].used;
         told[p] = true;
       }
@@ -202,7 +283,7 @@ static void tell_processes(const struct audit *audit, const struct lease *lease)
         __atomic_load_n(&slot->express, __ATOMIC_RELAXED));
   }
   for (unsigned p = 0; p < audit->count; p++) {
-    if (!told[p] && strcmp(audit->owners[p], lease->name) == 0) {
+    if (!told[p] && (audit->owners[p] >> index & 1) != 0) {
       say("process pid %u slot 0 slot_bytes -1 truth_bytes %llu alive %d express 0", audit->snapshot[p].pid,
           audit->snapshot[p].used, nvml_is_alive(audit->snapshot[p].pid));
     }
@@ -210,7 +291,6 @@ static void tell_processes(const struct audit *audit, const struct lease *lease)
 }
 
 static void tell(struct audit *audit) {
-  scan(audit);
   look(audit);
   for (size_t i = 0; i < audit->lease_count; i++) {
     const struct lease *lease = &audit->leases[i];
@@ -219,10 +299,10 @@ static void tell(struct audit *audit) {
     uint32_t grant = __atomic_load_n(&lease->grant->word, __ATOMIC_ACQUIRE);
     say("lease %s", lease->name);
     say("sum quota %llu ledger %llu truth %llu open %d revoked %d",
-        (unsigned long long)__atomic_load_n(&lease->grant->memory_limit, __ATOMIC_ACQUIRE),
+        (unsigned long long)limit_of(lease),
         (unsigned long long)units(word, SHM_MEMORY_UNITS_SHIFT), (unsigned long long)lease->truth,
         (grant & SHM_GRANT_OPEN) != 0, (grant & SHM_GRANT_REVOKED) != 0);
-    tell_processes(audit, lease);
+    tell_processes(audit, i);
   }
   say("audit samples %llu device %llu over %llu over_lease %s", (unsigned long long)audit->samples,
       (unsigned long long)nvml_used(&audit->nvml), (unsigned long long)audit->over, audit->over_lease);
@@ -236,10 +316,7 @@ int mode_audit(int count, char **arguments) {
   setvbuf(stdin, NULL, _IONBF, 0); /* so that poll sees each line */
   nvml_start(&audit.nvml);
   say("ready");
-  for (uint64_t round = 0;; round++) {
-    if (round % RESCAN == 0) {
-      scan(&audit);
-    }
+  for (;;) {
     look(&audit);
     if (poll(&(struct pollfd){STDIN_FILENO, POLLIN, 0}, 1, LOOK_NS / 1000000) > 0) {
       if (!next_line(line, sizeof line)) {

@@ -79,6 +79,7 @@ static bool left_out(const struct worker *worker, int operation) {
 }
 
 static void step(struct worker *worker) {
+  chaos_scope(worker);
   uint64_t random = random_next(&worker->random);
   unsigned what = (unsigned)(random >> 8) % 100;
   if (what < 30) {
@@ -112,9 +113,10 @@ static void *run(void *argument) {
   struct chaos *chaos = worker->chaos;
   bool idle = false;
   if (chaos->driver.context_set(chaos->driver.context) != CUDA_SUCCESS ||
-      chaos->stream(&worker->stream, 1) != CUDA_SUCCESS) {
+      chaos->stream(&worker->streams[HOME], 1) != CUDA_SUCCESS) {
     fail("a thread's start", 0);
   }
+  worker->stream = worker->streams[HOME];
   for (;;) {
     if (atomic_load(&chaos->running)) {
       if (idle) {
@@ -148,11 +150,10 @@ static void load(struct chaos *chaos) {
 }
 
 static void print_reading(struct chaos *chaos, struct worker *workers, int threads) {
-  uint64_t worst[WAITS] = {0}, bytes = 0, open = 0, now = own_time_ns();
+  uint64_t worst[WAITS] = {0}, open = 0, now = own_time_ns();
   int operation[WAITS] = {0}, open_operation = 0;
   for (int i = 0; i < threads; i++) {
     uint64_t since = atomic_load(&workers[i].call_since_ns);
-    bytes += atomic_load(&workers[i].bytes);
     if (since != 0 && since < now && now - since > open) {
       open = now - since;
       open_operation = atomic_load(&workers[i].call_operation);
@@ -165,11 +166,13 @@ static void print_reading(struct chaos *chaos, struct worker *workers, int threa
       }
     }
   }
-  say("chaos operations %llu refused %llu error %d error_operation %d bytes %llu memory_ns %llu memory_operation %d "
+  say("chaos operations %llu refused %llu error %d error_operation %d bytes %llu bytes_stays %llu bytes_guest %llu entered %llu taken %llu memory_ns %llu memory_operation %d "
       "launch_ns %llu launch_operation %d sync_ns %llu sync_operation %d open_ns %llu open_operation %d "
       "forked %llu forked_hung %llu idle %d threads %d",
       (unsigned long long)chaos->operations, (unsigned long long)chaos->refused, chaos->error, chaos->error_operation,
-      (unsigned long long)bytes, (unsigned long long)worst[0], operation[0], (unsigned long long)worst[1], operation[1],
+      (unsigned long long)chaos->tenants[HOME].bytes, (unsigned long long)chaos->tenants[STAYS].bytes,
+      (unsigned long long)chaos->tenants[GUEST].bytes, (unsigned long long)chaos->entered,
+      (unsigned long long)chaos->taken, (unsigned long long)worst[0], operation[0], (unsigned long long)worst[1], operation[1],
       (unsigned long long)worst[2], operation[2], (unsigned long long)open, open_operation,
       (unsigned long long)chaos->forked, (unsigned long long)chaos->forked_hung, atomic_load(&chaos->idle), threads);
 }
@@ -178,18 +181,20 @@ int mode_chaos(int count, char **arguments) {
   static struct chaos chaos;
   static struct worker workers[THREADS];
   char line[128];
-  if (count != 4) {
+  if (count < 4 || count > 3 + TENANTS) {
     return 2;
   }
   uint64_t seed = strtoull(arguments[0], NULL, 10);
   int threads = atoi(arguments[1]);
   threads = threads < 1 ? 1 : threads > THREADS ? THREADS : threads;
-  chaos.quota = strtoull(arguments[2], NULL, 10);
+  chaos.tenants[HOME].quota = strtoull(arguments[2], NULL, 10);
   chaos.forks = strcmp(arguments[3], "fork") == 0;
   chaos.running = true;
   leave_out(&chaos);
   driver_start(&chaos.driver);
   load(&chaos);
+  chaos_open_mailbox(&chaos);
+  chaos_enter_leases(&chaos, arguments + 4, count - 4);
   pthread_t clock;
   pthread_create(&clock, NULL, tick, NULL);
   for (int i = 0; i < threads; i++) {

@@ -57,6 +57,8 @@ struct ipc_handle { /* CUipcMemHandle */
   CALL(mipmap_destroy, "cuMipmappedArrayDestroy", (CUarray))                                                           \
   CALL(host, "cuMemHostAlloc", (void **, size_t, unsigned))                                                            \
   CALL(host_free, "cuMemFreeHost", (void *))                                                                           \
+  CALL(share, "cuMemExportToShareableHandle", (void *, uint64_t, int, unsigned long long))                             \
+  CALL(import, "cuMemImportFromShareableHandle", (uint64_t *, void *, int))                                            \
   CALL(ipc_get, "cuIpcGetMemHandle", (struct ipc_handle *, CUdeviceptr))                                               \
   CALL(ipc_open, "cuIpcOpenMemHandle_v2", (CUdeviceptr *, struct ipc_handle, unsigned))                                \
   CALL(ipc_close, "cuIpcCloseMemHandle", (CUdeviceptr))                                                                \
@@ -85,11 +87,26 @@ enum wait { WAIT_MEMORY, WAIT_LAUNCH, WAIT_SYNC, WAITS };
 
 enum { HELD = 24, THREADS = 16 };
 
-/* Something allocated: how, what names it, and what the program itself counts for it at least. */
+/* The leases that the program is under: of its environment; one that it enters for good; one that it leaves and enters again. */
+enum { HOME, STAYS, GUEST, TENANTS };
+
+struct tenant {
+  char lease[96];
+  uint64_t quota;
+  _Atomic int64_t handle;  /* what threads bind themselves to it by; 0: they may not, or it is the first */
+  int64_t entered_as;      /* the same, also while it is being left */
+  atomic_int state;        /* of chaos_tenants.c */
+  atomic_int inside;       /* threads that are bound to it, or about to be */
+  atomic_int things;       /* what is allocated in its scope */
+  _Atomic uint64_t bytes;  /* what the program counts of that */
+};
+
+/* Something allocated: how, in whose scope, what names it, and what the program itself counts for it at least. */
 struct held {
-  int kind;
+  int kind, tenant;
   uint64_t key, handle, size;
   uint64_t bytes;
+  CUstream stream; /* in whose order it is */
 };
 
 struct chaos;
@@ -97,11 +114,12 @@ struct chaos;
 struct worker {
   struct chaos *chaos;
   uint64_t random;
-  CUstream stream;
+  CUstream stream;                    /* that it uses now */
+  CUstream streams[GUEST];            /* made in the scope of each */
+  int tenant;                         /* whose scope it is in */
   CUgraphExec graph;
   size_t held_count;
   struct held held[HELD];
-  _Atomic uint64_t bytes;
   int contexts;
   bool borrowed;                      /* a thread that comes and goes; it keeps nothing */
   int child;                          /* a forked process that was not waited for; 0: none */
@@ -118,19 +136,24 @@ struct chaos {
 #undef CHAOS_MEMBER
   CUdevice device;
   void *pool;
-  uint64_t quota;
+  struct tenant tenants[TENANTS];
+  int tenant_count;
+  int64_t (*tenant_add)(const char *const *, char *, size_t); /* the hook's; NULL: no hook */
+  int64_t (*tenant_bind)(int64_t);
+  int (*tenant_drop)(int64_t);
+  int mailbox; /* where others send descriptors of memory */
   bool forks;
   unsigned without; /* a bit for each operation */
   atomic_bool running;
   atomic_int idle;
   atomic_int error, error_operation; /* the first that no driver may answer */
-  _Atomic uint64_t operations, refused, forked, forked_hung;
+  _Atomic uint64_t operations, refused, forked, forked_hung, entered, taken;
 };
 
 /* Operations: kinds of memory first, then the others. */
 enum operation {
-  PLAIN, MANAGED, PITCH, ASYNC, FROM_POOL, MAPPED, ARRAY, MIPMAP, HOST, CONTEXT, IMPORTED, KINDS,
-  SPIN = KINDS, BURST, PER_THREAD, GRAPH, COPY, SYNC, QUERY, INFO, EVENT, THREAD, FORK, OPERATIONS
+  PLAIN, MANAGED, PITCH, ASYNC, FROM_POOL, MAPPED, ARRAY, MIPMAP, HOST, CONTEXT, IMPORTED, TAKEN, KINDS,
+  SPIN = KINDS, BURST, PER_THREAD, GRAPH, COPY, SYNC, QUERY, INFO, EVENT, THREAD, FORK, SCOPE, OPERATIONS
 };
 
 /* Begins and ends a call, so that what it waits is known, also while it waits. */
@@ -145,6 +168,15 @@ void chaos_release(struct worker *worker, size_t index);
 /* Memory for other processes: tells them where some is, and takes what one of them has told of. */
 void chaos_export(struct worker *worker, CUdeviceptr pointer);
 CUresult chaos_import(struct worker *worker, CUdeviceptr *pointer);
+/* The same for physical memory, whose descriptor is sent to another process. */
+void chaos_open_mailbox(struct chaos *chaos);
+void chaos_send(struct worker *worker, uint64_t handle, uint64_t size);
+CUresult chaos_take(struct worker *worker, uint64_t *handle, uint64_t *size);
+
+/* Several leases: chaos_tenants.c. "LEASE:QUOTA" is one that the program enters beside that of its environment. */
+void chaos_enter_leases(struct chaos *chaos, char **leases, int count);
+void chaos_scope(struct worker *worker); /* before a step: goes over to another tenant, now and then */
+void chaos_bind(struct worker *worker, int tenant);
 
 void chaos_work(struct worker *worker, int operation);
 void chaos_thread(struct worker *worker);

@@ -1,18 +1,24 @@
 /*
- * The random program's memory for other processes: a handle in a file of its own, which any other of the node may read, at any moment,
- * also when the memory is freed or its owner is gone. Who owns it pays for it.
+ * The random program's memory for other processes, in both ways: a handle in a file of its own, which any other of the node may read,
+ * and a descriptor that it sends to one of them; at any moment, also when the memory is freed or its owner is gone. Who owns it pays.
  */
 #define _GNU_SOURCE
 #include "chaos.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#define PREFIX "ipc-"
+#define HANDLES "ipc-"
+#define MAILBOXES "fd-"
+
+enum { AS_DESCRIPTOR = 1 /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */ };
 
 static bool place(char *path, size_t size, const char *name) {
   const char *run = getenv("VGPU_RUN_DIR");
@@ -20,12 +26,37 @@ static bool place(char *path, size_t size, const char *name) {
   return length > 0 && (size_t)length < size;
 }
 
+static bool own_place(char *path, size_t size, const char *prefix) {
+  char name[32];
+  snprintf(name, sizeof name, "%s%d", prefix, (int)getpid());
+  return place(path, size, name);
+}
+
+/* The place of one of the other processes, whoever it is. */
+static bool other_place(struct worker *worker, char *path, size_t size, const char *prefix) {
+  char directory[512], name[32], chosen[32] = "";
+  unsigned seen = 0;
+  snprintf(name, sizeof name, "%s%d", prefix, (int)getpid());
+  DIR *entries = place(directory, sizeof directory, "") ? opendir(directory) : NULL;
+  for (struct dirent *entry = NULL; entries != NULL && (entry = readdir(entries)) != NULL;) {
+    if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 && strcmp(entry->d_name, name) != 0 &&
+        strlen(entry->d_name) < sizeof chosen && random_next(&worker->random) % ++seen == 0) {
+      strcpy(chosen, entry->d_name);
+    }
+  }
+  if (entries != NULL) {
+    closedir(entries);
+  }
+  return chosen[0] != '\0' && place(path, size, chosen);
+}
+
+/* ---- handles ---- */
+
 void chaos_export(struct worker *worker, CUdeviceptr pointer) {
   struct chaos *chaos = worker->chaos;
   struct ipc_handle handle;
-  char name[32], path[512];
-  snprintf(name, sizeof name, PREFIX "%d", (int)getpid());
-  if (chaos->ipc_get == NULL || !place(path, sizeof path, name)) {
+  char path[512];
+  if (chaos->ipc_get == NULL || !own_place(path, sizeof path, HANDLES)) {
     return;
   }
   chaos_enter(worker, IMPORTED);
@@ -41,25 +72,10 @@ void chaos_export(struct worker *worker, CUdeviceptr pointer) {
   }
 }
 
-/* The handle that one of the other processes has told of last, whoever it is. */
+/* The handle that one of the other processes has told of last. */
 static bool find(struct worker *worker, struct ipc_handle *handle) {
-  char directory[512], name[32], chosen[32] = "", path[512];
-  unsigned seen = 0;
-  snprintf(name, sizeof name, PREFIX "%d", (int)getpid());
-  DIR *entries = place(directory, sizeof directory, "") ? opendir(directory) : NULL;
-  for (struct dirent *entry = NULL; entries != NULL && (entry = readdir(entries)) != NULL;) {
-    if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0 && strcmp(entry->d_name, name) != 0 &&
-        strlen(entry->d_name) < sizeof chosen && random_next(&worker->random) % ++seen == 0) {
-      strcpy(chosen, entry->d_name);
-    }
-  }
-  if (entries != NULL) {
-    closedir(entries);
-  }
-  if (chosen[0] == '\0' || !place(path, sizeof path, chosen)) {
-    return false;
-  }
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  char path[512];
+  int fd = other_place(worker, path, sizeof path, HANDLES) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   bool whole = fd >= 0 && read(fd, handle, sizeof *handle) == (ssize_t)sizeof *handle;
   if (fd >= 0) {
     close(fd);
@@ -77,4 +93,83 @@ CUresult chaos_import(struct worker *worker, CUdeviceptr *pointer) {
   /* It may be freed, or its owner gone. */
   bool gone = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_MAP_FAILED;
   return gone ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
+/* ---- descriptors ---- */
+
+struct letter {
+  uint64_t size; /* of the memory */
+  struct iovec part;
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr aligned;
+  } control;
+  struct msghdr message;
+};
+
+static void prepare(struct letter *letter) {
+  *letter = (struct letter){.part = {&letter->size, sizeof letter->size}};
+  letter->message = (struct msghdr){.msg_iov = &letter->part,
+                                    .msg_iovlen = 1,
+                                    .msg_control = letter->control.bytes,
+                                    .msg_controllen = sizeof letter->control.bytes};
+}
+
+void chaos_open_mailbox(struct chaos *chaos) {
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  chaos->mailbox = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (chaos->mailbox >= 0 && own_place(name.sun_path, sizeof name.sun_path, MAILBOXES)) {
+    unlink(name.sun_path); /* of one that had this pid before */
+    if (bind(chaos->mailbox, (const struct sockaddr *)&name, sizeof name) == 0) {
+      return;
+    }
+  }
+  fail("a mailbox", chaos->mailbox);
+}
+
+void chaos_send(struct worker *worker, uint64_t handle, uint64_t size) {
+  struct chaos *chaos = worker->chaos;
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  struct letter letter;
+  int fd = -1;
+  if (!other_place(worker, to.sun_path, sizeof to.sun_path, MAILBOXES)) {
+    return;
+  }
+  chaos_enter(worker, TAKEN);
+  CUresult result = chaos_leave(worker, WAIT_MEMORY, chaos->share(&fd, handle, AS_DESCRIPTOR, 0));
+  if (!chaos_accept(worker, TAKEN, result)) {
+    return;
+  }
+  prepare(&letter);
+  letter.size = size;
+  letter.message.msg_name = &to;
+  letter.message.msg_namelen = sizeof to;
+  struct cmsghdr *header = CMSG_FIRSTHDR(&letter.message);
+  *header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+  memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  /* Whom it is for may be stopped, have enough, or be gone. */
+  if (sendmsg(chaos->mailbox, &letter.message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED) {
+    unlink(to.sun_path);
+  }
+  close(fd);
+}
+
+/* Nothing has come: as if this could not be done. */
+CUresult chaos_take(struct worker *worker, uint64_t *handle, uint64_t *size) {
+  struct chaos *chaos = worker->chaos;
+  struct letter letter;
+  int fd;
+  prepare(&letter);
+  ssize_t got = recvmsg(chaos->mailbox, &letter.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&letter.message);
+  if (header == NULL || header->cmsg_type != SCM_RIGHTS) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  memcpy(&fd, CMSG_DATA(header), sizeof fd);
+  *size = letter.size;
+  chaos_enter(worker, TAKEN);
+  CUresult result = chaos_leave(worker, WAIT_MEMORY, chaos->import(handle, (void *)(intptr_t)fd, AS_DESCRIPTOR));
+  close(fd);
+  atomic_fetch_add(&chaos->taken, result == CUDA_SUCCESS);
+  return result;
 }

@@ -9,27 +9,45 @@ static const size_t MAPPED_UNIT = 2u << 20;
 /* Sizes from one byte to a sixteenth of the quota, as many small as large ones. */
 static uint64_t random_size(struct worker *worker) {
   uint64_t bits = random_next(&worker->random) % 20;
-  return 1 + random_next(&worker->random) % ((worker->chaos->quota >> 4 >> bits) + 1);
+  uint64_t quota = worker->chaos->tenants[worker->tenant].quota;
+  return 1 + random_next(&worker->random) % ((quota >> 4 >> bits) + 1);
+}
+
+/* Somewhere in addresses of its own. */
+static CUresult map(struct worker *worker, struct held *held) {
+  struct chaos *chaos = worker->chaos;
+  struct memory_access access = {.location_type = 1, .location_id = chaos->device, .flags = 3};
+  CUresult result = CALLED(held->kind, WAIT_MEMORY, chaos->reserve(&held->key, held->size, 0, 0, 0));
+  if (result == CUDA_SUCCESS) {
+    result = CALLED(held->kind, WAIT_MEMORY, chaos->map(held->key, held->size, 0, held->handle, 0));
+  }
+  if (result == CUDA_SUCCESS) {
+    result = CALLED(held->kind, WAIT_MEMORY, chaos->access(held->key, held->size, &access, 1));
+  }
+  return result;
 }
 
 static CUresult make_mapped(struct worker *worker, struct held *held) {
   struct chaos *chaos = worker->chaos;
-  struct memory_property property = {.type = 1, .location_type = 1, .location_id = chaos->device};
-  struct memory_access access = {.location_type = 1, .location_id = chaos->device, .flags = 3};
+  bool shared = chaos->share != NULL && random_next(&worker->random) % 2 == 0;
+  struct memory_property property = {.type = 1, .handle_types = shared, .location_type = 1, .location_id = chaos->device};
   held->size = (held->size + MAPPED_UNIT - 1) / MAPPED_UNIT * MAPPED_UNIT;
   CUresult result = CALLED(MAPPED, WAIT_MEMORY, chaos->create(&held->handle, held->size, &property, 0));
   if (result != CUDA_SUCCESS) {
     return result;
   }
-  result = CALLED(MAPPED, WAIT_MEMORY, chaos->reserve(&held->key, held->size, 0, 0, 0));
-  if (result == CUDA_SUCCESS) {
-    result = CALLED(MAPPED, WAIT_MEMORY, chaos->map(held->key, held->size, 0, held->handle, 0));
-  }
-  if (result == CUDA_SUCCESS) {
-    result = CALLED(MAPPED, WAIT_MEMORY, chaos->access(held->key, held->size, &access, 1));
-  }
   held->bytes = held->size;
-  return result;
+  if (shared) {
+    chaos_send(worker, held->handle, held->size);
+  }
+  return map(worker, held);
+}
+
+/* Another process's, who pays for it. */
+static CUresult make_taken(struct worker *worker, struct held *held) {
+  held->bytes = 0;
+  CUresult result = chaos_take(worker, &held->handle, &held->size);
+  return result != CUDA_SUCCESS ? result : map(worker, held);
 }
 
 static CUresult make_array(struct worker *worker, struct held *held, bool mipmap) {
@@ -81,13 +99,19 @@ static CUresult make(struct worker *worker, struct held *held) {
     case IMPORTED:
       held->bytes = 0;
       return chaos_import(worker, &held->key);
+    case TAKEN: return make_taken(worker, held);
     default:
       held->bytes = 0;
       return make_context(worker, held);
   }
 }
 
-static bool can(const struct chaos *chaos, int kind) {
+static bool can(const struct worker *worker, int kind) {
+  const struct chaos *chaos = worker->chaos;
+  /* What a pool keeps is charged to whoever caused it, also when all is freed: who does so cannot leave its lease with nothing. */
+  if (worker->tenant == GUEST && (kind == ASYNC || kind == FROM_POOL)) {
+    return false;
+  }
   switch (kind) {
     case MANAGED: return chaos->managed != NULL;
     case PITCH: return chaos->pitch != NULL;
@@ -99,14 +123,16 @@ static bool can(const struct chaos *chaos, int kind) {
     case HOST: return chaos->host != NULL;
     case CONTEXT: return chaos->context_destroy != NULL;
     case IMPORTED: return chaos->ipc_open != NULL && chaos->ipc_close != NULL;
+    case TAKEN: return chaos->import != NULL && chaos->map != NULL && chaos->access != NULL;
     default: return true;
   }
 }
 
 void chaos_allocate(struct worker *worker, int kind) {
-  struct held held = {.kind = kind, .size = random_size(worker)};
+  struct held held = {.kind = kind, .tenant = worker->tenant, .size = random_size(worker), .stream = worker->stream};
+  struct tenant *tenant = &worker->chaos->tenants[held.tenant];
   bool second = kind == CONTEXT && worker->contexts > 0;
-  if (worker->held_count == HELD || second || !can(worker->chaos, kind)) {
+  if (worker->held_count == HELD || second || !can(worker, kind)) {
     return;
   }
   CUresult result = make(worker, &held);
@@ -121,7 +147,8 @@ void chaos_allocate(struct worker *worker, int kind) {
   }
   worker->contexts += kind == CONTEXT;
   worker->held[worker->held_count++] = held;
-  atomic_fetch_add(&worker->bytes, held.bytes);
+  atomic_fetch_add(&tenant->things, 1);
+  atomic_fetch_add(&tenant->bytes, held.bytes);
 }
 
 static CUresult give_back(struct worker *worker, const struct held *held) {
@@ -132,15 +159,16 @@ static CUresult give_back(struct worker *worker, const struct held *held) {
     case ASYNC:
     case FROM_POOL:
       if (random_next(&worker->random) % 4 != 0) {
-        return CALLED(ASYNC, WAIT_LAUNCH, chaos->free_async(held->key, worker->stream));
+        return CALLED(ASYNC, WAIT_LAUNCH, chaos->free_async(held->key, held->stream));
       }
       return CALLED(ASYNC, WAIT_SYNC, chaos->driver.memory_free(held->key));
     case MAPPED:
-      result = CALLED(MAPPED, WAIT_SYNC, chaos->unmap(held->key, held->size));
+    case TAKEN:
+      result = CALLED(held->kind, WAIT_SYNC, chaos->unmap(held->key, held->size));
       if (result == CUDA_SUCCESS) {
-        result = CALLED(MAPPED, WAIT_MEMORY, chaos->release(held->handle));
+        result = CALLED(held->kind, WAIT_MEMORY, chaos->release(held->handle));
       }
-      return result != CUDA_SUCCESS ? result : CALLED(MAPPED, WAIT_MEMORY, chaos->unreserve(held->key, held->size));
+      return result != CUDA_SUCCESS ? result : CALLED(held->kind, WAIT_MEMORY, chaos->unreserve(held->key, held->size));
     case ARRAY: return CALLED(ARRAY, WAIT_SYNC, chaos->array_destroy(pointer));
     case MIPMAP: return CALLED(MIPMAP, WAIT_SYNC, chaos->mipmap_destroy(pointer));
     case HOST: return CALLED(HOST, WAIT_SYNC, chaos->host_free(pointer));
@@ -152,8 +180,10 @@ static CUresult give_back(struct worker *worker, const struct held *held) {
 
 void chaos_release(struct worker *worker, size_t index) {
   struct held held = worker->held[index];
-  atomic_fetch_sub(&worker->bytes, held.bytes);
+  struct tenant *tenant = &worker->chaos->tenants[held.tenant];
+  atomic_fetch_sub(&tenant->bytes, held.bytes);
   worker->contexts -= held.kind == CONTEXT;
   worker->held[index] = worker->held[--worker->held_count];
   chaos_accept(worker, held.kind, give_back(worker, &held));
+  atomic_fetch_sub(&tenant->things, 1);
 }

@@ -80,7 +80,8 @@ static CUresult run_graph(struct worker *worker) {
   if (chaos->begin_capture == NULL || chaos->instantiate == NULL || chaos->graph_launch == NULL || worker->borrowed) {
     return CUDA_SUCCESS;
   }
-  CUresult result = worker->graph == NULL ? build_graph(worker) : CUDA_SUCCESS;
+  bool builds = worker->graph == NULL && worker->tenant != GUEST; /* a graph would outlast that */
+  CUresult result = builds ? build_graph(worker) : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS || worker->graph == NULL) {
     return result;
   }
@@ -116,7 +117,7 @@ static CUresult info(struct worker *worker) {
   size_t free_bytes = 0;
   size_t total = 0;
   CUresult result = CALLED(INFO, WAIT_MEMORY, worker->chaos->driver.memory_info(&free_bytes, &total));
-  return result == CUDA_SUCCESS && (free_bytes > total || total != worker->chaos->quota) ? -1 : result;
+  return result == CUDA_SUCCESS && (free_bytes > total || total != worker->chaos->tenants[worker->tenant].quota) ? -1 : result;
 }
 
 static CUresult event(struct worker *worker) {

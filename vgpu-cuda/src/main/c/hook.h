@@ -1,238 +1,16 @@
 /*
  * What the hook's files share. Names that begin with vgpu__ stay inside the library; vgpu_ functions are exported.
  *
- * Who calls whom: the bodies of vgpu_hooks.def (memory.c, context.c, work.c, sync.c) use the ledger (ledger.c), the table of
- * what is allocated (table.c) and the lanes (lane.c, batch.c); lanes ask the gate (gate.c) and the express lane (express.c); seat.c and monitor.c speak with the
- * seat. A lease in this process is a
- * struct vgpu_tenant; whatever belongs to one takes it as first argument.
+ * Who calls whom: the bodies of vgpu_hooks.def (memory.c, context.c, primary.c, work.c, sync.c) use the ledger (ledger.c), the table of
+ * what is allocated (table.c) and the lanes (lane.c, enter.c, batch.c); lanes ask the gate (gate.c) and the express lane (express.c); seat.c and monitor.c speak with the
+ * seat. A lease in this process is a struct vgpu_tenant (tenant.h); whatever belongs to one takes it as first argument.
  */
 #ifndef VGPU_HOOK_H
 #define VGPU_HOOK_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "tenant.h"
 
-#include "cuda_abi.h"
-#include "driver.h"
-#include "shm.h"
-
-struct stat;
-
-#define VGPU_INTERNAL __attribute__((visibility("hidden")))
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-
-#define LOAD(p) __atomic_load_n(&(p), __ATOMIC_RELAXED)
-#define LOAD_ACQUIRE(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
-#define STORE(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELAXED)
-#define STORE_RELEASE(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
-#define ADD(p, v) ((void)__atomic_fetch_add(&(p), (v), __ATOMIC_RELAXED))
-
-enum { NS_PER_US = 1000, NS_PER_MS = 1000000 };
-
-/* ---- lock.c: a small futex lock, which the child of a fork may simply clear ---- */
-struct vgpu_lock {
-  uint32_t word; /* 0 free, 1 held, 2 held and waited for */
-};
-void vgpu__lock_slow(struct vgpu_lock *lock);
-void vgpu__unlock_slow(struct vgpu_lock *lock);
-
-static inline void vgpu__lock(struct vgpu_lock *lock) {
-  uint32_t expected = 0;
-  if (!__atomic_compare_exchange_n(&lock->word, &expected, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-    vgpu__lock_slow(lock);
-  }
-}
-
-static inline int vgpu__try_lock(struct vgpu_lock *lock) {
-  uint32_t expected = 0;
-  return __atomic_compare_exchange_n(&lock->word, &expected, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
-static inline void vgpu__unlock(struct vgpu_lock *lock) {
-  if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2) vgpu__unlock_slow(lock);
-}
-
-/* ---- system.c: what is asked of the C library and the kernel, never newer than glibc 2.17 ---- */
-uint64_t vgpu__now_ns(void); /* CLOCK_MONOTONIC */
-void vgpu__sleep_ns(uint64_t ns);
-int vgpu__stat(const char *path, struct stat *into);
-int vgpu__fstat(int fd, struct stat *into);
-/* Waits while *word == seen, at most timeout_ns; the memory may be mapped read-only. */
-void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns);
-uint64_t vgpu__parse_number(const char *text, uint64_t otherwise);
-uint64_t vgpu__start_time(void);
-int vgpu__process_runs(uint64_t pid, uint64_t start_time);
-uint64_t vgpu__pid_namespace(void);
-
-/* ---- log.c: off unless VGPU_HOOK_LOG says where; rate-limited; keeps the last reason for vgpu_attach ---- */
-__attribute__((format(printf, 1, 2))) void vgpu__log(const char *format, ...);
-void vgpu__last_reason(char *into, size_t size);
-
-/* ---- seat.c, attach.c ---- */
-enum vgpu_mode {
-  VGPU_UNATTACHED, /* cuInit was not called yet in this process */
-  VGPU_ATTACHED,
-  VGPU_OPEN,    /* could not attach, VGPU_FAILURE_MODE=open: runs without limits */
-  VGPU_REFUSED, /* could not attach: cuInit fails */
-  VGPU_DROPPED, /* this process has left the lease: nothing more starts or is allocated under it */
-};
-
-/* Our part in the GPU's express lane: express.c. */
-struct vgpu_express {
-  struct shm_express *page; /* never null: `none` where there is no express lane */
-  uint64_t bit;             /* that we announce our work by; 0: we do not */
-  uint64_t index;           /* of the bit */
-  uint64_t idle_since_ns; /* when nothing was on the GPU any more; by whoever saw that last */
-  uint32_t returns;       /* how often it came back soon */
-  struct shm_express none;
-};
-
-/* The connection to the seat: seat.c. */
-struct vgpu_link {
-  struct vgpu_lock lock;
-  int fd, barred; /* barred: connects no more */
-  uint64_t inode;
-  struct shm_message incoming;
-  size_t incoming_size;
-};
-
-/* What the monitor keeps about a connection. */
-struct vgpu_watch {
-  int welcome; /* the seat has answered our HELLO */
-  unsigned tries;
-  uint64_t next_try_ns, asked_ns;
-};
-
-/* The accounts that the seat reads, and the pace while no seat answers: gate.c. */
-struct vgpu_gate {
-  struct vgpu_lock pace_lock;
-  uint64_t pace_since_ns, pace_gpu_ns;
-  uint32_t told_idle, idle_pending, short_idles;
-  uint64_t idle_since_ns;
-};
-
-/* What is seen of the lease's other processes: peers.c. */
-struct vgpu_peers {
-  uint64_t until_ns;      /* until when this process's GPU time is counted */
-  uint64_t idle_since_ns, tended_pace; /* as the monitor saw it; 0: it is not idle; and the pace at its last look */
-  uint64_t seen_ns, seen_pace; /* since when the holder of the turn has nothing to do; 0: it has */
-  uint32_t seen_turn;
-  uint64_t paused_ns; /* how long this process had stood still when it last looked */
-};
-
-enum { VGPU_TENANTS = 64, VGPU_PATH = 1024 };
-
-/*
- * A lease in this process. What is allocated, each stream, graph and lane belongs to one for life; so an index is given to another
- * lease only when nothing of the one before is left, and no structure is ever freed. The pages are never null: before attaching,
- * and in open mode, they are private ones of this process; after dropping, private ones that refuse.
- */
-struct vgpu_tenant {
-  const struct shm_grant *grant; /* read-only */
-  const struct shm_header *seat; /* header of the grant page */
-  struct shm_header *report;
-  struct shm_ledger *ledger;
-  struct shm_slot *slots; /* SLOT_COUNT of them */
-  struct shm_slot *slot;  /* ours */
-  uint32_t index;      /* in vgpu__tenants */
-  uint32_t generation; /* changes when the lease is dropped: who was bound to it is bound to nothing that lives */
-  uint64_t dropped_ns;
-  char *region; /* where its pages are, for life: what is mapped there changes, never the place */
-  uint32_t slot_number;
-  uint32_t mode; /* enum vgpu_mode */
-  uint32_t autonomous;
-  uint32_t overlap;     /* how much of the batches' own time was charged: below one where streams overlap; in 1/1024 */
-  uint64_t inflight_ns; /* what is open or in flight should take, over all its lanes */
-  uint64_t context_bytes;
-  struct vgpu_lock ledger_lock;
-  uint64_t owed_units; /* whose return could not be written; they join the next change */
-  uint64_t debt_units;     /* that contexts and modules were found to take, and the quota had no room for */
-  uint64_t overhead_units; /* of which so much was charged since: by what was given back, or when there was room */
-  struct vgpu_gate gate;
-  struct vgpu_peers peers;
-  struct vgpu_express express;
-  struct vgpu_link link;
-  struct vgpu_watch watch;
-  char run_dir[VGPU_PATH];
-  char lease[sizeof((struct shm_message *)NULL)->lease];
-} __attribute__((aligned(128)));
-extern struct vgpu_tenant vgpu__home VGPU_INTERNAL;                   /* the first: of this process, or of its cuInit */
-extern struct vgpu_tenant *vgpu__tenants[VGPU_TENANTS] VGPU_INTERNAL; /* by index; NULL beyond vgpu__tenants_used */
-extern uint32_t vgpu__tenants_used VGPU_INTERNAL;
-extern struct vgpu_tenant *vgpu__unbound VGPU_INTERNAL; /* of threads that are bound to none: the oldest that was not dropped */
-extern struct vgpu_tenant vgpu__ended VGPU_INTERNAL;    /* of threads that are bound to one that was dropped */
-
-/* The next one from *index on that is attached; NULL at the end. for (i = 0; (t = vgpu__tenant_next(&i)) != NULL; i++) */
-struct vgpu_tenant *vgpu__tenant_next(unsigned *index);
-
-/* Whether this process is, or was, under a virtual GPU at all: before that nothing is recorded. */
-extern uint32_t vgpu__attached VGPU_INTERNAL;
-
-/* ---- tenant.c: which tenant the calling thread is in the scope of ---- */
-struct vgpu_scope {
-  struct vgpu_tenant *bound; /* NULL: to none */
-  struct vgpu_tenant *as;    /* for one launch: the tenant of a graph that is launched into another one's stream */
-  uint32_t generation;
-};
-extern __thread struct vgpu_scope vgpu__scope __attribute__((tls_model("initial-exec")));
-
-/* Whose scope the calling thread is in: what it allocates and makes belongs to that tenant. Never null. */
-static inline struct vgpu_tenant *vgpu_tenant_current(void) {
-  struct vgpu_tenant *bound = vgpu__scope.bound;
-  if (LIKELY(bound == NULL)) return LOAD_ACQUIRE(vgpu__unbound);
-  return LIKELY(LOAD(bound->generation) == vgpu__scope.generation) ? bound : &vgpu__ended;
-}
-
-/* What is allocated in its scope is charged, or refused. */
-static inline int vgpu__is_charged(const struct vgpu_tenant *tenant) {
-  uint32_t mode = LOAD(tenant->mode);
-  return mode == VGPU_ATTACHED || mode == VGPU_DROPPED;
-}
-
-/* True once there is more than one: only then is it recorded whose a stream or a graph is. */
-static inline int vgpu__are_several(void) { return LOAD_ACQUIRE(vgpu__tenants_used) > 1; }
-
-/* The indices of which something is left, by bits. */
-uint64_t vgpu__table_tenants(void);
-uint64_t vgpu__vmm_tenants(void);
-uint64_t vgpu__context_tenants(void);
-uint64_t vgpu__lane_tenants(void);
-
-/* scope.c */
-struct vgpu_tenant *vgpu__stream_tenant(CUstream stream); /* of a stream that a program made */
-void vgpu__stream_gone(CUstream stream);
-abi_result vgpu__graph_made(abi_result result, const CUgraphExec *graph); /* after a graph was instantiated, in the scope */
-void vgpu__graph_gone(CUgraphExec graph);                                   /* before it is destroyed */
-/* Whether the owner of a graph is another one than the tenant whose work goes into a stream. */
-int vgpu__is_foreign(const struct vgpu_tenant *owner, CUstream named);
-/* Launches it through its owner's gate, in a batch of its own. */
-abi_result vgpu__launch_as(struct vgpu_tenant *owner, CUgraphExec graph, CUstream stream, CUstream named,
-                           abi_result (*launch)(CUgraphExec, CUstream));
-struct vgpu_tenant *vgpu__graph_tenant(CUgraphExec graph); /* NULL: of the stream that it is launched into */
-
-/* attach.c, for tenant.c */
-int vgpu__join(struct vgpu_tenant *tenant, const char *const *env); /* env NULL: by this process's settings */
-enum { VGPU_REGION = 4096 + 69632 + 4096, VGPU_REGION_EXPRESS = 4096 + 69632 };
-_Static_assert(sizeof(struct shm_slot) * 128 + 4096 == 69632, "GRANT_SIZE + REPORT_SIZE + EXPRESS_SIZE");
-/* Moves pages to their place; NULL: it cannot, and they are unmapped. */
-void *vgpu__region_move(struct vgpu_tenant *tenant, size_t offset, void *pages, size_t size);
-void vgpu__pages_leave(struct vgpu_tenant *tenant); /* private ones that refuse instead */
-void vgpu__fork_child(void);
-extern struct vgpu_lock vgpu__attach_lock VGPU_INTERNAL;
-const char *vgpu__value_in(const char *const *env, const char *name);
-void vgpu__setting_give(const char *name, const char *value);
-extern uint32_t vgpu__driver_initialised VGPU_INTERNAL; /* cuInit has succeeded */
-
-/*
- * What a program that serves several tenants calls. vgpu_tenant_add puts this process under one more lease and returns its handle,
- * above 0; or below 0 and the reason (-2: it is under that one already). vgpu_tenant_bind puts the calling thread into the scope of a handle, 0: of none; returns what it
- * was bound to, or -1 for a handle that is none (any more), and then changes nothing. vgpu_tenant_drop leaves a lease.
- */
-VGPU_EXPORT int64_t vgpu_tenant_add(const char *const *env, char *reason, size_t reason_size);
-VGPU_EXPORT int64_t vgpu_tenant_bind(int64_t handle);
-VGPU_EXPORT int vgpu_tenant_drop(int64_t handle);
-
+/* ---- attach.c, seat.c ---- */
 /* A VGPU_ setting: what vgpu_attach was given, else the environment; NULL if unset or empty. */
 const char *vgpu__setting(const char *name);
 /* Maps a file of shared pages, unless it is not what it must be; NULL with the reason logged. */
@@ -345,8 +123,8 @@ void vgpu__pool_reached(unsigned number); /* later.c: a stream has come to a fre
 void vgpu__pools_forget_stream(CUstream stream, CUcontext context); /* context: all of its streams; before they go */
 /* After a wait: what pools have given back is no more charged. Two loads, unless something was freed. */
 void vgpu__pools_settle(void);
-int vgpu__pools_trim(void);
-int vgpu__pools_are_settled(void); /* nothing was freed that they may still keep, or give back later */ /* 1: something is free of charge now */
+int vgpu__pools_trim(void);        /* 1: something is free of charge now */
+int vgpu__pools_are_settled(void); /* nothing was freed that they may still keep, or give back later */
 void vgpu__pools_reset(CUdevice device);
 uint64_t vgpu__pool_tenants(void);
 void vgpu__pools_forget(void);
@@ -379,7 +157,7 @@ void vgpu__graph_memory_reset(CUdevice device);
 uint64_t vgpu__graph_memory_tenants(void);
 void vgpu__graph_memory_forget(void);
 
-/* ---- context.c ---- */
+/* ---- context.c, suspended.c, context_charge.c ---- */
 /* The number of the calling thread's current context, 1 and up; 0 if none or unknown. */
 unsigned vgpu__context_number(void);
 void vgpu__context_forget(void);
@@ -435,7 +213,7 @@ void vgpu__peers_wait(struct vgpu_tenant *tenant); /* a little; then ask again *
 void vgpu__peers_charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns);
 void vgpu__peers_tend(struct vgpu_tenant *tenant, uint64_t now);
 
-/* ---- lane.c, batch.c: a lane is a stream's state; a batch is a run of work between two events ---- */
+/* ---- lane.c, enter.c, batch.c: a lane is a stream's state; a batch is a run of work between two events ---- */
 struct vgpu_lane;
 
 /* A thread's view of the batch that is open in a lane; valid while ticket is still the lane's. */

@@ -1,4 +1,4 @@
-/* Lanes and batches, between lane.c and batch.c. Locks: a lane's, then its context's clock's, then the spare events'. */
+/* Lanes and batches, between lane.c, enter.c and batch.c. Locks: a lane's, then its context's clock's, then the spare events'. */
 #ifndef VGPU_LANE_H
 #define VGPU_LANE_H
 
@@ -77,6 +77,10 @@ int vgpu__lane_is(const struct vgpu_lane *lane, CUstream stream);
 struct vgpu_lane *vgpu__lane_at(unsigned index); /* NULL beyond the last ever used */
 void vgpu__lane_free(struct vgpu_lane *lane);    /* unlinks; its lock is held */
 void vgpu__fold(struct vgpu_entry *entry);
+/* A default stream: whose it is depends on the calling thread. */
+static inline int vgpu__is_special(CUstream stream) { return (uintptr_t)stream <= (uintptr_t)ABI_STREAM_PER_THREAD; }
+
+/* enter.c */
 uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant); /* how much may be open or in flight */
 
 /* later.c */

@@ -9,13 +9,14 @@
 struct record {
   uint64_t key;    /* the handle, or the mapping's address */
   uint64_t bytes;  /* of the handle, or of the mapping */
-  uint64_t handle; /* of a mapping */
+  uint64_t handle; /* of a mapping; NOBODYS: it is not charged here */
   uint32_t kind;   /* FREE, HANDLE, MAPPING */
   uint32_t references, mappings;
   uint32_t tenant; /* who pays for the handle */
 };
 
 enum { FREE, HANDLE, MAPPING };
+enum { NOBODYS /* a mapping's handle that has no record, nor ever gets one */ };
 
 static const size_t FIRST_CAPACITY = 1 << 10;
 static struct vgpu_lock vmm_lock;
@@ -129,14 +130,14 @@ void vgpu__vmm_released(const struct vgpu_release *release, int done) {
   vgpu__unlock(&vmm_lock);
 }
 
+/* Also of what is not charged here, imported or the host's: a range that is unmapped at once may begin with it. */
 int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size) {
-  int failed = 0;
+  if (!LOAD_ACQUIRE(vgpu__attached)) return 0;
   vgpu__lock(&vmm_lock);
   struct record *found = lookup(handle, HANDLE);
-  if (found != NULL) {
-    found->mappings++;
-    failed = put((struct record){.key = address, .bytes = size, .handle = handle, .kind = MAPPING});
-  }
+  if (found != NULL) found->mappings++;
+  uint64_t charged = found == NULL ? NOBODYS : handle;
+  int failed = put((struct record){.key = address, .bytes = size, .handle = charged, .kind = MAPPING});
   vgpu__unlock(&vmm_lock);
   return failed;
 }

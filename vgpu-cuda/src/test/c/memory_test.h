@@ -26,6 +26,10 @@ void open_driver(void);  /* the driver itself, after cuInit */
 void begin(void);         /* with a context, which is charged exactly */
 void begin_inexact(void); /* with one that is charged the set size */
 
+/* roles_pools.c */
+void role_pools(void);
+void role_pools_later(void);
+
 /* roles_measured.c */
 const struct shm_slot *own_slot(void);
 void role_measured(void);

@@ -155,15 +155,16 @@ static void role_dlopen(const char *stub) {
   CHECK(dlopen("/nonexistent.so", RTLD_NOW) == NULL && dlerror() != NULL, "errors are the C library's");
 }
 
-static void role_capture(const char *unused) {
-  (void)unused;
+/* waited: batches of both streams are in flight when the capture begins, and the monitor asks for them. */
+static void role_capture(const char *waited) {
   CUstream stream = NULL, other = NULL;
   void *graph = NULL;
   begin();
   CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS && cuStreamCreate(&other, 0) == ABI_SUCCESS, "streams");
-  CUfunction function = kernel("20000");
+  CUfunction function = kernel(*waited == '\0' ? "20000" : "300000");
   for (int round = 0; round < 20; round++) {
     for (int i = 0; i < 10; i++) launch(function, stream), launch(function, other);
+    if (*waited != '\0') usleep(1500);
     CHECK(cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "begin");
     for (int i = 0; i < 200; i++) launch(function, stream), launch(function, other);
     usleep(2000);

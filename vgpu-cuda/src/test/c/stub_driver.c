@@ -287,8 +287,10 @@ API cuEventRecord(CUevent event, CUstream stream) {
   return ABI_SUCCESS;
 }
 
+/* STUB_SLOW_QUERY: a thread may be kept from its processor just before it asks. */
 API cuEventQuery(CUevent event) {
   if (depth == 0) return ABI_INVALID_CONTEXT;
+  if (getenv("STUB_SLOW_QUERY") != NULL) usleep(300);
   pthread_mutex_lock(&lock);
   uint64_t at = event->at;
   if (captures > 0 && capture_mode != ABI_CAPTURE_MODE_RELAXED) counts.violations++;

@@ -2,6 +2,7 @@
 #ifndef VGPU_TEST_H
 #define VGPU_TEST_H
 
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -24,6 +25,31 @@ struct fake_seat;
 pid_t start(const struct fake_seat *seat, const char *role, const char *argument);
 int finish(pid_t pid);
 int stop_launching(const struct fake_seat *seat, pid_t pid);
+void play_role(struct fake_seat *seat, const char *role, const char *argument);
+void await_empty(const struct fake_seat *seat, const char *what);
+/* Waits for more GPU time than `before`, at most five seconds. */
+int await_work(const struct fake_seat *seat, uint64_t before);
+
+#define SEATED(quota, context) \
+  struct fake_seat seat;       \
+  seat_open(&seat, quota, context); \
+  seat_start(&seat)
+
+/* test_express.c */
+void test_express_obeyed(void);
+void test_express_stale(void);
+void test_express_announced(void);
+void test_express_fork(void);
+void test_express_killed(void);
+void test_express_exit(void);
+void test_express_garbage(void);
+void test_express_missing(void);
+
+/* test_storm.c */
+void test_garbage(void);
+void test_garbage_grant(void);
+void test_quota_churn(void);
+void test_quota_fill(void);
 
 /* test_work.c */
 void test_peers_even(void);
@@ -33,6 +59,7 @@ void test_graphs_long(void);
 void test_waits_uncharged(void);
 void test_stops_uncharged(void);
 void test_peers_no_credit(void);
+void test_peers_stopped(void);
 void test_suspended_waits(void);
 
 /* test_tenants.c */

@@ -40,27 +40,22 @@ int finish(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static void run_role(struct fake_seat *seat, const char *role, const char *argument) {
+void play_role(struct fake_seat *seat, const char *role, const char *argument) {
   int status = finish(start(seat, role, argument));
   CHECK(status == 0, "role %s %s ended with %d", role, argument, status);
 }
 
-static void await_empty(const struct fake_seat *seat, const char *what) {
+void await_empty(const struct fake_seat *seat, const char *what) {
   uint64_t until = seat_now() + 5000000000u;
   while (seat_units(seat) != 0 && seat_now() < until) usleep(1000);
   CHECK(seat_units(seat) == 0, "%s: %llu units left", what, (unsigned long long)seat_units(seat));
 }
 
-#define SEATED(quota, context) \
-  struct fake_seat seat;       \
-  seat_open(&seat, quota, context); \
-  seat_start(&seat)
-
 /* ---- tests that are one role ---- */
 
 static void test_attach(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "attach", "");
+  play_role(&seat, "attach", "");
   CHECK(GET(seat.hellos) == 1, "%u hellos", GET(seat.hellos));
   await_empty(&seat, "after attach");
   seat_close(&seat);
@@ -68,40 +63,43 @@ static void test_attach(void) {
 
 static void test_memory(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "memory", "");
+  play_role(&seat, "memory", "");
   await_empty(&seat, "after memory");
   seat_close(&seat);
 }
 
 static void test_proc_address(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "proc-address", "");
+  play_role(&seat, "proc-address", "");
   seat_close(&seat);
 }
 
 static void test_dlopen(void) {
   if (strcmp(hook, "-") == 0) return; /* a sanitizer has a dlopen of its own */
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "dlopen", stub);
+  play_role(&seat, "dlopen", stub);
   seat_close(&seat);
 }
 
 static void test_capture(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "capture", "");
+  play_role(&seat, "capture", "");
+  setenv("STUB_SLOW_QUERY", "1", 1);
+  play_role(&seat, "capture", "waited");
+  unsetenv("STUB_SLOW_QUERY");
   seat_close(&seat);
 }
 
 static void test_fork(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "fork", "");
+  play_role(&seat, "fork", "");
   await_empty(&seat, "after fork");
   seat_close(&seat);
 }
 
 static void test_close_descriptors(void) {
   SEATED(64u << 20, 1 << 20);
-  run_role(&seat, "close-descriptors", "");
+  play_role(&seat, "close-descriptors", "");
   CHECK(GET(seat.hellos) >= 2, "%u hellos", GET(seat.hellos));
   seat_close(&seat);
 }
@@ -109,9 +107,9 @@ static void test_close_descriptors(void) {
 static void test_gpu_time(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
-  run_role(&seat, "gpu-time", "1000000");
-  run_role(&seat, "gpu-time", "20000");
-  run_role(&seat, "gpu-time", "100000000");
+  play_role(&seat, "gpu-time", "1000000");
+  play_role(&seat, "gpu-time", "20000");
+  play_role(&seat, "gpu-time", "100000000");
   seat_close(&seat);
 }
 
@@ -143,8 +141,7 @@ int stop_launching(const struct fake_seat *seat, pid_t pid) {
   return finish(pid);
 }
 
-/* Waits for more GPU time than `before`, at most five seconds. */
-static int await_work(const struct fake_seat *seat, uint64_t before) {
+int await_work(const struct fake_seat *seat, uint64_t before) {
   uint64_t since = seat_now();
   while (seat_gpu_ns(seat) <= before && seat_now() - since < 5000000000u) usleep(200);
   return seat_gpu_ns(seat) > before;
@@ -188,8 +185,8 @@ static void test_gate(void) {
 static void test_bound(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
-  run_role(&seat, "bound", "300000");
-  run_role(&seat, "bound", "20000");
+  play_role(&seat, "bound", "300000");
+  play_role(&seat, "bound", "20000");
   seat_close(&seat);
 }
 
@@ -197,7 +194,7 @@ static void test_bound(void) {
 static void test_messages(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
-  run_role(&seat, "small-kernels", "");
+  play_role(&seat, "small-kernels", "");
   printf("  2,020 kernels: %u wants, %u idles\n", GET(seat.wants), GET(seat.idles));
   CHECK(GET(seat.idles) >= 15, "%u idles", GET(seat.idles));
   /* Nothing for each kernel. How many it is depends on how often the machine makes a pause longer than it was. */
@@ -263,221 +260,6 @@ static void test_seat_late(void) {
   seat_close(&seat);
 }
 
-/* ---- the express lane ---- */
-
-struct express_round {
-  struct fake_seat *seat;
-  uint64_t bit;
-  uint32_t stop;
-};
-
-/* An urgent process's monitor: shows that it is alive. */
-static void *beat(void *argument) {
-  struct express_round *round = argument;
-  unsigned index = (unsigned)__builtin_ctzll(round->bit);
-  while (!GET(round->stop)) {
-    __atomic_store_n(&round->seat->express->beat_ns[index], seat_now(), __ATOMIC_SEQ_CST);
-    usleep(500);
-  }
-  return NULL;
-}
-
-/* Waits until nothing is on the GPU, then looks for a while whether something comes. */
-static int express_stands_still(struct fake_seat *seat) {
-  uint64_t since = seat_now();
-  while (seat_busy(seat) != 0 && seat_now() - since < 5000000000u) usleep(50);
-  uint64_t before = seat_gpu_ns(seat);
-  usleep(30000);
-  return seat_busy(seat) == 0 && seat_gpu_ns(seat) == before;
-}
-
-/* Announces by one bit: the offline process stops while it is set, though its gate is open, and comes back when it is cleared. */
-static void express_round(struct fake_seat *seat, uint64_t bit) {
-  struct express_round round = {seat, bit, 0};
-  pthread_t thread;
-  __atomic_store_n(&seat->express->beat_ns[__builtin_ctzll(bit)], seat_now(), __ATOMIC_SEQ_CST);
-  __atomic_fetch_or(&seat->express->busy, bit, __ATOMIC_SEQ_CST);
-  pthread_create(&thread, NULL, beat, &round);
-  int fine = 0; /* a machine that keeps the beating thread off its processor lets the bit go stale, rightly */
-  for (int i = 0; i < 20 && !fine; i++) fine = express_stands_still(seat);
-  CHECK(fine, "work while bit %d is set", __builtin_ctzll(bit));
-  CHECK(GET(seat->slots[1].waiting) == 1, "%u threads wait", GET(seat->slots[1].waiting));
-  uint64_t before = seat_gpu_ns(seat), since = seat_now();
-  seat_express_clear(seat, bit);
-  CHECK(await_work(seat, before), "no work when bit %d is cleared", __builtin_ctzll(bit));
-  printf("  bit %d cleared: work %llu us later\n", __builtin_ctzll(bit), (unsigned long long)(seat_now() - since) / 1000);
-  __atomic_store_n(&round.stop, 1, __ATOMIC_SEQ_CST);
-  pthread_join(thread, NULL);
-}
-
-static void test_express_obeyed(void) {
-  struct fake_seat seat;
-  seat_open(&seat, 64u << 20, 1 << 20);
-  seat_express(&seat, (uint32_t)SHM_CLASS_OFFLINE);
-  seat_start(&seat);
-  pid_t pid = start(&seat, "launch", "");
-  CHECK(await_work(&seat, 0), "no work");
-  CHECK(GET(seat.slots[1].express) == SHM_EXPRESS_OBEYS, "it says %u", GET(seat.slots[1].express));
-  express_round(&seat, 1);
-  express_round(&seat, (uint64_t)1 << 40);
-  /* Without a seat too. */
-  seat.grant->entitled_permille = 1000;
-  seat_stop(&seat);
-  express_round(&seat, (uint64_t)1 << 63);
-  seat_start(&seat);
-  /* A bit that the grant does not name, as in a turn for the floor. */
-  __atomic_store_n(&seat.grant->express_mask, 1, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&seat.express->beat_ns[1], seat_now() + 10000000, __ATOMIC_SEQ_CST);
-  __atomic_fetch_or(&seat.express->busy, 2, __ATOMIC_SEQ_CST);
-  CHECK(await_work(&seat, seat_gpu_ns(&seat)), "a bit that does not count holds it");
-  seat_express_clear(&seat, ~0ull);
-  CHECK(stop_launching(&seat, pid) == 0, "role");
-  seat_close(&seat);
-}
-
-/* The process that has set its bit is stopped or dead, and no seat says so: its beat is old. */
-static void test_express_stale(void) {
-  struct fake_seat seat;
-  seat_open(&seat, 64u << 20, 1 << 20);
-  seat_express(&seat, (uint32_t)SHM_CLASS_OFFLINE);
-  seat_start(&seat);
-  pid_t pid = start(&seat, "launch", "");
-  CHECK(await_work(&seat, 0), "no work");
-  __atomic_store_n(&seat.express->beat_ns[7], seat_now(), __ATOMIC_SEQ_CST);
-  __atomic_fetch_or(&seat.express->busy, 1 << 7, __ATOMIC_SEQ_CST);
-  usleep(40000);
-  CHECK(await_work(&seat, seat_gpu_ns(&seat)), "a bit with an old beat holds it");
-  __atomic_store_n(&seat.express->beat_ns[7], ~0ull, __ATOMIC_SEQ_CST);
-  CHECK(await_work(&seat, seat_gpu_ns(&seat)), "a bit with a beat of the far future holds it");
-  CHECK(stop_launching(&seat, pid) == 0, "role");
-  seat_close(&seat);
-}
-
-/* Waits for the bits to be as they should; 1 if they are, within five seconds. */
-static int await_bits(const struct fake_seat *seat, uint64_t bits) {
-  uint64_t since = seat_now();
-  while (GET(seat->express->busy) != bits && seat_now() - since < 5000000000u) usleep(20);
-  return GET(seat->express->busy) == bits;
-}
-
-static void open_urgent(struct fake_seat *seat) {
-  seat_open(seat, 64u << 20, 1 << 20);
-  seat_express(seat, (uint32_t)SHM_CLASS_ONLINE);
-  seat_start(seat);
-}
-
-static void test_express_announced(void) {
-  struct fake_seat seat;
-  open_urgent(&seat);
-  pid_t pid = start(&seat, "serve", "");
-  for (int i = 0; i < 20; i++) {
-    CHECK(await_bits(&seat, 1), "not announced");
-    CHECK(await_bits(&seat, 0), "not withdrawn");
-  }
-  CHECK(GET(seat.slots[1].express) == SHM_EXPRESS_ANNOUNCES, "it says %u", GET(seat.slots[1].express));
-  CHECK(GET(seat.wants) + GET(seat.idles) == 0, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
-  /* Shut out itself, it holds nobody. */
-  CHECK(await_bits(&seat, 1), "not announced");
-  seat_gate(&seat, 0);
-  CHECK(await_bits(&seat, 0), "not withdrawn at a shut gate");
-  usleep(10000);
-  CHECK(GET(seat.express->busy) == 0, "announced at a shut gate");
-  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
-  /* The seat has taken the bit, having thought it stopped: it comes again. */
-  for (int i = 0; i < 5; i++) {
-    CHECK(await_bits(&seat, 1), "not announced");
-    seat_express_clear(&seat, 1);
-  }
-  /* Another process has it now. */
-  __atomic_store_n(&seat.grant->express_slots[0], (uint8_t)2, __ATOMIC_SEQ_CST);
-  usleep(50000);
-  __atomic_store_n(&seat.express->busy, 1, __ATOMIC_SEQ_CST);
-  usleep(50000);
-  CHECK(GET(seat.express->busy) == 1, "another process's bit was cleared");
-  seat_express_clear(&seat, 1);
-  usleep(50000);
-  CHECK(GET(seat.express->busy) == 0, "another process's bit was set");
-  __atomic_store_n(&seat.grant->express_slots[0], (uint8_t)1, __ATOMIC_SEQ_CST);
-  CHECK(stop_launching(&seat, pid) == 0, "role");
-  CHECK(await_bits(&seat, 0), "left behind");
-  seat_close(&seat);
-}
-
-static void test_express_fork(void) {
-  struct fake_seat seat;
-  open_urgent(&seat);
-  pid_t pid = start(&seat, "serve", "forks");
-  for (int i = 0; i < 10; i++) CHECK(await_bits(&seat, 1) && await_bits(&seat, 0), "the parent's bit");
-  CHECK(stop_launching(&seat, pid) == 0, "role");
-  seat_close(&seat);
-}
-
-/* Killed with its bit set: the seat clears it, and the beat is old soon. */
-static void test_express_killed(void) {
-  struct fake_seat seat;
-  open_urgent(&seat);
-  for (int i = 0; i < 10; i++) {
-    pid_t pid = start(&seat, "serve", "");
-    CHECK(await_bits(&seat, 1), "not announced");
-    uint64_t since = seat_now();
-    kill(pid, SIGKILL);
-    CHECK(finish(pid) == 1000 + SIGKILL, "killed");
-    CHECK(await_bits(&seat, 0), "left behind");
-    if (i == 0) printf("  killed: bit cleared %llu us later\n", (unsigned long long)(seat_now() - since) / 1000);
-    CHECK(GET(seat.express->beat_ns[0]) <= seat_now(), "beat");
-  }
-  seat_close(&seat);
-}
-
-/* It ends by itself while its bit outlasts its work, and no seat looks. */
-static void test_express_exit(void) {
-  struct fake_seat seat;
-  open_urgent(&seat);
-  seat.grant->express_linger_us = 20000;
-  pid_t pid = start(&seat, "serve-once", "");
-  CHECK(await_bits(&seat, 1), "not announced");
-  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
-  CHECK(finish(pid) == 0, "role");
-  CHECK(GET(seat.express->busy) == 0, "left behind");
-  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
-  seat_close(&seat);
-}
-
-/* Random bytes in the page, which any urgent process may write: who obeys waits and goes on, and ends. */
-static void test_express_garbage(void) {
-  struct fake_seat seat;
-  seat_open(&seat, 64u << 20, 1 << 20);
-  seat_express(&seat, (uint32_t)SHM_CLASS_OFFLINE);
-  seat_start(&seat);
-  pid_t pid = start(&seat, "launch", "");
-  CHECK(await_work(&seat, 0), "no work");
-  unsigned seed = 11;
-  for (uint64_t until = seat_now() + 200000000u; seat_now() < until;) {
-    uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
-    __atomic_store_n((uint64_t *)(void *)seat.express + (unsigned)rand_r(&seed) % (sizeof(struct shm_express) / 8), value, __ATOMIC_SEQ_CST);
-    usleep(200);
-  }
-  seat_express_clear(&seat, ~0ull);
-  CHECK(await_work(&seat, seat_gpu_ns(&seat)), "no work afterwards");
-  CHECK(stop_launching(&seat, pid) == 0, "role");
-  seat_close(&seat);
-}
-
-/* A page that is not what it should be, or not there: by messages, as without an express lane. */
-static void test_express_missing(void) {
-  struct fake_seat seat;
-  open_urgent(&seat);
-  seat.express_header->layout_major = 7;
-  run_role(&seat, "serve-once", "");
-  seat.express_header->layout_major = (uint32_t)SHM_LAYOUT_MAJOR;
-  strcpy((char *)seat.grant->express_page, "../../etc");
-  run_role(&seat, "serve-once", "");
-  strcpy((char *)seat.grant->express_page, "nothing");
-  run_role(&seat, "serve-once", "");
-  CHECK(GET(seat.express->busy) == 0, "announced");
-  seat_close(&seat);
-}
-
 /* ---- refusals ---- */
 
 static void refuse(struct fake_seat *seat, const char *what) {
@@ -523,125 +305,6 @@ static void test_refused(void) {
   seat_close(&seat);
 }
 
-/* Random bytes in what tenants may write: nothing may crash or hang. */
-static void test_garbage(void) {
-  SEATED(1u << 30, 1 << 20);
-  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
-  pid_t pid = start(&seat, "churn-for", "700");
-  unsigned seed = 42;
-  uint64_t until = seat_now() + 600000000u;
-  while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
-    for (int i = 0; i < 50; i++) {
-      size_t at = (size_t)rand_r(&seed) % (sizeof(struct shm_ledger) + 4 * sizeof(struct shm_slot)) / 8;
-      uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
-      uint64_t *word = at < sizeof(struct shm_ledger) / 8 ? (uint64_t *)seat.ledger + at
-                                                           : (uint64_t *)seat.slots + (at - sizeof(struct shm_ledger) / 8);
-      __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
-    }
-    usleep(500);
-  }
-  CHECK(finish(pid) == 0, "role");
-  seat_close(&seat);
-}
-
-/* Random bytes in what the seat writes, its heart's beat included. */
-static void test_garbage_grant(void) {
-  SEATED(1u << 30, 1 << 20);
-  pid_t pid = start(&seat, "churn-for", "500");
-  unsigned seed = 7;
-  uint64_t until = seat_now() + 450000000u;
-  struct shm_grant kept = *seat.grant;
-  while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
-    for (int i = 0; i < 8; i++) {
-      uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
-      __atomic_store_n((uint64_t *)(void *)seat.grant + (unsigned)rand_r(&seed) % (sizeof(struct shm_grant) / 8), value, __ATOMIC_SEQ_CST);
-    }
-    if (rand_r(&seed) % 4 == 0) __atomic_store_n(&seat.grant_header->heartbeat_ns, (uint64_t)rand_r(&seed) << 33, __ATOMIC_SEQ_CST);
-    usleep(700);
-  }
-  for (size_t i = 0; i < sizeof kept / 8; i++) {
-    uint64_t value;
-    memcpy(&value, (char *)&kept + i * 8, sizeof value);
-    __atomic_store_n((uint64_t *)(void *)seat.grant + i, value, __ATOMIC_SEQ_CST);
-  }
-  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
-  CHECK(finish(pid) == 0, "role");
-  seat_close(&seat);
-}
-
-/* ---- the quota under fire ---- */
-
-static struct stub_shared *stub_memory;
-
-static void stub_process_died(uint32_t pid) {
-  if (pthread_mutex_lock(&stub_memory->lock) == EOWNERDEAD) pthread_mutex_consistent(&stub_memory->lock);
-  for (int i = 0; i < STUB_PROCESSES; i++) {
-    if (stub_memory->process[i].pid == (int32_t)pid) stub_memory->process[i].held = 0, stub_memory->process[i].pid = 0;
-  }
-  pthread_mutex_unlock(&stub_memory->lock);
-}
-
-static void share_stub_memory(const struct fake_seat *seat) {
-  char path[128];
-  pthread_mutexattr_t kind;
-  snprintf(path, sizeof path, "%s/stub", seat->dir);
-  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  CHECK(fd >= 0 && ftruncate(fd, sizeof *stub_memory) == 0, "stub memory");
-  stub_memory = mmap(NULL, sizeof *stub_memory, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
-  pthread_mutexattr_init(&kind);
-  pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
-  pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
-  pthread_mutex_init(&stub_memory->lock, &kind);
-  setenv("STUB_SHARED", path, 1);
-}
-
-/* 8 processes with 8 threads each, killed and stopped at random; `fill` holds what it gets. Nothing over, nothing lost. */
-static void storm(const char *role, unsigned kills, unsigned stops) {
-  enum { PROCESSES = 8 };
-  struct fake_seat seat;
-  seat_open(&seat, (uint64_t)48 << 20, 1 << 20);
-  share_stub_memory(&seat);
-  seat.died = stub_process_died;
-  seat_start(&seat);
-  pid_t pids[PROCESSES];
-  unsigned seed = (unsigned)getpid(), dead = 0;
-  for (int i = 0; i < PROCESSES; i++) pids[i] = start(&seat, role, "100000");
-  for (unsigned i = 0; i < kills + stops; i++) {
-    usleep((useconds_t)(rand_r(&seed) % 8000));
-    int which = rand_r(&seed) % PROCESSES;
-    if (i % (kills + stops) < stops) {
-      kill(pids[which], SIGSTOP);
-      usleep((useconds_t)(rand_r(&seed) % 15000));
-      kill(pids[which], SIGCONT);
-    } else {
-      kill(pids[which], SIGKILL);
-      dead += finish(pids[which]) == 1000 + SIGKILL;
-      pids[which] = start(&seat, role, "100000");
-    }
-  }
-  usleep(100000);
-  for (int i = 0; i < PROCESSES; i++) kill(pids[i], SIGKILL), finish(pids[i]);
-  await_empty(&seat, role);
-  uint64_t most = stub_memory->most;
-  CHECK(most <= seat.grant->memory_limit, "%llu bytes over the quota", (unsigned long long)(most - seat.grant->memory_limit));
-  CHECK(most > seat.grant->memory_limit / 4 * 3, "only %llu bytes were used", (unsigned long long)most);
-  CHECK(dead == kills, "%u of %u kills", dead, kills);
-  unsetenv("STUB_SHARED");
-  printf("  most %llu of %llu bytes, %u kills, %u stops, %u hellos\n", (unsigned long long)most,
-         (unsigned long long)seat.grant->memory_limit, kills, stops, GET(seat.hellos));
-  seat_close(&seat);
-}
-
-static unsigned scaled(unsigned count) {
-  const char *text = getenv("VGPU_TEST_SCALE"); /* percent */
-  return text == NULL ? count : count * (unsigned)atoi(text) / 100;
-}
-
-static void test_quota_churn(void) { storm("churn", scaled(200), scaled(60)); }
-
-static void test_quota_fill(void) { storm("fill", scaled(120), scaled(30)); }
-
 static const struct {
   const char *name;
   void (*run)(void);
@@ -686,6 +349,7 @@ static const struct {
     {"waits-uncharged", test_waits_uncharged},
     {"stops-uncharged", test_stops_uncharged},
     {"peers-no-credit", test_peers_no_credit},
+    {"peers-stopped", test_peers_stopped},
     {"suspended-waits", test_suspended_waits},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},

@@ -118,115 +118,6 @@ static void role_plain(void) {
   EXACT("gone with its context");
 }
 
-static void *free_it(void *pointer) {
-  CU(cuCtxSetCurrent, context);
-  return CU(cuMemFree_v2, *(CUdeviceptr *)pointer) == ABI_SUCCESS ? pointer : NULL;
-}
-
-static void hold_up(void *gate) {
-  while (!__atomic_load_n((int *)gate, __ATOMIC_ACQUIRE)) usleep(100);
-}
-
-/* A free that stands behind other work in its stream: another stream's wait comes before it, and gives nothing back. */
-static void pool_freed_late(void) {
-  CUdeviceptr p = 0;
-  CUstream held = NULL, other = NULL;
-  int gate = 0;
-  CHECK(CU(cuStreamCreate, &held, 1) == ABI_SUCCESS && CU(cuStreamCreate, &other, 1) == ABI_SUCCESS, "streams");
-  CHECK(CU(cuMemAllocAsync, &p, (size_t)(70 * MIB), held) == ABI_SUCCESS, "alloc");
-  CHECK(CU(cuLaunchHostFunc, held, hold_up, &gate) == ABI_SUCCESS && CU(cuMemFreeAsync, p, held) == ABI_SUCCESS, "free behind it");
-  CHECK(CU(cuStreamSynchronize, other) == ABI_SUCCESS, "another stream's wait");
-  EXACT("a free that is not due");
-  __atomic_store_n(&gate, 1, __ATOMIC_RELEASE);
-  CHECK(CU(cuStreamSynchronize, held) == ABI_SUCCESS, "the stream's own wait");
-  EXACT("a free that came late");
-  CHECK(CU(cuStreamDestroy_v2, held) == ABI_SUCCESS && CU(cuStreamDestroy_v2, other) == ABI_SUCCESS, "destroy");
-}
-
-/*
- * Of a pool that was destroyed, and of plain allocations, the driver gives back what is freed in the order of a stream when the stream has
- * come to it: freed before the pool was destroyed, and after.
- */
-static void freed_later(int before_destroy, int plain) {
-  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
-  CUmemoryPool mine = NULL;
-  CUstream held[6] = {NULL};
-  CUdeviceptr p[6] = {0};
-  static int gates[6];
-  memset(gates, 0, sizeof gates);
-  CHECK(CU(cuMemPoolCreate, &mine, &props) == ABI_SUCCESS, "own pool");
-  for (int i = 0; i < 6; i++) {
-    CHECK(CU(cuStreamCreate, &held[i], 1) == ABI_SUCCESS, "stream");
-    if (plain) CHECK(CU(cuMemAlloc_v2, &p[i], (size_t)(40 * MIB)) == ABI_SUCCESS, "plain");
-    else CHECK(CU(cuMemAllocFromPoolAsync, &p[i], (size_t)(40 * MIB), mine, held[i]) == ABI_SUCCESS, "from it");
-    CHECK(CU(cuStreamWaitValue32_v2, held[i], (CUdeviceptr)(uintptr_t)&gates[i], 1, 0) == ABI_SUCCESS, "something before it");
-  }
-  if (!before_destroy) CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS, "destroyed");
-  for (int i = 0; i < 6; i++) CHECK(CU(cuMemFreeAsync, p[i], held[i]) == ABI_SUCCESS, "free behind it");
-  EXACT("freed, and not due");
-  if (before_destroy) CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS, "destroyed");
-  EXACT("destroyed, and not due");
-  for (int i = 0; i < 6; i++) {
-    __atomic_store_n(&gates[i], 1, __ATOMIC_RELEASE);
-    CHECK(CU(cuStreamSynchronize, held[i]) == ABI_SUCCESS, "wait");
-    if (!before_destroy && plain) EXACT("one by one");
-    CHECK(ledger_bytes() >= real_bytes(), "too little: %lld of %lld", (long long)ledger_bytes(), (long long)real_bytes());
-  }
-  EXACT("all came");
-  for (int i = 0; i < 6; i++) CU(cuStreamDestroy_v2, held[i]);
-}
-
-static void role_pools_later(void) {
-  begin();
-  freed_later(0, 0);
-  freed_later(1, 0);
-  freed_later(0, 1);
-}
-
-static void role_pools(void) {
-  CUdeviceptr p[40] = {0};
-  CUmemoryPool pool = NULL, mine = NULL;
-  uint64_t keep = UINT64_MAX, reserved = 0;
-  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
-  begin();
-  CHECK(CU(cuDeviceGetDefaultMemPool, &pool, 0) == ABI_SUCCESS, "default pool");
-  for (int i = 0; i < 10; i++) CHECK(CU(cuMemAllocAsync, &p[i], (size_t)(5 * MIB + i), NULL) == ABI_SUCCESS, "async");
-  EXACT("used in a pool");
-  for (int i = 0; i < 10; i += 2) CHECK(CU(cuMemFreeAsync, p[i], NULL) == ABI_SUCCESS, "free");
-  EXACT("kept by a pool");
-  CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
-  EXACT("given back after a wait");
-  pool_freed_late();
-  CHECK(CU(cuMemPoolSetAttribute, pool, 4, &keep) == ABI_SUCCESS, "release threshold");
-  for (int i = 1; i < 10; i += 2) CHECK(CU(cuMemFreeAsync, p[i], NULL) == ABI_SUCCESS, "free");
-  CHECK(CU(cuStreamSynchronize, NULL) == ABI_SUCCESS, "sync");
-  EXACT("kept by its threshold");
-  CHECK(CU(cuMemPoolGetAttribute, pool, 5, &reserved) == ABI_SUCCESS && reserved > 0, "it keeps");
-  CHECK(CU(cuMemPoolTrimTo, pool, (size_t)0) == ABI_SUCCESS, "trim");
-  EXACT("trimmed");
-  CHECK(CU(cuMemAllocAsync, &p[0], (size_t)(400 * MIB), NULL) == ABI_SUCCESS && CU(cuMemFreeAsync, p[0], NULL) == ABI_SUCCESS, "large");
-  CHECK(CU(cuMemAlloc_v2, &p[1], (size_t)(300 * MIB)) == ABI_SUCCESS, "what the pool keeps makes room under the quota");
-  EXACT("made room");
-  CHECK(CU(cuMemAllocAsync, &p[2], (size_t)(200 * MIB), NULL) == ABI_OUT_OF_MEMORY, "no room");
-  CHECK(CU(cuMemFreeAsync, p[1], NULL) == ABI_SUCCESS, "a plain allocation freed in stream order");
-  EXACT("freed in stream order");
-  CHECK(CU(cuMemPoolCreate, &mine, &props) == ABI_SUCCESS, "own pool");
-  CHECK(CU(cuMemAllocFromPoolAsync, &p[0], (size_t)(40 * MIB), mine, NULL) == ABI_SUCCESS, "from it");
-  EXACT("from an own pool");
-  CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS && CU(cuMemPoolDestroy, mine) == ABI_INVALID_VALUE, "destroyed");
-  EXACT("destroyed, not empty");
-  pthread_t thread;
-  void *freed = NULL;
-  pthread_create(&thread, NULL, free_it, &p[0]);
-  pthread_join(thread, &freed);
-  CHECK(freed != NULL, "another thread frees it");
-  EXACT("destroyed and empty");
-  CHECK(CU(cuMemAllocAsync, &p[0], (size_t)MIB, NULL) == ABI_SUCCESS, "for the reset");
-  CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS, "reset");
-  CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "again");
-  EXACT("reset");
-}
-
 static void role_graphs(void) {
   struct abi_mem_alloc_node params = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = 5 * MIB};
   void *graph = NULL, *node = NULL;
@@ -286,8 +177,16 @@ static void role_physical(void) {
   CHECK(CU(cuMemImportFromShareableHandle, &imported, (void *)(intptr_t)fd, 1) == ABI_SUCCESS, "import");
   EXACT("imported: its owner pays");
   CHECK(CU(cuMemMap, at + 4 * MIB, (size_t)(4 * MIB), (size_t)0, imported, 0ull) == ABI_SUCCESS, "map what was imported");
-  CHECK(CU(cuMemUnmap, at + 4 * MIB, (size_t)(4 * MIB)) == ABI_SUCCESS && CU(cuMemRelease, imported) == ABI_SUCCESS, "let go");
+  CHECK(CU(cuMemUnmap, at + 4 * MIB, (size_t)(4 * MIB)) == ABI_SUCCESS, "unmap it");
+  CHECK(CU(cuMemUnmap, at, (size_t)(4 * MIB)) == ABI_SUCCESS, "and its owner's");
+  CHECK(CU(cuMemMap, at, (size_t)(4 * MIB), (size_t)0, imported, 0ull) == ABI_SUCCESS, "the other way round");
+  CHECK(CU(cuMemMap, at + 4 * MIB, (size_t)(4 * MIB), (size_t)0, h, 0ull) == ABI_SUCCESS, "its owner's behind it");
+  CHECK(CU(cuMemRelease, imported) == ABI_SUCCESS && CU(cuMemRelease, h) == ABI_SUCCESS, "only mappings are left");
+  EXACT("mapped, each without a handle");
+  CHECK(CU(cuMemUnmap, at, (size_t)(8 * MIB)) == ABI_SUCCESS, "both at once");
   EXACT("import ended");
+  CHECK(CU(cuMemCreate, &h, (size_t)(4 * MIB), &device, 0ull) == ABI_SUCCESS, "create");
+  CHECK(CU(cuMemMap, at, (size_t)(4 * MIB), (size_t)0, h, 0ull) == ABI_SUCCESS, "map");
   CHECK(CU(cuMemRelease, h) == ABI_SUCCESS, "release the other");
   EXACT("mapped only");
   CHECK(CU(cuMemRelease, h) == ABI_INVALID_VALUE && CU(cuMemRelease, 7ull) == ABI_INVALID_VALUE, "no such handles");
@@ -317,6 +216,14 @@ static void role_arrays(void) {
   CHECK(CU(cuMipmappedArrayCreate, &mipmap, &deep, 4) == ABI_SUCCESS, "mipmap");
   EXACT("mipmap");
   CHECK(CU(cuMipmappedArrayDestroy, mipmap) == ABI_SUCCESS && CU(cuMipmappedArrayDestroy, mipmap) != ABI_SUCCESS, "destroy twice");
+  static const unsigned LATER[] = {0x40, 0x80}; /* sparse, deferred: not charged, so they must not have memory */
+  for (int i = 0; i < 2; i++) {
+    struct abi_array3d later = {64, 64, 0, 0x20, 1, LATER[i]};
+    CUarray none = NULL;
+    CHECK(CU(cuArray3DCreate_v2, &none, &later) == ABI_NOT_SUPPORTED && none == NULL, "memory comes later");
+    CHECK(CU(cuMipmappedArrayCreate, &mipmap, &later, 3) == ABI_NOT_SUPPORTED, "to its levels too");
+    EXACT("memory comes later");
+  }
   CHECK(CU(cuArrayDestroy, array) == ABI_SUCCESS, "destroy");
   EXACT("all gone");
 }

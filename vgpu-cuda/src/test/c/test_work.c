@@ -135,6 +135,38 @@ void test_peers_no_credit(void) {
   seat_close(&seat);
 }
 
+/* One of a lease that is stopped while it has the turn, or not, holds the others up for milliseconds, not for as long as it stands. */
+void test_peers_stopped(void) {
+  enum { WANTED = 5, MOST = 60, STOP_US = 60000 };
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  seat_start(&seat);
+  pid_t pids[] = {start(&seat, "load", "500000 0 0"), start(&seat, "load", "500000 0 0")};
+  int slots[] = {slot_of(&seat, pids[0]), slot_of(&seat, pids[1])}, fine = 0, stops = 0;
+  for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].launches) * GET(seat.slots[slots[1]].launches) == 0 &&
+                                    seat_now() - since < 10000000000u; usleep(1000)) {
+  }
+  double worked_ns = 0, passed_ns = 0;
+  for (; fine < WANTED && stops < MOST; stops++) { /* a busy machine may leave the other standing, too */
+    int stopped = stops % 2;
+    usleep(20000 + (useconds_t)stops * 1700 % 9000); /* at any moment of their turns */
+    kill(pids[stopped], SIGSTOP);
+    uint64_t before = GET(seat.slots[slots[1 - stopped]].gpu_ns), since = seat_now();
+    usleep(STOP_US);
+    double worked = (double)(GET(seat.slots[slots[1 - stopped]].gpu_ns) - before), passed = (double)(seat_now() - since);
+    kill(pids[stopped], SIGCONT);
+    fine += worked > passed / 2;
+    worked_ns += worked;
+    passed_ns += passed;
+  }
+  printf("  %d stops of 60 ms: the other worked for %.0f %% of them\n", stops, 100 * worked_ns / passed_ns);
+  CHECK(fine == WANTED, "%d of %d stops in which the other went on", fine, stops);
+  stop_launching(&seat, pids[0]);
+  finish(pids[1]);
+  seat_close(&seat);
+}
+
 /* A process that comes to a suspended lease makes no context before it goes on, though its gate stood open and no seat answers. */
 void test_suspended_waits(void) {
   struct fake_seat seat;

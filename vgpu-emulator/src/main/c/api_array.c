@@ -9,7 +9,7 @@
 emu_pool emu_arrays = EMU_POOL(struct CUarray_st, 1 << 18);
 emu_pool emu_mipmapped_arrays = EMU_POOL(struct CUmipmappedArray_st, 1 << 14);
 
-enum { LAYERED = 1, CUBE_MAP = 4 };
+enum { LAYERED = 1, CUBE_MAP = 4, SPARSE = 0x40, DEFERRED_MAPPING = 0x80 };
 
 static uint64_t element_bytes(int format) {
     switch (format) {
@@ -36,6 +36,9 @@ static CUresult make_array(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *sha
                 (shape->channels == 1 || shape->channels == 2 || shape->channels == 4) &&
                 shape->width > 0 && shape->width <= 1 << 28 && shape->height <= 1 << 20 &&
                 shape->depth <= 1 << 20);
+    if ((shape->flags & (SPARSE | DEFERRED_MAPPING)) != 0) {
+        return CUDA_ERROR_NOT_SUPPORTED; /* memory comes to these later: not by this device */
+    }
     uint64_t rows = shape->height == 0 ? 1 : shape->height;
     uint64_t slices = shape->depth == 0 ? 1 : shape->depth;
     uint64_t bytes = 0;

@@ -3,60 +3,15 @@
  * processes that are killed or stopped at random moments; whatever they were doing, the others go
  * on and every byte comes back.
  */
-#include "check.h"
-#include "cuda_api.h"
-#include "gpu.h"
-#include "suspend.h"
+#include "processes.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#define MIB (UINT64_C(1) << 20)
-#define MS UINT64_C(1000000)
 enum { WORKERS = 4 };
 
 /* Fewer where a sanitizer makes starting slow. */
 static int kills = 200;
-
-static CUfunction spin;
-
-static void open_gpu(void) {
-    CUcontext context = NULL;
-    CUmodule module = NULL;
-    CHECK_OK(cuInit(0));
-    CHECK_OK(cuCtxCreate_v2(&context, 0, 0));
-    CHECK_OK(cuModuleLoadData(&module, test_ptx));
-    CHECK_OK(cuModuleGetFunction(&spin, module, "vgpu_spin"));
-}
-
-static CUresult run(uint64_t ns) {
-    return cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&ns}, NULL);
-}
-
-static size_t free_bytes(void) {
-    size_t available = 0;
-    size_t total = 0;
-    CHECK_OK(cuMemGetInfo_v2(&available, &total));
-    return available;
-}
-
-static void say(char c) {
-    CHECK_EQUAL(write(1, &c, 1), 1);
-}
-
-/* Waits to be told (or for the end of the other side). */
-static void hear(int fd) {
-    char c = 0;
-    while (read(fd, &c, 1) < 0 && errno == EINTR) {
-    }
-}
 
 /* Roles. */
 
@@ -99,45 +54,6 @@ static void churn(unsigned int seed) {
             CHECK_OK(cuCtxSynchronize());
         }
     }
-}
-
-/* Starts a process in a role. in and out may be NULL. */
-static pid_t start(const char *role, int *in, int *out) {
-    int to[2];
-    int from[2];
-    CHECK_EQUAL(pipe2(to, O_CLOEXEC), 0);
-    CHECK_EQUAL(pipe2(from, O_CLOEXEC), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        dup2(to[0], 0);
-        dup2(from[1], 1);
-        execl("/proc/self/exe", "sharing_test", role, (char *)NULL);
-        _exit(99);
-    }
-    close(to[0]);
-    close(from[1]);
-    if (in != NULL) {
-        *in = to[1];
-    } else {
-        close(to[1]);
-    }
-    if (out != NULL) {
-        *out = from[0];
-    } else {
-        close(from[0]);
-    }
-    return pid;
-}
-
-/* 0 if it ended by itself and well, or by that signal. */
-static int end_of(pid_t pid, int signal_number) {
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    return (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
-                   (WIFSIGNALED(status) && WTERMSIG(status) == signal_number)
-               ? 0
-               : status;
 }
 
 /* Both have work all the time: their service differs by no more than the slices that are under way.
@@ -250,18 +166,6 @@ static void whatIsDoneStaysDone(emu_state *state) {
     }
 }
 
-/* The memory of all who are gone is back, and the sums are right. */
-static void check_ledger(emu_state *state) {
-    static emu_ledger ledger;
-    emu_ledger_read(&state->gpus[0], &ledger);
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < ledger.process_count; i++) {
-        sum += emu_bits_get(ledger.suspended, (int)i) ? 0 : ledger.used_by[i];
-    }
-    CHECK_EQUAL(sum, ledger.used_bytes);
-    CHECK(ledger.used_bytes <= state->settings.memory_bytes);
-}
-
 static void killedProcessesLeaveNothing(emu_state *state) {
     pid_t workers[WORKERS];
     size_t before = free_bytes();
@@ -357,221 +261,6 @@ static void memoryOfAForkedParentComesBack(void) {
     close(out);
 }
 
-/* Holds 16 MiB with something in it, and a second of work; then does what it is told, and says when
- * it has. */
-static void hold(void) {
-    enum { WORDS = 16 << 18 };
-    CUdeviceptr held = 0;
-    CUdeviceptr more = 0;
-    unsigned int *copy = malloc(WORDS * sizeof *copy);
-    open_gpu();
-    CHECK_OK(cuMemAlloc_v2(&held, WORDS * sizeof *copy));
-    CHECK_OK(cuMemsetD32_v2(held, 0xabcd1234, WORDS));
-    say('h');
-    for (char c = 0; read(0, &c, 1) == 1;) {
-        if (c == 'a') {
-            CHECK_OK(cuMemAlloc_v2(&more, MIB));
-        } else if (c == 'm') {
-            CHECK_OK(cuMemAllocManaged(&more, MIB, 1));
-        } else if (c == 'f') {
-            CHECK_OK(cuMemFree_v2(more));
-        } else if (c == 'r') {
-            CHECK_OK(run(MS));
-            CHECK_OK(cuCtxSynchronize());
-        } else {
-            CHECK_OK(cuMemcpyDtoH_v2(copy, held, WORDS * sizeof *copy));
-            for (size_t i = 0; copy != NULL && i < WORDS; i++) {
-                CHECK_EQUAL(copy[i], 0xabcd1234);
-            }
-        }
-        say(c);
-    }
-    free(copy);
-}
-
-typedef struct {
-    pid_t pid;
-    int in;
-    int out;
-} holder;
-
-static holder start_holder(void) {
-    holder h;
-    h.pid = start("hold", &h.in, &h.out);
-    hear(h.out);
-    return h;
-}
-
-static void tell(const holder *h, char c) {
-    CHECK_EQUAL(write(h->in, &c, 1), 1);
-}
-
-/* Whether it says something soon. */
-static bool answers(const holder *h, int ms) {
-    struct pollfd poller = {.fd = h->out, .events = POLLIN};
-    return poll(&poller, 1, ms) == 1;
-}
-
-static void end_holder(holder *h) {
-    close(h->in);
-    CHECK_EQUAL(end_of(h->pid, SIGKILL), 0);
-    close(h->out);
-}
-
-static int state_of(pid_t pid) {
-    int state = -1;
-    CUresult result = cuCheckpointProcessGetState(pid, &state);
-    return result == CUDA_SUCCESS ? state : -(int)result;
-}
-
-static CUresult lock_within(pid_t pid, unsigned int ms) {
-    CUcheckpointLockArgs arguments = {.timeout_ms = ms};
-    return cuCheckpointProcessLock(pid, &arguments);
-}
-
-static void suspend_holder(const holder *h) {
-    CHECK_OK(lock_within(h->pid, 1000));
-    CHECK_EQUAL(state_of(h->pid), EMU_LOCKED);
-    CHECK_OK(cuCheckpointProcessCheckpoint(h->pid, NULL));
-    CHECK_EQUAL(state_of(h->pid), EMU_CHECKPOINTED);
-}
-
-static void resume_holder(const holder *h) {
-    CHECK_OK(cuCheckpointProcessRestore(h->pid, NULL));
-    CHECK_EQUAL(state_of(h->pid), EMU_LOCKED);
-    CHECK_OK(cuCheckpointProcessUnlock(h->pid, NULL));
-    CHECK_EQUAL(state_of(h->pid), EMU_RUNNING);
-}
-
-/* The memory is others' meanwhile, to the byte; what was in it comes back. */
-static void suspendedProcessesKeepTheirMemoryElsewhere(emu_state *state) {
-    size_t before = free_bytes();
-    holder h = start_holder();
-    size_t held = before - free_bytes();
-    CHECK_EQUAL(held, 24 * MIB);
-    CHECK_EQUAL(state_of(h.pid), EMU_RUNNING);
-    suspend_holder(&h);
-    CHECK_EQUAL(free_bytes(), before);
-    check_ledger(state);
-    CUdeviceptr all = 0;
-    CHECK_OK(cuMemAlloc_v2(&all, before));
-    CHECK_EQUAL(cuCheckpointProcessRestore(h.pid, NULL), CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_EQUAL(state_of(h.pid), EMU_CHECKPOINTED);
-    CHECK_OK(cuMemsetD32_v2(all, 7, before / 4));
-    CHECK_OK(cuMemFree_v2(all));
-    tell(&h, 'a');
-    CHECK(!answers(&h, 20));
-    resume_holder(&h);
-    hear(h.out);
-    CHECK_EQUAL(before - free_bytes(), held + MIB);
-    tell(&h, 'c');
-    hear(h.out);
-    suspend_holder(&h);
-    tell(&h, 'f'); /* what is freed meanwhile does not come back */
-    hear(h.out);
-    tell(&h, 'r');
-    CHECK(!answers(&h, 20));
-    resume_holder(&h);
-    hear(h.out);
-    CHECK_EQUAL(before - free_bytes(), held);
-    check_ledger(state);
-    end_holder(&h);
-    CHECK_EQUAL(free_bytes(), before);
-}
-
-/* Each step from the one state that it wants; reserved bytes are zero; nobody locks himself. */
-static void checkpointStepsHaveAnOrder(emu_state *state) {
-    (void)state;
-    holder h = start_holder();
-    CUcheckpointLockArgs bad = {.reserved1 = {0, 1}};
-    CUcheckpointRestoreArgs remap = {.gpu_pairs_count = 1};
-    CUcheckpointRestoreArgs spoilt = {.reserved1 = 1};
-    CHECK_EQUAL(cuCheckpointProcessLock(h.pid, &bad), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuCheckpointProcessCheckpoint(h.pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
-    CHECK_EQUAL(cuCheckpointProcessRestore(h.pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
-    CHECK_EQUAL(cuCheckpointProcessUnlock(h.pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
-    CHECK_OK(lock_within(h.pid, 0));
-    CHECK_EQUAL(lock_within(h.pid, 0), CUDA_ERROR_ILLEGAL_STATE);
-    tell(&h, 'a'); /* its allocations wait as well */
-    CHECK(!answers(&h, 20));
-    CHECK_EQUAL(cuCheckpointProcessRestore(h.pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
-    CHECK_OK(cuCheckpointProcessCheckpoint(h.pid, NULL));
-    CHECK_EQUAL(cuCheckpointProcessUnlock(h.pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
-    CHECK_EQUAL(cuCheckpointProcessRestore(h.pid, &remap), CUDA_ERROR_NOT_SUPPORTED);
-    CHECK_EQUAL(cuCheckpointProcessRestore(h.pid, &spoilt), CUDA_ERROR_INVALID_VALUE);
-    resume_holder(&h);
-    hear(h.out);
-    end_holder(&h);
-    CHECK_EQUAL(state_of(h.pid), -CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(state_of(getpid()), -CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuCheckpointProcessGetState(h.pid, NULL), CUDA_ERROR_INVALID_VALUE);
-}
-
-/* A checkpoint that is refused, or goes wrong, leaves the process locked: unlocking is our part. */
-static void refusedCheckpointsLeaveTheProcessLocked(emu_state *state) {
-    size_t before = free_bytes();
-    holder h = start_holder();
-    CHECK_OK(lock_within(h.pid, 1000));
-    setenv("VGPU_EMULATOR_CHECKPOINT", "restore:1,checkpoint:999", 1);
-    CHECK_EQUAL(cuCheckpointProcessCheckpoint(h.pid, NULL), CUDA_ERROR_UNKNOWN);
-    CHECK_EQUAL(state_of(h.pid), EMU_LOCKED);
-    unsetenv("VGPU_EMULATOR_CHECKPOINT");
-    CHECK_OK(cuCheckpointProcessUnlock(h.pid, NULL));
-    tell(&h, 'm'); /* allocates managed memory */
-    hear(h.out);
-    CHECK_OK(lock_within(h.pid, 1000));
-    CHECK_EQUAL(cuCheckpointProcessCheckpoint(h.pid, NULL), CUDA_ERROR_NOT_SUPPORTED);
-    CHECK_EQUAL(state_of(h.pid), EMU_LOCKED);
-    CHECK_OK(cuCheckpointProcessUnlock(h.pid, NULL));
-    CHECK_EQUAL(before - free_bytes(), 25 * MIB);
-    setenv("VGPU_EMULATOR_CHECKPOINT", "lock:lost", 1);
-    CHECK_EQUAL(lock_within(h.pid, 1000), CUDA_ERROR_UNKNOWN);
-    unsetenv("VGPU_EMULATOR_CHECKPOINT");
-    CHECK_EQUAL(state_of(h.pid), EMU_FAILED);
-    CHECK_EQUAL(cuCheckpointProcessUnlock(h.pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
-    end_holder(&h);
-    CHECK_EQUAL(free_bytes(), before);
-    check_ledger(state);
-}
-
-static void processKilledWhileSuspendedLeavesNothing(emu_state *state) {
-    size_t before = free_bytes();
-    for (int i = 0; i < 5; i++) {
-        holder h = start_holder();
-        suspend_holder(&h);
-        tell(&h, 'r');
-        kill(h.pid, SIGKILL);
-        end_holder(&h);
-        CHECK_EQUAL(state_of(h.pid), -CUDA_ERROR_INVALID_VALUE);
-        CHECK_EQUAL(cuCheckpointProcessRestore(h.pid, NULL), CUDA_ERROR_INVALID_VALUE);
-        CHECK_EQUAL(free_bytes(), before);
-        check_ledger(state);
-        holder next = start_holder(); /* in the same slot */
-        tell(&next, 'r');
-        hear(next.out);
-        end_holder(&next);
-    }
-    CHECK_EQUAL(lock_within(getpid() + 1000000, 1), CUDA_ERROR_INVALID_VALUE);
-}
-
-/* It is waited for; after that it goes on as if nobody had tried. */
-static void stoppedProcessesResistSuspension(emu_state *state) {
-    size_t before = free_bytes();
-    holder h = start_holder();
-    kill(h.pid, SIGSTOP);
-    while (!emu_process_stopped(state, emu_slot_of(state, (uint64_t)h.pid))) {
-        emu_sleep_until(emu_now_ns() + MS);
-    }
-    CHECK_EQUAL(lock_within(h.pid, 20), CUDA_ERROR_NOT_READY);
-    CHECK_EQUAL(state_of(h.pid), EMU_RUNNING);
-    CHECK_EQUAL(before - free_bytes(), 24 * MIB);
-    kill(h.pid, SIGCONT);
-    tell(&h, 'r');
-    hear(h.out);
-    end_holder(&h);
-    check_ledger(state);
-}
-
 /* Says what cuInit returned. */
 static void only_init(void) {
     say((char)('0' + (cuInit(0) == CUDA_SUCCESS ? 0 : 1)));
@@ -660,8 +349,6 @@ static int play(const char *role) {
         queue_up();
     } else if (strncmp(role, "churn", 5) == 0) {
         churn((unsigned int)atoi(role + 5));
-    } else if (strcmp(role, "hold") == 0) {
-        hold();
     } else if (strcmp(role, "init") == 0) {
         only_init();
     } else if (strcmp(role, "fork") == 0) {
@@ -699,11 +386,6 @@ int main(int count, char **arguments) {
     CHECK_OK(emu_state_open(&other, problem, sizeof problem));
     CHECK_OK(emu_state_join(&other, problem, sizeof problem));
     whatIsDoneStaysDone(&other);
-    suspendedProcessesKeepTheirMemoryElsewhere(&other);
-    checkpointStepsHaveAnOrder(&other);
-    refusedCheckpointsLeaveTheProcessLocked(&other);
-    processKilledWhileSuspendedLeavesNothing(&other);
-    stoppedProcessesResistSuspension(&other);
     emu_state_close(&other);
     killedProcessesLeaveNothing(&state);
     stoppedProcessesHoldNobodyUp();

@@ -55,6 +55,9 @@ class ChaosIT {
     assertThat(process.exitValue()).as("%s", said("err")).isZero();
     assertThat(result.path("seed").asText()).isEqualTo(SEED);
     assertThat(result.path("counts").path("seat_killed").asInt()).isPositive();
+    JsonNode did = result.path("programs_did");
+    assertThat(did.path("entered").asInt()).as("leases beside the first: %s", did).isPositive();
+    assertThat(did.path("taken").asInt()).as("memory of others: %s", did).isPositive();
   }
 
   /** {@return what failed, first, since reports of builds are cut; then what led to it} */

@@ -78,7 +78,7 @@ final class HookLease extends LeaseReadings {
       Map<String, String> environment) {
     GrantPage grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
     LeaseExpress express = new LeaseExpress(lane, grant, preemptionClass);
-    SlotTable slots = new SlotTable(pages, express, owner.life(), owner.clock().nanoTime());
+    SlotTable slots = new SlotTable(id, pages, express, owner.life(), owner.clock().nanoTime());
     return new HookLease(id, owner, pages.report(), grant, express, slots, listener, environment);
   }
 

@@ -66,14 +66,14 @@ abstract class LeaseReadings implements EnforcedLease {
   @Override
   public List<Long> visibleProcesses() {
     synchronized (lock) {
-      return slots.visiblePids(id);
+      return slots.visiblePids();
     }
   }
 
   @Override
   public List<Long> memoryHolders() {
     synchronized (lock) {
-      return fresh(() -> slots.memoryHolders(id), List.of());
+      return fresh(() -> slots.memoryHolders(), List.of());
     }
   }
 

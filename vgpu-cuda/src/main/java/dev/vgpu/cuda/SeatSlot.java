@@ -96,6 +96,10 @@ final class SeatSlot {
         && hello.pidNamespace() == pidNamespace;
   }
 
+  boolean isOfTheProcessOf(SeatSlot other) {
+    return pid == other.pid && startTime == other.startTime && pidNamespace == other.pidNamespace;
+  }
+
   /** Takes in what was just read. */
   void refreshed() {
     if (readings.hasWork(number)) {

@@ -28,6 +28,7 @@ final class SlotTable {
   private static final long RETURN_NS = 2_000_000_000;
 
   private final LeasePages pages;
+  private final String reportEnd;
   private final MemoryLedger ledger;
   private final ProcessLife life;
   private final SlotReadings readings;
@@ -40,9 +41,10 @@ final class SlotTable {
   private int nextToCheck;
   private boolean finishing;
 
-  SlotTable(LeasePages pages, LeaseExpress express, ProcessLife life, long nowNs) {
+  SlotTable(String lease, LeasePages pages, LeaseExpress express, ProcessLife life, long nowNs) {
     this.express = express;
     this.pages = pages;
+    this.reportEnd = "/" + lease + "/" + LeasePages.REPORT;
     this.ledger = new MemoryLedger(pages.grant(), pages.report());
     this.life = life;
     this.readings = new SlotReadings(pages.report());
@@ -179,9 +181,17 @@ final class SlotTable {
     return switch (life.state(slot.pid, slot.startTime)) {
       case DEAD -> true;
       case STOPPED -> false;
-      // It has closed our socket and lives on: by closing all its files, or as another program.
-      case ALIVE -> !life.maps(slot.pid, "/" + LeasePages.REPORT);
+      // It has closed our socket and lives on: by closing all its files, as another program, or
+      // having left while no seat heard it; then it may be under other leases, or here again.
+      case ALIVE -> isElsewhere(slot) || !life.maps(slot.pid, reportEnd);
     };
+  }
+
+  /** Whether its process has another slot of this lease, and a socket for that. */
+  private boolean isElsewhere(SeatSlot slot) {
+    return attached.stream()
+        .anyMatch(
+            other -> other != slot && other.connection != null && other.isOfTheProcessOf(slot));
   }
 
   /** Reads what all say, looks after them, and if wanted for one that seems well. */
@@ -215,7 +225,11 @@ final class SlotTable {
       }
     } else if (nowNs - slot.checkedNs >= (away < SOON_FOR_NS ? SOON_NS : LATER_NS)) {
       slot.checkedNs = nowNs;
-      if (life.state(slot.pid, slot.startTime) == ProcessLife.State.DEAD) {
+      boolean gone =
+          away < SOON_FOR_NS
+              ? life.state(slot.pid, slot.startTime) == ProcessLife.State.DEAD
+              : isGone(slot);
+      if (gone) {
         recover(slot, nowNs);
       }
     }
@@ -289,26 +303,26 @@ final class SlotTable {
    * Those in this namespace that are what they say: a process names its own pid, and must not name
    * another's to have that suspended or ended.
    */
-  List<Long> visiblePids(String lease) {
-    return visiblePids(lease, slot -> true);
+  List<Long> visiblePids() {
+    return visiblePids(slot -> true);
   }
 
   /** The same, of those that hold memory on the GPU. */
-  List<Long> memoryHolders(String lease) {
-    return visiblePids(lease, SeatSlot::holdsMemory);
+  List<Long> memoryHolders() {
+    return visiblePids(SeatSlot::holdsMemory);
   }
 
-  private List<Long> visiblePids(String lease, Predicate<SeatSlot> which) {
+  private List<Long> visiblePids(Predicate<SeatSlot> which) {
     return attached.stream()
         .filter(slot -> slot.visible && which.test(slot))
-        .filter(slot -> isGenuine(slot, "/" + lease + "/" + LeasePages.REPORT))
+        .filter(this::isGenuine)
         .map(slot -> slot.pid)
         .toList();
   }
 
-  private boolean isGenuine(SeatSlot slot, String report) {
+  private boolean isGenuine(SeatSlot slot) {
     boolean there = life.state(slot.pid, slot.startTime) != ProcessLife.State.DEAD;
-    slot.genuine = there && (slot.genuine || life.maps(slot.pid, report));
+    slot.genuine = there && (slot.genuine || life.maps(slot.pid, reportEnd));
     return slot.genuine;
   }
 

@@ -3,9 +3,7 @@ package dev.vgpu.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuSuspendException;
-import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -28,40 +26,13 @@ import org.junit.jupiter.params.provider.ValueSource;
  * keeps each process's state in a file. A driver without the functions makes it the choice.
  */
 class CheckpointSuspenderTest {
-  private static final PhysicalGpu GPU = new Gpu("GPU-1");
+  private static final PhysicalGpu GPU = TestGpu.named("GPU-1");
   private static final Duration SOON = Duration.ofSeconds(20);
 
   @TempDir Path temporary;
   private final List<Process> processes = new ArrayList<>();
   private Path states;
   private Path tool;
-
-  private record Gpu(String name) implements PhysicalGpu {
-    @Override
-    public GpuId id() {
-      return new GpuId(name);
-    }
-
-    @Override
-    public String provider() {
-      return "nvml";
-    }
-
-    @Override
-    public String model() {
-      return "any";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(1);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-  }
 
   @BeforeEach
   void prepare() throws IOException {
@@ -276,7 +247,7 @@ class CheckpointSuspenderTest {
     assertThat(suspender.obstacle(GPU))
         .hasValueSatisfying(
             reason -> assertThat(reason).contains("no driver", "no cuda-checkpoint in PATH"));
-    assertThat(suspender.obstacle(new Gpu("host"))).isPresent();
+    assertThat(suspender.obstacle(TestGpu.named("host"))).isPresent();
     assertThatThrownBy(() -> suspender.suspend(GPU, List.of(1L), SOON))
         .isInstanceOf(GpuSuspendException.class)
         .hasMessageContaining("driver 570 or later");

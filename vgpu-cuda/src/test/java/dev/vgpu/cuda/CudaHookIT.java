@@ -4,9 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.jna.Memory;
 import com.sun.jna.NativeLibrary;
-import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
@@ -38,23 +36,6 @@ class CudaHookIT {
   private final BlockingQueue<String> events = new LinkedBlockingQueue<>();
   private Path run;
   private Enforcement seat;
-
-  private record Gpu(GpuId id, String provider) implements PhysicalGpu {
-    @Override
-    public String model() {
-      return "an emulated GPU";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(16);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-  }
 
   private final class Listener implements EnforcedLease.Listener {
     @Override
@@ -117,8 +98,7 @@ class CudaHookIT {
             .policy(SharePolicy.FIXED_SHARE)
             .computePercent(50)
             .build();
-    return by.prepare(
-        id, directory, new Gpu(new GpuId("GPU-0"), "emulator"), request, new Listener());
+    return by.prepare(id, directory, TestGpu.emulated(), request, new Listener());
   }
 
   private Map<String, String> environment(EnforcedLease lease) {

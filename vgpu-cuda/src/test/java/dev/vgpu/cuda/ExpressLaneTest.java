@@ -9,9 +9,7 @@ import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.ShmLayout.Express;
@@ -45,23 +43,6 @@ class ExpressLaneTest {
   private final BlockingQueue<String> suspicions = new LinkedBlockingQueue<>();
   private Path run;
   private Enforcement seat;
-
-  private record Gpu(GpuId id, String provider) implements PhysicalGpu {
-    @Override
-    public String model() {
-      return "a GPU";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(16);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-  }
 
   private final class Listener implements EnforcedLease.Listener {
     @Override
@@ -118,7 +99,7 @@ class ExpressLaneTest {
             .memory(MemorySize.ofMebibytes(64))
             .preemptionClass(which)
             .build();
-    return by.prepare(id, directory, new Gpu(new GpuId(GPU), "nvml"), request, new Listener());
+    return by.prepare(id, directory, TestGpu.named(GPU), request, new Listener());
   }
 
   private EnforcedLease prepare(String id, PreemptionClass which) throws IOException {

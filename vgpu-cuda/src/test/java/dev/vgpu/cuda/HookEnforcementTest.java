@@ -8,7 +8,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -44,23 +43,6 @@ class HookEnforcementTest {
   private final List<AutoCloseable> toClose = new ArrayList<>();
   private Path run;
   private Enforcement seat;
-
-  private record Gpu(GpuId id, String provider) implements PhysicalGpu {
-    @Override
-    public String model() {
-      return "a GPU";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(16);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-  }
 
   private final class Listener implements EnforcedLease.Listener {
     private final String name;
@@ -120,7 +102,7 @@ class HookEnforcementTest {
 
   private EnforcedLease prepare(Enforcement by, String id) throws IOException {
     Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
-    Gpu gpu = new Gpu(new GpuId("GPU-1"), "nvml");
+    TestGpu gpu = TestGpu.named("GPU-1");
     return by.prepare(id, directory, gpu, request(QUOTA), new Listener(id));
   }
 
@@ -394,7 +376,7 @@ class HookEnforcementTest {
                 seat.prepare(
                     "small",
                     directory,
-                    new Gpu(new GpuId("GPU-1"), "nvml"),
+                    TestGpu.named("GPU-1"),
                     request(MemorySize.ofBytes(65_535)),
                     new Listener("small")))
         .isInstanceOf(VgpuException.class)

@@ -1,8 +1,6 @@
 package dev.vgpu.cuda;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
@@ -23,23 +21,6 @@ import java.util.ServiceLoader;
  */
 final class SeatMain {
   private SeatMain() {}
-
-  private record Gpu(GpuId id, String provider) implements PhysicalGpu {
-    @Override
-    public String model() {
-      return "an emulated GPU";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(16);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-  }
 
   private static final class Silent implements EnforcedLease.Listener {
     @Override
@@ -86,8 +67,7 @@ final class SeatMain {
             .policy(SharePolicy.BEST_EFFORT)
             .preemptionClass(preemptionClass)
             .build();
-    return seat.prepare(
-        id, directory, new Gpu(new GpuId("GPU-0"), "emulator"), request, new Silent());
+    return seat.prepare(id, directory, TestGpu.emulated(), request, new Silent());
   }
 
   private static Map<String, String> environment(Path run, EnforcedLease lease) {

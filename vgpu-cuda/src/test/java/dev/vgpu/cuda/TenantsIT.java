@@ -2,9 +2,7 @@ package dev.vgpu.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
@@ -33,23 +31,6 @@ class TenantsIT {
 
   @TempDir private Path run;
   private final BlockingQueue<Integer> processesOfB = new LinkedBlockingQueue<>();
-
-  private record Gpu(GpuId id, String provider) implements PhysicalGpu {
-    @Override
-    public String model() {
-      return "an emulated GPU";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(16);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-  }
 
   private final class Listener implements EnforcedLease.Listener {
     private final boolean ofB;
@@ -80,7 +61,7 @@ class TenantsIT {
             .policy(SharePolicy.FIXED_SHARE)
             .computePercent(50)
             .build();
-    Gpu gpu = new Gpu(new GpuId("GPU-0"), "emulator");
+    TestGpu gpu = TestGpu.emulated();
     return by.prepare(id, directory, gpu, request, new Listener(id.equals("b")));
   }
 

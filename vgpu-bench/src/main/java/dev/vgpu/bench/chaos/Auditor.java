@@ -13,7 +13,10 @@ final class Auditor {
     this.child = child;
   }
 
-  /** A process; bytes are -1 where it is not known to the ledger, or to the GPU. */
+  /**
+   * A process in a lease; bytes are -1 where it is not known to the ledger, or to the GPU, which
+   * tells of all that it has under whatever lease.
+   */
   record Holder(long pid, long slotBytes, long truthBytes, boolean alive) {}
 
   /** A lease and its processes. */
@@ -26,6 +29,22 @@ final class Auditor {
 
   /** All leases, and by how much one was over its quota at worst so far. */
   record Audit(List<Lease> leases, long overBytes, String overLease) {
+    /** What a process holds by the books of all leases that it is under. */
+    long slotBytes(long pid) {
+      return leases.stream()
+          .flatMap(lease -> lease.processes().stream())
+          .filter(process -> process.pid() == pid)
+          .mapToLong(process -> Math.max(0, process.slotBytes()))
+          .sum();
+    }
+
+    /** {@return how many slots a process has in a lease} */
+    static long slots(Lease lease, long pid) {
+      return lease.processes().stream()
+          .filter(process -> process.pid() == pid && process.slotBytes() >= 0)
+          .count();
+    }
+
     /** What is left of a lease's quota. */
     long leftBytes(String lease) {
       return leases.stream()

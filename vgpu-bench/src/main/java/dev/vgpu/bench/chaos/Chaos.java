@@ -131,6 +131,7 @@ public final class Chaos {
     result.put("seconds", rounded(seconds()));
     result.put("full_disk", world.disk.isPossible());
     result.put("counts", steps.counts());
+    result.put("programs_did", checks.did());
     Map<String, Double> worst = new LinkedHashMap<>();
     world.waits.worstMs().forEach((what, ms) -> worst.put(what, rounded(ms)));
     worst.put("books_settled", rounded(checks.worstSettleMs()));

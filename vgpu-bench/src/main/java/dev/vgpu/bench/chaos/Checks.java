@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 
 /** What must hold after each step. Confined to one thread. */
@@ -16,6 +17,7 @@ final class Checks {
   private static final double SETTLE_MS = 1_000;
 
   private static final long PROGRESS_NS = 20_000_000_000L;
+  private static final List<String> DEEDS = List.of("entered", "taken", "forked");
   private static final double KERNEL_NS = 1e6;
   private static final long SHARE_WINDOW_MS = 1_000;
 
@@ -26,6 +28,7 @@ final class Checks {
   private static final double MOST_OF_FIXED = 1.25;
 
   private final World world;
+  private final Map<String, Map<Long, Long>> did = new TreeMap<>();
   private double worstSettleMs;
 
   Checks(World world) {
@@ -34,6 +37,17 @@ final class Checks {
 
   double worstSettleMs() {
     return worstSettleMs;
+  }
+
+  /** What the programs did, so far, that might never come about. */
+  Map<String, Long> did() {
+    Map<String, Long> sums = new TreeMap<>();
+    did.forEach((what, byPid) -> sums.put(what, sum(byPid)));
+    return sums;
+  }
+
+  private static long sum(Map<Long, Long> byPid) {
+    return byPid.values().stream().mapToLong(Long::longValue).sum();
   }
 
   /** After each step: nobody hangs, fails or waits too long, and nobody is over its quota. */
@@ -108,6 +122,10 @@ final class Checks {
     if (answer.whole("forked_hung") != 0) {
       throw new ChaosFailure(program + ": a forked process hung: " + answer.line());
     }
+    for (String what : DEEDS) {
+      long times = answer.whole(what);
+      did.computeIfAbsent(what, unused -> new HashMap<>()).put(program.child.pid(), times);
+    }
     if (!program.excused) {
       world.waits.check(program, answer);
     }
@@ -128,12 +146,12 @@ final class Checks {
 
   /** With all programs at rest, the GPU's accounts, the ledgers and the seat's say the same. */
   void books() throws InterruptedException {
-    Map<Long, Long> held = new HashMap<>();
+    Map<Holding, Long> held = new HashMap<>();
     List<Program> resting = world.programs.stream().filter(program -> !program.stopped).toList();
     for (Program program : resting) {
       Answer answer = rest(program);
       checkProgram(program, answer);
-      held.put(program.child.pid(), answer.whole("bytes"));
+      note(held, program, answer);
     }
     long beginNs = NanoClock.nanoTime();
     Optional<String> wrong = firstWrong(held);
@@ -151,36 +169,56 @@ final class Checks {
     }
   }
 
-  private Optional<String> firstWrong(Map<Long, Long> held) throws InterruptedException {
+  /** What a process says that it has allocated under a lease. */
+  private record Holding(long pid, String lease) {}
+
+  private static void note(Map<Holding, Long> held, Program program, Answer answer) {
+    long pid = program.child.pid();
+    held.put(new Holding(pid, program.lease), answer.whole("bytes"));
+    if (!program.furtherLeases.isEmpty()) {
+      held.put(new Holding(pid, program.furtherLeases.get(0)), answer.whole("bytes_stays"));
+      held.put(new Holding(pid, program.furtherLeases.get(1)), answer.whole("bytes_guest"));
+    }
+  }
+
+  private Optional<String> firstWrong(Map<Holding, Long> held) throws InterruptedException {
     Audit audit = world.auditor.read();
     checkQuotas(audit);
     JsonNode told = world.seats.any().leases();
     return audit.leases().stream()
-        .flatMap(lease -> Stream.concat(wrongIn(lease, held), wrongTold(lease, told)))
+        .flatMap(lease -> Stream.concat(wrongIn(lease, audit, held), wrongTold(lease, told)))
         .findFirst();
   }
 
-  private Stream<String> wrongIn(Auditor.Lease lease, Map<Long, Long> held) {
+  private Stream<String> wrongIn(Auditor.Lease lease, Audit audit, Map<Holding, Long> held) {
     if (lease.ledger() != lease.slotSum()) {
       return Stream.of("the ledger is not the sum of its processes: " + lease);
     }
     return lease.processes().stream()
-        .filter(process -> !agrees(process, held))
+        .filter(
+            process ->
+                Audit.slots(lease, process.pid()) > 1
+                    || !agrees(process, audit, held.getOrDefault(key(process, lease), 0L)))
         .map(process -> "a process's books differ: " + process + " held=" + held + " in " + lease);
   }
 
+  private static Holding key(Auditor.Holder process, Auditor.Lease lease) {
+    return new Holding(process.pid(), lease.id());
+  }
+
   /** A stopped one may stand between reserving and allocating, or be charged and not begun. */
-  private boolean agrees(Auditor.Holder process, Map<Long, Long> held) {
+  private boolean agrees(Auditor.Holder process, Audit audit, long counted) {
     if (!process.alive()) {
       return process.slotBytes() <= 0 && process.truthBytes() <= 0;
     }
-    long counted = held.getOrDefault(process.pid(), 0L);
     boolean stopped =
         world.programs.stream()
             .anyMatch(program -> program.stopped && program.child.pid() == process.pid());
     long truth = Math.max(0, process.truthBytes());
-    long slot = Math.max(0, process.slotBytes());
-    return stopped ? truth <= slot : truth == slot && counted <= slot;
+    long charged = audit.slotBytes(process.pid());
+    return stopped
+        ? truth <= charged
+        : truth == charged && counted <= Math.max(0, process.slotBytes());
   }
 
   private static Stream<String> wrongTold(Auditor.Lease lease, JsonNode told) {

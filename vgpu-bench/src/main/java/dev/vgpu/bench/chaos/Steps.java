@@ -36,7 +36,8 @@ final class Steps {
 
   /** A kind of step, and how often it comes. */
   private enum Kind {
-    START(16),
+    START(12),
+    START_SEVERAL(8),
     KILL(12),
     KILL_STARTING(16),
     CROWD(4),
@@ -102,6 +103,7 @@ final class Steps {
     counts.merge(kind.name().toLowerCase(java.util.Locale.ROOT), 1, Integer::sum);
     return switch (kind) {
       case START -> start(random);
+      case START_SEVERAL -> startSeveral(random);
       case KILL -> kill(random);
       case KILL_STARTING -> killStarting(random, 1);
       case CROWD -> killStarting(random, CROWD);
@@ -139,35 +141,51 @@ final class Steps {
     return 0;
   }
 
-  /** Starts one and waits for it. It is refused only where its tenant's quota is full. */
+  /** One under several leases, whose threads work for one tenant or another. */
+  private double startSeveral(Random random) throws InterruptedException {
+    if (world.programs.size() >= MOST_PROGRAMS) {
+      return kill(random);
+    }
+    Tenant tenant = tenant(random);
+    List<Tenant> others = world.companions();
+    startReady(tenant, others, random.nextLong() >>> 1, 2 + random.nextInt(2), true);
+    return 0;
+  }
+
   private void startReady(Tenant tenant, long seed, int threads, boolean forks)
       throws InterruptedException {
-    if (isReady(tenant, seed, threads, forks)) {
+    startReady(tenant, List.of(), seed, threads, forks);
+  }
+
+  /** Starts one and waits for it. It is refused only where its tenant's quota is full. */
+  private void startReady(Tenant tenant, List<Tenant> others, long seed, int threads, boolean forks)
+      throws InterruptedException {
+    if (isReady(tenant, others, seed, threads, forks)) {
       return;
     }
-    List<Program> others =
+    List<Program> running =
         those(false).stream().filter(program -> program.tenant == tenant).toList();
-    for (Program other : others) {
+    for (Program other : running) {
       other.child.ask("rest");
     }
-    if (!isReady(tenant, seed, threads, forks)) {
+    if (!isReady(tenant, others, seed, threads, forks)) {
       counts.merge("start_refused", 1, Integer::sum);
       long leftBytes = world.auditor.read().leftBytes(tenant.lease());
       if (leftBytes >= World.CONTEXT.bytes()) {
         throw new ChaosFailure(tenant.name + " refuses a start with " + leftBytes + " bytes left");
       }
     }
-    for (Program other : others) {
+    for (Program other : running) {
       other.child.ask("go");
     }
   }
 
-  private boolean isReady(Tenant tenant, long seed, int threads, boolean forks)
+  private boolean isReady(Tenant tenant, List<Tenant> others, long seed, int threads, boolean forks)
       throws InterruptedException {
     String answer;
     Program program;
     do {
-      program = world.start(tenant, seed, threads, forks);
+      program = world.start(tenant, others, seed, threads, forks);
       answer = startOf(program);
     } while (answer.equals(NO_SEAT));
     if (answer.equals("ready")) {
@@ -361,6 +379,9 @@ final class Steps {
     Tenant tenant = brief();
     world.seats.awaitHolder();
     tenant.acquire(world.seats.any());
+    if (random.nextInt(3) == 0) {
+      return oneOfSeveralEnds(tenant, random);
+    }
     Program program = world.start(tenant, random.nextLong() >>> 1, 2, true);
     if (random.nextBoolean()) {
       startOf(program);
@@ -373,6 +394,23 @@ final class Steps {
     if (program.child.isAlive()) {
       program.child.kill();
     }
+    return 0;
+  }
+
+  /** The process goes on under its others. */
+  private double oneOfSeveralEnds(Tenant ending, Random random) throws InterruptedException {
+    Tenant home = world.tenants.get(random.nextInt(world.tenants.size() - 1));
+    List<Tenant> others = List.of(ending, world.companions().get(1));
+    last += " beside " + home.name;
+    Program program = world.start(home, others, random.nextLong() >>> 1, 2, true);
+    boolean ready = startOf(program).equals("ready");
+    NanoClock.sleepMillis(random.nextLong(LONGEST_STOP_MS));
+    ending.release();
+    NanoClock.sleepMillis(random.nextLong(LONGEST_STOP_MS));
+    if (ready && program.child.ask("read").whole("error") != 0) {
+      throw new ChaosFailure(program + " does not outlive one of its leases");
+    }
+    program.child.kill();
     return 0;
   }
 }

@@ -119,7 +119,7 @@ final class Waits {
     }
     look(0);
     long sinceNs = beforeNs - (long) (ms * 1e6);
-    double times = 100 / Math.max(program.tenant.percent, LEAST_PERCENT);
+    double times = 100 / Math.max(program.leastPercent(), LEAST_PERCENT);
     double backMs = lost.backMs(sinceNs, times) + machine.look().backMs(sinceNs, times);
     if (ms > limitMs + backMs) {
       throw new ChaosFailure(

@@ -30,6 +30,9 @@ final class World implements AutoCloseable {
   final FullDisk disk;
   final List<Tenant> tenants;
 
+  /** The leases that programs with several tenants enter; they have no programs of their own. */
+  final List<Tenant> companions;
+
   /** Launch one kernel after the other, and are never struck. */
   final List<Program> witnesses = new ArrayList<>();
 
@@ -61,6 +64,20 @@ final class World implements AutoCloseable {
                 MemorySize.ofMebibytes(768)),
             new Tenant("online", SharePolicy.BURST_SHARE, 25, PreemptionClass.ONLINE, quota),
             new Tenant("offline", SharePolicy.BEST_EFFORT, 0, PreemptionClass.OFFLINE, quota));
+    companions =
+        List.of(
+            new Tenant(
+                "second",
+                SharePolicy.BURST_SHARE,
+                5,
+                PreemptionClass.ONLINE,
+                MemorySize.ofMebibytes(256)),
+            new Tenant(
+                "guest",
+                SharePolicy.BEST_EFFORT,
+                0,
+                PreemptionClass.NEARLINE,
+                MemorySize.ofMebibytes(128)));
     for (Tenant tenant : tenants) {
       tenant.acquire(seats.any());
     }
@@ -93,16 +110,39 @@ final class World implements AutoCloseable {
 
   /** Starts a random program; it may not be ready yet. */
   Program start(Tenant tenant, long seed, int threads, boolean forks) throws InterruptedException {
+    return start(tenant, List.of(), seed, threads, forks);
+  }
+
+  /** The same, and it enters further leases: its threads work for one tenant or another. */
+  Program start(Tenant tenant, List<Tenant> others, long seed, int threads, boolean forks)
+      throws InterruptedException {
     renew(tenant);
-    Child child =
-        node.start(
-            tenant.environment(),
-            "chaos",
-            Long.toString(seed),
-            Integer.toString(threads),
-            Long.toString(tenant.quota.bytes()),
-            forks ? "fork" : "stay");
-    return new Program(child, tenant);
+    List<String> arguments =
+        new ArrayList<>(
+            List.of(
+                "chaos",
+                Long.toString(seed),
+                Integer.toString(threads),
+                Long.toString(tenant.quota.bytes()),
+                forks ? "fork" : "stay"));
+    for (Tenant other : others) {
+      arguments.add(other.lease() + ":" + other.quota.bytes());
+    }
+    Child child = node.start(tenant.environment(), arguments.toArray(new String[0]));
+    return new Program(child, tenant, others.stream().map(Tenant::lease).toList());
+  }
+
+  /**
+   * The companions, each with a lease that lasts: programs come to them and leave at any moment.
+   */
+  List<Tenant> companions() throws InterruptedException {
+    for (Tenant companion : companions) {
+      if (companion.isOrphan()) {
+        seats.awaitHolder();
+        companion.acquire(seats.any());
+      }
+    }
+    return companions;
   }
 
   private boolean hasProgram(Tenant tenant) {
@@ -139,7 +179,7 @@ final class World implements AutoCloseable {
   /** Kills the seat's holder, whose own leases are nobody's then. */
   void killSeat() throws InterruptedException {
     PoolProcess killed = seats.killHolder();
-    tenants.forEach(tenant -> tenant.orphan(killed));
+    Stream.concat(tenants.stream(), companions.stream()).forEach(tenant -> tenant.orphan(killed));
   }
 
   void kill(Program program) throws InterruptedException {

@@ -38,6 +38,7 @@ final class ProgramSource {
           "chaos_memory.c",
           "chaos_work.c",
           "chaos_ipc.c",
+          "chaos_tenants.c",
           "audit.c",
           "signals.c",
           "session.c",

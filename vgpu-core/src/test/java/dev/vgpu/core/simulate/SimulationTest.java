@@ -120,6 +120,45 @@ class SimulationTest {
     }
   }
 
+  /**
+   * A graph runs whole, many times longer than a turn: what it was ahead the other gets back. Equal
+   * shares that may take more are left to the GPU's own time slices, and are not meant here.
+   */
+  @Test
+  void longGraphsBesideShortKernelsGetTheirSharesAndNoMore() {
+    for (long graphNs : List.of(15 * MS, 40 * MS, 120 * MS)) {
+      for (int percent : List.of(20, 45, 80)) {
+        assertThat(heldByGraphs(SharePolicy.BURST_SHARE, percent, graphNs, true))
+            .as("graphs of %d ns", graphNs)
+            .isCloseTo(percent, offset(0.5));
+      }
+      for (boolean beside : List.of(true, false)) {
+        assertThat(heldByGraphs(SharePolicy.FIXED_SHARE, 50, graphNs, beside))
+            .as("graphs of %d ns", graphNs)
+            .isCloseTo(50, offset(0.5));
+      }
+    }
+  }
+
+  private static double heldByGraphs(
+      SharePolicy policy, int percent, long graphNs, boolean besideKernels) {
+    Mix.Member graphs = busy("graphs", policy, percent, graphNs);
+    Mix.Member kernels = busy("kernels", policy, 100 - percent, 100 * US);
+    MixResult result = besideKernels ? run(60 * S, 1, graphs, kernels) : run(60 * S, 1, graphs);
+    return result.tenants().get(0).heldPercent();
+  }
+
+  private static Mix.Member busy(String name, SharePolicy policy, int percent, long kernelNs) {
+    return tenant(
+        name,
+        policy,
+        percent,
+        PreemptionClass.NEARLINE,
+        GateModel.processes(),
+        ENDLESS,
+        kernels(1, kernelNs));
+  }
+
   @Test
   void onlineWorkIsServedAtOnceAndTheRestIsLeftToOffline() {
     MixResult alone = run(60 * S, 3, chat(GateModel.processes(), 40));

@@ -1,0 +1,31 @@
+package dev.vgpu.cuda;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+
+/** A GPU that somebody has found. */
+record TestGpu(GpuId id, String provider) implements PhysicalGpu {
+  static TestGpu named(String name) {
+    return new TestGpu(new GpuId(name), "nvml");
+  }
+
+  static TestGpu emulated() {
+    return new TestGpu(new GpuId("GPU-0"), "emulator");
+  }
+
+  @Override
+  public String model() {
+    return "a GPU";
+  }
+
+  @Override
+  public MemorySize memory() {
+    return MemorySize.ofGibibytes(16);
+  }
+
+  @Override
+  public MemorySize usableMemory() {
+    return memory();
+  }
+}
