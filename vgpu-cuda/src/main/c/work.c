@@ -31,25 +31,50 @@
   LEAVE()                                \
   return result
 
-abi_result cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                          unsigned shared_bytes, CUstream stream, void **params, void **extra) {
-  WORK(stream, 0, REAL(cuLaunchKernel)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra));
+static __attribute__((noinline)) abi_result vgpu__after_slip(struct vgpu_entry *entry, abi_result result) {
+  vgpu__slipped(entry);
+  return result;
 }
 
-abi_result cuLaunchKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                               unsigned shared_bytes, CUstream stream, void **params, void **extra) {
-  WORK(stream, 1, REAL(cuLaunchKernel_ptsz)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra));
-}
+/*
+ * A kernel's launch: in the common case nothing but the entry is kept over the driver's call, since what is kept is saved and
+ * restored by each launch. `slow` takes what the launch takes, so that it is jumped to.
+ */
+#define LAUNCH(stream_given, thread, call, slow)                                                      \
+  CUstream lane_stream = (thread) && (stream_given) == NULL ? ABI_STREAM_PER_THREAD : (stream_given); \
+  struct vgpu_entry *entry = vgpu__entry_of(lane_stream);                                             \
+  if (UNLIKELY(!vgpu__enter_fast(entry, lane_stream))) return slow;                                   \
+  abi_result result = call;                                                                           \
+  return LIKELY(vgpu__lane_ticket(entry->lane) == entry->ticket) ? result : vgpu__after_slip(entry, result)
 
-abi_result cuLaunchKernelEx(const struct abi_launch_config *config, CUfunction function, void **params, void **extra) {
-  CUstream stream = config == NULL ? NULL : config->stream;
-  WORK(stream, 0, REAL(cuLaunchKernelEx)(config, function, params, extra));
-}
+#define LAUNCH_KERNEL(name, thread)                                                                                        \
+  static __attribute__((noinline)) abi_result name##_slowly(CUfunction function, unsigned gx, unsigned gy, unsigned gz,    \
+                                                            unsigned bx, unsigned by, unsigned bz, unsigned shared_bytes,  \
+                                                            CUstream stream, void **params, void **extra) {                \
+    WORK(stream, thread, REAL(name)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra));               \
+  }                                                                                                                        \
+  abi_result name(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,       \
+                  unsigned shared_bytes, CUstream stream, void **params, void **extra) {                                   \
+    LAUNCH(stream, thread, REAL(name)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra),              \
+           name##_slowly(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra));                          \
+  }
 
-abi_result cuLaunchKernelEx_ptsz(const struct abi_launch_config *config, CUfunction function, void **params, void **extra) {
-  CUstream stream = config == NULL ? NULL : config->stream;
-  WORK(stream, 1, REAL(cuLaunchKernelEx_ptsz)(config, function, params, extra));
-}
+LAUNCH_KERNEL(cuLaunchKernel, 0)
+LAUNCH_KERNEL(cuLaunchKernel_ptsz, 1)
+
+#define LAUNCH_CONFIGURED(name, thread)                                                                                    \
+  static __attribute__((noinline)) abi_result name##_slowly(const struct abi_launch_config *config, CUfunction function,   \
+                                                            void **params, void **extra) {                                 \
+    CUstream stream = config == NULL ? NULL : config->stream;                                                              \
+    WORK(stream, thread, REAL(name)(config, function, params, extra));                                                     \
+  }                                                                                                                        \
+  abi_result name(const struct abi_launch_config *config, CUfunction function, void **params, void **extra) {              \
+    CUstream stream = config == NULL ? NULL : config->stream;                                                              \
+    LAUNCH(stream, thread, REAL(name)(config, function, params, extra), name##_slowly(config, function, params, extra));   \
+  }
+
+LAUNCH_CONFIGURED(cuLaunchKernelEx, 0)
+LAUNCH_CONFIGURED(cuLaunchKernelEx_ptsz, 1)
 
 abi_result cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                      unsigned bz, unsigned shared_bytes, CUstream stream, void **params) {

@@ -46,6 +46,7 @@ final class LevelTurns {
   private static final double HELD_NS = 250_000;
 
   final ShareLevel level;
+  final Slices slices;
   private final SchedulerSettings settings;
   private final ActiveGates gates;
   private final TurnLength lengths;
@@ -54,9 +55,6 @@ final class LevelTurns {
 
   private @Nullable Tenant holder;
   private boolean sharing;
-
-  /** The time that each of those with open gates has had to itself, if slices are equal. */
-  private double sliceClock;
 
   private long turns;
 
@@ -83,45 +81,7 @@ final class LevelTurns {
     this.lengths = lengths;
     this.linger = new Linger(settings.lingerNs());
     this.ofOffline = ofOffline;
-  }
-
-  /**
-   * Time has passed, in which the device gave slices to those with work behind their gates. Of two
-   * levels offline gives way to the other one; but not what is on its way to the GPU already.
-   */
-  void countSlices(double passedNs) {
-    int own = 0;
-    int others = 0;
-    boolean offlineDrains = false;
-    for (int i = 0; i < gates.size(); i++) {
-      Tenant tenant = gates.get(i);
-      if (gates.early(tenant.isOffline()).isEarlier(tenant)) {
-        continue; // what it has beside the next one is given back to both
-      }
-      offlineDrains |= tenant.draining && tenant.isOffline();
-      if (tenant.isOffline() == ofOffline) {
-        own += tenant.draining || tenant.isRunnable() ? 1 : 0;
-      } else {
-        others += tenant.draining || (ofOffline && tenant.isRunnable()) ? 1 : 0;
-      }
-    }
-    sliceClock += passedNs / Math.max(1, offlineDrains ? own + others : own);
-  }
-
-  /**
-   * What part of the time that a tenant says it used was its own, since it last said so. A kernel's
-   * measured time runs on while others of its level have their slices.
-   */
-  double sliceOf(Tenant tenant, long nowNs) {
-    double spanNs = nowNs - tenant.toldNs;
-    double part = spanNs > 0 ? Math.min(1, (sliceClock - tenant.sliceMark) / spanNs) : 1;
-    markSlice(tenant, nowNs);
-    return part;
-  }
-
-  void markSlice(Tenant tenant, long nowNs) {
-    tenant.toldNs = nowNs;
-    tenant.sliceMark = sliceClock;
+    this.slices = new Slices(gates, ofOffline);
   }
 
   /** All tenants have gone. */
@@ -129,7 +89,6 @@ final class LevelTurns {
     holder = null;
     sharing = false;
     turns = 0;
-    sliceClock = 0;
     levelClock = 0;
     holding = false;
     respiteNs = SHORTEST_RESPITE_NS;
@@ -236,7 +195,7 @@ final class LevelTurns {
     for (int i = 0; i < level.size(); i++) {
       Tenant tenant = level.member(i);
       if (!tenant.heldBack && !tenant.isActive() && gates.tryOpen(tenant, true)) {
-        markSlice(tenant, gates.nowNs());
+        slices.begin(tenant);
         level.turnGiven(tenant, ++turns);
         tenant.deadlineNs = gates.nowNs() + openNs(tenant);
       }
@@ -432,7 +391,7 @@ final class LevelTurns {
       return;
     }
     if (gates.tryOpen(best, false)) {
-      markSlice(best, gates.nowNs());
+      slices.begin(best);
       holder = best;
       best.prepaidNs = 0;
       beginTurn(best);

@@ -306,7 +306,7 @@ public final class ShareScheduler implements TurnStepper {
       Tenant tenant = gates.get(i);
       if (tenant.open && !tenant.floorTurn) {
         gates.beginFloorTurn(tenant);
-        offlineTurns.markSlice(tenant, gates.nowNs());
+        offlineTurns.slices.begin(tenant);
         tenant.deadlineNs = gates.nowNs() + floorOpenNs(tenant);
         gates.wakeAt(tenant.deadlineNs);
       }
@@ -355,8 +355,8 @@ public final class ShareScheduler implements TurnStepper {
       offline.advance(passedNs, 0);
       return;
     }
-    upperTurns.countSlices(passedNs);
-    offlineTurns.countSlices(passedNs);
+    upperTurns.slices.passed(passedNs);
+    offlineTurns.slices.passed(passedNs);
     double upperNs = 0;
     double offlineNs = 0;
     boolean floorTurn = false;
@@ -406,7 +406,8 @@ public final class ShareScheduler implements TurnStepper {
     tenant.saidNs = usedNs;
     if (usedNs > 0) {
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
-      double part = (tenant.isOffline() ? offlineTurns : upperTurns).sliceOf(tenant, lastNs);
+      Slices slices = (tenant.isOffline() ? offlineTurns : upperTurns).slices;
+      double part = slices.told(tenant, usedNs);
       if (part < 1) {
         tenant.gate.othersUsed(usedNs * (1 - part));
         usedNs *= part;

@@ -69,10 +69,19 @@ public final class Tenant {
   /** What it used in all, as far as believed. */
   double bookedNs;
 
-  /** When it last told that it used more, and what its level's slice clock said then. */
-  long toldNs;
+  /**
+   * For how long it was taken to have work since it last told that it used more, and how much of
+   * that time was its own.
+   */
+  double countedNs;
 
-  double sliceMark;
+  double ownNs;
+
+  /** The same of lately, and what it told of it; so how often it has work when it might: 0 to 1. */
+  double countedLatelyNs;
+
+  double saidLatelyNs;
+  double busyPart = 1;
 
   /**
    * What it uses after its gate was shut, lately; negative: not known. And what it had used when it

@@ -58,9 +58,10 @@
  *       time as before. A floor turn shuts the upper gates, and tells the lower ones not to yield.
  *   <li><b>Within a level</b>, where all who have work are entitled to the same and have no cap,
  *       are eight at most, and are measured on the device. The device gives slices; whoever is
- *       ahead by the same bound as above is held back. What each used is what it says, divided by
- *       how many were at work: measured times run on while others have their slices. That is exact
- *       for those who are busy all the time; for others it is an estimate. Hardly anybody is ever
+ *       ahead by the same bound as above is held back. What each used is what it says, times the
+ *       part of that time that was its own: measured times run on while others have their slices,
+ *       as often as those have work, by what they say ({@code Slices}). For those who pause that is
+ *       an estimate, within some 3 % where kernels are longer than slices. Hardly anybody is ever
  *       held back, and it is as exact as turns, without hand-overs. Where shares differ, each
  *       holding back would leave an error of some tenths of a millisecond, and these sum up.
  *   <li><b>For a moment, as a turn is passed on</b> ({@code EarlyTurn}): where both are measured on

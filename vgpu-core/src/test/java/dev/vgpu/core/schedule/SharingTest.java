@@ -88,6 +88,27 @@ class SharingTest {
     assertThat(served(node, modest) + served(node, greedy)).isGreaterThan(80);
   }
 
+  /**
+   * All tell the time of their kernels, in which the others have their slices where they have work.
+   * Each kernel's time begins and ends with a slice of its own, which is not accounted for.
+   */
+  @Test
+  void whatProcessesWithPausesUseIsBookedAsTheirs() {
+    for (int count : new int[] {2, 3}) {
+      for (long pauseNs : new long[] {0, 100 * US, 2 * MS, 5 * MS}) {
+        VirtualNode node = new VirtualNode();
+        for (int i = 0; i < count; i++) {
+          Pausing work = new Pausing((15 + i) * MS, pauseNs);
+          node.add(new VirtualGate("p" + i, GateModel.processes(), work), BEST_EFFORT, 0, NEARLINE);
+        }
+        node.runUntil(20 * S);
+        double booked = node.tenants().stream().mapToDouble(tenant -> tenant.bookedNs).sum();
+        double served = node.gates().stream().mapToLong(VirtualGate::servedNs).sum();
+        assertThat(booked / served).as("%d, pause %d", count, pauseNs).isBetween(0.97, 1.03);
+      }
+    }
+  }
+
   @Test
   void whoIsHeldBackIsSoForShortTimes() {
     VirtualNode node = new VirtualNode();
