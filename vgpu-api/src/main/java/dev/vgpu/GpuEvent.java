@@ -105,7 +105,9 @@ public sealed interface GpuEvent
 
   /**
    * What the processes of a virtual GPU stand on failed and was begun anew, for example the MPS
-   * server that several virtual GPUs share; its processes may have failed with it.
+   * server that several virtual GPUs share; its processes may have failed with it. Or, while there
+   * were none, its MIG instance was moved by {@link GpuPool#makeRoom}: programs need its
+   * environment anew.
    *
    * @param at when it was noticed
    * @param virtualGpu whose processes were in its reach

@@ -41,7 +41,12 @@ final class MpsStep implements Step {
       return;
     }
     NvmlProvider provider = new NvmlProvider();
-    PhysicalGpu gpu = provider.gpus().get(0);
+    List<PhysicalGpu> gpus = provider.gpus();
+    if (gpus.isEmpty()) {
+      findings.failure("CUDA programs find a GPU here, and NVML none");
+      return;
+    }
+    PhysicalGpu gpu = gpus.get(0);
     Optional<String> obstacle = obstacle(gpu, provider);
     if (obstacle.isPresent()) {
       findings.skip("%s", obstacle.get());
