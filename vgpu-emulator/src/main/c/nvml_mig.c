@@ -9,10 +9,16 @@ enum { ALL_PROFILES = 64, MEBIBYTE_SHIFT = 20 };
 
 static struct emu_nvml_gpu_instance handles[EMU_MAX_DEVICES][EMU_MIG_IDS];
 
-/* As the kernel driver decides by the rights of a process; a test may take them from itself. */
-bool emu_nvml_mig_allowed(void) {
+/*
+ * As the kernel driver decides by the rights of a process; a test may take them from itself, for all
+ * that needs them or for one function.
+ */
+bool emu_nvml_mig_allowed(const char *function) {
+    char denied[64];
     const char *told = getenv("VGPU_EMULATOR_UNPRIVILEGED");
-    return geteuid() == 0 && (told == NULL || told[0] == '\0');
+    return geteuid() == 0 && (told == NULL || told[0] == '\0') &&
+           !(emu_nvml_text("unprivileged", -1, denied, sizeof denied) &&
+             (strcmp(denied, "1") == 0 || strcmp(denied, function) == 0));
 }
 
 /* ---- mode */
@@ -78,7 +84,7 @@ EMU_API nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode
     if (mode > 1 || activation == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    if (!emu_nvml_mig_allowed()) {
+    if (!emu_nvml_mig_allowed("nvmlDeviceSetMigMode")) {
         return NVML_ERROR_NO_PERMISSION;
     }
     emu_mig_table table;
@@ -266,7 +272,8 @@ static nvmlReturn_t create(nvmlDevice_t device, unsigned int profile_id,
         (placement != NULL && placement->size != profile->size)) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    if (!emu_nvml_mig_allowed()) {
+    if (!emu_nvml_mig_allowed(placement == NULL ? "nvmlDeviceCreateGpuInstance"
+                                                : "nvmlDeviceCreateGpuInstanceWithPlacement")) {
         return NVML_ERROR_NO_PERMISSION;
     }
     if (emu_mig_lock(gpu->state, gpu->index, &table) != 0) {
@@ -321,7 +328,7 @@ EMU_API nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t handle) {
     if (result != NVML_SUCCESS) {
         return result;
     }
-    if (!emu_nvml_mig_allowed()) {
+    if (!emu_nvml_mig_allowed("nvmlGpuInstanceDestroy")) {
         return NVML_ERROR_NO_PERMISSION;
     }
     if (emu_mig_lock(state, handle->device, &table) != 0) {

@@ -34,7 +34,7 @@ uint64_t emu_nvml_mig_used(emu_gpu *gpu);
 void emu_nvml_mig_close(void);
 
 /* Whether this process may change MIG mode and instances. */
-bool emu_nvml_mig_allowed(void);
+bool emu_nvml_mig_allowed(const char *function);
 
 /* A GPU that can be cut, whose MIG mode is on: its table; else the error. */
 nvmlReturn_t emu_nvml_mig_table(nvmlDevice_t device, emu_gpu **gpu, emu_mig_table *table);

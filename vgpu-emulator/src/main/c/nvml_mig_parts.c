@@ -149,7 +149,9 @@ static nvmlReturn_t create(nvmlGpuInstance_t handle, unsigned int number,
     if (result == NULL || (placement != NULL && placement->size != slices)) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    if (!emu_nvml_mig_allowed()) {
+    if (!emu_nvml_mig_allowed(placement == NULL
+                                  ? "nvmlGpuInstanceCreateComputeInstance"
+                                  : "nvmlGpuInstanceCreateComputeInstanceWithPlacement")) {
         return NVML_ERROR_NO_PERMISSION;
     }
     if (emu_mig_lock(state, handle->device, &table) != 0) {
@@ -255,7 +257,7 @@ EMU_API nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t handle) {
     if (result != NVML_SUCCESS) {
         return result;
     }
-    if (!emu_nvml_mig_allowed()) {
+    if (!emu_nvml_mig_allowed("nvmlComputeInstanceDestroy")) {
         return NVML_ERROR_NO_PERMISSION;
     }
     const emu_mig_name name = handle->name;

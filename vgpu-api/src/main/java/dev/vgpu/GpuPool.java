@@ -127,6 +127,23 @@ public interface GpuPool extends AutoCloseable {
   List<BackendChoice> explain(VirtualGpuRequest request);
 
   /**
+   * Makes room for a request that finds none now though enough is free, by moving the MIG instances
+   * of other virtual GPUs, whoever acquired them. To call this is to consent to that. Only virtual
+   * GPUs under which nothing runs are moved: what runs cannot be taken along. Of each that is moved
+   * the instance is destroyed and made anew elsewhere on its GPU; a program that is started with
+   * variables, or in a container, that were made out before finds its GPU gone, and the pool's
+   * listeners are told of a {@link GpuEvent.Disturbed}. Nothing is set aside for the request:
+   * another may be quicker.
+   *
+   * @param request what shall fit
+   * @return what was moved, in words; empty if it fits as it is
+   * @throws GpuCapacityException if no room can be made so
+   * @throws VgpuException if the driver fails; what was moved by then stays so
+   * @throws IllegalStateException if the pool is closed
+   */
+  List<String> makeRoom(VirtualGpuRequest request);
+
+  /**
    * Suspends a virtual GPU, whichever process acquired it: as {@link VirtualGpu#suspend(Duration)}.
    *
    * @param virtualGpu its {@link GpuLease#id()}

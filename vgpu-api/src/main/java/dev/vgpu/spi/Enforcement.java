@@ -4,7 +4,9 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
+import java.util.function.Predicate;
 
 /** A backend at work for the seat's holder. Safe for use by several threads. */
 public interface Enforcement extends AutoCloseable {
@@ -36,6 +38,24 @@ public interface Enforcement extends AutoCloseable {
    */
   default Optional<String> lack(PhysicalGpu gpu, VirtualGpuRequest request) {
     return Optional.empty();
+  }
+
+  /**
+   * Makes room for a request that finds none, by setting the parts of a GPU aside anew that leases
+   * without any process have: elsewhere on the GPU, and as large. What cannot be set aside again
+   * there, since somebody else was quicker, is {@linkplain EnforcedLease#impaired impaired}. A
+   * lease that was moved is told so by {@link EnforcedLease.Listener#disturbed}: who starts a
+   * program under it from now on needs its environment anew.
+   *
+   * @param gpu the GPU
+   * @param request what is asked
+   * @param mayMove whether a lease, by its id, is without processes and may be moved
+   * @return what was moved, in words; empty: it fits as it is, or that would not help
+   * @throws VgpuException if the driver fails
+   */
+  default List<String> makeRoom(
+      PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
+    return List.of();
   }
 
   /** Stops. Leases stay as they are, for the next holder of the seat. */

@@ -113,7 +113,13 @@ final class DoctorReport {
                   + ": programs cannot share it but through MPS; as root: nvidia-smi -c DEFAULT");
     }
     if (known.containsKey("mig_mode")) {
-      lines.add("MIG mode is " + known.get("mig_mode"));
+      String pending = known.get("mig_pending");
+      lines.add(
+          "MIG mode is "
+              + known.get("mig_mode")
+              + (pending == null
+                  ? ""
+                  : ", and is to be " + pending + " when nothing uses the GPU, or it is reset"));
     }
     return lines;
   }

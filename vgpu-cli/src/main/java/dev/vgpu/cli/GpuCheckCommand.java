@@ -46,8 +46,8 @@ final class GpuCheckCommand implements Callable<Integer> {
       names = "--only",
       paramLabel = "steps",
       description =
-          "These steps only, with commas: machine, programs, costs, quota, shares, level2, torch,"
-              + " colocation, suspend, fidelity.")
+          "These steps only, with commas: machine, nvml, mig, programs, costs, quota, shares,"
+              + " level2, torch, colocation, suspend, mps, fidelity.")
   private String only = "";
 
   @Option(names = "--driver", paramLabel = "dir", hidden = true)

@@ -3,11 +3,14 @@ package dev.vgpu.cli;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.Capabilities;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.console.TextTable;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.nvml.MigDriver;
@@ -33,11 +36,15 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** Shows where an instance would go, and why. Changes nothing. */
+/** Shows where an instance would go, and why. Changes nothing without consent. */
 @Command(
     name = "plan",
     description = "Show where a MIG instance would go now, and why. Nothing is made.",
     footer = {
+      "",
+      "A move destroys an instance and makes it anew elsewhere on its GPU. What runs in one cannot"
+          + " be taken along: virtual GPUs under which something runs are not moved, offline ones"
+          + " neither; end it first (vgpu ls tells what). Instances that vgpu did not make stay.",
       "",
       "'takes' is how many of the next 20 requests a GPU can take, as expected, if larger kinds of"
           + " instances are asked for less often and an instance stays while 4 requests come. The"
@@ -77,6 +84,17 @@ final class MigPlanCommand implements Callable<Integer> {
               + " our own are looked at, which are idle or of offline leases.")
   private boolean move;
 
+  @Option(
+      names = "--consent",
+      description =
+          "With --move: carry it out, for virtual GPUs under which nothing runs. Programs that are"
+              + " started under them from then on see the new instance; variables and containers"
+              + " that were made out before name one that is gone.")
+  private boolean consent;
+
+  /** Under which something runs. */
+  private final Set<String> busy = new HashSet<>();
+
   MigPlanCommand(CliContext context) {
     this.context = context;
   }
@@ -86,12 +104,19 @@ final class MigPlanCommand implements Callable<Integer> {
     if ((profile == null) == (memory == null)) {
       throw new UserException("give a profile, or --memory", null, CommandLine.ExitCode.USAGE);
     }
+    if (consent && !move) {
+      throw new UserException(
+          "--consent is to what --move shows; give both", null, CommandLine.ExitCode.USAGE);
+    }
     List<MigGpu> gpus = gpus();
     if (gpus.isEmpty()) {
       throw new UserException(
           "no GPU here has its MIG mode on; see vgpu mig list",
           null,
           CommandLine.ExitCode.SOFTWARE);
+    }
+    if (consent) {
+      return carryOut(gpus);
     }
     Optional<MigPlan> plan =
         move ? MigPlanner.makeRoom(gpus, this::wanted) : MigPlanner.place(gpus, this::wanted);
@@ -101,6 +126,40 @@ final class MigPlanCommand implements Callable<Integer> {
       print(plan);
     }
     return plan.isPresent() ? 0 : CommandLine.ExitCode.SOFTWARE;
+  }
+
+  /** By the process that holds the seat: it knows what is ours and what runs. */
+  private int carryOut(List<MigGpu> gpus) throws UserException {
+    VirtualGpuRequest.Builder request =
+        VirtualGpuRequest.builder().name("plan").require(Capabilities.FaultIsolation.ISOLATED);
+    MigGpu first = gpus.stream().filter(gpu -> wanted(gpu).isPresent()).findFirst().orElse(null);
+    if (first == null) {
+      throw new UserException(
+          "no GPU here has such a kind of instance", null, CommandLine.ExitCode.SOFTWARE);
+    }
+    MigProfile kind = wanted(first).orElseThrow();
+    request.memory(memory == null ? kind.memory() : memory);
+    int slices = first.geometry().computeSlices();
+    int percent = memory == null ? 100 * kind.computeSlices() / slices : compute;
+    if (percent > 0) {
+      request.policy(SharePolicy.FIXED_SHARE).computePercent(percent);
+    }
+    List<String> moved;
+    try (GpuPool pool = context.pools().get()) {
+      moved = pool.makeRoom(request.build());
+    }
+    if (json.isGiven()) {
+      ObjectNode done = JsonNodeFactory.instance.objectNode();
+      done.putArray("moved");
+      moved.forEach(done.withArray("moved")::add);
+      JsonOption.print(context.console(), done);
+    } else {
+      moved.forEach(context.console().out()::println);
+      if (moved.isEmpty()) {
+        context.console().out().println("There is a place for it as it is; nothing was moved.");
+      }
+    }
+    return 0;
   }
 
   private Optional<MigProfile> wanted(MigGpu gpu) {
@@ -143,6 +202,9 @@ final class MigPlanCommand implements Callable<Integer> {
     Set<String> movable = new HashSet<>();
     try (GpuPool pool = context.pools().get()) {
       for (GpuLease lease : pool.leases()) {
+        if (!lease.processes().isEmpty()) {
+          busy.add(lease.id());
+        }
         if (lease.processes().isEmpty()
             || lease.request().preemptionClass() == PreemptionClass.OFFLINE) {
           movable.add(lease.id());
@@ -174,7 +236,8 @@ final class MigPlanCommand implements Callable<Integer> {
               + each.start()
               + " of "
               + each.to()
-              + ": it is destroyed, and made anew.");
+              + ": it is destroyed, and made anew."
+              + (isBusy(each) ? " What runs there has to be ended first." : ""));
     }
     out.println(
         chosen.profile().name() + " goes to slice " + chosen.start() + " of " + chosen.gpu() + ".");
@@ -192,7 +255,11 @@ final class MigPlanCommand implements Callable<Integer> {
     table.lines().forEach(out::println);
   }
 
-  private static ObjectNode json(Optional<MigPlan> plan) {
+  private boolean isBusy(MigPlan.Move move) {
+    return List.of(move.instance().holder().split(", ", -1)).stream().anyMatch(busy::contains);
+  }
+
+  private ObjectNode json(Optional<MigPlan> plan) {
     ObjectNode json = JsonNodeFactory.instance.objectNode();
     json.put("fits", plan.isPresent());
     plan.ifPresent(
@@ -208,7 +275,8 @@ final class MigPlanCommand implements Callable<Integer> {
                 .put("lease", each.instance().holder())
                 .put("from", each.from().value())
                 .put("to", each.to().value())
-                .put("start", each.start());
+                .put("start", each.start())
+                .put("something_runs", isBusy(each));
           }
         });
     return json;

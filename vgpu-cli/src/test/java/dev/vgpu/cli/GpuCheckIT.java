@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.spi.GpuDriver;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -16,6 +17,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
@@ -25,7 +27,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** {@code vgpu gpu-check} with the emulator's driver in the place of a GPU's, and without a GPU. */
 class GpuCheckIT {
@@ -52,8 +54,27 @@ class GpuCheckIT {
   }
 
   @BeforeAll
-  static void buildProgram() throws InterruptedException {
+  static void buildPrograms() throws IOException, InterruptedException {
     Node.buildProgram(programs);
+    Path source = programs.resolve("nvidia_smi.c");
+    try (InputStream stream = GpuCheckIT.class.getResourceAsStream("nvidia_smi.c")) {
+      Files.copy(Objects.requireNonNull(stream), source);
+    }
+    String compiler = Objects.requireNonNullElse(System.getenv("CC"), "cc");
+    Process cc =
+        new ProcessBuilder(
+                compiler,
+                "-std=gnu11",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-o",
+                programs.resolve("nvidia-smi").toString(),
+                source.toString(),
+                "-ldl")
+            .inheritIO()
+            .start();
+    assertThat(cc.waitFor()).isZero();
   }
 
   /** What a process said, and how it ended. */
@@ -119,6 +140,19 @@ class GpuCheckIT {
     }
   }
 
+  private boolean hasDaemon() {
+    return ofTheCheck().stream().anyMatch(process -> isDaemon(process.pid()));
+  }
+
+  private static boolean isDaemon(long pid) {
+    try {
+      return Files.readString(Path.of("/proc", Long.toString(pid), "comm"))
+          .startsWith("nvidia-cuda-mps");
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
   private List<Path> workingDirectories() throws IOException {
     try (Stream<Path> all = Files.list(temporary)) {
       return all.filter(path -> path.getFileName().toString().startsWith("vgpu-gpu-check"))
@@ -126,18 +160,20 @@ class GpuCheckIT {
     }
   }
 
+  /** The daemon of MPS leaves the session of the step that starts it. */
   @ParameterizedTest
-  @ValueSource(strings = {"INT", "KILL"})
-  void nothingIsLeftOfACheckThatIsEndedInAStep(String signal) throws Exception {
-    List<String> command = command("--only", "shares");
+  @CsvSource({"INT, shares", "KILL, shares", "INT, mps", "KILL, mps"})
+  void nothingIsLeftOfACheckThatIsEndedInAStep(String signal, String step) throws Exception {
+    addTools();
+    List<String> command = command("--only", step);
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.environment().keySet().removeIf(name -> name.startsWith("VGPU_"));
     builder.environment().put("VGPU_HOME", HOME.toString());
     builder.environment().put("VGPU_BENCH_PROGRAM", program());
     Process process = builder.redirectOutput(directory.resolve("out").toFile()).start();
     try {
-      // The one that holds the session, the step, its seat, and a program.
-      CommandNode.await(() -> ofTheCheck().size() >= 4, command);
+      // The one that holds the session, the step, its seat, and a program; or the daemon.
+      CommandNode.await(() -> step.equals("mps") ? hasDaemon() : ofTheCheck().size() >= 4, command);
       assertThat(workingDirectories()).hasSize(1);
       CommandNode.signalProcess(signal, process.pid());
       assertThat(process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)).isTrue();
@@ -156,11 +192,83 @@ class GpuCheckIT {
     Path place = Files.createDirectories(directory.resolve("driver"));
     for (GpuDriver driver : ServiceLoader.load(GpuDriver.class)) {
       for (Path library : List.of(driver.cudaLibrary(), driver.nvmlLibrary())) {
-        Files.copy(
-            library, place.resolve(library.getFileName()), StandardCopyOption.REPLACE_EXISTING);
+        copy(library, place);
       }
     }
     return place;
+  }
+
+  private static void copy(Path file, Path to) throws IOException {
+    Files.copy(
+        file,
+        to.resolve(file.getFileName()),
+        StandardCopyOption.REPLACE_EXISTING,
+        StandardCopyOption.COPY_ATTRIBUTES);
+  }
+
+  /** Beside the libraries, the tools that stand in for the vendor's. */
+  private void addTools() throws IOException {
+    Path place = driver();
+    for (GpuDriver driver : ServiceLoader.load(GpuDriver.class)) {
+      copy(driver.mpsControl().orElseThrow(), place);
+    }
+    copy(programs.resolve("nvidia-smi"), place);
+  }
+
+  private JsonNode result() throws IOException {
+    try (Stream<Path> all = Files.list(directory.resolve("results"))) {
+      Path json = all.filter(file -> file.toString().endsWith(".json")).findFirst().orElseThrow();
+      return new ObjectMapper().readTree(json.toFile());
+    }
+  }
+
+  @Test
+  void whatTheVendorsToolsSayIsCompared() throws Exception {
+    addTools();
+    Ended ended = check(Map.of(), "--quick", "--only", "nvml,mig,mps", "--budget", "50");
+    assertThat(ended.exitCode()).as("%s", ended).isZero();
+    JsonNode steps = result().path("steps");
+    for (String step : List.of("nvml", "mig", "mps")) {
+      assertThat(steps.at("/" + step + "/state").asText()).as("%s", ended).isEqualTo("ok");
+    }
+    assertThat(ended.out())
+        .contains("memory.reserved", "used_gpu_memory of pid", "MIG mode is off")
+        .contains("0 differences from vgpu's table", "of 2048 MiB");
+    JsonNode mps = steps.at("/mps/figures/mps");
+    assertThat(mps.path("client_is_listed").asBoolean()).as("%s", mps).isTrue();
+    assertThat(mps.at("/answers/get_default_active_thread_percentage").asText()).isEqualTo("50.0");
+  }
+
+  @Test
+  void whatTheVendorsToolSaysOtherwiseIsAFailureThatNamesBoth() throws Exception {
+    addTools();
+    Map<String, String> lie = Map.of("NVIDIA_SMI_SAYS", "memory.total=4711");
+    Ended ended = check(lie, "--quick", "--only", "nvml,mig", "--budget", "50");
+    assertThat(ended.exitCode()).as("%s", ended).isOne();
+    assertThat(ended.out())
+        .contains("memory.total: NVML says 16384.0 MiB, nvidia-smi says 4711 MiB");
+    assertThat(result().at("/steps/mig/state").asText()).isEqualTo("ok");
+  }
+
+  @Test
+  void withoutTheVendorsToolsThoseStepsAreSkippedWithTheReason() throws Exception {
+    Map<String, String> nothing = Map.of("PATH", directory.toString());
+    Ended ended = check(nothing, "--quick", "--only", "nvml,mig,mps", "--budget", "50");
+    assertThat(ended.exitCode()).as("%s", ended).isZero();
+    JsonNode steps = result().path("steps");
+    assertThat(steps.at("/nvml/state").asText()).isEqualTo("skipped");
+    assertThat(steps.at("/nvml/why").asText()).contains("there is no nvidia-smi");
+    assertThat(steps.at("/mig/state").asText()).isEqualTo("ok");
+    assertThat(steps.at("/mps/why").asText()).contains("there is no nvidia-cuda-mps-control");
+  }
+
+  @Test
+  void mpsIsNotStartedWhereTheComputeModeForbidsIt() throws Exception {
+    addTools();
+    Map<String, String> prohibited = Map.of("VGPU_EMULATOR_NVML", "compute_mode=2");
+    Ended ended = check(prohibited, "--quick", "--only", "mps", "--budget", "50");
+    assertThat(ended.exitCode()).as("%s", ended).isZero();
+    assertThat(result().at("/steps/mps/why").asText()).contains("compute mode is prohibited");
   }
 
   @Test
@@ -181,6 +289,14 @@ class GpuCheckIT {
     assertThat(json.at("/steps/machine/figures/doctor/said/ok").asBoolean()).isTrue();
     assertThat(json.at("/steps/quota/figures/churn/over_bytes").asLong(-1)).isZero();
     assertThat(Files.readString(files.get(1))).contains("what came out");
+  }
+
+  /** Each mix takes what the one before has just given back, whose killed programs may linger. */
+  @Test
+  void sharesAreMeasuredOneMixAfterTheOther() throws Exception {
+    Ended ended = check(Map.of(), "--quick", "--only", "shares", "--budget", "50");
+    assertThat(ended.exitCode()).as("%s", ended).isZero();
+    assertThat(ended.out()).contains("75/25");
   }
 
   @Test

@@ -210,6 +210,51 @@ class MigIT {
     assertThat(small.exitCode()).isEqualTo(143);
   }
 
+  @Test
+  void withConsentWhatIsIdleIsMovedAndNothingElse() throws Exception {
+    String right = theirs("2g", 4);
+    String theirs = theirs("1g", 6);
+    CommandNode.Command seat = node.vgpuWith(ON, "serve");
+    CommandNode.Command idle = node.javaWith(ON, "dev.vgpu.cli.MigHolder", "1024");
+    idle.prints("device=MIG-");
+    CommandNode.Command busy =
+        run(
+            "--memory 1GiB --require faults:isolated --class offline --name busy",
+            "sh",
+            "-c",
+            "echo ready; exec sleep 60");
+    busy.prints("ready");
+    assertThat(hand("destroy", right)).isEqualTo("destroyed");
+    CommandNode.Command refused = mig(ON, "plan", "4g", "--move", "--consent");
+    assertThat(refused.exitCode()).as("%s", refused).isNotZero();
+    assertThat(refused.err()).contains("something runs under these", "busy-");
+    assertThat(mig(ON, "plan", "4g", "--consent").exitCode()).isEqualTo(2);
+    assertThat(instances()).hasSize(3);
+    busy.signal("TERM");
+    assertThat(busy.exitCode()).isEqualTo(143);
+    assertThat(mig(ON, "plan", "4g").exitCode()).isEqualTo(1);
+    CommandNode.Command moved = mig(ON, "plan", "4g", "--move", "--consent").succeeds();
+    assertThat(moved.out()).as("%s", seat).contains("holder-", "moved from slice", "as MIG-");
+    assertThat(mig(ON, "plan", "4g", "--json").succeeds().json().at("/chosen/start").asInt())
+        .isZero();
+    List<String> devices = new ArrayList<>();
+    instances().forEach(each -> devices.add(each.at("/devices/0/id").asText()));
+    assertThat(devices).hasSize(2).contains(theirs);
+    assertThat(lease().path("impaired").isMissingNode()).isTrue();
+    JsonNode half =
+        run(
+                "--memory 8GiB --compute 50 --policy fixed --require faults:isolated",
+                CommandNode.program("hoard"),
+                "--chunk=1GiB",
+                "--limit=1GiB",
+                "--json")
+            .succeeds()
+            .json();
+    assertThat(half.path("bytes").asLong()).isEqualTo(1024 * MIB);
+    idle.signal("TERM");
+    assertThat(idle.exitCode()).isEqualTo(143);
+  }
+
   /**
    * Two halves of a GPU are taken, of each a part of the compute; the third one goes in between.
    */

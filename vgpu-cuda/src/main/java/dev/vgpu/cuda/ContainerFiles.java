@@ -44,7 +44,10 @@ final class ContainerFiles {
     addDriver(HookEnvironment.VGPU_CUDA_DRIVER);
     addDriver(HookEnvironment.VGPU_NVML);
     addEmulator();
-    List<Path> devices = nodes.of(environment.getOrDefault("CUDA_VISIBLE_DEVICES", ""));
+    List<Path> devices =
+        nodes.of(
+            environment.getOrDefault("CUDA_VISIBLE_DEVICES", ""),
+            environment.getOrDefault(HookEnvironment.VGPU_MIG, ""));
     if (!devices.isEmpty()) {
       addSiblings();
     }

@@ -33,8 +33,8 @@ final class Level2Notes {
   private static final Path LOADED_DRIVER = Path.of("/proc/driver/nvidia/version");
   private static final Pattern VERSION = Pattern.compile("\\b(\\d{3,4})\\.\\d+(\\.\\d+)?");
 
-  /** As in the hook's tables, see rm_abi.h. */
-  private static final List<Integer> KNOWN = List.of(535, 550, 570, 580, 595);
+  /** As in the hook's tables, rm_parse.c; a test compares both. */
+  static final List<Integer> KNOWN = List.of(535, 550, 570, 580, 595);
 
   private Level2Notes() {}
 

@@ -7,6 +7,7 @@ import dev.vgpu.VgpuException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -42,24 +43,24 @@ class DeviceNodesTest {
 
   @Test
   void whereThereIsNoDriverThereAreNone() {
-    assertThat(nodes.of("GPU-a1")).isEmpty();
+    assertThat(nodes.of("GPU-a1", "")).isEmpty();
   }
 
   @Test
   void onlyThoseOfTheNamedGpus() throws IOException {
     twoGpus();
-    assertThat(nodes.of("GPU-B2"))
+    assertThat(nodes.of("GPU-B2", ""))
         .containsExactly(
             dev.resolve("nvidiactl"), dev.resolve("nvidia-uvm"), dev.resolve("nvidia1"));
-    assertThat(nodes.of("GPU-a1,GPU-b2"))
+    assertThat(nodes.of("GPU-a1,GPU-b2", ""))
         .contains(dev.resolve("nvidia0"), dev.resolve("nvidia1"))
         .doesNotContain(dev.resolve("nvidia-caps/nvidia-cap30"));
   }
 
   @Test
-  void forMigThoseOfAllGpusAndInstances() throws IOException {
+  void forMigThoseOfAllGpusAndInstancesWhereItIsNotToldWhich() throws IOException {
     twoGpus();
-    assertThat(nodes.of("MIG-0123"))
+    assertThat(nodes.of("MIG-0123", ""))
         .contains(
             dev.resolve("nvidia0"), dev.resolve("nvidia1"), dev.resolve("nvidia-caps/nvidia-cap30"))
         .doesNotContain(dev.resolve("nvidia-caps/nvidia-cap1"));
@@ -68,8 +69,68 @@ class DeviceNodesTest {
   @Test
   void driverThatListsNothingIsSaid() throws IOException {
     Files.createFile(dev.resolve("nvidiactl"));
-    assertThatThrownBy(() -> nodes.of("GPU-a1"))
+    assertThatThrownBy(() -> nodes.of("GPU-a1", ""))
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("lists no GPU");
+  }
+
+  private Path capability(int minor) {
+    return dev.resolve("nvidia-caps/nvidia-cap" + minor);
+  }
+
+  private void minors(String... lines) throws IOException {
+    Path file = machine.resolve("nvidia-caps/mig-minors");
+    Files.createDirectories(machine.resolve("nvidia-caps"));
+    Files.write(file, List.of(lines));
+  }
+
+  @Test
+  void forAMigInstanceThoseOfItsOwn() throws IOException {
+    twoGpus();
+    Files.createFile(capability(31));
+    Files.createFile(capability(300));
+    minors(
+        "config 1",
+        "monitor 2",
+        "gpu0/gi1/access 12",
+        "gpu1/gi1/access 30",
+        "gpu1/gi1/ci0/access 31",
+        "gpu1/gi10/access 300");
+    assertThat(nodes.of("MIG-0123", "GPU-B2/1/0"))
+        .containsExactly(
+            dev.resolve("nvidiactl"),
+            dev.resolve("nvidia-uvm"),
+            dev.resolve("nvidia1"),
+            capability(30),
+            capability(31));
+  }
+
+  @Test
+  void withoutTheListOfMinorsTheCapabilitysOwnFileTells() throws IOException {
+    twoGpus();
+    Files.createFile(capability(31));
+    Path access = Files.createDirectories(machine.resolve("proc/capabilities/gpu0/mig/gi3/ci2"));
+    String rest = "\nDeviceFileMode: 292\nDeviceFileModify: 1\n";
+    Files.writeString(access.resolveSibling("access"), "DeviceFileMinor: 30" + rest);
+    Files.writeString(access.resolve("access"), "DeviceFileMinor: 31" + rest);
+    assertThat(nodes.of("MIG-0123", "GPU-a1/3/2"))
+        .contains(dev.resolve("nvidia0"), capability(30), capability(31))
+        .doesNotContain(dev.resolve("nvidia1"));
+  }
+
+  @Test
+  void aNodeOfAMigInstanceThatIsNotThereIsSaid() throws IOException {
+    twoGpus();
+    minors("gpu0/gi3/access 30", "gpu0/gi3/ci0/access 99");
+    assertThatThrownBy(() -> nodes.of("MIG-0123", "GPU-a1/3/0"))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("nvidia-cap99")
+        .hasMessageContaining("nvidia-modprobe");
+    assertThatThrownBy(() -> nodes.of("MIG-0123", "GPU-a1/3/1"))
+        .hasMessageContaining("does not tell the device node");
+    assertThatThrownBy(() -> nodes.of("MIG-0123", "GPU-c3/3/0"))
+        .hasMessageContaining("does not list the GPU");
+    assertThatThrownBy(() -> nodes.of("MIG-0123", "GPU-a1"))
+        .hasMessageContaining("not the place of a MIG instance");
   }
 }

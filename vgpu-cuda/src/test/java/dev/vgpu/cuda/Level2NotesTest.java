@@ -8,7 +8,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -61,6 +63,20 @@ class Level2NotesTest {
         .singleElement()
         .asString()
         .contains("tried when");
+  }
+
+  /** One list is in C and the other in Java. */
+  @Test
+  void theKnownDriversAreThoseOfTheHooksTables() throws IOException {
+    String source = Files.readString(Path.of("src/main/c/rm_parse.c"));
+    List<Integer> inC =
+        Pattern.compile("case (\\d+): return v(\\d+)\\(\\);")
+            .matcher(source)
+            .results()
+            .filter(row -> row.group(1).equals(row.group(2)))
+            .map(row -> Integer.valueOf(row.group(1)))
+            .toList();
+    assertThat(inC).isNotEmpty().isEqualTo(Level2Notes.KNOWN);
   }
 
   private static void process(

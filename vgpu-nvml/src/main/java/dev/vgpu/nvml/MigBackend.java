@@ -165,7 +165,7 @@ public final class MigBackend implements EnforcementBackend {
     return parts;
   }
 
-  /** The backend beneath knows the files and the device nodes. */
+  /** The backend beneath knows the files, and the device nodes by {@code VGPU_MIG}. */
   @Override
   public ContainerSpec containerSpec(Map<String, String> environment) {
     ContainerSpec.Builder spec = ContainerSpec.builder();

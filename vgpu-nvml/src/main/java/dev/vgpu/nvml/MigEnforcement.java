@@ -25,6 +25,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -89,7 +90,7 @@ final class MigEnforcement implements Enforcement {
     return runDirectory.resolve(DIRECTORY);
   }
 
-  private synchronized MigDriver driver() {
+  synchronized MigDriver driver() {
     if (driver == null) {
       driver = open.get();
     }
@@ -132,7 +133,7 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
-  private static boolean isThere(MigRecord record, MigState state) {
+  static boolean isThere(MigRecord record, MigState state) {
     return record.find(state).filter(in -> record.device().filter(in::has).isPresent()).isPresent();
   }
 
@@ -158,7 +159,7 @@ final class MigEnforcement implements Enforcement {
   }
 
   /** As long as something runs in it, that is refused; it is tried again. */
-  private boolean tryDestroy(MigRecord record) {
+  boolean tryDestroy(MigRecord record) {
     try {
       Optional<MigState.Instance> found = record.find(driver().gpu(record.gpu()));
       if (found.isPresent()) {
@@ -220,6 +221,12 @@ final class MigEnforcement implements Enforcement {
 
   // ---- leases
 
+  /** Where the instance of a lease is, as it was seen last. Does not block. */
+  Optional<String> place(MigRecord record) {
+    return Optional.ofNullable(seen.get(record.gpu()))
+        .flatMap(state -> record.device().flatMap(state::place));
+  }
+
   @Override
   public Optional<String> lack(PhysicalGpu gpu, VirtualGpuRequest request) {
     MigState state = seen.get(gpu.id());
@@ -230,6 +237,20 @@ final class MigEnforcement implements Enforcement {
             || !MigSharing.hosts(state, request, known).isEmpty()
         ? Optional.empty()
         : Optional.of("there is no legal place for a MIG instance that has so much");
+  }
+
+  @Override
+  public synchronized List<String> makeRoom(
+      PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
+    try {
+      List<String> moved =
+          new MigMoves(this, directory, gpu.id())
+              .makeRoom(request, List.copyOf(leases.values()), mayMove);
+      see(gpu.id());
+      return moved;
+    } catch (IOException e) {
+      throw new VgpuException("cannot write down a MIG instance: " + e.getMessage(), e);
+    }
   }
 
   /** Where an instance goes. */
@@ -265,7 +286,7 @@ final class MigEnforcement implements Enforcement {
       EnforcedLease inner =
           beneathIn(id, leaseDirectory, gpu, request, listener, record, profile, before == null);
       MigLease lease =
-          new MigLease(this, record, percent(record, state, geometry), inner, listener);
+          new MigLease(this, record, request, percent(record, state, geometry), inner, listener);
       leases.put(id, lease);
       see(gpu.id());
       return lease;
@@ -329,7 +350,7 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
-  private MigRecord make(String id, GpuId gpu, VirtualGpuRequest request) throws IOException {
+  MigRecord make(String id, GpuId gpu, VirtualGpuRequest request) throws IOException {
     GpuDriverException failure = null;
     for (int i = 0; i < TRIES; i++) {
       MigState state = driver().gpu(gpu);
@@ -389,7 +410,7 @@ final class MigEnforcement implements Enforcement {
   }
 
   /** Makes what is intended; nothing is left behind where that fails. */
-  private MigRecord made(MigRecord intent, MigProfile profile) throws IOException {
+  MigRecord made(MigRecord intent, MigProfile profile) throws IOException {
     MigRecord begun = intent;
     boolean done = false;
     try {

@@ -17,17 +17,20 @@ final class MigLease extends ForwardingLease {
   private final int percent;
   private final EnforcedLease.Listener listener;
   private volatile MigRecord record;
+  private volatile VirtualGpuRequest request;
   private volatile @Nullable String lostBecause;
 
   MigLease(
       MigEnforcement enforcement,
       MigRecord record,
+      VirtualGpuRequest request,
       int percent,
       EnforcedLease beneath,
       EnforcedLease.Listener listener) {
     super(beneath);
     this.enforcement = enforcement;
     this.record = record;
+    this.request = request;
     this.percent = percent;
     this.listener = listener;
   }
@@ -38,6 +41,17 @@ final class MigLease extends ForwardingLease {
 
   void record(MigRecord changed) {
     record = changed;
+  }
+
+  VirtualGpuRequest request() {
+    return request;
+  }
+
+  /** It has another instance of the same kind now. Only while it has no processes. */
+  void moved(MigRecord made, String what) {
+    record = made;
+    made.device().ifPresent(device -> super.gpus(List.of(device)));
+    listener.disturbed(what);
   }
 
   /** Somebody has destroyed the instance; told once. */
@@ -59,9 +73,14 @@ final class MigLease extends ForwardingLease {
 
   @Override
   public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
-    return request.computePercent().orElse(0) <= percent
-        && enforcement.tryResize(
-            this, request.memory().bytes(), () -> super.tryResize(request, entitledPermille));
+    boolean isDone =
+        request.computePercent().orElse(0) <= percent
+            && enforcement.tryResize(
+                this, request.memory().bytes(), () -> super.tryResize(request, entitledPermille));
+    if (isDone) {
+      this.request = request;
+    }
+    return isDone;
   }
 
   @Override
@@ -72,6 +91,7 @@ final class MigLease extends ForwardingLease {
     }
     Map<String, String> variables = new LinkedHashMap<>(super.environment());
     record.device().ifPresent(id -> variables.put("CUDA_VISIBLE_DEVICES", id.value()));
+    enforcement.place(record).ifPresent(at -> variables.put(NvmlProvider.MIG_VARIABLE, at));
     return Map.copyOf(variables);
   }
 

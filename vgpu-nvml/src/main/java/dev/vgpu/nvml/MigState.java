@@ -67,6 +67,18 @@ public record MigState(
    */
   public record Part(int id, GpuId device, int computeSlices) {}
 
+  /** Where a MIG device is, as {@link NvmlSession#place} has it; empty if it is not there. */
+  Optional<String> place(GpuId device) {
+    for (Instance instance : instances) {
+      for (Part part : instance.parts()) {
+        if (part.device().equals(device)) {
+          return Optional.of(gpu + "/" + instance.id() + "/" + part.id());
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
   /**
    * {@return this for the planner}
    *

@@ -28,6 +28,7 @@ import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collector;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -40,6 +41,11 @@ public final class NvmlProvider implements GpuProvider {
   private static final String NAME = "nvml";
   private static final String NVML_VARIABLE = "VGPU_NVML";
   private static final String DRIVER_VARIABLE = "VGPU_CUDA_DRIVER";
+
+  /** Where a MIG instance is, see vgpu_env.def. */
+  static final String MIG_VARIABLE = "VGPU_MIG";
+
+  private static final Collector<CharSequence, ?, String> COMMAS = Collectors.joining(",");
   private static final String NVML_FILE = "libnvidia-ml.so.1";
   private static final String CUDA_FILE = "libcuda.so.1";
   private static final List<Path> USUAL_PLACES =
@@ -161,10 +167,27 @@ public final class NvmlProvider implements GpuProvider {
       if (cuda != null) {
         variables.put(DRIVER_VARIABLE, cuda.toString());
       }
+      String places = gpus.stream().flatMap(gpu -> place(gpu).stream()).collect(COMMAS);
+      if (!places.isEmpty()) {
+        variables.put(MIG_VARIABLE, places);
+      }
     }
-    variables.put(
-        "CUDA_VISIBLE_DEVICES", gpus.stream().map(GpuId::value).collect(Collectors.joining(",")));
+    variables.put("CUDA_VISIBLE_DEVICES", gpus.stream().map(GpuId::value).collect(COMMAS));
     return Map.copyOf(variables);
+  }
+
+  /** Where a MIG instance is; empty of a whole GPU, and where the driver does not tell. */
+  private Optional<String> place(GpuId gpu) {
+    if (!NvmlSession.isInstance(gpu)) {
+      return Optional.empty();
+    }
+    synchronized (readingLock) {
+      try {
+        return openReadings() ? requireNonNull(readings).place(gpu) : Optional.empty();
+      } catch (VgpuException e) {
+        return Optional.empty();
+      }
+    }
   }
 
   private List<PhysicalGpu> found(NvmlSession session, NvmlCandidate candidate) {

@@ -7,6 +7,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
+import dev.vgpu.nvml.binding.NvmlMig;
 import dev.vgpu.nvml.binding.NvmlState;
 import dev.vgpu.nvml.binding.NvmlTypes;
 import java.io.IOException;
@@ -287,6 +288,24 @@ final class NvmlSession implements AutoCloseable {
       return Optional.empty();
     }
     return uuid(answer.getLong(0));
+  }
+
+  /**
+   * Where a MIG device is: its GPU, GPU instance and compute instance, with slashes between them;
+   * empty if that is not told.
+   */
+  Optional<String> place(GpuId instance) {
+    ByteBuffer device = NativeCalls.memory(Long.BYTES);
+    ByteBuffer part = NativeCalls.memory(Long.BYTES);
+    if (find(instance, device) != Nvml.NVML_SUCCESS) {
+      return Optional.empty();
+    }
+    long handle = device.getLong(0);
+    NvmlMig mig = new NvmlMig(nvml);
+    return mig.nvmlDeviceGetGpuInstanceId(handle, device) == Nvml.NVML_SUCCESS
+            && mig.nvmlDeviceGetComputeInstanceId(handle, part) == Nvml.NVML_SUCCESS
+        ? parent(handle).map(gpu -> gpu + "/" + device.getInt(0) + "/" + part.getInt(0))
+        : Optional.empty();
   }
 
   /** The memory of a GPU that nobody uses now. */

@@ -128,7 +128,12 @@ class MigEnforcementTest {
       EnforcedLease lease = grant(enforcement, "a", mock());
       assertThat(instances()).hasSize(1);
       String device = instances().get(0).parts().get(0).device().value();
-      assertThat(lease.environment()).containsEntry("CUDA_VISIBLE_DEVICES", device);
+      String place = gpu + "/" + instances().get(0).id() + "/0";
+      assertThat(lease.environment())
+          .containsEntry("CUDA_VISIBLE_DEVICES", device)
+          .containsEntry("VGPU_MIG", place);
+      assertThat(provider.environment(new GpuId(device))).containsEntry("VGPU_MIG", place);
+      assertThat(provider.environment(gpu)).doesNotContainKey("VGPU_MIG");
       assertThat(MigDriver.holders(run))
           .isEqualTo(Map.of(gpu, Map.of(instances().get(0).id(), List.of("a"))));
       lease.close();
@@ -334,11 +339,13 @@ class MigEnforcementTest {
     int done = 0;
     int kills = 0;
     int made = 0;
+    long moved = 0;
     for (int round = 0; done < CYCLES; round++) {
       Process seat = seat(CYCLES - done, round);
       int life = 5 + random.nextInt(3 * Math.min(CYCLES, LIFE) / 8);
       boolean last = await(round, seat, theirs, random, life);
       done += count(round);
+      moved += lines(round, "moved .*");
       kills += last ? 0 : 1;
       made += theirs.size();
     }
@@ -346,7 +353,17 @@ class MigEnforcementTest {
     assertThat(sweeper.waitFor(60, TimeUnit.SECONDS)).isTrue();
     assertThat(sweeper.exitValue()).isZero();
     System.out.println(
-        "MIG cycles=" + done + " kills=" + kills + " others=" + theirs.size() + " seen=" + made);
+        "MIG cycles="
+            + done
+            + " kills="
+            + kills
+            + " others="
+            + theirs.size()
+            + " seen="
+            + made
+            + " moved="
+            + moved);
+    assertThat(moved).isPositive();
     assertThat(instances()).containsExactlyInAnyOrderElementsOf(theirs.values());
     assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
   }
@@ -356,8 +373,11 @@ class MigEnforcementTest {
   }
 
   private int count(int round) throws IOException {
-    return (int)
-        Files.readAllLines(output(round)).stream().filter(line -> line.matches("\\d+")).count();
+    return (int) lines(round, "\\d+");
+  }
+
+  private long lines(int round, String pattern) throws IOException {
+    return Files.readAllLines(output(round)).stream().filter(line -> line.matches(pattern)).count();
   }
 
   private Process seat(int cycles, int round) throws IOException {

@@ -36,11 +36,21 @@ final class MigSeat {
     };
   }
 
-  static VirtualGpuRequest request(int gibibytes) {
+  static VirtualGpuRequest request(int mebibytes) {
     return VirtualGpuRequest.builder()
         .name("cycle")
-        .memory(MemorySize.ofGibibytes(gibibytes))
+        .memory(MemorySize.ofMebibytes(mebibytes))
         .build();
+  }
+
+  /** Half a GPU of those of this module's tests, for which others have to move. */
+  private static void makeRoom(MigEnforcement enforcement, NvmlProvider provider) {
+    for (PhysicalGpu gpu : provider.gpus()) {
+      if (gpu.unusableAsWhole().isPresent()) {
+        List<String> moved = enforcement.makeRoom(gpu, request(1_000), any -> true);
+        moved.forEach(each -> System.out.println("moved " + each));
+      }
+    }
   }
 
   /** Grants and ends leases until it has done so often, or is killed. */
@@ -60,6 +70,9 @@ final class MigSeat {
       }
       int done = 0;
       for (int i = 0; done < cycles; i++) {
+        if (random.nextInt(4) == 0) {
+          makeRoom(enforcement, provider);
+        }
         boolean add = leases.isEmpty() || (leases.size() < 8 && random.nextBoolean());
         if (add) {
           leases.add(grant(run, enforcement, provider, args[2] + "-" + i, random));
@@ -100,7 +113,8 @@ final class MigSeat {
       EnforcedLease.Listener listener = Mockito.mock(EnforcedLease.Listener.class);
       return new Lease(
           directory,
-          enforcement.prepare(id, directory, gpu, request(1 + random.nextInt(6)), listener));
+          enforcement.prepare(
+              id, directory, gpu, request(200 * (1 + random.nextInt(3))), listener));
     } catch (VgpuException e) {
       Files.delete(directory); // no place now
       return new Lease(directory, null);

@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 
 /** Runs the steps one after the other. Confined to one thread. */
 final class CheckRun {
@@ -98,6 +99,12 @@ final class CheckRun {
     environment.put(
         "LD_LIBRARY_PATH",
         directory + (own == null || own.isEmpty() ? "" : File.pathSeparator + own));
+    // Of the driver's tools those come first that lie beside it.
+    environment.put(
+        "PATH",
+        directory
+            + File.pathSeparator
+            + Objects.requireNonNullElse(System.getenv("PATH"), "/usr/bin:/bin"));
     // Of our own, should it be the emulator: its GPUs are as the first process wanted them.
     environment.put("VGPU_EMULATOR_DIR", place.work().resolve("emulator").toString());
     // Not what this shell may have set for another one.

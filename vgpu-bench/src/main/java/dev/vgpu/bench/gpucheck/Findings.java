@@ -17,6 +17,9 @@ import java.util.Locale;
  * failures. A step that is killed leaves what it had. Confined to one thread.
  */
 final class Findings {
+  /** Why this step has nothing to find out here. */
+  static final String SKIPPED = "skipped";
+
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final Path file;
@@ -54,6 +57,12 @@ final class Findings {
     String text = String.format(Locale.ROOT, format, arguments);
     failures.add(text);
     System.out.println("FAILED: " + text);
+    write();
+  }
+
+  /** Takes the reason for which this step finds nothing out on this machine. */
+  void skip(String format, Object... arguments) {
+    root.put(SKIPPED, String.format(Locale.ROOT, format, arguments));
     write();
   }
 

@@ -12,7 +12,7 @@ import java.util.List;
 /**
  * How a step ended. Immutable.
  *
- * @param state {@code ok}, {@code failed}, {@code timeout} or {@code not run}
+ * @param state {@code ok}, {@code skipped}, {@code failed}, {@code timeout} or {@code not run}
  * @param seconds how long it ran
  * @param why what went wrong, in one line; empty if nothing did
  * @param found what it wrote down
@@ -34,6 +34,9 @@ record Outcome(String state, double seconds, String why, JsonNode found, String 
       why = done.why();
     } else if (!done.isOk() || found.isMissingNode()) {
       state = "failed";
+    } else if (found.has(Findings.SKIPPED)) {
+      state = "skipped";
+      why = found.path(Findings.SKIPPED).asText();
     }
     return new Outcome(state, done.seconds(), firstLines(why), found, done.err(), log);
   }
@@ -77,7 +80,8 @@ record Outcome(String state, double seconds, String why, JsonNode found, String 
     }
   }
 
+  /** Whether nothing is wrong; what cannot be found out here is not. */
   boolean isOk() {
-    return state.equals("ok");
+    return state.equals("ok") || state.equals("skipped");
   }
 }

@@ -7,6 +7,8 @@ import java.util.Locale;
 /** The steps, by their worth: the first ones run first. */
 enum StepName {
   MACHINE(40, "which machine, GPU and driver; what doctor says"),
+  NVML(30, "NVML beside what nvidia-smi says"),
+  MIG(20, "how the GPU could be cut into MIG instances: only read"),
   PROGRAMS(75, "the sample programs, bare and under vgpu"),
   COSTS(60, "what vgpu adds to a launch, an allocation, a start"),
   QUOTA(60, "quotas, and the ledger against NVML"),
@@ -15,6 +17,7 @@ enum StepName {
   TORCH(110, "PyTorch: training, inference, the caching allocator"),
   COLOCATION(75, "requests beside training loops"),
   SUSPEND(60, "suspending and resuming"),
+  MPS(75, "MPS in a directory of its own: start, limit, stop"),
   FIDELITY(60, "the same programs on the GPU and on the emulator");
 
   private final int limitSeconds;
@@ -37,6 +40,8 @@ enum StepName {
   Step step() {
     return switch (this) {
       case MACHINE -> new MachineStep();
+      case NVML -> new NvmlStep();
+      case MIG -> new MigStep();
       case PROGRAMS -> new ProgramsStep();
       case COSTS -> new CostsStep();
       case QUOTA -> new QuotaStep();
@@ -45,6 +50,7 @@ enum StepName {
       case TORCH -> new TorchStep();
       case COLOCATION -> new ColocationStep();
       case SUSPEND -> new SuspendStep();
+      case MPS -> new MpsStep();
       case FIDELITY -> new FidelityStep();
     };
   }

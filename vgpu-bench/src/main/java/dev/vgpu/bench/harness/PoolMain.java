@@ -19,15 +19,19 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** What a {@link PoolProcess} runs: opens a pool, does what standard input says, ends with it. */
 final class PoolMain {
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
+
   private final GpuPool pool;
   private final Map<String, VirtualGpu> gpus = new HashMap<>();
   private @Nullable Garbage garbage;
@@ -115,9 +119,20 @@ final class PoolMain {
     if (percent > 0) {
       request.computePercent(percent);
     }
-    VirtualGpu gpu = pool.acquire(request.build());
+    VirtualGpu gpu = acquired(request.build());
     gpus.put(words[1], gpu);
     return gpu.environment();
+  }
+
+  /** One that was released may be kept until the end of a killed program is known. */
+  private VirtualGpu acquired(VirtualGpuRequest request) {
+    try {
+      Optional<VirtualGpu> gpu = pool.tryAcquire(request, PATIENCE);
+      return gpu.isPresent() ? gpu.get() : pool.acquire(request); // which says why not
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted", e);
+    }
   }
 
   private Map<String, Object> change(String[] words) {

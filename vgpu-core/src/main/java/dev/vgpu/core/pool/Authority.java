@@ -28,6 +28,9 @@ interface Authority {
 
   void resize(Lease lease, VirtualGpuRequest request);
 
+  /** Moves what idle leases have set aside so that a request fits; what was moved. */
+  List<String> makeRoom(VirtualGpuRequest request);
+
   /** Suspends a lease, whosever it is. Blocks, and may take that long. */
   void suspend(String id, long timeoutNs);
 

@@ -260,6 +260,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
                 from.send(reply);
               });
       case Protocol.USED,
+          Protocol.MAKE_ROOM,
           Protocol.SUSPEND,
           Protocol.RESUME,
           Protocol.LEASES,
@@ -303,6 +304,13 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       case Protocol.STATES -> StateValues.put(reply, server.authority().states());
       case Protocol.EVENTS -> EventValues.put(reply, server.authority().recentEvents());
       case Protocol.METERED -> UsageValues.put(reply, message, server.authority()::usageSince);
+      case Protocol.MAKE_ROOM -> {
+        List<String> moved =
+            server.authority().makeRoom(RequestValues.request(message.under(REQUEST)));
+        for (int i = 0; i < moved.size(); i++) {
+          reply.with(Protocol.MOVED + i, moved.get(i));
+        }
+      }
       case Protocol.SUSPEND ->
           server.authority().suspend(message.text(LEASE), message.number("timeoutNs"));
       case Protocol.RESUME ->

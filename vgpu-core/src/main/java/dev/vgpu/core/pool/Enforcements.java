@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -143,6 +144,24 @@ final class Enforcements implements AutoCloseable {
     } catch (VgpuException e) {
       return Optional.of(String.valueOf(e.getMessage()));
     }
+  }
+
+  /** Moves what leases without processes have set aside, so that a request fits; what was moved. */
+  List<String> makeRoom(PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
+    for (EnforcementBackend backend : backends()) {
+      if (backend.preparesWhenGranted()
+          && backend.serves(gpu)
+          && backend.status().isAvailable()
+          && backend.capabilities().missingFor(request.requires()).isEmpty()
+          && backend.obstacle(gpu).isEmpty()
+          && backend.unable(gpu, request).isEmpty()) {
+        List<String> moved = open(backend).makeRoom(gpu, request, mayMove);
+        if (!moved.isEmpty()) {
+          return moved;
+        }
+      }
+    }
+    return List.of();
   }
 
   private static boolean isCut(List<PhysicalGpu> gpus) {

@@ -368,6 +368,11 @@ final class LeaseTable {
     node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
   }
 
+  /** Whether something is under it, or may come. May look at all processes of the node. */
+  boolean isInUse(Booking booking) {
+    return booking.isInUse(lock);
+  }
+
   /** Books out those that have ended and are kept no more for programs whose end nobody tells. */
   void releaseUnused() {
     bookings().forEach(this::releaseIfUnused);

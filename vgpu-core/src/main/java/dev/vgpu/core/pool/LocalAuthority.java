@@ -111,6 +111,13 @@ final class LocalAuthority implements Authority {
   }
 
   @Override
+  public List<String> makeRoom(VirtualGpuRequest request) {
+    List<String> moved = new RoomMaking(table, enforcements).makeRoom(request);
+    moved.forEach(each -> log.info("moved to make room: {}", each));
+    return moved;
+  }
+
+  @Override
   public void suspend(String id, long timeoutNs) {
     Booking booking = booking(id);
     EnforcedLease enforced = booking.enforced();

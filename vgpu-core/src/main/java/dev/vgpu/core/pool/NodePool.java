@@ -153,6 +153,13 @@ final class NodePool implements GpuPool {
   }
 
   @Override
+  public List<String> makeRoom(VirtualGpuRequest request) {
+    requireNonNull(request, "request");
+    checkOpen();
+    return node.askUninterruptibly(decides -> decides.makeRoom(request));
+  }
+
+  @Override
   public void suspend(String virtualGpu, Duration timeout) {
     suspend(node, requireNonNull(virtualGpu, "virtualGpu"), requireNonNull(timeout, "timeout"));
   }

@@ -28,6 +28,7 @@ final class Protocol {
   static final String USAGE = "usage.";
   static final String REQUEST = "request.";
   static final String BACKEND = "backend.";
+  static final String MOVED = "moved.";
 
   // Requests of a client.
   static final String HELLO = "hello";
@@ -46,6 +47,7 @@ final class Protocol {
   static final String CAPABILITIES = "capabilities";
   static final String USED = "used";
   static final String ENVIRONMENT = "environment";
+  static final String MAKE_ROOM = "make-room";
   static final String SUSPEND = "suspend";
   static final String RESUME = "resume";
 

@@ -212,6 +212,17 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   }
 
   @Override
+  public List<String> makeRoom(VirtualGpuRequest request) {
+    Message message = new Message(Protocol.MAKE_ROOM).with(REQUEST, RequestValues.of(request));
+    Message reply = calls.ask(message, UNDO_NS);
+    List<String> moved = new ArrayList<>();
+    for (int i = 0; reply.find(Protocol.MOVED + i).isPresent(); i++) {
+      moved.add(reply.text(Protocol.MOVED + i));
+    }
+    return List.copyOf(moved);
+  }
+
+  @Override
   public void suspend(String id, long timeoutNs) {
     change(Protocol.SUSPEND, id, timeoutNs);
   }

@@ -19,6 +19,11 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   static final int MOST_MEMORY_SLICES = 12;
   private static final int SEVEN = 7;
   private static final int EIGHT = 8;
+  private static final int H100_SMS = 132;
+  private static final int A100_SMS = 108;
+
+  /** What of them its instances have. */
+  private static final int A100_INSTANCES_SMS = 98;
 
   /** Copies the list, and refuses what cannot be. */
   public MigGeometry {
@@ -70,6 +75,26 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
     return new MigGeometry(4, 4, table.profiles);
   }
 
+  /**
+   * The SMs of a kind, where they were seen on A100, and on H100 and H200: not in proportion to the
+   * slices. 0: not known.
+   */
+  private static int knownMultiprocessors(int id, int ofWholeGpu) {
+    boolean isA100 = ofWholeGpu == A100_INSTANCES_SMS || ofWholeGpu == A100_SMS;
+    if (!isA100 && ofWholeGpu != H100_SMS) {
+      return 0;
+    }
+    return switch (id) {
+      case 19, 20 -> isA100 ? 14 : 16;
+      case 15 -> isA100 ? 14 : 26;
+      case 14 -> isA100 ? 28 : 32;
+      case 9 -> isA100 ? 42 : 60;
+      case 5 -> isA100 ? 56 : 64;
+      case 0 -> isA100 ? A100_INSTANCES_SMS : H100_SMS;
+      default -> 0;
+    };
+  }
+
   /** Collects the rows of a table. */
   private static final class Table {
     private final List<MigProfile> profiles = new ArrayList<>();
@@ -92,7 +117,8 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
           shape.endsWith("+me")
               ? shape.replace("+me", "." + gibibytes + "+me")
               : shape + "." + gibibytes;
-      int sms = multiprocessors * compute / computeSlices;
+      int known = computeSlices == SEVEN ? knownMultiprocessors(id, multiprocessors) : 0;
+      int sms = known > 0 ? known : multiprocessors * compute / computeSlices;
       profiles.add(
           new MigProfile(id, name, compute, size, most, List.of(starts), part, Math.max(1, sms)));
     }

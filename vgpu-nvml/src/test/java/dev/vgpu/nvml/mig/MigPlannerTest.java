@@ -34,6 +34,18 @@ class MigPlannerTest {
     assertThat(H100.profile("5g")).isEmpty();
   }
 
+  /** As public logs of the real ones have them. */
+  @Test
+  void instancesHaveTheMultiprocessorsThatWereSeen() {
+    assertThat(H100.profiles())
+        .extracting(MigProfile::multiprocessors)
+        .containsExactly(16, 16, 26, 32, 60, 64, 132);
+    assertThat(MigGeometry.ofSeven(MemorySize.ofGibibytes(40), 108).profiles())
+        .extracting(MigProfile::multiprocessors)
+        .containsExactly(14, 14, 14, 28, 42, 56, 98);
+    assertThat(A30.profiles()).extracting(MigProfile::multiprocessors).contains(14, 28, 56);
+  }
+
   /** The number that facts/mig-geometry.md has from an enumeration of its own. */
   @Test
   void thereAreAsManyValidStatesAsTheEnumerationFound() {

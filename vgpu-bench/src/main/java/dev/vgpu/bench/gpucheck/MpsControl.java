@@ -1,0 +1,106 @@
+package dev.vgpu.bench.gpucheck;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.bench.harness.NanoClock;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * MPS of one GPU in a directory of its own, by the vendor's tool as people use it: {@code -d}, and
+ * commands on standard input. Safe for use by several threads.
+ */
+final class MpsControl {
+  private static final double SECONDS = 10;
+  private static final double GONE_SECONDS = 10;
+
+  private final Path tool;
+  private final Path directory;
+  private final GpuId gpu;
+  private boolean isStarted;
+
+  MpsControl(Path tool, Path directory, GpuId gpu) throws IOException {
+    this.tool = tool;
+    this.directory = directory;
+    this.gpu = gpu;
+    Files.createDirectories(directory.resolve("pipe"));
+    Files.createDirectories(directory.resolve("log"));
+  }
+
+  /** {@return what a client needs in order to find it} */
+  Map<String, String> client() {
+    Map<String, String> variables = new LinkedHashMap<>();
+    variables.put("CUDA_MPS_PIPE_DIRECTORY", directory.resolve("pipe").toString());
+    variables.put("CUDA_MPS_LOG_DIRECTORY", directory.resolve("log").toString());
+    variables.put("CUDA_VISIBLE_DEVICES", gpu.value());
+    return variables;
+  }
+
+  /** Starts the daemon. */
+  Done start() throws InterruptedException {
+    synchronized (this) {
+      isStarted = true;
+    }
+    return run(List.of(tool.toString(), "-d"));
+  }
+
+  /** Gives it a command. */
+  Done ask(String command) throws InterruptedException {
+    return run(List.of("sh", "-c", "printf '%s\\n' \"$1\" | \"$0\"", tool.toString(), command));
+  }
+
+  private Done run(List<String> command) throws InterruptedException {
+    return Done.run(command, variables -> variables.putAll(client()), directory, SECONDS);
+  }
+
+  /** {@return its processes that run} */
+  List<MpsProcess> processes() throws IOException {
+    List<MpsProcess> own = new ArrayList<>();
+    for (MpsProcess process : MpsProcess.all()) {
+      if (process.pipes().startsWith(directory.toString())) {
+        own.add(process);
+      }
+    }
+    return own;
+  }
+
+  /**
+   * Stops it, if it was started; again is no harm.
+   *
+   * @return why that had to be done by force; empty: it stopped when it was told to
+   */
+  synchronized String stop() throws IOException, InterruptedException {
+    if (!isStarted) {
+      return "";
+    }
+    isStarted = false;
+    Done quit = ask("quit");
+    long beginNs = NanoClock.nanoTime();
+    while (!processes().isEmpty() && (NanoClock.nanoTime() - beginNs) / 1e9 < GONE_SECONDS) {
+      if (!quit.isOk()) {
+        break;
+      }
+      NanoClock.sleepMillis(20);
+    }
+    List<MpsProcess> left = processes();
+    for (MpsProcess process : left) {
+      ProcessHandle.of(process.pid()).ifPresent(ProcessHandle::destroyForcibly);
+    }
+    return left.isEmpty() ? "" : "processes " + left + " were left after quit: " + quit.why();
+  }
+
+  /** For the end of this process. */
+  void stopNow() {
+    try {
+      String ignored = stop();
+    } catch (IOException e) {
+      System.err.println("MPS cannot be stopped: " + e.getMessage());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

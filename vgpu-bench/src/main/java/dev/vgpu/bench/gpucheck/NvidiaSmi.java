@@ -1,0 +1,123 @@
+package dev.vgpu.bench.gpucheck;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * What {@code nvidia-smi} prints. What it does not know, or a GPU does not have, is left out.
+ * Immutable.
+ *
+ * @param file the program
+ * @param work for files of its output
+ */
+record NvidiaSmi(Path file, Path work) {
+  static final String TOTAL = "memory.total";
+  static final String RESERVED = "memory.reserved";
+  static final String USED = "memory.used";
+  static final String MIG_MODE = "mig.mode.current";
+  static final String COMPUTE_MODE = "compute_mode";
+  static final String NAME = "name";
+  static final String DRIVER = "driver_version";
+
+  private static final List<String> FIELDS =
+      List.of(NAME, DRIVER, TOTAL, RESERVED, USED, MIG_MODE, COMPUTE_MODE);
+  private static final List<String> PROCESS_FIELDS = List.of("pid", "used_gpu_memory");
+  private static final double SECONDS = 10;
+
+  /** The machine's own. */
+  static Optional<NvidiaSmi> find(Path work) {
+    return Place.onPath("nvidia-smi").map(file -> new NvidiaSmi(file, work));
+  }
+
+  /** {@return the fields of each GPU, by their UUIDs; sizes in MiB} */
+  Map<String, Map<String, String>> gpus() throws InterruptedException {
+    Map<String, Map<String, String>> rows = new LinkedHashMap<>();
+    Done all = ask("gpu", "uuid", FIELDS);
+    if (all.isOk()) {
+      addRows(all.out(), FIELDS, rows);
+      return rows;
+    }
+    // An old one refuses them all for one that it does not know.
+    Done last = all;
+    for (String field : FIELDS) {
+      last = ask("gpu", "uuid", List.of(field));
+      if (last.isOk()) {
+        addRows(last.out(), List.of(field), rows);
+      }
+    }
+    if (rows.isEmpty()) {
+      throw new IllegalStateException("nvidia-smi tells of no GPU: " + last.why() + last.out());
+    }
+    return rows;
+  }
+
+  /** {@return what each process with a context holds, by the GPUs' UUIDs and by pid; in MiB} */
+  Map<String, Map<Long, String>> processes() throws InterruptedException {
+    Done done = ask("compute-apps", "gpu_uuid", PROCESS_FIELDS);
+    if (!done.isOk()) {
+      throw new IllegalStateException("nvidia-smi tells of no processes: " + done.why());
+    }
+    Map<String, Map<Long, String>> processes = new HashMap<>();
+    for (List<String> row : rows(done.out(), PROCESS_FIELDS.size())) {
+      processes
+          .computeIfAbsent(row.get(0), none -> new HashMap<>())
+          .put(Long.valueOf(row.get(1)), row.get(2));
+    }
+    return processes;
+  }
+
+  /** {@return what it prints, or why it fails; for people} */
+  String text(String... arguments) throws InterruptedException {
+    List<String> command = new ArrayList<>(List.of(file.toString()));
+    command.addAll(List.of(arguments));
+    Done done = Done.run(command, variables -> {}, work, SECONDS);
+    return done.isOk() ? done.out() : done.why() + "\n" + done.out();
+  }
+
+  private Done ask(String what, String key, List<String> fields) throws InterruptedException {
+    return Done.run(
+        List.of(
+            file.toString(),
+            "--query-" + what + "=" + key + "," + String.join(",", fields),
+            "--format=csv,noheader,nounits"),
+        variables -> {},
+        work,
+        SECONDS);
+  }
+
+  static void addRows(String text, List<String> fields, Map<String, Map<String, String>> into) {
+    for (List<String> row : rows(text, fields.size())) {
+      Map<String, String> values = into.computeIfAbsent(row.get(0), none -> new LinkedHashMap<>());
+      for (int i = 0; i < fields.size(); i++) {
+        if (isTold(row.get(i + 1))) {
+          values.put(fields.get(i), row.get(i + 1));
+        }
+      }
+    }
+  }
+
+  /** Each begins with what it is about; what is not so is a message. */
+  private static List<List<String>> rows(String text, int fields) {
+    List<List<String>> rows = new ArrayList<>();
+    for (String line : text.split("\\R", -1)) {
+      List<String> row = new ArrayList<>();
+      for (String cell : line.split(",", -1)) {
+        row.add(cell.strip());
+      }
+      if (row.size() == fields + 1 && row.get(0).startsWith("GPU-")) {
+        rows.add(row);
+      }
+    }
+    return rows;
+  }
+
+  /** As in {@code [N/A]}, {@code [Not Supported]}, {@code [Insufficient Permissions]}. */
+  static boolean isTold(String value) {
+    return !value.isEmpty() && !value.startsWith("[") && !value.equals("N/A");
+  }
+}
