@@ -119,14 +119,13 @@ void vgpu__fold(struct vgpu_entry *entry) {
   entry->granted = entry->left;
 }
 
+/* Whoever waits may never launch again: what it has launched is counted, also where its batch was closed by others. */
 static void vgpu__close_lane(struct vgpu_lane *lane) {
   vgpu__lock(&lane->lock);
-  if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
-    for (int i = 0; i < VGPU_ENTRIES; i++) {
-      if (vgpu__entries[i].lane == lane) vgpu__fold(&vgpu__entries[i]);
-    }
-    vgpu__batch_close(lane);
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    if (vgpu__entries[i].lane == lane) vgpu__fold(&vgpu__entries[i]);
   }
+  if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) vgpu__batch_close(lane);
   vgpu__unlock(&lane->lock);
 }
 
@@ -139,12 +138,18 @@ void vgpu__close_stream(CUstream stream) {
 void vgpu__close_thread(void) {
   for (int i = 0; i < VGPU_ENTRIES; i++) {
     struct vgpu_entry *entry = &vgpu__entries[i];
-    if (entry->lane != NULL && vgpu__lane_ticket(entry->lane) == entry->ticket) vgpu__close_lane(entry->lane);
+    if (entry->lane == NULL) continue;
+    if (vgpu__lane_ticket(entry->lane) == entry->ticket) vgpu__close_lane(entry->lane);
+    else vgpu__fold(entry);
   }
 }
 
 void vgpu__close_context(CUcontext context) {
   struct vgpu_lane *lane;
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    lane = vgpu__entries[i].lane;
+    if (lane != NULL && (context == NULL || lane->context->handle == context)) vgpu__fold(&vgpu__entries[i]);
+  }
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
     if ((vgpu__lane_ticket(lane) & 1) != 0 && (context == NULL || lane->context->handle == context)) vgpu__close_lane(lane);
   }

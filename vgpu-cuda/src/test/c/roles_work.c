@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,33 @@ static const struct shm_slot *own_slot(void) {
     if (slots[i].pid == (uint32_t)getpid()) return &slots[i];
   }
   abort();
+}
+
+enum { SOME = 5 /* not all that a batch may have */ };
+
+static void *launch_some(void *argument) {
+  CUstream stream = argument;
+  begin();
+  CUfunction function = kernel("1000");
+  for (int i = 0; i < SOME; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+  usleep(5000); /* so old, the monitor closes their batch */
+  CHECK((stream == NULL ? cuCtxSynchronize() : cuStreamSynchronize(stream)) == ABI_SUCCESS, "sync");
+  return NULL; /* it launches nothing any more */
+}
+
+/* What a thread has launched is counted when it has waited for that, whoever closed the batch. */
+static void role_counted(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  for (uint64_t round = 1; round <= 10; round++) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, launch_some, round % 2 == 0 ? NULL : stream) == 0, "thread");
+    pthread_join(thread, NULL);
+    CHECK(GET(own_slot()->launches) == SOME * round, "%llu launches of %llu", (unsigned long long)GET(own_slot()->launches),
+          (unsigned long long)(SOME * round));
+  }
 }
 
 /* Copies count apart, and go on at a shut gate; what runs on the processors does not, but both are over in this test. */
@@ -180,6 +208,7 @@ static const struct {
   void (*run)(const char *argument);
 } roles[] = {
     {"load", role_load},
+    {"counted", role_counted},
     {"copies", role_copies},
     {"graphs", role_graphs},
     {"graphs-long", role_graphs_long},

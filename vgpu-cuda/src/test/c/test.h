@@ -54,6 +54,7 @@ void test_quota_fill(void);
 /* test_work.c */
 void test_peers_even(void);
 void test_copies_apart(void);
+void test_launches_counted(void);
 void test_graphs_measured(void);
 void test_graphs_long(void);
 void test_waits_uncharged(void);

@@ -344,6 +344,7 @@ static const struct {
     {"garbage-grant", test_garbage_grant},
     {"peers-even", test_peers_even},
     {"copies-apart", test_copies_apart},
+    {"launches-counted", test_launches_counted},
     {"graphs-measured", test_graphs_measured},
     {"graphs-long", test_graphs_long},
     {"waits-uncharged", test_waits_uncharged},

@@ -73,6 +73,8 @@ static void one_role(const char *role, uint32_t gate) {
 
 void test_copies_apart(void) { one_role("copies", 0); } /* at a shut gate */
 
+void test_launches_counted(void) { one_role("counted", (uint32_t)SHM_GRANT_OPEN); }
+
 void test_graphs_measured(void) { one_role("graphs", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_graphs_long(void) { one_role("graphs-long", (uint32_t)SHM_GRANT_OPEN); }
