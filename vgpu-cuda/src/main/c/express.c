@@ -90,9 +90,15 @@ uint64_t vgpu__express_held(const struct vgpu_tenant *tenant, uint64_t *heed) {
 void vgpu__express_wait(struct vgpu_tenant *tenant) {
   struct shm_slot *slot = tenant->slot;
   uint64_t began = vgpu__now_ns(), held, heed;
+  int first = 1;
   __atomic_fetch_add(&slot->waiting, 1, __ATOMIC_SEQ_CST);
   vgpu__monitor_wake();
   while ((held = vgpu__express_held(tenant, &heed)) != 0) {
+    if (first) {
+      first = 0;
+      STORE(slot->yielded_to, (uint32_t)__builtin_ctzll(held) + 1);
+      ADD(slot->yields, 1);
+    }
     uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
     if (!vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous)) break;
     STORE_RELEASE(slot->heartbeat_ns, vgpu__now_ns());

@@ -71,8 +71,10 @@ public sealed interface GpuEvent
       implements GpuEvent {}
 
   /**
-   * A virtual GPU lost its turn to a more urgent one. When the same one takes the turn of the same
-   * other again and again, the first time is told at once, and then each second how often.
+   * A virtual GPU lost its turn to a more urgent one, or gave way to it by itself: that of an
+   * offline one's processes who found the express lane taken, told of each thread. When the same
+   * one takes the turn of the same other again and again, the first time is told at once, and then
+   * each second how often.
    *
    * @param at when; the last time
    * @param virtualGpu who lost the turn

@@ -43,6 +43,14 @@ public interface EnforcedLease extends AutoCloseable {
     default void suspect(String reason) {}
 
     /**
+     * Its processes gave way to a more urgent lease's by themselves: their gate stayed open.
+     *
+     * @param by the id of that lease
+     * @param times how often a thread had to wait for it, since this was told last; at least 1
+     */
+    default void yielded(String by, long times) {}
+
+    /**
      * What its processes stand on failed, and was begun anew: they may have failed with it.
      *
      * @param reason what happened, and who else was in its reach

@@ -4,6 +4,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.SteadyLoad.Held;
+import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import java.util.LinkedHashMap;
@@ -33,7 +34,8 @@ final class ShareBench implements ProcessBench {
       worstMs = Math.max(worstMs, alone(node, half, report, windowMs, GRAPH_KERNELS));
       report.line("  target: 50 +- 1 %%, whatever the grid");
       report.line("%-38s%16.1f", "worst launch stall, ms", worstMs);
-      report.line("  target: <= 20 ms");
+      report.line(
+          "  target: <= 20 ms; late: what this machine kept another program waiting meanwhile");
       report.figure("share_worst_launch_ms", worstMs);
       pair(node, half, report, windowMs);
     }
@@ -47,8 +49,10 @@ final class ShareBench implements ProcessBench {
       Node node, Map<String, String> half, Report report, long windowMs, int graph)
       throws InterruptedException {
     String what = graph == 0 ? "kernels" : "graphs of " + graph + " kernels";
+    Child noise = node.start(Map.of(), "noise").awaitReady();
     report.line(
-        "%-38s%12s%12s%12s%16s", "held at 50 %, " + what, "sync", "bare %", "hooked %", "stall ms");
+        "%-38s%12s%12s%12s%12s%12s",
+        "held at 50 %, " + what, "sync", "bare %", "hooked %", "stall ms", "late ms");
     Map<String, Object> held = new LinkedHashMap<>();
     Map<String, Object> bare = new LinkedHashMap<>();
     double worstMs = 0;
@@ -59,21 +63,25 @@ final class ShareBench implements ProcessBench {
         report.progress("share, " + what + ", grid " + grid + (sync == 0 ? ", never synced" : ""));
         SteadyLoad load = new SteadyLoad(KERNEL_MS, grid, sync, graph);
         Held alone = one(node, Node.bare(half), load, windowMs);
+        long ignored = noise.ask("read").whole("worst_ns");
         Held limited = one(node, half, load, windowMs);
+        double lateMs = noise.ask("read").whole("worst_ns") / 1e6;
         worstMs = Math.max(worstMs, limited.worstLaunchMs());
         heldHere.put(name(sync), rounded(limited.percent()));
         bareHere.put(name(sync), rounded(alone.percent()));
         report.line(
-            "  grid %-31d%12s%12.1f%12.2f%16.1f",
+            "  grid %-31d%12s%12.1f%12.2f%12.1f%12.1f",
             grid,
             sync == 0 ? "never" : "every 1",
             alone.percent(),
             limited.percent(),
-            limited.worstLaunchMs());
+            limited.worstLaunchMs(),
+            lateMs);
       }
       held.put(Integer.toString(grid), heldHere);
       bare.put(Integer.toString(grid), bareHere);
     }
+    noise.kill();
     String key = graph == 0 ? "share" : "share_graphs";
     report.figure(key + "_percent", held);
     report.figure(key + "_bare_percent", bare);

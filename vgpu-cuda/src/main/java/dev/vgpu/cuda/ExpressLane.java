@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -32,6 +33,9 @@ final class ExpressLane {
   private final ReportPage page;
   private final Wake wake;
   private final List<LeaseExpress> obeying = new ArrayList<>();
+
+  /** Whose a bit is, or was last. */
+  private final @Nullable String[] holders = new String[EXPRESS_BITS];
 
   /** Bits that processes have, or may have. */
   private long given;
@@ -92,8 +96,12 @@ final class ExpressLane {
     lease.mask(lease.obeys() && !lost ? given : 0);
   }
 
-  /** {@return a bit for a process; -1 if all are taken} */
-  synchronized int take() {
+  /**
+   * {@return a bit for a process; -1 if all are taken}
+   *
+   * @param lease its lease's id
+   */
+  synchronized int take(String lease) {
     if (lost || given == -1L) {
       return -1;
     }
@@ -104,8 +112,19 @@ final class ExpressLane {
     int bit = next;
     next = (next + 1) % EXPRESS_BITS;
     given |= 1L << bit;
+    holders[bit] = lease;
     tellAll();
     return bit;
+  }
+
+  /** A lease has a bit that an earlier seat gave to it. */
+  synchronized void adopt(int bit, String lease) {
+    holders[bit] = lease;
+  }
+
+  /** {@return the lease whose process has a bit, or had it last; null: none, or no such bit} */
+  synchronized @Nullable String holder(int bit) {
+    return bit < 0 || bit >= EXPRESS_BITS ? null : holders[bit];
   }
 
   /** Takes a bit back. */

@@ -77,7 +77,7 @@ final class HookLease extends LeaseReadings {
       Listener listener,
       Map<String, String> environment) {
     GrantPage grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
-    LeaseExpress express = new LeaseExpress(lane, grant, preemptionClass);
+    LeaseExpress express = new LeaseExpress(id, lane, grant, preemptionClass);
     SlotTable slots = new SlotTable(id, pages, express, owner.life(), owner.clock().nanoTime());
     return new HookLease(id, owner, pages.report(), grant, express, slots, listener, environment);
   }
@@ -363,6 +363,7 @@ final class HookLease extends LeaseReadings {
   void tick(long nowNs, boolean check) {
     int events;
     List<String> suspicions;
+    Map<String, Long> yields;
     synchronized (lock) {
       if (ended) {
         return;
@@ -376,9 +377,11 @@ final class HookLease extends LeaseReadings {
       guarded(() -> slots.look(nowNs, check), false);
       events = evaluate();
       suspicions = slots.takeSuspicions();
+      yields = express.takeYields();
     }
     teller.events(events, watch.processes());
     teller.suspicions(suspicions);
+    teller.yields(yields);
   }
 
   /** Whether it has to be looked after: its processes, and how soon. */

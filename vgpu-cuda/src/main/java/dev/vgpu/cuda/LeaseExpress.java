@@ -5,7 +5,9 @@ import static dev.vgpu.cuda.ShmLayout.EXPRESS_BITS;
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_OBEYS;
 
 import dev.vgpu.PreemptionClass;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,20 +19,25 @@ final class LeaseExpress {
   /** A process that has no bit. */
   static final int NO_BIT = -1;
 
+  private final String lease;
   private final @Nullable ExpressLane lane;
   private final GrantPage grant;
   private final boolean urgent;
+  private final Map<String, Long> yields = new HashMap<>();
   private long bits;
   private volatile boolean obeys;
 
   /**
    * Makes it.
    *
+   * @param lease its id
    * @param lane the GPU's; null: the seat's words alone count
    * @param grant the lease's
    * @param preemptionClass the lease's
    */
-  LeaseExpress(@Nullable ExpressLane lane, GrantPage grant, PreemptionClass preemptionClass) {
+  LeaseExpress(
+      String lease, @Nullable ExpressLane lane, GrantPage grant, PreemptionClass preemptionClass) {
+    this.lease = lease;
     this.lane = lane;
     this.grant = grant;
     this.urgent = preemptionClass != PreemptionClass.OFFLINE;
@@ -68,7 +75,7 @@ final class LeaseExpress {
   /** Gives a process its bit, if it is to have one and one is left. */
   void attached(SeatSlot slot) {
     if (lane != null && urgent) {
-      take(slot, lane.take());
+      take(slot, lane.take(lease));
     }
   }
 
@@ -93,6 +100,7 @@ final class LeaseExpress {
   private void adopt(List<SeatSlot> slots, int bit, int number) {
     for (SeatSlot slot : slots) {
       if (lane != null && urgent && slot.number == number && slot.expressBit == NO_BIT) {
+        lane.adopt(bit, lease);
         take(slot, bit);
         return;
       }
@@ -114,8 +122,34 @@ final class LeaseExpress {
     }
   }
 
-  /** A process is stopped: its bit holds nobody. It sets it anew when it goes on. */
-  void stopped(SeatSlot slot) {
+  /**
+   * What a process says was read anew. Is it stopped, its bit holds nobody: it sets it anew when it
+   * goes on. Is it one that obeys, who has held it back is noted.
+   */
+  void observed(SeatSlot slot) {
+    if (slot.isStopped()) {
+      stopped(slot);
+    }
+    long more = slot.newYields();
+    if (more > 0 && lane != null && !urgent) {
+      String to = lane.holder(slot.yieldedTo());
+      if (to != null) {
+        yields.merge(to, more, Long::sum);
+      }
+    }
+  }
+
+  /** {@return how often each lease has held this one back, since this was last asked} */
+  Map<String, Long> takeYields() {
+    if (yields.isEmpty()) {
+      return Map.of();
+    }
+    Map<String, Long> taken = Map.copyOf(yields);
+    yields.clear();
+    return taken;
+  }
+
+  private void stopped(SeatSlot slot) {
     if (slot.expressBit != NO_BIT && lane != null) {
       lane.clear(slot.expressBit);
     }

@@ -2,6 +2,7 @@ package dev.vgpu.cuda;
 
 import dev.vgpu.spi.EnforcedLease;
 import java.util.List;
+import java.util.Map;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -41,6 +42,11 @@ final class ListenerTeller {
       log.warn("a report cannot be true: lease={} {}", lease, reason);
       tell(() -> listener.suspect(reason));
     }
+  }
+
+  /** Tells who has held its processes back, and how often. */
+  void yields(Map<String, Long> yields) {
+    yields.forEach((by, times) -> tell(() -> listener.yielded(by, times)));
   }
 
   private void tell(Runnable what) {

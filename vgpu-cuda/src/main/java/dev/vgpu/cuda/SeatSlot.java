@@ -29,6 +29,9 @@ final class SeatSlot {
   /** More batches of work than a process can have in flight: its streams, each with a full ring. */
   private static final int MOST_BATCHES = 1 << 17;
 
+  /** More often than threads can be held back between two looks at them. */
+  private static final long MOST_YIELDS = 1_000_000;
+
   /** Clocks that are tied together differ a little: so much too much is cut off without a word. */
   private static final long TOLERATED_NS = 20_000_000;
 
@@ -66,6 +69,7 @@ final class SeatSlot {
   private boolean toldIdleness = true;
   private boolean wentOn;
   private long lastDone;
+  private long yieldsSeen;
   private long beat;
   private long beatSeenNs;
   private long stopCheckedNs;
@@ -187,6 +191,7 @@ final class SeatSlot {
   long adoptGpuTime() {
     readNs = Math.max(0, readings.longAt(number, Slot.GPU_NS));
     creditedNs = readNs;
+    yieldsSeen = Math.max(0, readings.longAt(number, Slot.YIELDS));
     return creditedNs;
   }
 
@@ -223,6 +228,19 @@ final class SeatSlot {
   /** The GPU time that it was credited with. */
   long creditedNs() {
     return creditedNs;
+  }
+
+  /** How often, since this was last asked, the express lane has held it back, as it says. */
+  long newYields() {
+    long now = Math.max(0, readings.longAt(number, Slot.YIELDS));
+    long more = Math.min(Math.max(0, now - yieldsSeen), MOST_YIELDS);
+    yieldsSeen = now;
+    return more;
+  }
+
+  /** Which bit it was that held it back last; no bit of the lane's if it says what cannot be. */
+  int yieldedTo() {
+    return readings.intAt(number, Slot.YIELDED_TO) - 1;
   }
 
   /** What it says that it does on the express lane. */

@@ -208,9 +208,7 @@ final class SlotTable {
   void observe(long nowNs) {
     for (SeatSlot slot : List.copyOf(attached)) {
       slot.observe(nowNs, life);
-      if (slot.isStopped()) {
-        express.stopped(slot);
-      }
+      express.observed(slot);
       if (slot.connection == null) {
         observeDisconnected(slot, nowNs);
       }

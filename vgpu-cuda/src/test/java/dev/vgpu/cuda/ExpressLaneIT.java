@@ -2,6 +2,8 @@ package dev.vgpu.cuda;
 
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_SIZE;
+import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
+import static dev.vgpu.cuda.ShmLayout.GRANT_SIZE;
 import static dev.vgpu.cuda.ShmLayout.REPORT_SIZE;
 import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
 import static java.nio.charset.StandardCharsets.UTF_8;
@@ -9,6 +11,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.cuda.ShmLayout.Express;
+import dev.vgpu.cuda.ShmLayout.Grant;
 import dev.vgpu.cuda.ShmLayout.Slot;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
@@ -158,6 +161,11 @@ class ExpressLaneIT {
         round++;
       }
     }
+    int offline = MemoryLedger.slotAt(1);
+    int bit = report.intAt(offline + Slot.YIELDED_TO) - 1;
+    assertThat(report.longAt(offline + Slot.YIELDS)).isGreaterThanOrEqualTo(ROUNDS);
+    SharedPage online = map(run.resolve("leases/online/grant"), GRANT_SIZE);
+    assertThat(online.buffer().get(GRANT_OFFSET + Grant.EXPRESS_SLOTS + bit)).isEqualTo((byte) 1);
   }
 
   private void signal(String name) throws Exception {

@@ -41,6 +41,7 @@ class ExpressLaneTest {
 
   private final List<AutoCloseable> toClose = new ArrayList<>();
   private final BlockingQueue<String> suspicions = new LinkedBlockingQueue<>();
+  private final BlockingQueue<String> yields = new LinkedBlockingQueue<>();
   private Path run;
   private Enforcement seat;
 
@@ -57,6 +58,11 @@ class ExpressLaneTest {
     @Override
     public void suspect(String reason) {
       suspicions.add(reason);
+    }
+
+    @Override
+    public void yielded(String by, long times) {
+      yields.add(by + " " + times);
     }
   }
 
@@ -185,6 +191,29 @@ class ExpressLaneTest {
     assertThat(List.of(mask(first), mask(third))).containsOnly(0L);
     assertThat(bits(offline)).isZero();
     assertThat(inflightUs(offline)).isLessThan(aloneUs);
+  }
+
+  @Test
+  void whoHeldAProcessBackIsTold() throws Exception {
+    prepare("near", PreemptionClass.NEARLINE);
+    prepare("on", PreemptionClass.ONLINE);
+    prepare("off", PreemptionClass.OFFLINE);
+    FakeHook nearline = attach("near");
+    FakeHook online = attach("on");
+    FakeHook offline = attach("off");
+    heldBack(offline, 3, Long.numberOfTrailingZeros(bits(online)));
+    assertThat(yields.take()).isEqualTo("on 3");
+    heldBack(offline, 9, 64); // no such bit: by nobody, and not told later
+    heldBack(offline, 11, Long.numberOfTrailingZeros(bits(nearline)));
+    assertThat(yields.take()).matches("near [28]"); // the seat may not have looked in between
+    heldBack(offline, -5, Long.numberOfTrailingZeros(bits(online)));
+    heldBack(offline, 12, Long.numberOfTrailingZeros(bits(online)));
+    assertThat(yields.take()).matches("on (1|12)");
+  }
+
+  private static void heldBack(FakeHook hook, long times, int bit) {
+    hook.set(Slot.YIELDED_TO, bit + 1);
+    hook.setLong(Slot.YIELDS, times);
   }
 
   @Test

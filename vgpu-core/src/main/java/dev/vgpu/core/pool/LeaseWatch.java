@@ -36,6 +36,12 @@ final class LeaseWatch implements EnforcedLease.Listener {
   }
 
   @Override
+  public void yielded(String by, long times) {
+    booking.gate.yielded(times);
+    node.preemptions().add(booking.id, by, 0, times);
+  }
+
+  @Override
   public void disturbed(String reason) {
     node.listeners().publish(at -> new GpuEvent.Disturbed(at, booking.id, reason));
   }

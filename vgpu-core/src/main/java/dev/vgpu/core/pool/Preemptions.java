@@ -38,12 +38,17 @@ final class Preemptions {
 
   /** One has happened. */
   void add(String victim, String by, int cancelledCalls) {
+    add(victim, by, cancelledCalls, 1);
+  }
+
+  /** Several have happened. */
+  void add(String victim, String by, int cancelledCalls, long times) {
     Pair pair = new Pair(victim, by);
     lock.lock();
     try {
       Tally tally = tallies.get(pair);
       if (tally != null) {
-        tally.times++;
+        tally.times += times;
         tally.cancelled += cancelledCalls;
         return;
       }
@@ -53,7 +58,7 @@ final class Preemptions {
     } finally {
       lock.unlock();
     }
-    publish(pair, cancelledCalls, 1);
+    publish(pair, cancelledCalls, times);
   }
 
   /** Tells what has come together. To be called now and then. */

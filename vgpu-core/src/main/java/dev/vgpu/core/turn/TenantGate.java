@@ -29,7 +29,7 @@ public final class TenantGate implements TurnGate, GateListener {
   private boolean removed;
   private boolean suspended;
   private int entitledPermille;
-  private int turnsLost;
+  private long turnsLost;
 
   /** What the calls had used when the backend began to measure them as well; -1: it does not. */
   private long callsFinalNs = -1;
@@ -122,6 +122,20 @@ public final class TenantGate implements TurnGate, GateListener {
       asked += processes.preempt();
     }
     return asked;
+  }
+
+  /**
+   * Its processes gave way to more urgent ones by themselves.
+   *
+   * @param times how often
+   */
+  public void yielded(long times) {
+    seat.take();
+    try {
+      turnsLost += times;
+    } finally {
+      seat.leave();
+    }
   }
 
   @Override

@@ -42,10 +42,10 @@ class FlightEventsTest {
           .computePercent(30)
           .preemptionClass(PreemptionClass.ONLINE)
           .build();
-  private static final UsageReading USAGE =
+  static final UsageReading USAGE =
       new UsageReading(1_000_000_007, 2, 3, 4, 5, 6, 7, 8, 9, 10).with(OptionalDouble.of(1.25));
 
-  private static final List<GpuEvent> ALL =
+  static final List<GpuEvent> ALL =
       List.of(
           new GpuEvent.Acquired(AT, "model-1", new GpuId("GPU-1"), REQUEST),
           new GpuEvent.Refused(AT, "model", REQUEST, "no room"),

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.PreemptionClass;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
@@ -73,6 +74,29 @@ class AttachedUsageTest {
           () -> pool.recentEvents().stream().anyMatch(AttachedUsageTest::saysThreeWereDenied));
       assertThat(pool.leases()).isEmpty();
     }
+  }
+
+  /** Who gives way by itself loses no turn that the scheduler would know of. */
+  @Test
+  void whoGivesWayByItselfIsToldAsPreempted() throws Exception {
+    try (GpuPool pool = open()) {
+      VirtualGpu online = pool.acquire(Pools.share(PreemptionClass.ONLINE, 50));
+      VirtualGpu batch = pool.acquire(Pools.share(PreemptionClass.OFFLINE, 50));
+      Map<String, String> ignored = batch.environment();
+      backend.leases.get(batch.id()).listener.yielded(online.id(), 3);
+      backend.leases.get(batch.id()).listener.yielded(online.id(), 4);
+      Pools.await(() -> timesPreempted(pool, batch.id(), online.id()) == 7);
+      assertThat(batch.usage().preemptions()).isEqualTo(7);
+    }
+  }
+
+  private static long timesPreempted(GpuPool pool, String victim, String by) {
+    return pool.recentEvents().stream()
+        .filter(GpuEvent.Preempted.class::isInstance)
+        .map(GpuEvent.Preempted.class::cast)
+        .filter(event -> event.virtualGpu().equals(victim) && event.by().equals(by))
+        .mapToLong(GpuEvent.Preempted::times)
+        .sum();
   }
 
   private static boolean saysThreeWereDenied(GpuEvent event) {
