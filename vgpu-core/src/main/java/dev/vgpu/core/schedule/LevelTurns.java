@@ -12,7 +12,9 @@ import org.jspecify.annotations.Nullable;
  * <p><b>Sharing.</b> All gates are open and the device gives those with work equal slices. Whoever
  * got {@link TurnLength#ACCURACY_NS} more than it should is held back until it has less than that;
  * but not for the sake of tenants that do not use what they get by that. Only where all are
- * entitled to the same: else holding back would be the rule, and turns are more exact.
+ * entitled to the same: else holding back would be the rule, and turns are more exact. And only
+ * where all have work nearly all the time: one that waits for each of its short kernels waits for a
+ * slice of each other tenant with each of them, and would not get its part.
  */
 final class LevelTurns {
   /** A level's clock may stand still: its next event is not looked for more often than so. */
@@ -163,7 +165,8 @@ final class LevelTurns {
       return false;
     }
     for (int i = 0; i < level.size(); i++) {
-      if (!level.member(i).gate.mayOverlap()) {
+      Tenant tenant = level.member(i);
+      if (!tenant.gate.mayOverlap() || (tenant.pauses && level.size() > 1)) {
         return false;
       }
     }

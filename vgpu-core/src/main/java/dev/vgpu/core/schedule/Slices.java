@@ -20,8 +20,14 @@ final class Slices {
     0.173927422568727, 0.326072577431273, 0.326072577431273, 0.173927422568727
   };
 
+  /** Who has work less often beside others is taken to pause, and to wait for its slices. */
+  private static final double LEAST_BUSY_TOGETHER = 0.85;
+
+  /** Until it has work so often in turns of its own. */
+  private static final double LEAST_BUSY_ALONE = 0.995;
+
   /** Over how long it is seen how often a tenant has work. */
-  private static final double MEMORY_NS = 50_000_000;
+  private static final double MEMORY_NS = 200_000_000;
 
   private final ActiveGates gates;
   private final boolean ofOffline;
@@ -100,6 +106,9 @@ final class Slices {
       tenant.saidLatelyNs = keep * tenant.saidLatelyNs + saidNs;
       tenant.countedLatelyNs = keep * tenant.countedLatelyNs + tenant.countedNs;
       tenant.busyPart = Math.min(1, tenant.saidLatelyNs / tenant.countedLatelyNs);
+      if (tenant.countedLatelyNs >= MEMORY_NS / 2) {
+        tenant.pauses = tenant.busyPart < (tenant.pauses ? LEAST_BUSY_ALONE : LEAST_BUSY_TOGETHER);
+      }
     }
     begin(tenant);
     return part;

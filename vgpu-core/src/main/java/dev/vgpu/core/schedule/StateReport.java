@@ -163,6 +163,10 @@ final class StateReport {
       return "those who have work are entitled to unlike shares";
     }
     for (int i = 0; i < level.size(); i++) {
+      if (level.member(i).pauses && level.member(i).gate.mayOverlap()) {
+        return level.member(i).id
+            + " pauses between its kernels: in slices it would get too little";
+      }
       if (!level.member(i).gate.mayOverlap()) {
         return "calls are not measured on the GPU: " + level.member(i).id;
       }

@@ -83,6 +83,9 @@ public final class Tenant {
   double saidLatelyNs;
   double busyPart = 1;
 
+  /** It has so often no work that it would not get its part of slices. */
+  boolean pauses;
+
   /**
    * What it uses after its gate was shut, lately; negative: not known. And what it had used when it
    * was shut.

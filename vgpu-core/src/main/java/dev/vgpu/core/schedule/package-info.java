@@ -57,13 +57,15 @@
  *       within microseconds who is urgent, nothing is handed over, and GPU time is that of one at a
  *       time as before. A floor turn shuts the upper gates, and tells the lower ones not to yield.
  *   <li><b>Within a level</b>, where all who have work are entitled to the same and have no cap,
- *       are eight at most, and are measured on the device. The device gives slices; whoever is
- *       ahead by the same bound as above is held back. What each used is what it says, times the
- *       part of that time that was its own: measured times run on while others have their slices,
- *       as often as those have work, by what they say ({@code Slices}). For those who pause that is
- *       an estimate, within some 3 % where kernels are longer than slices. Hardly anybody is ever
- *       held back, and it is as exact as turns, without hand-overs. Where shares differ, each
- *       holding back would leave an error of some tenths of a millisecond, and these sum up.
+ *       are eight at most, have work nearly all the time, and are measured on the device. (Who
+ *       waits for each of its short kernels waits for others' slices with each of them.) The device
+ *       gives slices; whoever is ahead by the same bound as above is held back. What each used is
+ *       what it says, times the part of that time that was its own: measured times run on while
+ *       others have their slices, as often as those have work, by what they say ({@code Slices}).
+ *       For those who pause that is an estimate, within some 3 % where kernels are longer than
+ *       slices. Hardly anybody is ever held back, and it is as exact as turns, without hand-overs.
+ *       Where shares differ, each holding back would leave an error of some tenths of a
+ *       millisecond, and these sum up.
  *   <li><b>For a moment, as a turn is passed on</b> ({@code EarlyTurn}): where both are measured on
  *       the device, the next gate opens while the last work of the turn before ends, so that the
  *       GPU does not stand still meanwhile (0.2 to 0.3 ms between processes). Both say that they

@@ -115,7 +115,7 @@ class SharingTest {
     for (int i = 0; i < 3; i++) {
       node.processes(BURST_SHARE, 25, NEARLINE, 1 * MS);
     }
-    Workload halting = new Pausing(1 * MS, 1 * MS);
+    Workload halting = new Pausing(20 * MS, 2 * MS);
     node.add(new VirtualGate("halting", GateModel.processes(), halting), BURST_SHARE, 25, NEARLINE);
     long[] shutSinceNs = new long[3];
     long longestNs = 0;

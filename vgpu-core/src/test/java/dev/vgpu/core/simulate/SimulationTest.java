@@ -121,13 +121,13 @@ class SimulationTest {
   }
 
   /**
-   * A graph runs whole, many times longer than a turn: what it was ahead the other gets back. Equal
-   * shares that may take more are left to the GPU's own time slices, and are not meant here.
+   * A graph runs whole, many times longer than a turn: what it was ahead the other gets back, also
+   * where both have the same share.
    */
   @Test
   void longGraphsBesideShortKernelsGetTheirSharesAndNoMore() {
     for (long graphNs : List.of(15 * MS, 40 * MS, 120 * MS)) {
-      for (int percent : List.of(20, 45, 80)) {
+      for (int percent : List.of(20, 45, 50, 80)) {
         assertThat(heldByGraphs(SharePolicy.BURST_SHARE, percent, graphNs, true))
             .as("graphs of %d ns", graphNs)
             .isCloseTo(percent, offset(0.5));
