@@ -65,7 +65,7 @@ static void processorsAreSplit(void) {
     CHECK_EQUAL(cuDevResourceGenerateDesc(&descriptor, twice, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static float milliseconds(CUcontext context, CUfunction function, CUstream stream) {
+static float one(CUcontext context, CUfunction function, CUstream stream) {
     CUevent start = NULL;
     CUevent end = NULL;
     float passed = 0;
@@ -80,6 +80,16 @@ static float milliseconds(CUcontext context, CUfunction function, CUstream strea
     CHECK_OK(cuEventDestroy_v2(start));
     CHECK_OK(cuEventDestroy_v2(end));
     return passed;
+}
+
+/* The kernel's own time: what a busy machine adds between the calls is not in the shortest of several. */
+static float milliseconds(CUcontext context, CUfunction function, CUstream stream) {
+    float least = one(context, function, stream);
+    for (int i = 0; i < 20; i++) {
+        float passed = one(context, function, stream);
+        least = passed < least ? passed : least;
+    }
+    return least;
 }
 
 static void aPartTakesItsTime(void) {
