@@ -240,7 +240,7 @@ final class SlotTable {
     }
     SeatSlot slot = attached.get(nextToCheck++ % attached.size());
     nextToCheck %= SLOT_COUNT * SLOT_COUNT;
-    if (slot.visible) {
+    if (slot.visible && slot.connection != null) { // the others are looked for anyway
       slot.checkedNs = nowNs;
       if (life.state(slot.pid, slot.startTime) == ProcessLife.State.DEAD) {
         recover(slot, nowNs);
