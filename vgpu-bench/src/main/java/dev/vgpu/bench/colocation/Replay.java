@@ -61,6 +61,9 @@ final class Replay {
       Outcome.Processors before = Outcome.Processors.read(seat, pids);
       long t0Ns = NanoClock.nanoTime() + LEAD_NS;
       online.ask("go " + t0Ns + " " + limitNs);
+      // It answers with its last request; what is left of the part is the offline programs' time.
+      long leftNs = t0Ns + arrivals.lengthNs() - NanoClock.nanoTime();
+      NanoClock.sleepMillis(Math.max(0, leftNs / 1_000_000));
       outcome.processors(before, Outcome.Processors.read(seat, pids));
       outcome.switches(bed.pool().switches() - switchesBefore);
       for (Trainer trainer : offline) {
