@@ -1,10 +1,11 @@
 #!/bin/sh
-# What can be checked without running the hook. Usage: check.sh layout | exports LIBRARY | nvml-exports LIBRARY | glibc LIBRARY | header [CUDA_INCLUDE]
+# What can be checked without running the hook. Usage: check.sh layout | exports LIBRARY | nvml-exports LIBRARY | glibc LIBRARY | header [CUDA_INCLUDE] | nvml-header [NVML_INCLUDE]
 #   layout   prints the shared region as C has it
 #   exports  the library exports exactly the functions of vgpu_hooks.def, and our own
 #   nvml-exports  what stands in for NVML exports exactly the functions of vgpu_nvml.def, and its marker
 #   glibc    the library loads with glibc 2.17 and needs no other library (the build refuses one that does not)
 #   header   our declarations and the list of functions against cuda.h; says so if there is none
+#   nvml-header  the same of what stands in for NVML, against nvml.h
 #   versions [FILE]  the list of functions against those of all headers from 11.0 on, and every row has a class
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -69,6 +70,22 @@ case $1 in
       echo "vgpu_hooks.def has these only from a later version on than the header's, $version:" && cat "$work/late"
       exit 1
     fi >&2
+    echo "$(wc -l < "$work/header") functions of the header"
+    ;;
+  nvml-header)
+    include=${2:-/usr/local/cuda/include}
+    if [ ! -f "$include/nvml.h" ]; then
+      echo "no nvml.h in $include"
+      exit 0
+    fi
+    $cc -std=c11 -fsyntax-only -isystem "$include" "$here/nvml_abi_check.c"
+    grep -oE 'DECLDIR +nvml[A-Za-z0-9_]+' "$include/nvml.h" | sed 's/.* //' | sort -u > "$work/header"
+    sed -n 's/^\(PASS\|DENY\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_nvml.def" | sort > "$work/listed"
+    missing=$(comm -13 "$work/listed" "$work/header")
+    if [ -n "$missing" ]; then
+      echo "nvml.h has functions that vgpu_nvml.def has not:" $missing >&2
+      exit 1
+    fi
     echo "$(wc -l < "$work/header") functions of the header"
     ;;
   versions)

@@ -1,15 +1,13 @@
-/* The part of NVML's binary interface that the emulator speaks: our own declarations. */
+/*
+ * The part of NVML's binary interface that the emulator speaks: our own declarations. With -DEMU_VENDORS_NVML the vendor's header
+ * stands in for them; that compiles as long as every function of ours has the vendor's parameters (BindingTest tries it).
+ */
 #ifndef EMU_NVML_ABI_H
 #define EMU_NVML_ABI_H
 
 #include <stdint.h>
 
 #define EMU_API __attribute__((visibility("default")))
-
-typedef int nvmlReturn_t;
-typedef struct emu_nvml_device *nvmlDevice_t;
-typedef struct emu_nvml_gpu_instance *nvmlGpuInstance_t;
-typedef struct emu_nvml_compute_instance *nvmlComputeInstance_t;
 
 /* ERROR(name, number, text of nvmlErrorString) */
 #define NVML_ERRORS(ERROR) \
@@ -30,6 +28,25 @@ typedef struct emu_nvml_compute_instance *nvmlComputeInstance_t;
     ERROR(NVML_ERROR_INSUFFICIENT_RESOURCES, 23, "Insufficient Resources") \
     ERROR(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, 25, "Argument version mismatch") \
     ERROR(NVML_ERROR_UNKNOWN, 999, "Unknown Error")
+
+#ifdef EMU_VENDORS_NVML
+#define NVML_NO_UNVERSIONED_FUNC_DEFS
+#include <nvml.h>
+#define emu_nvml_device nvmlDevice_st
+#define emu_nvml_gpu_instance nvmlGpuInstance_st
+#define emu_nvml_compute_instance nvmlComputeInstance_st
+#define emu_nvml_events nvmlEventSet_st
+#else
+
+typedef int nvmlReturn_t;
+typedef int nvmlTemperatureSensors_t;
+typedef int nvmlClockType_t;
+typedef int nvmlMemoryErrorType_t;
+typedef int nvmlEccCounterType_t;
+typedef int nvmlGpuTopologyLevel_t;
+typedef struct emu_nvml_device *nvmlDevice_t;
+typedef struct emu_nvml_gpu_instance *nvmlGpuInstance_t;
+typedef struct emu_nvml_compute_instance *nvmlComputeInstance_t;
 
 enum {
 #define ERROR(name, number, text) name = number,
@@ -171,5 +188,7 @@ typedef struct {
 } nvmlEventData_t;
 
 typedef struct emu_nvml_events *nvmlEventSet_t;
+
+#endif
 
 #endif

@@ -39,7 +39,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned int
 
 /* ---- heat, power, clocks: a busy GPU is warmer ---- */
 
-EMU_API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor,
+EMU_API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor,
                                               unsigned int *celsius) {
     if (sensor != 0) {
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -62,15 +62,21 @@ EMU_API nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device,
 }
 
 /* 0: graphics, 1: SM, 2: memory, 3: video; MHz */
-EMU_API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int type, unsigned int *clock) {
-    if (type < 0 || type > 3) {
+static bool is_clock(nvmlClockType_t type) {
+    return (int)type >= 0 && (int)type <= 3;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type,
+                                            unsigned int *clock) {
+    if (!is_clock(type)) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
     EMU_NVML_NUMBER(device, clock, type == 2 ? "memory_clock" : "clock", type == 2 ? 2619 : 1755);
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int type, unsigned int *clock) {
-    if (type < 0 || type > 3) {
+EMU_API nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
+                                               unsigned int *clock) {
+    if (!is_clock(type)) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
     EMU_NVML_NUMBER(device, clock, type == 2 ? "max_memory_clock" : "max_clock",
@@ -119,9 +125,11 @@ EMU_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int *cur
     return NVML_SUCCESS;
 }
 
-EMU_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int type, int counter,
+EMU_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type,
+                                                 nvmlEccCounterType_t counter,
                                                  unsigned long long *count) {
-    EMU_NVML_GPU(device, count != NULL && type >= 0 && type <= 1 && counter >= 0 && counter <= 1);
+    EMU_NVML_GPU(device, count != NULL && (int)type >= 0 && (int)type <= 1 && (int)counter >= 0 &&
+                             (int)counter <= 1);
     if (emu_nvml_number("ecc", (int)gpu->index, 2) != 1) {
         return NVML_ERROR_NOT_SUPPORTED;
     }
@@ -167,7 +175,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned i
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice_t other,
-                                                         int *level) {
+                                                         nvmlGpuTopologyLevel_t *level) {
     EMU_NVML_GPU(device, level != NULL);
     emu_gpu *one = gpu;
     nvmlReturn_t result = emu_nvml_gpu(__func__, other, &gpu);

@@ -54,6 +54,17 @@ class NativeTest {
   }
 
   @Test
+  void whatStandsInForNvmlAgreesWithNvmlsHeader() throws Exception {
+    List<String> command =
+        new ArrayList<>(List.of("sh", TESTS.resolve("check.sh").toString(), "nvml-header"));
+    String named = System.getenv("VGPU_NVML_INCLUDE");
+    if (named != null) {
+      command.add(named);
+    }
+    succeed(command.toArray(String[]::new));
+  }
+
+  @Test
   void listHasTheFunctionsOfEveryVersionAndClassifiesEach() throws Exception {
     String check = TESTS.resolve("check.sh").toString();
     assertThat(succeed("sh", check, "versions")).contains("MEM_PLUS ", "QUERY ");

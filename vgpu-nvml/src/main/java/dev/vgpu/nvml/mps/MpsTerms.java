@@ -23,8 +23,10 @@ final class MpsTerms {
   private MpsTerms() {}
 
   /**
-   * {@return how many processes may use one GPU's MPS at once, as the vendor documents it} The
-   * driver counts contexts; a program with several takes more.
+   * {@return how many processes may use one GPU's MPS at once, as the vendor documents it} Source:
+   * "Client-Server Connection Limits" in NVIDIA's guide to MPS, which names 16 contexts before
+   * Volta, 48 since, and 60 from CUDA 13.1 on. The driver counts contexts; a program with several
+   * takes more.
    *
    * @param properties what is known of the GPU; what is not known is taken to be recent hardware
    *     with an older driver
