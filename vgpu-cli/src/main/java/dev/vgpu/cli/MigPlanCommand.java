@@ -141,6 +141,17 @@ final class MigPlanCommand implements Callable<Integer> {
     request.memory(memory == null ? kind.memory() : memory);
     int slices = first.geometry().computeSlices();
     int percent = memory == null ? 100 * kind.computeSlices() / slices : compute;
+    if (!first
+        .geometry()
+        .smallest(memory == null ? kind.memory() : memory, percent)
+        .equals(Optional.of(kind))) {
+      throw new UserException(
+          "no virtual GPU asks for "
+              + kind.name()
+              + ", only for memory and a share: leave --consent out, and move by hand what is shown",
+          null,
+          CommandLine.ExitCode.USAGE);
+    }
     if (percent > 0) {
       request.policy(SharePolicy.FIXED_SHARE).computePercent(percent);
     }

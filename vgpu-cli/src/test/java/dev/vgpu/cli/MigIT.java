@@ -229,6 +229,9 @@ class MigIT {
     assertThat(refused.exitCode()).as("%s", refused).isNotZero();
     assertThat(refused.err()).contains("something runs under these", "busy-");
     assertThat(mig(ON, "plan", "4g", "--consent").exitCode()).isEqualTo(2);
+    CommandNode.Command media = mig(ON, "plan", "1g.2gb+me", "--move", "--consent");
+    assertThat(media.exitCode()).as("%s", media).isEqualTo(2);
+    assertThat(media.err()).contains("no virtual GPU asks for 1g.2gb+me");
     assertThat(instances()).hasSize(3);
     busy.signal("TERM");
     assertThat(busy.exitCode()).isEqualTo(143);
