@@ -106,7 +106,7 @@ void vgpu__busy_enter(struct vgpu_tenant *tenant) {
   vgpu__peers_begin(tenant);
   vgpu__monitor_wake();
   vgpu__level2_wake();
-  if (!vgpu__seat_wants_to_know(tenant)) return;
+  if (!vgpu__seat_wants_to_know(tenant) && (LOAD(tenant->grant->turn_flags) & SHM_TURN_RESTING) == 0) return;
   int short_idle = vgpu__now_ns() - LOAD(tenant->gate.idle_since_ns) < SHORT_IDLE_NS;
   STORE(tenant->gate.short_idles, short_idle ? LOAD(tenant->gate.short_idles) + 1 : 0);
   if (__atomic_exchange_n(&tenant->gate.idle_pending, 0, __ATOMIC_SEQ_CST)) return; /* it was never told that we were idle */

@@ -202,6 +202,17 @@ static void test_messages(void) {
   seat_close(&seat);
 }
 
+/* A seat that looks seldom is told when work begins; one that looks often is told nothing while the gate is open. */
+static void test_resting(void) {
+  SEATED(64u << 20, 1 << 20);
+  play_role(&seat, "small-kernels", "");
+  CHECK(GET(seat.wants) == 0, "%u wants", GET(seat.wants));
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_RESTING;
+  play_role(&seat, "small-kernels", "");
+  CHECK(GET(seat.wants) > 0 && GET(seat.idles) == 0, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
+  seat_close(&seat);
+}
+
 static void test_revoked(void) {
   SEATED(64u << 20, 1 << 20);
   pid_t pid = start(&seat, "revoked", "");
@@ -320,6 +331,7 @@ static const struct {
     {"gate", test_gate},
     {"bound", test_bound},
     {"messages", test_messages},
+    {"resting", test_resting},
     {"revoked", test_revoked},
     {"seat-killed", test_seat_killed},
     {"seat-stopped", test_seat_stopped},

@@ -8,6 +8,7 @@ import static dev.vgpu.cuda.ShmLayout.LEVEL2_ALLOWED;
 import static dev.vgpu.cuda.ShmLayout.LEVEL2_STOP;
 import static dev.vgpu.cuda.ShmLayout.TURN_CONTENDED;
 import static dev.vgpu.cuda.ShmLayout.TURN_LIMITED;
+import static dev.vgpu.cuda.ShmLayout.TURN_RESTING;
 import static dev.vgpu.cuda.ShmLayout.TURN_SUSPENDED;
 
 import dev.vgpu.GpuId;
@@ -42,6 +43,7 @@ final class GrantPage {
   private final SharedPage page;
   private final boolean level2;
   private boolean contended;
+  private boolean resting;
   private boolean limited;
   private boolean mayStop;
   private boolean finishing;
@@ -148,11 +150,26 @@ final class GrantPage {
     }
   }
 
+  /**
+   * Says whether the seat looks seldom.
+   *
+   * @return whether that is a change
+   */
+  boolean resting(boolean resting) {
+    boolean changes = this.resting != resting;
+    if (changes) {
+      this.resting = resting;
+      writeTurnFlags();
+    }
+    return changes;
+  }
+
   private void writeTurnFlags() {
     int flags =
         (contended ? TURN_CONTENDED : 0)
             | (contended || limited ? TURN_LIMITED : 0)
-            | (finishing ? TURN_SUSPENDED : 0);
+            | (finishing ? TURN_SUSPENDED : 0)
+            | (resting ? TURN_RESTING : 0);
     page.setInt(GRANT_OFFSET + Grant.TURN_FLAGS, flags);
   }
 

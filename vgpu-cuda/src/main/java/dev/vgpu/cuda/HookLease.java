@@ -398,6 +398,22 @@ final class HookLease extends LeaseReadings {
     }
   }
 
+  /**
+   * Has its processes tell when work begins, or not. What began before they knew is seen at the
+   * next {@link #tick}, which looks.
+   *
+   * @return whether that is a change
+   */
+  boolean rests(boolean rests) {
+    synchronized (lock) {
+      boolean changes = !ended && fresh(() -> grant.resting(rests), false);
+      if (changes) {
+        lookedNs -= IDLE_LOOK_NS;
+      }
+      return changes;
+    }
+  }
+
   boolean isDraining() {
     synchronized (lock) {
       return watch.isDraining();

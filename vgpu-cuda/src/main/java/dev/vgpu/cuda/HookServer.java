@@ -36,13 +36,10 @@ final class HookServer implements AutoCloseable {
   private static final long BEAT_MS = 2;
 
   /**
-   * The same while none of them has work: still sooner than a hook that comes to work would miss
-   * it.
+   * The same while none of them has work: each tells when it begins, and a hook takes no seat for
+   * dead whose process lives and whose last beat is younger than a quarter of a second.
    */
-  private static final long IDLE_BEAT_MS = 10;
-
-  /** While none has work, every so many beats one process is looked for that seems to be well. */
-  private static final int IDLE_BEATS_A_CHECK = 4;
+  private static final long IDLE_BEAT_MS = 50;
 
   /** How often a tenant is looked at whose work has to end. */
   private static final long DRAIN_MS = 1;
@@ -75,11 +72,6 @@ final class HookServer implements AutoCloseable {
   private final List<HookLease> attached = new ArrayList<>();
   private int nextToCheck;
   private int strangers;
-  private int beats;
-
-  /** Whether none of the attached processes had work when the last sleep began. */
-  private boolean resting;
-
   private long acceptAgainNs;
   private long tickedNs;
   private volatile boolean closed;
@@ -211,7 +203,12 @@ final class HookServer implements AutoCloseable {
         timeout = timeout == BEAT_MS || !lease.isIdle() ? BEAT_MS : IDLE_BEAT_MS;
       }
     }
-    resting = timeout == IDLE_BEAT_MS;
+    boolean rests = timeout == IDLE_BEAT_MS;
+    for (HookLease lease : attached) {
+      if (lease.rests(rests) && rests) {
+        timeout = BEAT_MS;
+      }
+    }
     for (HookLease lease : attached) {
       if (lease.isDraining()) {
         timeout = DRAIN_MS;
@@ -225,11 +222,9 @@ final class HookServer implements AutoCloseable {
       return;
     }
     tickedNs = nowNs;
-    beats++;
-    boolean checks = !resting || beats % IDLE_BEATS_A_CHECK == 0;
-    nextToCheck = (nextToCheck + (checks ? 1 : 0)) % attached.size();
+    nextToCheck = (nextToCheck + 1) % attached.size();
     for (int i = 0; i < attached.size(); i++) {
-      attached.get(i).tick(nowNs, checks && i == nextToCheck);
+      attached.get(i).tick(nowNs, i == nextToCheck);
     }
   }
 

@@ -3,6 +3,7 @@ package dev.vgpu.cuda;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_REVOKED;
 import static dev.vgpu.cuda.ShmLayout.MESSAGE_VERSION;
+import static dev.vgpu.cuda.ShmLayout.TURN_RESTING;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -31,6 +32,7 @@ import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -186,10 +188,39 @@ class HookEnforcementTest {
     lease.open();
     hook.idle();
     expect("a drained");
-    assertThat(hook.grant.intAt(GRANT_OFFSET + Grant.TURN_FLAGS)).isEqualTo(3);
+    assertThat(turnFlags(hook) & ~TURN_RESTING).isEqualTo(3);
     lease.contended(false);
     // A fixed share may be held back, whoever waits.
-    assertThat(hook.grant.intAt(GRANT_OFFSET + Grant.TURN_FLAGS)).isEqualTo(2);
+    assertThat(turnFlags(hook) & ~TURN_RESTING).isEqualTo(2);
+  }
+
+  private static int turnFlags(FakeHook hook) {
+    return hook.grant.intAt(GRANT_OFFSET + Grant.TURN_FLAGS);
+  }
+
+  /** Until that is so; else the test's timeout ends it. */
+  private static void awaitRest(FakeHook hook, boolean rest) {
+    while ((turnFlags(hook) & TURN_RESTING) != 0 != rest) {
+      LockSupport.parkNanos(1_000_000);
+    }
+  }
+
+  @Test
+  void whereNoneHasWorkItsBeginningIsToBeTold() throws Exception {
+    EnforcedLease lease = prepare("a");
+    FakeHook hook = attach("a");
+    lease.open();
+    awaitRest(hook, true);
+    hook.want();
+    hook.work();
+    awaitRest(hook, false);
+    hook.idle();
+    awaitRest(hook, true);
+    // One that began before it knew is seen all the same.
+    hook.work();
+    awaitRest(hook, false);
+    hook.idle();
+    awaitRest(hook, true);
   }
 
   @Test

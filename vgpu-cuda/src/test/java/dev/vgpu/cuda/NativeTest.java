@@ -98,6 +98,7 @@ class NativeTest {
             "revoked",
             "seat-killed",
             "messages",
+            "resting",
             "express-obeyed",
             "express-announced",
             "express-fork",
