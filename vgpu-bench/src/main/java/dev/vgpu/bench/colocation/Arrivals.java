@@ -33,12 +33,11 @@ record Arrivals(List<Request> requests, long lengthNs) {
    */
   static Arrivals of(List<Request> trace, double load, long lengthNs) {
     double budgetNs = load * lengthNs;
-    long lastNs = trace.get(trace.size() - 1).dueNs();
     List<Request> taken = new ArrayList<>();
     long traceNs = 1;
     for (int i = 0; budgetNs > 0; i++) {
       Request next = trace.get(i % trace.size());
-      traceNs = i / trace.size() * lastNs + next.dueNs() + 1;
+      traceNs = spanNs(trace, i + 1) + 1;
       taken.add(new Request(traceNs - 1, next.prefillNs(), next.decodeNs()));
       budgetNs -= next.serviceNs();
     }
@@ -48,6 +47,18 @@ record Arrivals(List<Request> requests, long lengthNs) {
             .map(r -> new Request((long) (r.dueNs() * scale), r.prefillNs(), r.decodeNs()))
             .toList(),
         lengthNs);
+  }
+
+  /**
+   * {@return how long so many first requests of a trace took to come, in nanoseconds}
+   *
+   * @param trace the trace's requests; from its start again if they do not suffice
+   * @param count how many, at least 1
+   */
+  static long spanNs(List<Request> trace, int count) {
+    int last = count - 1;
+    long wholeNs = trace.get(trace.size() - 1).dueNs();
+    return last / trace.size() * wholeNs + trace.get(last % trace.size()).dueNs();
   }
 
   /** {@return requests of one length at random moments, the same each time; so many a second} */

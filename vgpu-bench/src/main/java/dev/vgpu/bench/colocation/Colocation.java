@@ -132,15 +132,16 @@ public final class Colocation {
     List<Request> trace = options.trace().requests();
     for (Load load : loads) {
       int count = load.arrivals().requests().size();
-      long traceNs = trace.get((count - 1) % trace.size()).dueNs();
+      long traceNs = Arrivals.spanNs(trace, count);
       replayed.put(
           Integer.toString(load.percent()),
           String.format(
               Locale.ROOT,
-              "%d requests, %s to %s, in %.1f s: %.1f times as fast as they came",
+              "%d requests, the trace's %.1f s from %s on%s, in %.1f s: %.1f times as fast as they came",
               count,
+              traceNs / 1e9,
               start.format(DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss", Locale.ROOT)),
-              start.plusNanos(traceNs).format(DateTimeFormatter.ofPattern("HH:mm:ss", Locale.ROOT)),
+              count > trace.size() ? ", begun anew at its end" : "",
               load.arrivals().lengthNs() / 1e9,
               traceNs / (double) load.arrivals().lengthNs()));
     }

@@ -35,6 +35,16 @@ final class ArrivalsTest {
     }
   }
 
+  @Test
+  void aTraceThatIsBegunAnewGoesOnFromItsEnd() {
+    List<Request> trace =
+        List.of(new Request(0, 1, 1), new Request(40, 1, 1), new Request(100, 1, 1));
+    assertThat(Arrivals.spanNs(trace, 1)).isZero();
+    assertThat(Arrivals.spanNs(trace, 3)).isEqualTo(100);
+    assertThat(Arrivals.spanNs(trace, 4)).isEqualTo(100);
+    assertThat(Arrivals.spanNs(trace, 8)).isEqualTo(240);
+  }
+
   private static int firstOfBurst(List<Request> trace, int count) {
     for (int i = 0; i + count <= trace.size(); i++) {
       if (trace.get(i + count - 1).dueNs() - trace.get(i).dueNs() < SECOND_NS) {
