@@ -372,7 +372,12 @@ public final class MigDriver implements AutoCloseable {
         mig.nvmlDeviceCreateGpuInstanceWithPlacement(device, profileId, placement, number),
         "nvmlDeviceCreateGpuInstanceWithPlacement");
     ByteBuffer info = NativeCalls.memory(NvmlMig.GPU_INSTANCE_BYTES);
-    check(mig.nvmlGpuInstanceGetInfo(number.getLong(0), info), "nvmlGpuInstanceGetInfo");
+    long made = number.getLong(0);
+    int code = mig.nvmlGpuInstanceGetInfo(made, info);
+    if (code != Nvml.NVML_SUCCESS) {
+      mig.nvmlGpuInstanceDestroy(made); // without a number, nobody would know that it is ours
+      check(code, "nvmlGpuInstanceGetInfo");
+    }
     return info.getInt(NvmlMig.GPU_INSTANCE_ID);
   }
 

@@ -352,7 +352,8 @@ final class MigEnforcement implements Enforcement {
 
   MigRecord make(String id, GpuId gpu, VirtualGpuRequest request) throws IOException {
     GpuDriverException failure = null;
-    for (int i = 0; i < TRIES; i++) {
+    // A record that is left is of what could not be destroyed: nothing may be written over it.
+    for (int i = 0; i < TRIES && !MigRecord.all(directory).containsKey(id); i++) {
       MigState state = driver().gpu(gpu);
       MigGeometry geometry =
           state

@@ -8,6 +8,7 @@ import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import java.io.IOException;
@@ -60,12 +61,16 @@ class MigPermissionTest {
   }
 
   private EnforcedLease grant(MigEnforcement enforcement) throws IOException {
-    PhysicalGpu physical =
-        provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
-    VirtualGpuRequest request =
-        VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(300)).build();
     Path directory = Files.createDirectories(run.resolve("leases/a"));
-    return enforcement.prepare("a", directory, physical, request, mock());
+    return enforcement.prepare("a", directory, physical(), request(), mock());
+  }
+
+  private PhysicalGpu physical() {
+    return provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
+  }
+
+  private static VirtualGpuRequest request() {
+    return VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(300)).build();
   }
 
   private List<MigState.Instance> instances() {
@@ -132,5 +137,29 @@ class MigPermissionTest {
       assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
     }
     assertThat(Optional.ofNullable(MigDriver.holders(run).get(gpu))).isEmpty();
+  }
+
+  /** What could not be undone keeps its record: no second try is written over it. */
+  @Test
+  void whatIsNeitherCompletedNorDestroyedIsNotMadeASecondTime() throws IOException {
+    try (MigEnforcement enforcement = open()) {
+      nvml.set("unprivileged=nvmlGpuInstanceCreateComputeInstance nvmlGpuInstanceDestroy");
+      assertThatThrownBy(() -> grant(enforcement)).isInstanceOf(VgpuException.class);
+      assertThat(instances()).hasSize(1);
+      assertThat(MigRecord.all(MigEnforcement.directory(run))).containsOnlyKeys("a");
+      nvml.set();
+      Files.delete(run.resolve("leases/a"));
+      enforcement.look();
+      enforcement.look();
+      assertThat(instances()).isEmpty();
+    }
+  }
+
+  @Test
+  void oneWhoseNumberIsNotToldIsDestroyedAtOnce() throws IOException {
+    nvml.set("fail.nvmlGpuInstanceGetInfo=999");
+    assertThatThrownBy(() -> driver.create(gpu, TWO, 0, 2)).isInstanceOf(GpuDriverException.class);
+    nvml.set();
+    assertThat(instances()).isEmpty();
   }
 }
