@@ -111,8 +111,7 @@ public final class MigDriver implements AutoCloseable {
 
   private GpuDriverException failed(int code, String what) {
     String text = nvml.nvmlErrorString(code);
-    return new GpuDriverException(
-        what + " failed: " + (text == null ? "no text" : text) + " code=" + code, code);
+    return new GpuDriverException(what + " failed: " + (text == null ? "no text" : text), code);
   }
 
   private long device(GpuId gpu) {
@@ -170,18 +169,27 @@ public final class MigDriver implements AutoCloseable {
   }
 
   /**
-   * {@return all GPUs, those too that cannot be cut}
+   * {@return all GPUs, those too that cannot be cut; one that does not answer is left out}
    *
-   * @throws GpuDriverException if the driver fails
+   * @throws GpuDriverException if the driver fails, or no GPU answers
    */
   public synchronized List<MigState> gpus() {
     begin();
     check(nvml.nvmlDeviceGetCount_v2(number), "nvmlDeviceGetCount_v2");
     int count = Math.max(0, Math.min(MOST_DEVICES, number.getInt(0)));
     List<MigState> states = new ArrayList<>();
+    GpuDriverException failure = null;
     for (int i = 0; i < count; i++) {
-      check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
-      states.add(state(number.getLong(0)));
+      try {
+        begin();
+        check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
+        states.add(state(number.getLong(0)));
+      } catch (GpuDriverException e) {
+        failure = e;
+      }
+    }
+    if (failure != null && states.isEmpty()) {
+      throw failure;
     }
     return states;
   }

@@ -162,4 +162,21 @@ class MigPermissionTest {
     nvml.set();
     assertThat(instances()).isEmpty();
   }
+
+  @Test
+  void aGpuThatIsLostTakesMigFromNoOther() throws IOException {
+    nvml.set("lost.0=1");
+    try (MigEnforcement enforcement = open()) {
+      assertThat(driver.gpus()).extracting(MigState::gpu).hasSize(2).contains(gpu);
+      GpuId lost = new GpuId("GPU-00000000-0000-0000-0000-000000000000");
+      MigRecord.intended("dead", lost, TWO, 0, List.of(), new MigRecord.Terms(2, 1, false))
+          .write(MigEnforcement.directory(run));
+      enforcement.look();
+      EnforcedLease lease = grant(enforcement);
+      assertThat(instances()).hasSize(1);
+      lease.close();
+      assertThat(instances()).isEmpty();
+      assertThat(enforcement.lack(physical(), request())).isEmpty();
+    }
+  }
 }
