@@ -5,6 +5,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
+import dev.vgpu.nvml.binding.NvmlTypes;
 import dev.vgpu.nvml.mig.MigGeometry;
 import dev.vgpu.nvml.mig.MigProfile;
 import java.io.IOException;
@@ -111,7 +112,8 @@ public final class MigDriver implements AutoCloseable {
 
   private GpuDriverException failed(int code, String what) {
     String text = nvml.nvmlErrorString(code);
-    return new GpuDriverException(what + " failed: " + (text == null ? "no text" : text), code);
+    String then = code == NvmlTypes.NVML_ERROR_NO_PERMISSION ? " (only root may)" : "";
+    return new GpuDriverException(what + " failed: " + (text == null ? "?" : text) + then, code);
   }
 
   private long device(GpuId gpu) {

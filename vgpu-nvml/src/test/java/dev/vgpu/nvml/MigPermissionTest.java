@@ -81,7 +81,7 @@ class MigPermissionTest {
     assertThatThrownBy(call)
         .isInstanceOfSatisfying(
             GpuDriverException.class, e -> assertThat(e.code()).hasValue(NO_PERMISSION))
-        .hasMessageContaining("Insufficient Permissions");
+        .hasMessageContaining("Insufficient Permissions (only root may)");
   }
 
   @Test
@@ -168,6 +168,10 @@ class MigPermissionTest {
     nvml.set("lost.0=1");
     try (MigEnforcement enforcement = open()) {
       assertThat(driver.gpus()).extracting(MigState::gpu).hasSize(2).contains(gpu);
+      assertThat(nvml.provider().status().notes())
+          .singleElement()
+          .asString()
+          .contains("a GPU is left out: index=0", "GPU is lost");
       GpuId lost = new GpuId("GPU-00000000-0000-0000-0000-000000000000");
       MigRecord.intended("dead", lost, TWO, 0, List.of(), new MigRecord.Terms(2, 1, false))
           .write(MigEnforcement.directory(run));
