@@ -11,14 +11,14 @@ static struct emu_nvml_gpu_instance handles[EMU_MAX_DEVICES][EMU_MIG_IDS];
 
 /*
  * As the kernel driver decides by the rights of a process; a test may take them from itself, for all
- * that needs them or for one function.
+ * that needs them or for some functions.
  */
 bool emu_nvml_mig_allowed(const char *function) {
-    char denied[64];
+    char denied[160];
     const char *told = getenv("VGPU_EMULATOR_UNPRIVILEGED");
     return geteuid() == 0 && (told == NULL || told[0] == '\0') &&
            !(emu_nvml_text("unprivileged", -1, denied, sizeof denied) &&
-             (strcmp(denied, "1") == 0 || strcmp(denied, function) == 0));
+             (strcmp(denied, "1") == 0 || strstr(denied, function) != NULL));
 }
 
 /* ---- mode */
@@ -388,7 +388,10 @@ EMU_API nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned 
 EMU_API nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t handle, nvmlGpuInstanceInfo_t *info) {
     emu_state *state = NULL;
     emu_mig_table table;
-    nvmlReturn_t result = look_up(handle, &state, &table);
+    nvmlReturn_t result = emu_nvml_enter(__func__);
+    if (result == NVML_SUCCESS) {
+        result = look_up(handle, &state, &table);
+    }
     if (result == NVML_SUCCESS && info == NULL) {
         result = NVML_ERROR_INVALID_ARGUMENT;
     }

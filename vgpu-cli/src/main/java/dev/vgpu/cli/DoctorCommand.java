@@ -4,9 +4,12 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
+import dev.vgpu.GpuState;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
@@ -24,6 +27,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -63,6 +67,7 @@ final class DoctorCommand implements Callable<Integer> {
    * What was found.
    *
    * @param properties what else is known of each GPU
+   * @param troubles what is wrong with each GPU that is not healthy
    * @param choices what comes of each backend on each GPU
    * @param leases a line each
    * @param events a line each
@@ -72,6 +77,7 @@ final class DoctorCommand implements Callable<Integer> {
       List<Check> checks,
       List<PhysicalGpu> gpus,
       Map<GpuId, Map<String, String>> properties,
+      Map<GpuId, String> troubles,
       List<BackendChoice> choices,
       List<BackendStatus> backends,
       boolean onlyHost,
@@ -139,11 +145,17 @@ final class DoctorCommand implements Callable<Integer> {
       if (backends.stream().noneMatch(status -> status.capabilities().isPresent())) {
         problems.add("no backend can enforce a share; see above why not");
       }
+      List<BackendChoice> choices = pool.explain(ANYTHING);
+      if (!choices.isEmpty() && choices.stream().allMatch(DoctorCommand::isImpossible)) {
+        problems.add("no backend can share a GPU that is here; see above why not");
+      }
+      List<GpuReading> readings = pool.readings();
       return new Findings(
           checks,
           pool.gpus(),
-          properties(pool),
-          pool.explain(ANYTHING),
+          properties(readings),
+          troubles(pool, readings, problems),
+          choices,
           backends,
           Devices.onlyHost(pool),
           pool.leases().stream().map(DoctorCommand::lease).toList(),
@@ -153,16 +165,43 @@ final class DoctorCommand implements Callable<Integer> {
     } catch (VgpuException | IllegalStateException e) {
       problems.add(e.getMessage() == null ? e.toString() : e.getMessage());
       return new Findings(
-          checks, List.of(), Map.of(), List.of(), List.of(), false, List.of(), List.of(), 0,
-          problems);
+          checks, List.of(), Map.of(), Map.of(), List.of(), List.of(), false, List.of(), List.of(),
+          0, problems);
     }
   }
 
+  private static boolean isImpossible(BackendChoice choice) {
+    return choice.verdict() == BackendChoice.Verdict.IMPOSSIBLE;
+  }
+
   /** As far as the driver tells; what cannot be read now is no reason to say nothing else. */
-  private static Map<GpuId, Map<String, String>> properties(GpuPool pool) {
+  private static Map<GpuId, Map<String, String>> properties(List<GpuReading> readings) {
     Map<GpuId, Map<String, String>> properties = new HashMap<>();
-    pool.readings().forEach(reading -> properties.put(reading.gpu(), reading.properties()));
+    readings.forEach(reading -> properties.put(reading.gpu(), reading.properties()));
     return properties;
+  }
+
+  /** What is wrong with GPUs; one that is lost is a problem, a fault that it lives with is none. */
+  private static Map<GpuId, String> troubles(
+      GpuPool pool, List<GpuReading> readings, List<String> problems) {
+    Map<GpuId, String> troubles = new HashMap<>();
+    for (PhysicalGpu gpu : pool.gpus()) {
+      GpuReading reading = of(gpu, readings, GpuReading::gpu);
+      GpuState state = of(gpu, pool.states(), GpuState::gpu);
+      DeviceTexts.trouble(reading, state)
+          .ifPresent(
+              trouble -> {
+                troubles.put(gpu.id(), trouble);
+                if (DeviceTexts.health(reading, state) == GpuHealth.LOST) {
+                  problems.add(gpu.id() + " is " + trouble);
+                }
+              });
+    }
+    return troubles;
+  }
+
+  private static <T> @Nullable T of(PhysicalGpu gpu, List<T> all, Function<T, GpuId> whose) {
+    return all.stream().filter(each -> whose.apply(each).equals(gpu.id())).findFirst().orElse(null);
   }
 
   private static String lease(GpuLease lease) {

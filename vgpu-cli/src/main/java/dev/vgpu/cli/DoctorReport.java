@@ -54,7 +54,9 @@ final class DoctorReport {
             ? "@|bold,green Everything needed is there.|@"
             : "@|bold,red Missing:|@ " + String.join("; ", findings.problems()));
     Ansi ansi = console.outAnsi();
-    lines.forEach(line -> console.out().println(ansi.string(line)));
+    lines.stream()
+        .flatMap(line -> Lines.whole(line).stream())
+        .forEach(line -> console.out().println(ansi.string(line)));
   }
 
   private void addDevices(List<String> lines) {
@@ -68,6 +70,10 @@ final class DoctorReport {
               + ", "
               + Devices.gibibytes(gpu.usableMemory())
               + " for quotas");
+      String trouble = findings.troubles().get(gpu.id());
+      if (trouble != null) {
+        lines.add("    @|yellow " + trouble + "|@");
+      }
       modes(gpu.id()).forEach(mode -> lines.add("    " + mode));
       for (BackendChoice choice : of(gpu.id())) {
         lines.add("    " + choice.backend() + ": " + text(choice));
@@ -161,6 +167,24 @@ final class DoctorReport {
     return " (" + capabilities + ")";
   }
 
+  private void describe(PhysicalGpu gpu, ObjectNode row) {
+    row.put("id", gpu.id().value()).put("model", gpu.model());
+    gpu.unusableAsWhole().ifPresent(why -> row.put("unusable_as_whole", why));
+    if (findings.troubles().containsKey(gpu.id())) {
+      row.put("trouble", findings.troubles().get(gpu.id()));
+    }
+    ObjectNode known = row.putObject("properties");
+    findings.properties().getOrDefault(gpu.id(), Map.of()).forEach(known::put);
+    ArrayNode backends = row.putArray("backends");
+    for (BackendChoice choice : of(gpu.id())) {
+      ObjectNode one =
+          backends.addObject().put("name", choice.backend()).put("available", works(choice));
+      if (!works(choice)) {
+        one.put("reason", choice.reason());
+      }
+    }
+  }
+
   ObjectNode json() {
     ObjectNode json = JsonNodeFactory.instance.objectNode();
     json.put("ok", findings.problems().isEmpty());
@@ -173,20 +197,7 @@ final class DoctorReport {
     json.putArray("devices");
     findings.gpus().forEach(gpu -> json.withArray("devices").add(gpu.id().value()));
     ArrayNode gpus = json.putArray("gpus");
-    for (PhysicalGpu gpu : findings.gpus()) {
-      ObjectNode row = gpus.addObject().put("id", gpu.id().value()).put("model", gpu.model());
-      gpu.unusableAsWhole().ifPresent(why -> row.put("unusable_as_whole", why));
-      ObjectNode known = row.putObject("properties");
-      findings.properties().getOrDefault(gpu.id(), Map.of()).forEach(known::put);
-      ArrayNode backends = row.putArray("backends");
-      for (BackendChoice choice : of(gpu.id())) {
-        ObjectNode one =
-            backends.addObject().put("name", choice.backend()).put("available", works(choice));
-        if (!works(choice)) {
-          one.put("reason", choice.reason());
-        }
-      }
-    }
+    findings.gpus().forEach(gpu -> describe(gpu, gpus.addObject()));
     ArrayNode checks = json.putArray("checks");
     for (Check check : findings.checks()) {
       ObjectNode row =

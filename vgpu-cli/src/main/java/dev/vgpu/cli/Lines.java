@@ -2,11 +2,18 @@ package dev.vgpu.cli;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** Texts as lines of a terminal of 80 columns. */
 final class Lines {
   static final int WIDTH = 80;
   private static final int MOST_LINES = 3;
+
+  /** Words; what is between a colour's marks is one. */
+  private static final Pattern WORD = Pattern.compile("(?:@\\|[^|]*\\|@|\\S)+");
+
+  private static final Pattern MARKS = Pattern.compile("@\\|\\S+ |\\|@");
 
   private Lines() {}
 
@@ -22,6 +29,35 @@ final class Lines {
     }
     lines.add(cut(rest, WIDTH));
     return lines;
+  }
+
+  /** A text in as many lines as it takes; the marks of colours take no place. */
+  static List<String> whole(String text) {
+    String indent = text.substring(0, text.length() - text.stripLeading().length());
+    List<String> lines = new ArrayList<>();
+    StringBuilder line = new StringBuilder(indent);
+    int length = indent.length();
+    Matcher words = WORD.matcher(text);
+    for (boolean isFirst = true; words.find(); isFirst = false) {
+      int width = MARKS.matcher(words.group()).replaceAll("").length();
+      if (!isFirst && length + 1 + width > WIDTH) {
+        lines.add(line.toString());
+        line = new StringBuilder(indent).append("  ");
+        length = indent.length() + 2;
+      }
+      line.append(isFirst ? "" : " ").append(words.group());
+      length += (isFirst ? 0 : 1) + width;
+    }
+    lines.add(line.toString());
+    return lines;
+  }
+
+  /** Two GPUs of one machine differ in the last characters of their names. */
+  static String cutInside(String text, int width) {
+    int tail = width / 2;
+    return text.length() <= width
+        ? text
+        : text.substring(0, width - tail - 1) + "…" + text.substring(text.length() - tail);
   }
 
   static String cut(String text, int width) {

@@ -111,11 +111,12 @@ final class MigCommand implements Runnable {
       if (state.geometry().isEmpty()) {
         return;
       }
-      out.println(
-          "  profiles: "
-              + state.geometry().get().profiles().stream()
-                  .map(profile -> profile.name() + " at " + profile.starts())
-                  .collect(Collectors.joining(", ")));
+      Lines.whole(
+              "  profiles: "
+                  + state.geometry().get().profiles().stream()
+                      .map(profile -> profile.name() + " at " + profile.starts())
+                      .collect(Collectors.joining(", ")))
+          .forEach(out::println);
       if (state.instances().isEmpty()) {
         return;
       }

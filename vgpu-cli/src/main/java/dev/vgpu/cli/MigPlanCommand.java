@@ -29,6 +29,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -54,6 +55,7 @@ import picocli.CommandLine.Parameters;
     })
 final class MigPlanCommand implements Callable<Integer> {
   private static final int MOST_SHOWN = 12;
+  private static final int GPU_WIDTH = 28;
 
   private final CliContext context;
 
@@ -115,6 +117,9 @@ final class MigPlanCommand implements Callable<Integer> {
           null,
           CommandLine.ExitCode.SOFTWARE);
     }
+    if (gpus.stream().noneMatch(gpu -> wanted(gpu).isPresent())) {
+      throw noSuchKind(gpus);
+    }
     if (consent) {
       return carryOut(gpus);
     }
@@ -129,14 +134,10 @@ final class MigPlanCommand implements Callable<Integer> {
   }
 
   /** By the process that holds the seat: it knows what is ours and what runs. */
-  private int carryOut(List<MigGpu> gpus) throws UserException {
+  private int carryOut(List<MigGpu> gpus) {
     VirtualGpuRequest.Builder request =
         VirtualGpuRequest.builder().name("plan").require(Capabilities.FaultIsolation.ISOLATED);
-    MigGpu first = gpus.stream().filter(gpu -> wanted(gpu).isPresent()).findFirst().orElse(null);
-    if (first == null) {
-      throw new UserException(
-          "no GPU here has such a kind of instance", null, CommandLine.ExitCode.SOFTWARE);
-    }
+    MigGpu first = gpus.stream().filter(gpu -> wanted(gpu).isPresent()).findFirst().orElseThrow();
     MigProfile kind = wanted(first).orElseThrow();
     request.memory(memory == null ? kind.memory() : memory);
     int slices = first.geometry().computeSlices();
@@ -171,6 +172,19 @@ final class MigPlanCommand implements Callable<Integer> {
       }
     }
     return 0;
+  }
+
+  private static UserException noSuchKind(List<MigGpu> gpus) {
+    String kinds =
+        gpus.stream()
+            .flatMap(gpu -> gpu.geometry().profiles().stream())
+            .map(MigProfile::name)
+            .distinct()
+            .collect(Collectors.joining(", "));
+    return new UserException(
+        "no GPU here has such a kind of instance; there are " + kinds,
+        null,
+        CommandLine.ExitCode.SOFTWARE);
   }
 
   private Optional<MigProfile> wanted(MigGpu gpu) {
@@ -236,34 +250,38 @@ final class MigPlanCommand implements Callable<Integer> {
     }
     MigPlan.Candidate chosen = plan.get().chosen();
     for (MigPlan.Move each : plan.get().moves()) {
-      out.println(
-          "Move instance "
-              + each.instance().id()
-              + " of "
-              + each.from()
-              + " (lease "
-              + each.instance().holder()
-              + ") to slice "
-              + each.start()
-              + " of "
-              + each.to()
-              + ": it is destroyed, and made anew."
-              + (isBusy(each) ? " What runs there has to be ended first." : ""));
+      Lines.whole(
+              "Move instance "
+                  + each.instance().id()
+                  + " of "
+                  + each.from()
+                  + " (lease "
+                  + each.instance().holder()
+                  + ") to slice "
+                  + each.start()
+                  + " of "
+                  + each.to()
+                  + ": it is destroyed, and made anew."
+                  + (isBusy(each) ? " What runs there has to be ended first." : ""))
+          .forEach(out::println);
     }
     out.println(
         chosen.profile().name() + " goes to slice " + chosen.start() + " of " + chosen.gpu() + ".");
-    TextTable table = new TextTable("gpu", "slice", "takes", "then", "what remains");
-    plan.get().candidates().stream()
-        .limit(MOST_SHOWN)
-        .forEach(
-            each ->
-                table.row(
-                    each.gpu().value(),
-                    Integer.toString(each.start()),
-                    String.format(Locale.ROOT, "%.3f", each.optionsBefore()),
-                    String.format(Locale.ROOT, "%.3f", each.optionsAfter()),
-                    each.remains()));
-    table.lines().forEach(out::println);
+    List<MigPlan.Candidate> shown = plan.get().candidates().stream().limit(MOST_SHOWN).toList();
+    TextTable table = new TextTable("gpu", "slice", "takes", "then");
+    for (MigPlan.Candidate each : shown) {
+      table.row(
+          Lines.cutInside(each.gpu().value(), GPU_WIDTH),
+          Integer.toString(each.start()),
+          String.format(Locale.ROOT, "%.3f", each.optionsBefore()),
+          String.format(Locale.ROOT, "%.3f", each.optionsAfter()));
+    }
+    List<String> rows = table.lines();
+    out.println(rows.get(0));
+    for (int i = 0; i < shown.size(); i++) {
+      out.println(rows.get(i + 1));
+      Lines.whole("  leaves " + shown.get(i).remains()).forEach(out::println);
+    }
   }
 
   private boolean isBusy(MigPlan.Move move) {

@@ -357,12 +357,7 @@ final class TopFrame {
     return PERCENT * ns / lengthNs;
   }
 
-  /** Two GPUs of one machine differ in the last characters. */
   private static String cutInside(String text, int width) {
-    int left = Math.max(2 * SHORTEST_NAME, width);
-    int tail = left / 2;
-    return text.length() <= left
-        ? text
-        : text.substring(0, left - tail - 1) + "…" + text.substring(text.length() - tail);
+    return Lines.cutInside(text, Math.max(2 * SHORTEST_NAME, width));
   }
 }

@@ -21,6 +21,7 @@ import dev.vgpu.VirtualGpuRequest;
 import java.io.ByteArrayOutputStream;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -77,7 +78,12 @@ class DoctorCommandTest {
 
   private String text() {
     assertThat(run("doctor")).isZero();
-    return out.toString(UTF_8);
+    return unwrapped();
+  }
+
+  /** What goes on in the next line is indented by an odd number of blanks. */
+  private String unwrapped() {
+    return out.toString(UTF_8).replaceAll("\n(?:  )* (?! )", " ");
   }
 
   @ParameterizedTest
@@ -164,6 +170,42 @@ class DoctorCommandTest {
     assertThat(run("doctor", "--json")).isZero();
     JsonNode json = new ObjectMapper().readTree(out.toByteArray());
     assertThat(json.path("calls_passed_through").asLong()).isEqualTo(82);
+  }
+
+  @Test
+  void noLineIsLongerThanATerminalIsWide() {
+    modes(Map.of("persistence_mode", "off", "compute_mode", "exclusive process"));
+    String told = text();
+    assertThat(out.toString(UTF_8).lines()).allMatch(line -> line.length() <= Lines.WIDTH);
+    assertThat(told).contains("waits until the driver has begun; as root: nvidia-smi -pm 1");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"LOST, 1", "DEGRADED, 0"})
+  void whatIsWrongWithAGpuIsSaidAndALostOneIsAProblem(GpuHealth health, int exitCode)
+      throws Exception {
+    GpuReading reading = mock(GpuReading.class);
+    when(reading.gpu()).thenReturn(GPU);
+    when(reading.health()).thenReturn(health);
+    when(reading.healthReason()).thenReturn("it fell off the bus");
+    when(pool.readings()).thenReturn(List.of(reading));
+    String trouble = health.name().toLowerCase(Locale.ROOT) + ": it fell off the bus";
+    assertThat(run("doctor")).isEqualTo(exitCode);
+    assertThat(out.toString(UTF_8)).contains("    " + trouble);
+    out.reset();
+    assertThat(run("doctor", "--json")).isEqualTo(exitCode);
+    JsonNode json = new ObjectMapper().readTree(out.toByteArray());
+    assertThat(json.at("/gpus/0/trouble").asText()).isEqualTo(trouble);
+    assertThat(json.path("problems")).hasSize(exitCode);
+  }
+
+  @Test
+  void gpusThatNoBackendCanEverShareAreAProblem() {
+    List<BackendChoice> choices =
+        List.of(choice("mig", BackendChoice.Verdict.IMPOSSIBLE, "only root may"));
+    when(pool.explain(any())).thenReturn(choices);
+    assertThat(run("doctor")).isEqualTo(1);
+    assertThat(out.toString(UTF_8)).contains("no backend can share a GPU that is here");
   }
 
   @Test

@@ -49,16 +49,21 @@ class MigIT {
 
   @Test
   void modeIsSwitchedOnlyByWhoSaysSo() throws Exception {
-    assertThat(mig(OFF, "list").succeeds().out())
-        .contains("MIG is off")
-        .contains("3g.8gb at [0, 4]");
+    String list = mig(OFF, "list").succeeds().out();
+    assertThat(list.replaceAll("\n +", " ")).contains("MIG is off", "3g.8gb at [0, 4]");
+    assertThat(list.lines()).allMatch(line -> line.length() <= Lines.WIDTH);
     assertThat(mig(OFF, "plan", "3g").exitCode()).isEqualTo(1);
     CommandNode.Command denied =
         mig(List.of(OFF.get(0), "VGPU_EMULATOR_UNPRIVILEGED=1"), "enable", "0");
     assertThat(denied.exitCode()).isEqualTo(1);
     assertThat(denied.err()).contains("Insufficient Permissions");
     assertThat(mig(OFF, "enable", "0").succeeds().out()).contains("is on");
-    assertThat(mig(OFF, "plan", "3g").succeeds().out()).contains("3g.8gb goes to slice 4 of GPU-");
+    String placed = mig(OFF, "plan", "3g").succeeds().out();
+    assertThat(placed).contains("3g.8gb goes to slice 4 of GPU-", "  leaves 1g.2gb");
+    assertThat(placed.lines()).allMatch(line -> line.length() <= Lines.WIDTH);
+    CommandNode.Command none = mig(OFF, "plan", "9g");
+    assertThat(none.exitCode()).isEqualTo(1);
+    assertThat(none.err()).contains("no GPU here has such a kind of instance; there are 1g.2gb");
     JsonNode plan = mig(OFF, "plan", "--memory", "3GiB", "--json").succeeds().json();
     assertThat(plan.path("chosen").path("profile").asText()).isEqualTo("1g.4gb");
     assertThat(mig(OFF, "disable", "0").succeeds().out()).contains("is off");
@@ -204,7 +209,8 @@ class MigIT {
     assertThat(plan.path("moves")).hasSize(1);
     assertThat(plan.path("moves").get(0).path("start").asInt()).isIn(4, 5);
     assertThat(plan.path("chosen").path("start").asInt()).isZero();
-    assertThat(mig(ON, "plan", "4g", "--move").succeeds().out()).contains("it is destroyed, and");
+    assertThat(mig(ON, "plan", "4g", "--move").succeeds().out().replaceAll("\\s+", " "))
+        .contains("it is destroyed, and made anew.");
     assertThat(instances()).hasSize(2);
     small.signal("TERM");
     assertThat(small.exitCode()).isEqualTo(143);

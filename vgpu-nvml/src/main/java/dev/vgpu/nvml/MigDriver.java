@@ -5,6 +5,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
+import dev.vgpu.nvml.binding.NvmlTypes;
 import dev.vgpu.nvml.mig.MigGeometry;
 import dev.vgpu.nvml.mig.MigProfile;
 import java.io.IOException;
@@ -111,8 +112,8 @@ public final class MigDriver implements AutoCloseable {
 
   private GpuDriverException failed(int code, String what) {
     String text = nvml.nvmlErrorString(code);
-    return new GpuDriverException(
-        what + " failed: " + (text == null ? "no text" : text) + " code=" + code, code);
+    String then = code == NvmlTypes.NVML_ERROR_NO_PERMISSION ? " (only root may)" : "";
+    return new GpuDriverException(what + " failed: " + (text == null ? "?" : text) + then, code);
   }
 
   private long device(GpuId gpu) {
@@ -170,18 +171,27 @@ public final class MigDriver implements AutoCloseable {
   }
 
   /**
-   * {@return all GPUs, those too that cannot be cut}
+   * {@return all GPUs, those too that cannot be cut; one that does not answer is left out}
    *
-   * @throws GpuDriverException if the driver fails
+   * @throws GpuDriverException if the driver fails, or no GPU answers
    */
   public synchronized List<MigState> gpus() {
     begin();
     check(nvml.nvmlDeviceGetCount_v2(number), "nvmlDeviceGetCount_v2");
     int count = Math.max(0, Math.min(MOST_DEVICES, number.getInt(0)));
     List<MigState> states = new ArrayList<>();
+    GpuDriverException failure = null;
     for (int i = 0; i < count; i++) {
-      check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
-      states.add(state(number.getLong(0)));
+      try {
+        begin();
+        check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
+        states.add(state(number.getLong(0)));
+      } catch (GpuDriverException e) {
+        failure = e;
+      }
+    }
+    if (failure != null && states.isEmpty()) {
+      throw failure;
     }
     return states;
   }
@@ -372,7 +382,12 @@ public final class MigDriver implements AutoCloseable {
         mig.nvmlDeviceCreateGpuInstanceWithPlacement(device, profileId, placement, number),
         "nvmlDeviceCreateGpuInstanceWithPlacement");
     ByteBuffer info = NativeCalls.memory(NvmlMig.GPU_INSTANCE_BYTES);
-    check(mig.nvmlGpuInstanceGetInfo(number.getLong(0), info), "nvmlGpuInstanceGetInfo");
+    long made = number.getLong(0);
+    int code = mig.nvmlGpuInstanceGetInfo(made, info);
+    if (code != Nvml.NVML_SUCCESS) {
+      mig.nvmlGpuInstanceDestroy(made); // without a number, nobody would know that it is ours
+      check(code, "nvmlGpuInstanceGetInfo");
+    }
     return info.getInt(NvmlMig.GPU_INSTANCE_ID);
   }
 

@@ -149,13 +149,24 @@ final class MigEnforcement implements Enforcement {
       }
       if (!record.isUnclear() || unclearBefore.contains(record.lease())) {
         tryDestroy(record);
-      } else if (record.find(driver().gpu(record.gpu())).isEmpty()) {
-        removeRecord(record.lease());
-      } else {
+      } else if (isThereStill(record)) {
         unclear.add(record.lease());
       }
     }
     unclearBefore = unclear;
+  }
+
+  /** Whether what is unclear was seen; if there is nothing, its record goes. */
+  private boolean isThereStill(MigRecord record) {
+    try {
+      boolean found = record.find(driver().gpu(record.gpu())).isPresent();
+      if (!found) {
+        removeRecord(record.lease());
+      }
+      return found;
+    } catch (GpuDriverException e) {
+      return false; // a GPU that does not answer keeps nobody else waiting
+    }
   }
 
   /** As long as something runs in it, that is refused; it is tried again. */
@@ -352,7 +363,8 @@ final class MigEnforcement implements Enforcement {
 
   MigRecord make(String id, GpuId gpu, VirtualGpuRequest request) throws IOException {
     GpuDriverException failure = null;
-    for (int i = 0; i < TRIES; i++) {
+    // A record that is left is of what could not be destroyed: nothing may be written over it.
+    for (int i = 0; i < TRIES && !MigRecord.all(directory).containsKey(id); i++) {
       MigState state = driver().gpu(gpu);
       MigGeometry geometry =
           state

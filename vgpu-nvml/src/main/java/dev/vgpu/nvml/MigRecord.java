@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
@@ -198,7 +199,7 @@ record MigRecord(
     Files.deleteIfExists(directory.resolve(lease));
   }
 
-  /** All that there are; what cannot be read is left out. */
+  /** All that there are; what is no record is left out, and what is removed meanwhile. */
   static Map<String, MigRecord> all(Path directory) throws IOException {
     Map<String, MigRecord> records = new HashMap<>();
     if (!Files.isDirectory(directory)) {
@@ -207,12 +208,23 @@ record MigRecord(
     try (var files = Files.newDirectoryStream(directory)) {
       for (Path file : files) {
         String name = String.valueOf(file.getFileName());
-        if (!name.startsWith(".")) {
-          parse(name, Files.readString(file)).ifPresent(record -> records.put(name, record));
+        if (!name.startsWith(".") && Files.isRegularFile(file)) {
+          text(file)
+              .flatMap(text -> parse(name, text))
+              .ifPresent(record -> records.put(name, record));
         }
       }
     }
     return records;
+  }
+
+  /** Whatever bytes it has: one bad file shall not hide the others. */
+  private static Optional<String> text(Path file) throws IOException {
+    try {
+      return Optional.of(new String(Files.readAllBytes(file), UTF_8));
+    } catch (NoSuchFileException e) {
+      return Optional.empty();
+    }
   }
 
   static Optional<MigRecord> parse(String lease, String text) {

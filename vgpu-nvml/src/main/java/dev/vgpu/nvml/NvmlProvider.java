@@ -115,7 +115,7 @@ public final class NvmlProvider implements GpuProvider {
         return count == 0
             ? BackendStatus.ofUnavailable(
                 name, "the driver has no GPU: file=" + candidate.get().nvml())
-            : BackendStatus.ofAvailable(name);
+            : BackendStatus.ofAvailable(name).withNotes(session.leftOut());
       }
     } catch (VgpuException e) {
       return BackendStatus.ofUnavailable(name, String.valueOf(e.getMessage()));

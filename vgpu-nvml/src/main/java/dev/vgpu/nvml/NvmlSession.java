@@ -42,6 +42,8 @@ final class NvmlSession implements AutoCloseable {
   /** Handles of GPUs that were looked up; good as long as the session. */
   private final Map<GpuId, Long> handles = new HashMap<>();
 
+  private final List<String> leftOut = new ArrayList<>();
+
   private NvmlSession(Nvml nvml) {
     this.nvml = nvml;
     this.state = new NvmlState(nvml);
@@ -126,6 +128,7 @@ final class NvmlSession implements AutoCloseable {
     int told = number.getInt(0);
     int count = told < 0 ? MOST_DEVICES : Math.min(MOST_DEVICES, told);
     List<PhysicalGpu> gpus = new ArrayList<>();
+    leftOut.clear();
     String failure = "it tells of GPUs without a name";
     for (int i = 0; i < count; i++) {
       try {
@@ -145,12 +148,18 @@ final class NvmlSession implements AutoCloseable {
           break; // there are not so many
         }
         log.warn("a GPU is left out: index={}: {}", i, failure);
+        leftOut.add("a GPU is left out: index=" + i + ": " + failure);
       }
     }
     if (gpus.isEmpty() && told != 0) {
       throw new GpuDriverException("none of the driver's GPUs can be used: " + failure, null);
     }
     return gpus;
+  }
+
+  /** Which GPUs were left out when they were listed last, and why: a line each. */
+  List<String> leftOut() {
+    return List.copyOf(leftOut);
   }
 
   /** A MIG device; empty if it was destroyed since it was listed. */

@@ -190,6 +190,22 @@ class MigEnforcementTest {
   }
 
   @Test
+  void aFileThatIsNoRecordKeepsNothingElseFromBeingDestroyed() throws IOException {
+    Path records = MigEnforcement.directory(run);
+    try (MigEnforcement dies = open()) {
+      assertThat(grant(dies, "gone", mock()).impaired()).isEmpty();
+    }
+    Files.delete(run.resolve("leases/gone"));
+    Files.write(records.resolve("garbage"), new byte[] {(byte) 0xff, (byte) 0xfe, 0, (byte) 0xc3});
+    Files.createDirectory(records.resolve("directory"));
+    assertThat(MigRecord.all(records)).containsOnlyKeys("gone");
+    try (MigEnforcement next = open()) {
+      assertThat(instances()).isEmpty();
+      assertThat(next.lack(physical(), request())).isEmpty();
+    }
+  }
+
+  @Test
   void anInstanceThatSomebodyElseDestroysIsToldOnceAndNotDestroyedAgain() throws IOException {
     EnforcedLease.Listener tells = mock();
     try (MigEnforcement enforcement = open()) {

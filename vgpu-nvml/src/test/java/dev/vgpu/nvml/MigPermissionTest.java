@@ -8,6 +8,7 @@ import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import java.io.IOException;
@@ -60,12 +61,16 @@ class MigPermissionTest {
   }
 
   private EnforcedLease grant(MigEnforcement enforcement) throws IOException {
-    PhysicalGpu physical =
-        provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
-    VirtualGpuRequest request =
-        VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(300)).build();
     Path directory = Files.createDirectories(run.resolve("leases/a"));
-    return enforcement.prepare("a", directory, physical, request, mock());
+    return enforcement.prepare("a", directory, physical(), request(), mock());
+  }
+
+  private PhysicalGpu physical() {
+    return provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
+  }
+
+  private static VirtualGpuRequest request() {
+    return VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(300)).build();
   }
 
   private List<MigState.Instance> instances() {
@@ -76,7 +81,7 @@ class MigPermissionTest {
     assertThatThrownBy(call)
         .isInstanceOfSatisfying(
             GpuDriverException.class, e -> assertThat(e.code()).hasValue(NO_PERMISSION))
-        .hasMessageContaining("Insufficient Permissions");
+        .hasMessageContaining("Insufficient Permissions (only root may)");
   }
 
   @Test
@@ -132,5 +137,50 @@ class MigPermissionTest {
       assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
     }
     assertThat(Optional.ofNullable(MigDriver.holders(run).get(gpu))).isEmpty();
+  }
+
+  /** What could not be undone keeps its record: no second try is written over it. */
+  @Test
+  void whatIsNeitherCompletedNorDestroyedIsNotMadeASecondTime() throws IOException {
+    try (MigEnforcement enforcement = open()) {
+      nvml.set("unprivileged=nvmlGpuInstanceCreateComputeInstance nvmlGpuInstanceDestroy");
+      assertThatThrownBy(() -> grant(enforcement)).isInstanceOf(VgpuException.class);
+      assertThat(instances()).hasSize(1);
+      assertThat(MigRecord.all(MigEnforcement.directory(run))).containsOnlyKeys("a");
+      nvml.set();
+      Files.delete(run.resolve("leases/a"));
+      enforcement.look();
+      enforcement.look();
+      assertThat(instances()).isEmpty();
+    }
+  }
+
+  @Test
+  void oneWhoseNumberIsNotToldIsDestroyedAtOnce() throws IOException {
+    nvml.set("fail.nvmlGpuInstanceGetInfo=999");
+    assertThatThrownBy(() -> driver.create(gpu, TWO, 0, 2)).isInstanceOf(GpuDriverException.class);
+    nvml.set();
+    assertThat(instances()).isEmpty();
+  }
+
+  @Test
+  void aGpuThatIsLostTakesMigFromNoOther() throws IOException {
+    nvml.set("lost.0=1");
+    try (MigEnforcement enforcement = open()) {
+      assertThat(driver.gpus()).extracting(MigState::gpu).hasSize(2).contains(gpu);
+      assertThat(nvml.provider().status().notes())
+          .singleElement()
+          .asString()
+          .contains("a GPU is left out: index=0", "GPU is lost");
+      GpuId lost = new GpuId("GPU-00000000-0000-0000-0000-000000000000");
+      MigRecord.intended("dead", lost, TWO, 0, List.of(), new MigRecord.Terms(2, 1, false))
+          .write(MigEnforcement.directory(run));
+      enforcement.look();
+      EnforcedLease lease = grant(enforcement);
+      assertThat(instances()).hasSize(1);
+      lease.close();
+      assertThat(instances()).isEmpty();
+      assertThat(enforcement.lack(physical(), request())).isEmpty();
+    }
   }
 }
