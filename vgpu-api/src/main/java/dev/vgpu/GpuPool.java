@@ -3,6 +3,7 @@ package dev.vgpu;
 import dev.vgpu.spi.GpuPoolProvider;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
 import java.util.ServiceLoader;
@@ -39,18 +40,16 @@ public interface GpuPool extends AutoCloseable {
    *     GPU is already managed in this JVM with other options
    */
   static GpuPool open(GpuPoolOptions options) {
-    return ServiceLoader.load(GpuPoolProvider.class)
-        .findFirst()
-        .or(
-            () ->
-                ServiceLoader.load(GpuPoolProvider.class, GpuPool.class.getClassLoader())
-                    .findFirst())
-        .orElseThrow(
-            () ->
-                new IllegalStateException(
-                    "no implementation of vgpu found: add dev.vgpu:vgpu-core to the run-time class"
-                        + " path"))
-        .open(options);
+    Iterator<GpuPoolProvider> found = ServiceLoader.load(GpuPoolProvider.class).iterator();
+    if (!found.hasNext()) {
+      ClassLoader own = GpuPool.class.getClassLoader();
+      found = ServiceLoader.load(GpuPoolProvider.class, own).iterator();
+    }
+    if (!found.hasNext()) {
+      throw new IllegalStateException(
+          "no implementation of vgpu found: add dev.vgpu:vgpu-core to the run-time class path");
+    }
+    return found.next().open(options);
   }
 
   /** {@return the GPUs, in the order in which their providers gave them} */

@@ -14,7 +14,7 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
   /** No memory. */
   public static final MemorySize ZERO = new MemorySize(0);
 
-  private static final Pattern TEXT = Pattern.compile("(\\d+)\\s*([A-Za-z]+)");
+  private static final String TEXT = "(\\d+)\\s*([A-Za-z]+)";
   private static final String[] UNITS = {"B", "KiB", "MiB", "GiB", "TiB"};
 
   /**
@@ -67,7 +67,7 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
    */
   public static MemorySize fromString(String text) {
     requireNonNull(text, "text");
-    Matcher matcher = TEXT.matcher(text.strip());
+    Matcher matcher = Pattern.compile(TEXT).matcher(text.strip());
     if (matcher.matches()) {
       for (int unit = 0; unit < UNITS.length; unit++) {
         if (UNITS[unit].equalsIgnoreCase(matcher.group(2))) {

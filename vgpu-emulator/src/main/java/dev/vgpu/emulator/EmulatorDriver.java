@@ -62,7 +62,9 @@ public final class EmulatorDriver implements GpuDriver {
     variables.put("VGPU_EMULATOR_DIR", settings.stateDirectory().toString());
     MemorySize context = settings.contextMemory();
     variables.put("VGPU_CONTEXT_MEMORY", Long.toString(context.bytes()));
-    settings.text().ifPresent(text -> variables.put("VGPU_EMULATOR", text));
+    if (settings.text().isPresent()) {
+      variables.put("VGPU_EMULATOR", settings.text().get());
+    }
     return Map.copyOf(variables);
   }
 }

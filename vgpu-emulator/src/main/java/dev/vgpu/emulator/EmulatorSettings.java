@@ -33,28 +33,40 @@ final class EmulatorSettings {
   }
 
   private static Optional<String> value(Map<String, String> environment, String name) {
-    return Optional.ofNullable(environment.get(name)).filter(value -> !value.isEmpty());
+    String value = environment.get(name);
+    return value == null || value.isEmpty() ? Optional.empty() : Optional.of(value);
   }
 
   /** The same order as in state_file.c. */
   private static Path directory(Map<String, String> environment) {
-    return value(environment, "VGPU_EMULATOR_DIR")
-        .map(Path::of)
-        .or(() -> value(environment, "VGPU_RUN_DIR").map(run -> Path.of(run, "emulator")))
-        .or(
-            () ->
-                value(environment, "XDG_RUNTIME_DIR")
-                    .map(user -> Path.of(user, "vgpu", "emulator")))
-        .orElse(Path.of("/run/vgpu/emulator"))
-        .toAbsolutePath();
+    Optional<String> named = value(environment, "VGPU_EMULATOR_DIR");
+    Optional<String> run = value(environment, "VGPU_RUN_DIR");
+    Optional<String> user = value(environment, "XDG_RUNTIME_DIR");
+    Path directory;
+    if (named.isPresent()) {
+      directory = Path.of(named.get());
+    } else if (run.isPresent()) {
+      directory = Path.of(run.get(), "emulator");
+    } else if (user.isPresent()) {
+      directory = Path.of(user.get(), "vgpu", "emulator");
+    } else {
+      directory = Path.of("/run/vgpu/emulator");
+    }
+    return directory.toAbsolutePath();
   }
 
   private static Path cache(Map<String, String> environment) {
-    return value(environment, "XDG_CACHE_HOME")
-        .map(Path::of)
-        .or(() -> value(environment, "HOME").map(home -> Path.of(home, ".cache")))
-        .orElse(Path.of("/var/cache"))
-        .toAbsolutePath();
+    Optional<String> named = value(environment, "XDG_CACHE_HOME");
+    Optional<String> home = value(environment, "HOME");
+    Path directory;
+    if (named.isPresent()) {
+      directory = Path.of(named.get());
+    } else if (home.isPresent()) {
+      directory = Path.of(home.get(), ".cache");
+    } else {
+      directory = Path.of("/var/cache");
+    }
+    return directory.toAbsolutePath();
   }
 
   /** {@return where the GPUs' shared state is} */

@@ -33,12 +33,17 @@ final class MountTable {
   boolean allowsExecution(Path path) {
     int longest = -1;
     boolean allowed = true;
+    String text = path.toString();
     for (String line : lines) {
       String[] fields = line.split(" ", -1);
       if (fields.length <= OPTIONS) {
         continue;
       }
-      Path point = Path.of(unescape(fields[MOUNT_POINT]));
+      String pointText = unescape(fields[MOUNT_POINT]);
+      if (!text.startsWith(pointText)) {
+        continue; // of the many lines nearly all: quicker than to make a path of each
+      }
+      Path point = Path.of(pointText);
       // Of two mounts at the same place, the later one lies on top.
       if (path.startsWith(point) && point.getNameCount() >= longest) {
         longest = point.getNameCount();
@@ -49,6 +54,9 @@ final class MountTable {
   }
 
   private static String unescape(String text) {
+    if (text.indexOf('\\') < 0) {
+      return text;
+    }
     return text.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
   }
 }

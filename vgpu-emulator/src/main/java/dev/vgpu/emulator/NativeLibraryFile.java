@@ -3,6 +3,8 @@ package dev.vgpu.emulator;
 import dev.vgpu.VgpuException;
 import java.io.IOException;
 import java.io.InputStream;
+import java.net.URL;
+import java.net.URLConnection;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
@@ -52,12 +54,12 @@ final class NativeLibraryFile {
     try {
       String checksum = new String(resource(name + ".sha256"), StandardCharsets.US_ASCII).trim();
       Path target = directory.resolve(checksum).resolve(name);
-      byte[] library = resource(name);
       // It appears there whole or not at all, in a directory for its owner only, so its length is
-      // enough: its sum would cost a JVM's start 10 ms.
-      if (Files.isRegularFile(target) && Files.size(target) == library.length) {
+      // enough: its sum would cost a JVM's start 10 ms, and to inflate it some more.
+      if (Files.isRegularFile(target) && Files.size(target) == length(name)) {
         return target;
       }
+      byte[] library = resource(name);
       String found = sha256(library);
       if (!checksum.equals(found)) {
         throw new VgpuException(
@@ -82,10 +84,28 @@ final class NativeLibraryFile {
     }
   }
 
+  /** As the jar tells it, without inflating; what it does not tell is counted. */
+  private static long length(String name) throws IOException {
+    URL url = NativeLibraryFile.class.getResource(RESOURCES + name);
+    if (url == null) {
+      throw missing(name);
+    }
+    URLConnection connection = url.openConnection();
+    connection.setUseCaches(false); // it would keep the jar open for good
+    try (InputStream stream = connection.getInputStream()) {
+      long told = connection.getContentLengthLong();
+      return told >= 0 ? told : stream.readAllBytes().length;
+    }
+  }
+
+  private static VgpuException missing(String name) {
+    return new VgpuException("the jar has no such native library: name=" + name);
+  }
+
   private static byte[] resource(String name) throws IOException {
     try (InputStream stream = NativeLibraryFile.class.getResourceAsStream(RESOURCES + name)) {
       if (stream == null) {
-        throw new VgpuException("the jar has no such native library: name=" + name);
+        throw missing(name);
       }
       return stream.readAllBytes();
     }

@@ -8,6 +8,7 @@ import dev.vgpu.spi.GpuDriver;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
@@ -78,6 +79,14 @@ class EmulatorDriverTest {
     Files.delete(library);
     Files.writeString(library, "not a library");
     assertThat(driver().cudaLibrary()).isEqualTo(library).hasBinaryContent(good);
+  }
+
+  @Test
+  void whatIsThereAlreadyIsLeftAlone() throws IOException {
+    Path library = driver().cudaLibrary();
+    Object file = Files.readAttributes(library, BasicFileAttributes.class).fileKey();
+    assertThat(driver().cudaLibrary()).isEqualTo(library);
+    assertThat(Files.readAttributes(library, BasicFileAttributes.class).fileKey()).isEqualTo(file);
   }
 
   @Test

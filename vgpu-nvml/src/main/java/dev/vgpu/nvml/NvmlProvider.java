@@ -20,6 +20,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -28,8 +29,6 @@ import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.stream.Collector;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -45,7 +44,6 @@ public final class NvmlProvider implements GpuProvider {
   /** Where a MIG instance is, see vgpu_env.def. */
   static final String MIG_VARIABLE = "VGPU_MIG";
 
-  private static final Collector<CharSequence, ?, String> COMMAS = Collectors.joining(",");
   private static final String NVML_FILE = "libnvidia-ml.so.1";
   private static final String CUDA_FILE = "libcuda.so.1";
   private static final List<Path> USUAL_PLACES =
@@ -167,13 +165,24 @@ public final class NvmlProvider implements GpuProvider {
       if (cuda != null) {
         variables.put(DRIVER_VARIABLE, cuda.toString());
       }
-      String places = gpus.stream().flatMap(gpu -> place(gpu).stream()).collect(COMMAS);
+      List<String> places = new ArrayList<>();
+      for (GpuId gpu : gpus) {
+        place(gpu).ifPresent(places::add);
+      }
       if (!places.isEmpty()) {
-        variables.put(MIG_VARIABLE, places);
+        variables.put(MIG_VARIABLE, String.join(",", places));
       }
     }
-    variables.put("CUDA_VISIBLE_DEVICES", gpus.stream().map(GpuId::value).collect(COMMAS));
+    variables.put("CUDA_VISIBLE_DEVICES", String.join(",", values(gpus)));
     return Map.copyOf(variables);
+  }
+
+  private static List<String> values(List<GpuId> gpus) {
+    List<String> values = new ArrayList<>();
+    for (GpuId gpu : gpus) {
+      values.add(gpu.value());
+    }
+    return values;
   }
 
   /** Where a MIG instance is; empty of a whole GPU, and where the driver does not tell. */
@@ -192,10 +201,19 @@ public final class NvmlProvider implements GpuProvider {
 
   private List<PhysicalGpu> found(NvmlSession session, NvmlCandidate candidate) {
     List<PhysicalGpu> gpus = session.gpus(candidate.name());
-    List<GpuId> ids = gpus.stream().map(PhysicalGpu::id).toList();
+    Set<GpuId> ids = new LinkedHashSet<>();
+    for (PhysicalGpu gpu : gpus) {
+      ids.add(gpu.id());
+    }
     synchronized (known) {
       // A GPU that is lost comes back; an instance that was destroyed does not.
-      known.removeIf(gpu -> NvmlSession.isInstance(gpu) && !ids.contains(gpu));
+      Iterator<GpuId> each = known.iterator();
+      while (each.hasNext()) {
+        GpuId gpu = each.next();
+        if (NvmlSession.isInstance(gpu) && !ids.contains(gpu)) {
+          each.remove();
+        }
+      }
       known.addAll(ids);
     }
     return gpus;

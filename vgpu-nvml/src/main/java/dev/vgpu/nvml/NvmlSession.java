@@ -136,7 +136,9 @@ final class NvmlSession implements AutoCloseable {
         long device = number.getLong(0);
         boolean isCut = isCut(device);
         Optional<PhysicalGpu> whole = gpu(device, provider);
-        whole.map(gpu -> isCut ? CutGpu.of(gpu) : gpu).ifPresent(gpus::add);
+        if (whole.isPresent()) {
+          gpus.add(isCut ? CutGpu.of(whole.get()) : whole.get());
+        }
         for (long each : isCut ? instances(device) : Set.<Long>of()) {
           instance(each, provider)
               .filter(found -> gpus.stream().noneMatch(other -> other.id().equals(found.id())))

@@ -53,7 +53,7 @@ final class GpuLocks implements AutoCloseable {
       PhysicalGpu gpu, Map<String, String> variables, Path runDirectory, ProcessIdentity self) {
     // Emulated GPUs of two directories have nothing to do with each other.
     String emulated = variables.getOrDefault("VGPU_EMULATOR_DIR", "");
-    String name = gpu.id().value().replaceAll("[^A-Za-z0-9._-]", "_");
+    String name = fileName(gpu.id().value());
     String file =
         emulated.isEmpty()
             ? name + ".lock"
@@ -78,6 +78,19 @@ final class GpuLocks implements AutoCloseable {
               + "; open the pool with that process's run directory, or stop it");
     }
     locks.add(outcome.lock());
+  }
+
+  /** An id with nothing in it that a file's name may not have. */
+  static String fileName(String id) {
+    char[] name = id.toCharArray();
+    for (int i = 0; i < name.length; i++) {
+      char c = name[i];
+      boolean isPlain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+      if (!isPlain && c != '.' && c != '_' && c != '-') {
+        name[i] = '_';
+      }
+    }
+    return new String(name);
   }
 
   private void make() throws IOException {

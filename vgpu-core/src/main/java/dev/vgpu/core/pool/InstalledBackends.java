@@ -15,12 +15,19 @@ final class InstalledBackends {
 
   static List<EnforcementBackend> load() {
     List<EnforcementBackend> found = new ArrayList<>();
-    ServiceLoader.load(EnforcementBackend.class).forEach(found::add);
+    addAll(ServiceLoader.load(EnforcementBackend.class), found);
     if (found.isEmpty()) {
-      ServiceLoader.load(EnforcementBackend.class, InstalledBackends.class.getClassLoader())
-          .forEach(found::add);
+      ClassLoader own = InstalledBackends.class.getClassLoader();
+      addAll(ServiceLoader.load(EnforcementBackend.class, own), found);
     }
     return found;
+  }
+
+  private static void addAll(
+      Iterable<EnforcementBackend> installed, List<EnforcementBackend> found) {
+    for (EnforcementBackend backend : installed) {
+      found.add(backend);
+    }
   }
 
   /** Puts this process under a lease, by the backend that enforces it. */

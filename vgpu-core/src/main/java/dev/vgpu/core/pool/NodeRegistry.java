@@ -46,7 +46,7 @@ final class NodeRegistry {
     Entry(Node node, @Nullable Path runDirectory) {
       this.node = node;
       this.runDirectory = runDirectory;
-      node.gpus().forEach(gpu -> gpus.add(gpu.id()));
+      gpus.addAll(ids(node.gpus()));
     }
   }
 
@@ -82,7 +82,7 @@ final class NodeRegistry {
       @Nullable VgpuException unusable) {
     List<PhysicalGpu> gpus = options.gpus().orElseGet(discovery::gpus);
     PoolSettings settings = PoolSettings.from(options);
-    Set<GpuId> ids = new HashSet<>(gpus.stream().map(PhysicalGpu::id).toList());
+    Set<GpuId> ids = ids(gpus);
     for (Entry entry : entries) {
       if (entry.runDirectory == null
           && entry.gpus.equals(ids)
@@ -150,7 +150,7 @@ final class NodeRegistry {
               new GpuLocks(environment),
               Enforcements.in(directory.path(), backends));
       keeper.join();
-      checkUnmanaged(new HashSet<>(node.gpus().stream().map(PhysicalGpu::id).toList()));
+      checkUnmanaged(ids(node.gpus()));
       joined = true;
       return node;
     } catch (IOException e) {
@@ -175,6 +175,14 @@ final class NodeRegistry {
     return new IllegalStateException(
         "a GPU is managed in this JVM already, by a pool with other GPUs or other options: gpus="
             + gpus);
+  }
+
+  private static Set<GpuId> ids(List<PhysicalGpu> gpus) {
+    Set<GpuId> ids = new HashSet<>();
+    for (PhysicalGpu gpu : gpus) {
+      ids.add(gpu.id());
+    }
+    return ids;
   }
 
   private void checkUnmanaged(Set<GpuId> ids) {

@@ -29,6 +29,9 @@ record PoolSettings(GpuSettings forAll, Map<GpuId, GpuSettings> some) {
 
   /** Refuses settings of a GPU that is not there. */
   void check(Collection<? extends PhysicalGpu> gpus) {
+    if (some.isEmpty()) {
+      return;
+    }
     List<GpuId> there = gpus.stream().map(PhysicalGpu::id).toList();
     for (GpuId named : some.keySet()) {
       if (!there.contains(named)) {

@@ -15,6 +15,7 @@ import java.util.Optional;
  */
 public record ProcessIdentity(long pid, long start) {
   private static final Path PROC = Path.of("/proc");
+  private static final String NUMBERS = "\nNSpid:";
 
   /** What a process is doing. */
   public enum State {
@@ -28,7 +29,36 @@ public record ProcessIdentity(long pid, long start) {
 
   /** {@return this process} */
   public static ProcessIdentity current() {
-    return of(ProcessHandle.current().pid());
+    return of(ownPid());
+  }
+
+  /**
+   * By the last of the numbers that this process has in one namespace after the other, which is the
+   * one that it knows itself by. Not by {@link ProcessHandle} where that can be helped: a fresh JVM
+   * takes some milliseconds to load what that needs in order to wait for other processes.
+   */
+  private static long ownPid() {
+    try {
+      byte[] text = Files.readAllBytes(PROC.resolve("self").resolve("status"));
+      return parseOwnPid(new String(text, StandardCharsets.ISO_8859_1))
+          .orElseGet(() -> ProcessHandle.current().pid());
+    } catch (IOException e) {
+      return ProcessHandle.current().pid();
+    }
+  }
+
+  static Optional<Long> parseOwnPid(String status) {
+    int begin = status.indexOf(NUMBERS);
+    int end = begin < 0 ? -1 : status.indexOf('\n', begin + 1);
+    if (end < 0) {
+      return Optional.empty(); // an old kernel, or what only looks like one
+    }
+    String numbers = status.substring(begin + NUMBERS.length(), end).trim();
+    try {
+      return Optional.of(Long.parseLong(numbers.substring(numbers.lastIndexOf('\t') + 1)));
+    } catch (NumberFormatException e) {
+      return Optional.empty();
+    }
   }
 
   /**

@@ -152,12 +152,14 @@ public record RunDirectory(Path path, Origin origin) {
       throw unusable("it is not writable for this process");
     }
     String type = fileSystemType();
-    if (REMOTE.stream().anyMatch(type::startsWith)) {
-      throw unusable(
-          "it is on a file system of the network ("
-              + type
-              + "), where locks do not hold;"
-              + " name one on this machine");
+    for (String remote : REMOTE) {
+      if (type.startsWith(remote)) {
+        throw unusable(
+            "it is on a file system of the network ("
+                + type
+                + "), where locks do not hold;"
+                + " name one on this machine");
+      }
     }
   }
 

@@ -26,7 +26,8 @@ import org.jspecify.annotations.Nullable;
  * and the descriptor is then kept open for good.
  */
 public final class SeatLock implements AutoCloseable {
-  private static final Pattern HOLDER = Pattern.compile("pid=(\\d{1,18}) start=(\\d{1,18})\\s*");
+  private static final String ENDING = ".lock";
+  private static final String HOLDER = "pid=(\\d{1,18}) start=(\\d{1,18})\\s*";
 
   /** Files that this JVM has the lock of through another descriptor: must never be closed. */
   private static final List<RandomAccessFile> neverClosed = new CopyOnWriteArrayList<>();
@@ -99,7 +100,8 @@ public final class SeatLock implements AutoCloseable {
    */
   public static Path holderFile(Path path) {
     String name = path.getFileName().toString();
-    return path.resolveSibling(name.replaceFirst("\\.lock$", "") + ".holder");
+    String stem = name.endsWith(ENDING) ? name.substring(0, name.length() - ENDING.length()) : name;
+    return path.resolveSibling(stem + ".holder");
   }
 
   private static Optional<ProcessIdentity> holder(Path path) {
@@ -109,7 +111,7 @@ public final class SeatLock implements AutoCloseable {
     } catch (IOException e) {
       return Optional.empty();
     }
-    Matcher matcher = HOLDER.matcher(text);
+    Matcher matcher = Pattern.compile(HOLDER).matcher(text);
     return matcher.matches()
         ? Optional.of(
             new ProcessIdentity(Long.parseLong(matcher.group(1)), Long.parseLong(matcher.group(2))))

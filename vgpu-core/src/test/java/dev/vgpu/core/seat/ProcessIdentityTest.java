@@ -31,6 +31,17 @@ class ProcessIdentityTest {
   }
 
   @Test
+  void ownNumberIsTheInnermost() {
+    assertThat(ProcessIdentity.parseOwnPid("Name:\tjava\nPid:\t7\nNSpid:\t4711\nNSpgid:\t1\n"))
+        .hasValue(4711L);
+    assertThat(ProcessIdentity.parseOwnPid("Pid:\t7\nNSpid:\t4711\t52\t3\nNSpgid:\t1\n"))
+        .hasValue(3L);
+    assertThat(ProcessIdentity.parseOwnPid("Name:\tNSpid:\nPid:\t7\n")).isEmpty();
+    assertThat(ProcessIdentity.parseOwnPid("Pid:\t7\nNSpid:\tx\n")).isEmpty();
+    assertThat(ProcessIdentity.parseOwnPid("Pid:\t7\nNSpid:\t47")).isEmpty();
+  }
+
+  @Test
   void nameMayHoldAnything() {
     String fields = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
     assertThat(ProcessIdentity.parse("12 (a) b) (c) " + fields))

@@ -214,7 +214,9 @@ public final class MpsBackend implements EnforcementBackend {
 
   @Override
   public boolean hasLeftovers(Path runDirectory) {
-    return !MpsDaemon.directories(MpsEnforcement.directory(runDirectory)).isEmpty();
+    // Asked whenever a pool is opened: where there is nothing, nothing more is loaded to find that.
+    return Files.isDirectory(runDirectory.resolve(MpsEnforcement.DIRECTORY))
+        && !MpsDaemon.directories(MpsEnforcement.directory(runDirectory)).isEmpty();
   }
 
   @Override

@@ -20,6 +20,9 @@ import org.slf4j.LoggerFactory;
 
 /** MPS at work for the seat's holder. Safe for use by several threads. */
 final class MpsEnforcement implements Enforcement {
+  /** Where daemons are kept, in the run directory. */
+  static final String DIRECTORY = "mps";
+
   private static final Logger log = LoggerFactory.getLogger(MpsEnforcement.class);
   private static final long SUPERVISE_MS = 2_000;
   private static final long STOP_MS = 6_000;
@@ -70,7 +73,7 @@ final class MpsEnforcement implements Enforcement {
   }
 
   static Path directory(Path runDirectory) {
-    return runDirectory.toAbsolutePath().resolve("mps");
+    return runDirectory.toAbsolutePath().resolve(DIRECTORY);
   }
 
   private void supervise() {
