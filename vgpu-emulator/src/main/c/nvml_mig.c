@@ -23,8 +23,12 @@ bool emu_nvml_mig_allowed(const char *function) {
 
 /* ---- mode */
 
-static nvmlReturn_t cuttable(nvmlDevice_t device, emu_gpu **result) {
-    EMU_NVML_GPU(device, true);
+static nvmlReturn_t cuttable(const char *function, nvmlDevice_t device, emu_gpu **result) {
+    emu_gpu *gpu = NULL;
+    nvmlReturn_t known = emu_nvml_gpu(function, device, &gpu);
+    if (known != NVML_SUCCESS) {
+        return known;
+    }
     emu_mig_name name;
     if (emu_nvml_mig_name(device, &name) ||
         emu_mig_geometry_for(&gpu->state->settings) == NULL) {
@@ -37,7 +41,7 @@ static nvmlReturn_t cuttable(nvmlDevice_t device, emu_gpu **result) {
 EMU_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current,
                                           unsigned int *pending) {
     emu_gpu *gpu = NULL;
-    nvmlReturn_t result = cuttable(device, &gpu);
+    nvmlReturn_t result = cuttable(__func__, device, &gpu);
     if (result != NVML_SUCCESS) {
         return result;
     }
@@ -77,7 +81,7 @@ static bool has_contexts(emu_gpu *gpu) {
 EMU_API nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode,
                                           nvmlReturn_t *activation) {
     emu_gpu *gpu = NULL;
-    nvmlReturn_t result = cuttable(device, &gpu);
+    nvmlReturn_t result = cuttable(__func__, device, &gpu);
     if (result != NVML_SUCCESS) {
         return result;
     }
@@ -102,7 +106,7 @@ EMU_API nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode
 }
 
 nvmlReturn_t emu_nvml_mig_table(nvmlDevice_t device, emu_gpu **gpu, emu_mig_table *table) {
-    nvmlReturn_t result = cuttable(device, gpu);
+    nvmlReturn_t result = cuttable(__func__, device, gpu);
     if (result == NVML_SUCCESS) {
         emu_mig_read((*gpu)->state, (*gpu)->index, table);
         result = table->current == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
@@ -135,7 +139,7 @@ static void describe(const emu_gpu *gpu, const emu_mig_geometry *geometry,
 static nvmlReturn_t profile_of(nvmlDevice_t device, unsigned int number,
                                nvmlGpuInstanceProfileInfo_v2_t *info) {
     emu_gpu *gpu = NULL;
-    nvmlReturn_t result = cuttable(device, &gpu);
+    nvmlReturn_t result = cuttable(__func__, device, &gpu);
     if (result != NVML_SUCCESS) {
         return result;
     }
@@ -188,7 +192,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(
     nvmlDevice_t device, unsigned int id, nvmlGpuInstancePlacement_t *placements,
     unsigned int *count) {
     emu_gpu *gpu = NULL;
-    nvmlReturn_t result = cuttable(device, &gpu);
+    nvmlReturn_t result = cuttable(__func__, device, &gpu);
     if (result != NVML_SUCCESS) {
         return result;
     }

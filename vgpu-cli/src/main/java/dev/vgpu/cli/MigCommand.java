@@ -7,6 +7,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.cli.console.TextTable;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.nvml.MigDriver;
+import dev.vgpu.nvml.MigHolders;
 import dev.vgpu.nvml.MigState;
 import dev.vgpu.nvml.mig.MigProfile;
 import java.io.PrintStream;
@@ -95,7 +96,7 @@ final class MigCommand implements Runnable {
     @Override
     public Integer call() {
       try (MigDriver driver = MigDriver.open()) {
-        Map<GpuId, String> holders = MigDriver.deviceHolders(runDirectory(context));
+        Map<GpuId, String> holders = MigHolders.ofDevices(runDirectory(context));
         if (json.isGiven()) {
           JsonOption.print(context.console(), json(driver.gpus(), holders));
         } else {

@@ -14,6 +14,7 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.console.TextTable;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.nvml.MigDriver;
+import dev.vgpu.nvml.MigHolders;
 import dev.vgpu.nvml.MigState;
 import dev.vgpu.nvml.mig.MigGpu;
 import dev.vgpu.nvml.mig.MigPlan;
@@ -198,7 +199,7 @@ final class MigPlanCommand implements Callable<Integer> {
 
   private List<MigGpu> gpus() {
     Map<GpuId, Map<Integer, List<String>>> holders =
-        MigDriver.holders(MigCommand.runDirectory(context));
+        MigHolders.ofInstances(MigCommand.runDirectory(context));
     Set<String> mayMove = move ? movableLeases() : Set.of();
     List<MigGpu> gpus = new ArrayList<>();
     try (MigDriver driver = MigDriver.open()) {

@@ -164,6 +164,10 @@ final class GrantPage {
     return changes;
   }
 
+  boolean isResting() {
+    return resting;
+  }
+
   private void writeTurnFlags() {
     int flags =
         (contended ? TURN_CONTENDED : 0)

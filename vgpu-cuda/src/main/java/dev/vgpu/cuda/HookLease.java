@@ -38,6 +38,9 @@ final class HookLease extends LeaseReadings {
   /** Idle processes are looked at less often; they tell when that changes. */
   private static final long IDLE_LOOK_NS = 10_000_000;
 
+  /** The same while no lease has work, and processes tell when they begin. */
+  private static final long RESTING_LOOK_NS = 400_000_000;
+
   private final HookEnforcement owner;
   private final ListenerTeller teller;
   private final Map<String, String> environment;
@@ -369,7 +372,7 @@ final class HookLease extends LeaseReadings {
         return;
       }
       grant.beat(nowNs);
-      boolean dueToLook = check || slots.isAnnounced() || nowNs - lookedNs >= IDLE_LOOK_NS;
+      boolean dueToLook = check || slots.isAnnounced() || nowNs - lookedNs >= lookPauseNs();
       if (!dueToLook && isIdle()) {
         return;
       }
@@ -382,6 +385,10 @@ final class HookLease extends LeaseReadings {
     teller.events(events, watch.processes());
     teller.suspicions(suspicions);
     teller.yields(yields);
+  }
+
+  private long lookPauseNs() {
+    return grant.isResting() ? RESTING_LOOK_NS : IDLE_LOOK_NS;
   }
 
   /** Whether it has to be looked after: its processes, and how soon. */
@@ -408,7 +415,7 @@ final class HookLease extends LeaseReadings {
     synchronized (lock) {
       boolean changes = !ended && fresh(() -> grant.resting(rests), false);
       if (changes) {
-        lookedNs -= IDLE_LOOK_NS;
+        lookedNs -= lookPauseNs();
       }
       return changes;
     }

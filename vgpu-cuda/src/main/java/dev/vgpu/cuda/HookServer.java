@@ -39,7 +39,7 @@ final class HookServer implements AutoCloseable {
    * The same while none of them has work: each tells when it begins, and a hook takes no seat for
    * dead whose process lives and whose last beat is younger than a quarter of a second.
    */
-  private static final long IDLE_BEAT_MS = 50;
+  private static final long IDLE_BEAT_MS = 100;
 
   /** How often a tenant is looked at whose work has to end. */
   private static final long DRAIN_MS = 1;

@@ -8,9 +8,7 @@ import dev.vgpu.nvml.binding.NvmlMig;
 import dev.vgpu.nvml.binding.NvmlTypes;
 import dev.vgpu.nvml.mig.MigGeometry;
 import dev.vgpu.nvml.mig.MigProfile;
-import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -112,7 +110,8 @@ public final class MigDriver implements AutoCloseable {
 
   private GpuDriverException failed(int code, String what) {
     String text = nvml.nvmlErrorString(code);
-    String then = code == NvmlTypes.NVML_ERROR_NO_PERMISSION ? " (only root may)" : "";
+    String then =
+        code == NvmlTypes.NVML_ERROR_NO_PERMISSION ? " (only root may, with CAP_SYS_ADMIN)" : "";
     return new GpuDriverException(what + " failed: " + (text == null ? "?" : text) + then, code);
   }
 
@@ -123,52 +122,6 @@ public final class MigDriver implements AutoCloseable {
   }
 
   // ---- looking
-
-  /**
-   * {@return whose instances are ours: the leases' names, by GPU and by the instances' numbers; of
-   * one that several share, all in their order}
-   *
-   * @param runDirectory the node's
-   * @throws GpuDriverException if the records cannot be read
-   */
-  public static Map<GpuId, Map<Integer, List<String>>> holders(Path runDirectory) {
-    Map<GpuId, Map<Integer, List<String>>> holders = new HashMap<>();
-    for (MigRecord record : records(runDirectory)) {
-      record
-          .instance()
-          .ifPresent(
-              id ->
-                  holders
-                      .computeIfAbsent(record.gpu(), none -> new HashMap<>())
-                      .computeIfAbsent(id, none -> new ArrayList<>())
-                      .add(record.lease()));
-    }
-    return holders;
-  }
-
-  /**
-   * {@return whose MIG devices are ours: the leases' names, by the devices}
-   *
-   * @param runDirectory the node's
-   * @throws GpuDriverException if the records cannot be read
-   */
-  public static Map<GpuId, String> deviceHolders(Path runDirectory) {
-    Map<GpuId, String> holders = new HashMap<>();
-    for (MigRecord record : records(runDirectory)) {
-      record.device().ifPresent(device -> holders.put(device, record.lease()));
-    }
-    return holders;
-  }
-
-  private static List<MigRecord> records(Path runDirectory) {
-    try {
-      return MigRecord.all(MigEnforcement.directory(runDirectory)).values().stream()
-          .sorted(Comparator.comparing(MigRecord::lease))
-          .toList();
-    } catch (IOException e) {
-      throw new GpuDriverException("cannot read what was made: " + e.getMessage(), e);
-    }
-  }
 
   /**
    * {@return all GPUs, those too that cannot be cut; one that does not answer is left out}

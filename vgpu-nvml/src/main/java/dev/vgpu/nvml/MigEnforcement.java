@@ -6,15 +6,12 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigGpu;
-import dev.vgpu.nvml.mig.MigPlanner;
 import dev.vgpu.nvml.mig.MigProfile;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -50,12 +47,12 @@ final class MigEnforcement implements Enforcement {
   private static final Logger log = LoggerFactory.getLogger(MigEnforcement.class);
   private static final String DIRECTORY = "mig";
   private static final long LOOK_MS = 500;
-  private static final int TRIES = 4;
 
   private final Path runDirectory;
   private final Path directory;
   private final Enforcement beneath;
   private final Supplier<MigDriver> open;
+  private final MigMaking making;
   private final ScheduledExecutorService watch;
   private final Map<String, MigLease> leases = new HashMap<>();
 
@@ -75,6 +72,7 @@ final class MigEnforcement implements Enforcement {
     this.directory = directory(runDirectory);
     this.beneath = beneath;
     this.open = open;
+    this.making = new MigMaking(directory, this::driver);
     this.watch =
         Executors.newSingleThreadScheduledExecutor(
             work -> {
@@ -125,7 +123,7 @@ final class MigEnforcement implements Enforcement {
   private void check(MigLease lease, Map<GpuId, MigState> states) {
     MigState state = states.get(lease.record().gpu());
     if (state != null && !lease.isLost() && !isThere(lease.record(), state)) {
-      removeRecord(lease.record().lease()); // one like it that is made now is not ours
+      making.removeRecord(lease.record().lease()); // one like it that is made now is not ours
       lease.lost(
           "somebody else has destroyed its MIG instance: gpu="
               + lease.record().gpu()
@@ -148,7 +146,7 @@ final class MigEnforcement implements Enforcement {
         continue;
       }
       if (!record.isUnclear() || unclearBefore.contains(record.lease())) {
-        tryDestroy(record);
+        making.tryDestroy(record);
       } else if (isThereStill(record)) {
         unclear.add(record.lease());
       }
@@ -161,7 +159,7 @@ final class MigEnforcement implements Enforcement {
     try {
       boolean found = record.find(driver().gpu(record.gpu())).isPresent();
       if (!found) {
-        removeRecord(record.lease());
+        making.removeRecord(record.lease());
       }
       return found;
     } catch (GpuDriverException e) {
@@ -169,50 +167,9 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
-  /** As long as something runs in it, that is refused; it is tried again. */
-  boolean tryDestroy(MigRecord record) {
-    try {
-      Optional<MigState.Instance> found = record.find(driver().gpu(record.gpu()));
-      if (found.isPresent()) {
-        destroy(record, found.get());
-      }
-      removeRecord(record.lease());
-      return true;
-    } catch (GpuDriverException | IOException e) {
-      log.debug("a MIG instance cannot be destroyed yet: lease={}", record.lease(), e);
-      return false;
-    }
-  }
-
-  /** With others in it, only what is nobody's. */
-  private void destroy(MigRecord record, MigState.Instance found) throws IOException {
-    List<MigRecord> others = MigSharing.others(record, MigRecord.all(directory).values());
-    if (!found.parts().isEmpty()) {
-      driver().destroyParts(record.gpu(), found.id(), MigSharing.devices(others));
-    }
-    if (others.isEmpty()) {
-      record.bare().write(directory);
-      driver().destroy(record.gpu(), found.id());
-    }
-    log.debug(
-        "destroyed a MIG instance: gpu={} instance={} lease={} others={}",
-        record.gpu(),
-        found.id(),
-        record.lease(),
-        others.size());
-  }
-
-  private void removeRecord(String lease) {
-    try {
-      MigRecord.remove(directory, lease);
-    } catch (IOException e) {
-      log.warn("a record of a MIG instance cannot be removed: lease={}", lease, e);
-    }
-  }
-
   synchronized void ended(MigLease lease) {
     if (leases.remove(lease.record().lease(), lease) && !lease.isLost()) {
-      boolean now = tryDestroy(lease.record());
+      boolean now = making.tryDestroy(lease.record());
       log.debug("lease={} destroyed={}", lease.record().lease(), now);
       see(lease.record().gpu());
     }
@@ -244,7 +201,7 @@ final class MigEnforcement implements Enforcement {
     if (state == null || state.geometry().isEmpty()) {
       return Optional.of("it cannot be cut into MIG instances now");
     }
-    return place(state, state.geometry().get(), request).isPresent()
+    return MigMaking.place(state, state.geometry().get(), request).isPresent()
             || !MigSharing.hosts(state, request, known).isEmpty()
         ? Optional.empty()
         : Optional.of("there is no legal place for a MIG instance that has so much");
@@ -255,30 +212,13 @@ final class MigEnforcement implements Enforcement {
       PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
     try {
       List<String> moved =
-          new MigMoves(this, directory, gpu.id())
+          new MigMoves(making, this::driver, directory, gpu.id())
               .makeRoom(request, List.copyOf(leases.values()), mayMove);
       see(gpu.id());
       return moved;
     } catch (IOException e) {
       throw new VgpuException("cannot write down a MIG instance: " + e.getMessage(), e);
     }
-  }
-
-  /** Where an instance goes. */
-  private record Place(MigProfile profile, int start) {}
-
-  /** The smallest kind that has enough and finds a place. */
-  private static Optional<Place> place(
-      MigState state, MigGeometry geometry, VirtualGpuRequest request) {
-    MigGpu planned = state.planned(Map.of(), Set.of()).orElseThrow();
-    for (MigProfile profile :
-        geometry.enough(request.memory(), request.computePercent().orElse(0))) {
-      Optional<Integer> start = MigPlanner.start(planned, profile);
-      if (start.isPresent()) {
-        return Optional.of(new Place(profile, start.get()));
-      }
-    }
-    return Optional.empty();
   }
 
   @Override
@@ -290,7 +230,8 @@ final class MigEnforcement implements Enforcement {
       EnforcedLease.Listener listener) {
     try {
       MigRecord before = MigRecord.all(directory).get(id);
-      MigRecord record = before == null ? make(id, gpu.id(), request) : takeOver(before, request);
+      MigRecord record =
+          before == null ? making.make(id, gpu.id(), request) : takeOver(before, request);
       MigState state = driver().gpu(gpu.id());
       MigGeometry geometry = state.geometry().orElseThrow();
       MigProfile profile = geometry.profile(record.profileId()).orElseThrow();
@@ -355,113 +296,10 @@ final class MigEnforcement implements Enforcement {
       return inner;
     } finally {
       if (!done && isNew) {
-        boolean gone = tryDestroy(record);
+        boolean gone = making.tryDestroy(record);
         log.debug("nothing was prepared in a MIG instance: lease={} destroyed={}", id, gone);
       }
     }
-  }
-
-  MigRecord make(String id, GpuId gpu, VirtualGpuRequest request) throws IOException {
-    GpuDriverException failure = null;
-    // A record that is left is of what could not be destroyed: nothing may be written over it.
-    for (int i = 0; i < TRIES && !MigRecord.all(directory).containsKey(id); i++) {
-      MigState state = driver().gpu(gpu);
-      MigGeometry geometry =
-          state
-              .geometry()
-              .orElseThrow(() -> new VgpuException("a GPU that cannot be cut: gpu=" + gpu));
-      Optional<Place> place = place(state, geometry, request);
-      try {
-        if (place.isPresent()) {
-          return made(intended(id, state, place.get(), request), place.get().profile());
-        }
-        List<MigState.Instance> hosts =
-            MigSharing.hosts(state, request, MigRecord.all(directory).values());
-        if (hosts.isEmpty()) {
-          throw new VgpuException(
-              "there is no legal place for a MIG instance that has so much: gpu="
-                  + gpu
-                  + " asked "
-                  + request);
-        }
-        MigRecord.Terms terms = MigSharing.shared(request, geometry);
-        return joined(MigRecord.joining(id, gpu, hosts.get(i % hosts.size()), terms));
-      } catch (GpuDriverException e) {
-        failure = e; // somebody else may have taken the place meanwhile
-      }
-    }
-    throw failure == null ? new VgpuException("no MIG instance could be made") : failure;
-  }
-
-  private MigRecord intended(String id, MigState state, Place place, VirtualGpuRequest request)
-      throws IOException {
-    List<Integer> before = new ArrayList<>();
-    state.instances().forEach(each -> before.add(each.id()));
-    MigRecord.Terms terms =
-        MigSharing.terms(request, place.profile(), state.geometry().orElseThrow());
-    MigRecord intent =
-        MigRecord.intended(id, state.gpu(), place.profile().id(), place.start(), before, terms);
-    intent.write(directory);
-    return intent;
-  }
-
-  /** Makes a compute instance in one that there is; nothing is left behind where that fails. */
-  private MigRecord joined(MigRecord joining) throws IOException {
-    joining.write(directory);
-    boolean done = false;
-    try {
-      MigRecord made = completed(joining);
-      done = true;
-      return made;
-    } finally {
-      if (!done) {
-        boolean gone = tryDestroy(joining);
-        log.debug("a MIG instance could not be joined: tidied={}", gone);
-      }
-    }
-  }
-
-  /** Makes what is intended; nothing is left behind where that fails. */
-  MigRecord made(MigRecord intent, MigProfile profile) throws IOException {
-    MigRecord begun = intent;
-    boolean done = false;
-    try {
-      int instance =
-          driver().create(intent.gpu(), profile.id(), intent.start(), profile.memorySlices());
-      begun = intent.begun(instance);
-      begun.write(directory);
-      MigRecord made = completed(begun);
-      done = true;
-      return made;
-    } finally {
-      if (!done && begun.instance().isEmpty()) {
-        removeRecord(intent.lease());
-      } else if (!done) {
-        boolean gone = tryDestroy(begun);
-        log.debug("a MIG instance was not completed: destroyed={}", gone);
-      }
-    }
-  }
-
-  private MigRecord completed(MigRecord begun) throws IOException {
-    int instance = begun.instance().orElseThrow();
-    int part = driver().createPart(begun.gpu(), instance, begun.terms().computeSlices());
-    MigRecord made = begun.made(device(begun, instance, part));
-    made.write(directory);
-    return made;
-  }
-
-  private GpuId device(MigRecord record, int instance, int part) {
-    return driver().gpu(record.gpu()).instances().stream()
-        .filter(each -> each.id() == instance)
-        .flatMap(each -> each.parts().stream())
-        .filter(each -> each.id() == part)
-        .findFirst()
-        .orElseThrow(
-            () ->
-                new GpuDriverException(
-                    "a MIG instance that was made is not there: gpu=" + record.gpu(), null))
-        .device();
   }
 
   /** What an earlier holder of the seat made, or was about to. */
@@ -479,9 +317,9 @@ final class MigEnforcement implements Enforcement {
     }
     // Half made, or half destroyed: the sweep decides about that one, under another name.
     record.named(record.lease() + ".left").write(directory);
-    removeRecord(record.lease());
+    making.removeRecord(record.lease());
     sweep();
-    return make(record.lease(), record.gpu(), request);
+    return making.make(record.lease(), record.gpu(), request);
   }
 
   @Override

@@ -9,9 +9,14 @@ import dev.vgpu.nvml.mig.MigProfile;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/** Reads how a GPU can be cut. Confined to one thread. */
+/**
+ * Reads how a GPU can be cut. Where NVML does not tell the places, as before driver 470, they are
+ * those of the table for GPUs of as many slices. Confined to one thread.
+ */
 final class MigGeometryReader {
   private static final int MOST_INSTANCES = 64;
   private static final int MEBIBYTE_SHIFT = 20;
@@ -23,16 +28,26 @@ final class MigGeometryReader {
     this.mig = mig;
   }
 
+  /** Where instances of a kind can be: where they begin, and what each takes. */
+  private record Places(int size, List<Integer> starts) {}
+
   /** Null: it cannot be cut. */
   @Nullable MigGeometry read(long device) {
-    List<MigProfile> profiles = new ArrayList<>();
+    Map<Integer, ByteBuffer> infos = new TreeMap<>();
     int compute = 0;
-    int memory = 0;
     for (int i = 0; i < NvmlMig.GPU_INSTANCE_PROFILES; i++) {
-      MigProfile profile = readProfile(device, i);
+      ByteBuffer info = NativeCalls.memory(NvmlMig.PROFILE_BYTES);
+      if (mig.nvmlDeviceGetGpuInstanceProfileInfo(device, i, info) == Nvml.NVML_SUCCESS) {
+        infos.put(i, info);
+        compute = Math.max(compute, info.getInt(NvmlMig.PROFILE_SLICES));
+      }
+    }
+    List<MigProfile> profiles = new ArrayList<>();
+    int memory = 0;
+    for (Map.Entry<Integer, ByteBuffer> each : infos.entrySet()) {
+      MigProfile profile = profile(device, each.getKey(), each.getValue(), compute);
       if (profile != null) {
         profiles.add(profile);
-        compute = Math.max(compute, profile.computeSlices());
         for (int start : profile.starts()) {
           memory = Math.max(memory, start + profile.memorySlices());
         }
@@ -41,15 +56,35 @@ final class MigGeometryReader {
     return profiles.isEmpty() ? null : new MigGeometry(compute, memory, profiles);
   }
 
-  private @Nullable MigProfile readProfile(long device, int index) {
-    ByteBuffer info = NativeCalls.memory(NvmlMig.PROFILE_BYTES);
-    if (mig.nvmlDeviceGetGpuInstanceProfileInfo(device, index, info) != Nvml.NVML_SUCCESS) {
+  private @Nullable MigProfile profile(long device, int index, ByteBuffer info, int compute) {
+    int id = info.getInt(NvmlMig.PROFILE_ID);
+    int slices = info.getInt(NvmlMig.PROFILE_SLICES);
+    long mebibytes = info.getLong(NvmlMig.PROFILE_MEMORY_MB);
+    Places places = places(device, id, compute);
+    if (places.starts().isEmpty() || places.size() < 1 || slices < 1 || mebibytes < 0) {
       return null;
     }
-    int id = info.getInt(NvmlMig.PROFILE_ID);
+    return new MigProfile(
+        id,
+        profileName(device, index, slices, mebibytes),
+        slices,
+        places.size(),
+        info.getInt(NvmlMig.PROFILE_COUNT),
+        places.starts(),
+        MemorySize.ofMebibytes(mebibytes),
+        info.getInt(NvmlMig.PROFILE_SMS));
+  }
+
+  private Places places(long device, int id, int compute) {
     ByteBuffer placements = NativeCalls.memory(MOST_INSTANCES * NvmlMig.PLACEMENT_BYTES);
     number.putInt(0, MOST_INSTANCES);
     int code = mig.nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, id, placements, number);
+    if (code == Nvml.NVML_ERROR_FUNCTION_NOT_FOUND || code == Nvml.NVML_ERROR_NOT_SUPPORTED) {
+      return MigGeometry.known(compute)
+          .flatMap(table -> table.profile(id))
+          .map(profile -> new Places(profile.memorySlices(), profile.starts()))
+          .orElse(new Places(0, List.of()));
+    }
     int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
     int size = 0;
     List<Integer> starts = new ArrayList<>();
@@ -57,20 +92,7 @@ final class MigGeometryReader {
       starts.add(placements.getInt(i * NvmlMig.PLACEMENT_BYTES + NvmlMig.PLACEMENT_START));
       size = placements.getInt(i * NvmlMig.PLACEMENT_BYTES + NvmlMig.PLACEMENT_SIZE);
     }
-    int slices = info.getInt(NvmlMig.PROFILE_SLICES);
-    long mebibytes = info.getLong(NvmlMig.PROFILE_MEMORY_MB);
-    if (starts.isEmpty() || size < 1 || slices < 1 || mebibytes < 0) {
-      return null;
-    }
-    return new MigProfile(
-        id,
-        profileName(device, index, slices, mebibytes),
-        slices,
-        size,
-        info.getInt(NvmlMig.PROFILE_COUNT),
-        starts,
-        MemorySize.ofMebibytes(mebibytes),
-        info.getInt(NvmlMig.PROFILE_SMS));
+    return new Places(size, starts);
   }
 
   private String profileName(long device, int index, int slices, long mebibytes) {

@@ -19,6 +19,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -38,18 +39,20 @@ final class MigMoves {
 
   private static final Logger log = LoggerFactory.getLogger(MigMoves.class);
 
-  private final MigEnforcement enforcement;
+  private final MigMaking making;
+  private final Supplier<MigDriver> driver;
   private final Path directory;
   private final GpuId gpu;
 
-  MigMoves(MigEnforcement enforcement, Path directory, GpuId gpu) {
-    this.enforcement = enforcement;
+  MigMoves(MigMaking making, Supplier<MigDriver> driver, Path directory, GpuId gpu) {
+    this.making = making;
+    this.driver = driver;
     this.directory = directory;
     this.gpu = gpu;
   }
 
   private MigState state() {
-    return enforcement.driver().gpu(gpu);
+    return driver.get().gpu(gpu);
   }
 
   /** What was moved, in words; empty: the request fits, or no move helps. */
@@ -140,7 +143,7 @@ final class MigMoves {
     MigRecord left = was.named(was.lease() + LEFT);
     left.write(directory); // while both are about one instance, neither destroys it
     intent.write(directory);
-    if (enforcement.tryDestroy(left) || !MigEnforcement.isThere(was, state())) {
+    if (making.tryDestroy(left) || !MigEnforcement.isThere(was, state())) {
       return true;
     }
     was.write(directory);
@@ -170,10 +173,10 @@ final class MigMoves {
 
   private MigRecord anew(MigLease lease, MigRecord intent, MigProfile kind) throws IOException {
     try {
-      return enforcement.made(intent, kind);
+      return making.made(intent, kind);
     } catch (VgpuException e) {
       log.debug("the place of a MIG instance that is moved was taken: {}", intent, e);
-      return enforcement.make(intent.lease(), gpu, lease.request());
+      return making.make(intent.lease(), gpu, lease.request());
     }
   }
 }

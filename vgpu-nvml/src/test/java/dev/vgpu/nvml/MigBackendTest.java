@@ -2,9 +2,12 @@ package dev.vgpu.nvml;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.mig.MigGeometry;
+import java.io.IOException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -30,5 +33,26 @@ class MigBackendTest {
     assertThat(backend.unable(gpu, request.memory(MemorySize.ofGibibytes(1)).build())).isEmpty();
     assertThat(backend.unable(gpu, request.memory(MemorySize.ofGibibytes(3)).build()))
         .contains("no kind of MIG instance has so much");
+  }
+
+  @Test
+  void whereNvmlTellsNoPlacesTheyAreThoseOfTheTable() throws IOException {
+    GpuId gpu = provider.gpus().get(0).id();
+    MigGeometry told = geometry(gpu);
+    assertThat(told.profiles()).isNotEmpty();
+    try (EmulatedNvml nvml = new EmulatedNvml()) {
+      nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=13");
+      assertThat(geometry(gpu)).isEqualTo(told);
+      nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=999");
+      try (MigDriver driver = MigDriver.of(provider)) {
+        assertThat(driver.gpu(gpu).geometry()).isEmpty();
+      }
+    }
+  }
+
+  private MigGeometry geometry(GpuId gpu) {
+    try (MigDriver driver = MigDriver.of(provider)) {
+      return driver.gpu(gpu).geometry().orElseThrow();
+    }
   }
 }

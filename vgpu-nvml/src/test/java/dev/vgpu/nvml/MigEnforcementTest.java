@@ -134,11 +134,11 @@ class MigEnforcementTest {
           .containsEntry("VGPU_MIG", place);
       assertThat(provider.environment(new GpuId(device))).containsEntry("VGPU_MIG", place);
       assertThat(provider.environment(gpu)).doesNotContainKey("VGPU_MIG");
-      assertThat(MigDriver.holders(run))
+      assertThat(MigHolders.ofInstances(run))
           .isEqualTo(Map.of(gpu, Map.of(instances().get(0).id(), List.of("a"))));
       lease.close();
       assertThat(instances()).isEmpty();
-      assertThat(MigDriver.holders(run)).isEmpty();
+      assertThat(MigHolders.ofInstances(run)).isEmpty();
     }
   }
 
@@ -234,7 +234,7 @@ class MigEnforcementTest {
       assertThat(enforcement.lack(physical(), request())).isPresent();
       assertThatThrownBy(() -> grant(enforcement, "a", mock()))
           .hasMessageContaining("no legal place");
-      assertThat(MigDriver.holders(run)).isEmpty();
+      assertThat(MigHolders.ofInstances(run)).isEmpty();
     }
   }
 
@@ -250,7 +250,7 @@ class MigEnforcementTest {
       EnforcedLease inside = grantAs(enforcement, "c", fixed(200).build());
       assertThat(instances()).hasSize(2);
       assertThat(partSizes()).containsExactlyInAnyOrder(1, 1, 1);
-      assertThat(MigDriver.deviceHolders(run)).hasSize(3).containsValues("a", "b", "c");
+      assertThat(MigHolders.ofDevices(run)).hasSize(3).containsValues("a", "b", "c");
       assertThat(inside.environment().get("CUDA_VISIBLE_DEVICES"))
           .isNotEqualTo(first.environment().get("CUDA_VISIBLE_DEVICES"))
           .isNotEqualTo(second.environment().get("CUDA_VISIBLE_DEVICES"));
@@ -289,7 +289,7 @@ class MigEnforcementTest {
       assertThat(enforcement.lack(physical(), fixed(300).build())).isEmpty();
       assertThat(enforcement.lack(physical(), fixed(400).build())).isPresent();
       EnforcedLease inside = grantAs(enforcement, "c", fixed(300).build());
-      assertThat(MigDriver.holders(run).get(gpu).values()).anyMatch(List.of("a", "c")::equals);
+      assertThat(MigHolders.ofInstances(run).get(gpu).values()).anyMatch(List.of("a", "c")::equals);
       assertThat(one.tryResize(fixed(800).build(), 140)).isFalse();
       assertThat(enforcement.lack(physical(), fixed(100).build())).isPresent();
       inside.close();

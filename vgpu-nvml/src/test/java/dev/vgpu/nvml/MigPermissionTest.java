@@ -81,7 +81,7 @@ class MigPermissionTest {
     assertThatThrownBy(call)
         .isInstanceOfSatisfying(
             GpuDriverException.class, e -> assertThat(e.code()).hasValue(NO_PERMISSION))
-        .hasMessageContaining("Insufficient Permissions (only root may)");
+        .hasMessageContaining("Insufficient Permissions (only root may, with CAP_SYS_ADMIN)");
   }
 
   @Test
@@ -136,7 +136,7 @@ class MigPermissionTest {
       assertThat(instances()).isEmpty();
       assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
     }
-    assertThat(Optional.ofNullable(MigDriver.holders(run).get(gpu))).isEmpty();
+    assertThat(Optional.ofNullable(MigHolders.ofInstances(run).get(gpu))).isEmpty();
   }
 
   /** What could not be undone keeps its record: no second try is written over it. */

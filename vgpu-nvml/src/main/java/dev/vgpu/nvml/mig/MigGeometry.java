@@ -17,6 +17,8 @@ import java.util.Optional;
  */
 public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> profiles) {
   static final int MOST_MEMORY_SLICES = 12;
+  private static final MemorySize ANY_MEMORY = MemorySize.ofMebibytes(1024);
+  private static final int FOUR = 4;
   private static final int SEVEN = 7;
   private static final int EIGHT = 8;
   private static final int H100_SMS = 132;
@@ -66,13 +68,27 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
    * @param multiprocessors those of a whole GPU
    */
   public static MigGeometry ofFour(MemorySize memory, int multiprocessors) {
-    Table table = new Table(memory, multiprocessors, 4, 4);
+    Table table = new Table(memory, multiprocessors, FOUR, FOUR);
     table.add(14, "1g", 1, 1, 4, 0, 1, 2, 3);
     table.add(21, "1g+me", 1, 1, 1, 0, 1, 2, 3);
     table.add(5, "2g", 2, 2, 2, 0, 2);
     table.add(6, "2g+me", 2, 2, 1, 0, 2);
     table.add(0, "4g", 4, 4, 1, 0);
-    return new MigGeometry(4, 4, table.profiles);
+    return new MigGeometry(FOUR, FOUR, table.profiles);
+  }
+
+  /**
+   * {@return the table for GPUs of so many compute slices, of which the places hold and the sizes
+   * do not}
+   *
+   * @param computeSlices how many a whole GPU has
+   */
+  public static Optional<MigGeometry> known(int computeSlices) {
+    return switch (computeSlices) {
+      case SEVEN -> Optional.of(ofSeven(ANY_MEMORY, H100_SMS));
+      case FOUR -> Optional.of(ofFour(ANY_MEMORY, H100_SMS));
+      default -> Optional.empty();
+    };
   }
 
   /**

@@ -52,10 +52,10 @@ final class MpsGpu {
     lock.lock();
     try {
       daemon.use(id);
-      Optional<String> failure = daemon.ensure();
-      failure.ifPresent(why -> tell("the MPS control daemon had failed: " + why, leases));
       boolean made = false;
       try {
+        Optional<String> failure = daemon.ensure();
+        failure.ifPresent(why -> tell("the MPS control daemon had failed: " + why, leases));
         MpsLease lease = make.get();
         leases.add(lease);
         made = true;
