@@ -349,6 +349,31 @@ class MpsTest {
   }
 
   @Test
+  void aDaemonWhoseFirstCommandFailsIsStopped() throws IOException {
+    Path refuses = directory.resolve("refuses");
+    Files.writeString(
+        refuses,
+        "#!/bin/sh\n[ \"$1\" != -d ] || exec "
+            + tool
+            + " -d\nread -r line\ncase $line in set_*) exit 1 ;; esac\necho $line | exec "
+            + tool
+            + "\n");
+    assertThat(refuses.toFile().setExecutable(true)).isTrue();
+    MpsDaemon refused = new MpsDaemon(new MpsTool(refuses, 5_000), directory.resolve("mps"), id);
+    MpsGpu one = new MpsGpu(refused, 2, () -> {});
+    assertThatThrownBy(
+            () ->
+                one.add(
+                    "a-1",
+                    () -> {
+                      throw new IllegalStateException("it is not there");
+                    }))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("set_default_active_thread_percentage");
+    assertThat(daemon.process()).isEmpty();
+  }
+
+  @Test
   void whyItIsNotThereIsSaidWithARemedy() throws IOException {
     MpsBackend none =
         new MpsBackend(
