@@ -135,7 +135,7 @@ final class MigPlanCommand implements Callable<Integer> {
   }
 
   /** By the process that holds the seat: it knows what is ours and what runs. */
-  private int carryOut(List<MigGpu> gpus) {
+  private int carryOut(List<MigGpu> gpus) throws UserException {
     VirtualGpuRequest.Builder request =
         VirtualGpuRequest.builder().name("plan").require(Capabilities.FaultIsolation.ISOLATED);
     MigGpu first = gpus.stream().filter(gpu -> wanted(gpu).isPresent()).findFirst().orElseThrow();
