@@ -41,6 +41,9 @@ final class HookServer implements AutoCloseable {
    */
   private static final long IDLE_BEAT_MS = 100;
 
+  /** While none has work, every so many beats one process is looked for that seems to be well. */
+  private static final int IDLE_BEATS_A_CHECK = 4;
+
   /** How often a tenant is looked at whose work has to end. */
   private static final long DRAIN_MS = 1;
 
@@ -70,7 +73,12 @@ final class HookServer implements AutoCloseable {
   private final Queue<HookConnection> toClose = new ConcurrentLinkedQueue<>();
   private final Thread thread;
   private final List<HookLease> attached = new ArrayList<>();
+  private int beats;
   private int nextToCheck;
+
+  /** Whether none of the attached processes had work when the last sleep began. */
+  private boolean resting;
+
   private int strangers;
   private long acceptAgainNs;
   private long tickedNs;
@@ -203,9 +211,9 @@ final class HookServer implements AutoCloseable {
         timeout = timeout == BEAT_MS || !lease.isIdle() ? BEAT_MS : IDLE_BEAT_MS;
       }
     }
-    boolean rests = timeout == IDLE_BEAT_MS;
+    resting = timeout == IDLE_BEAT_MS;
     for (HookLease lease : attached) {
-      if (lease.rests(rests) && rests) {
+      if (lease.rests(resting) && resting) {
         timeout = BEAT_MS;
       }
     }
@@ -222,9 +230,11 @@ final class HookServer implements AutoCloseable {
       return;
     }
     tickedNs = nowNs;
-    nextToCheck = (nextToCheck + 1) % attached.size();
+    beats++;
+    boolean checks = !resting || beats % IDLE_BEATS_A_CHECK == 0;
+    nextToCheck = (nextToCheck + (checks ? 1 : 0)) % attached.size();
     for (int i = 0; i < attached.size(); i++) {
-      attached.get(i).tick(nowNs, i == nextToCheck);
+      attached.get(i).tick(nowNs, checks && i == nextToCheck);
     }
   }
 
