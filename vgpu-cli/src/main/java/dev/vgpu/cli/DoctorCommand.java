@@ -18,6 +18,7 @@ import dev.vgpu.cli.console.ExitCodes;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.doctor.Bundle;
 import dev.vgpu.cli.doctor.Check;
+import dev.vgpu.cli.doctor.DriverFaults;
 import dev.vgpu.cli.doctor.HostChecks;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -145,6 +146,7 @@ final class DoctorCommand implements Callable<Integer> {
       if (backends.stream().noneMatch(status -> status.capabilities().isPresent())) {
         problems.add("no backend can enforce a share; see above why not");
       }
+      problems.addAll(DriverFaults.of(backends));
       List<BackendChoice> choices = pool.explain(ANYTHING);
       if (!choices.isEmpty() && choices.stream().allMatch(DoctorCommand::isImpossible)) {
         problems.add("no backend can share a GPU that is here; see above why not");
@@ -163,7 +165,8 @@ final class DoctorCommand implements Callable<Integer> {
           pool.leases().stream().mapToLong(GpuLease::passedThrough).sum(),
           problems);
     } catch (VgpuException | IllegalStateException e) {
-      problems.add(e.getMessage() == null ? e.toString() : e.getMessage());
+      String said = e.getMessage() == null ? e.toString() : e.getMessage();
+      problems.add(DriverFaults.withRemedy(said));
       return new Findings(
           checks, List.of(), Map.of(), Map.of(), List.of(), List.of(), false, List.of(), List.of(),
           0, problems);
@@ -193,7 +196,7 @@ final class DoctorCommand implements Callable<Integer> {
               trouble -> {
                 troubles.put(gpu.id(), trouble);
                 if (DeviceTexts.health(reading, state) == GpuHealth.LOST) {
-                  problems.add(gpu.id() + " is " + trouble);
+                  problems.add(DriverFaults.withRemedy(gpu.id() + " is " + trouble));
                 }
               });
     }

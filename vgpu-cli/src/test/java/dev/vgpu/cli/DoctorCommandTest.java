@@ -208,6 +208,41 @@ class DoctorCommandTest {
     assertThat(out.toString(UTF_8)).contains("no backend can share a GPU that is here");
   }
 
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "note | a GPU is left out: index=1: GPU is lost (NVML error 15) | nvidia-smi --gpu-reset",
+        "reason | none of the driver's GPUs can be used: lost (NVML error 15) | the kernel's log",
+        "reason | nvmlInit_v2 failed: mismatch (NVML error 18) | have different versions",
+      })
+  void aGpuThatTheDriverListsAndNoPoolShowsIsAProblem(String where, String said, String remedy)
+      throws Exception {
+    BackendStatus nvml =
+        where.equals("note")
+            ? BackendStatus.ofAvailable("nvml").withNotes(List.of(said))
+            : BackendStatus.ofUnavailable("nvml", said);
+    List<BackendStatus> backends = List.of(nvml, BackendStatus.ofAvailable("cuda-hook", SOME));
+    when(pool.backends()).thenReturn(backends);
+    assertThat(run("doctor")).isEqualTo(1);
+    assertThat(unwrapped()).contains("Missing: " + said, remedy).doesNotContain("Everything");
+    out.reset();
+    assertThat(run("doctor", "--json")).isEqualTo(1);
+    JsonNode json = new ObjectMapper().readTree(out.toByteArray());
+    assertThat(json.path("ok").asBoolean()).isFalse();
+    assertThat(json.path("problems")).hasSize(1);
+  }
+
+  @Test
+  void aMachineWhoseDriverIsNotLoadedMayHaveNoGpu() {
+    List<BackendStatus> backends =
+        List.of(
+            BackendStatus.ofUnavailable("nvml", "nvmlInit_v2 failed: not loaded (NVML error 9)"),
+            BackendStatus.ofAvailable("in-process", SOME));
+    when(pool.backends()).thenReturn(backends);
+    assertThat(run("doctor")).isZero();
+  }
+
   @Test
   void theExitCodesAreInTheHelp() {
     assertThat(run("doctor", "--help")).isZero();

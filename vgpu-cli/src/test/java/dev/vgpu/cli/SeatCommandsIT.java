@@ -10,6 +10,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** {@code serve}, {@code ls}, {@code top}, {@code devices} and {@code doctor} on one node. */
@@ -58,6 +59,19 @@ class SeatCommandsIT {
     JsonNode doctor = node.vgpu("doctor", "--json").succeeds().json();
     assertThat(doctor.path("seat_holder_pid").asLong()).isEqualTo(serve.pid());
     assertThat(doctor.path("backends").findValuesAsText("name")).contains("cuda-hook");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "lost.1=1, a GPU is left out: index=1, nvidia-smi --gpu-reset",
+    "driver=18, NVML error 18, have different versions",
+  })
+  void doctorNamesAGpuThatTheDriverListsAndDoesNotGive(String fault, String said, String remedy)
+      throws Exception {
+    CommandNode.Command doctor =
+        node.vgpuWith(List.of("VGPU_EMULATOR_NVML=" + fault), "doctor", "--json");
+    assertThat(doctor.exitCode()).as("%s", doctor).isEqualTo(1);
+    assertThat(doctor.json().path("problems").toString()).contains(said, remedy);
   }
 
   @Test
