@@ -57,7 +57,8 @@ final class DoctorCommand implements Callable<Integer> {
       description =
           "Also write what was found, the leases, the last events and the settings in the"
               + " environment to a ZIP file, for a report. It holds no other variable, no program's"
-              + " arguments, and neither the user's name nor the host's.")
+              + " arguments, and neither the name of the user, that of who called sudo,"
+              + " nor the host's.")
   private @Nullable Path bundle;
 
   DoctorCommand(CliContext context) {

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,8 +28,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A file for a report. Nothing of the environment is in it but variables that are known to hold no
- * secret, no program's arguments, and neither the home directory, the user's name nor the host's.
- * Confined to one thread.
+ * secret, no program's arguments, and neither the home directory, the user's name nor the host's;
+ * those of who called {@code sudo} neither. Confined to one thread.
  */
 public final class Bundle {
   /** Variables whose values are settings. Of others not even the names are told. */
@@ -66,10 +67,23 @@ public final class Bundle {
    * @param host this machine's name; may be empty
    */
   public Bundle(Map<String, String> environment, String host) {
+    this(
+        environment,
+        host,
+        People.of(
+            environment,
+            System.getProperty("user.name", ""),
+            System.getProperty("user.home", ""),
+            Path.of("/etc/passwd")));
+  }
+
+  Bundle(Map<String, String> environment, String host, People people) {
     this.environment = environment;
-    redact(environment.get("HOME"), "~");
-    redact(environment.get("USER"), "<user>");
-    redact(environment.get("LOGNAME"), "<user>");
+    // The longest first: a directory may hold another, and most hold their owner's name.
+    people.homes().stream()
+        .sorted(Comparator.comparingInt(String::length).reversed())
+        .forEach(home -> redact(home, "~"));
+    people.names().forEach(name -> redact(name, "<user>"));
     redact(environment.get("HOSTNAME"), "<host>");
     redact(host, "<host>");
   }

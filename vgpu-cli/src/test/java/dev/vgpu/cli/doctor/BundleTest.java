@@ -62,6 +62,34 @@ class BundleTest {
   }
 
   @Test
+  void neitherWhoCalledSudoNorTheOwnerIsInIt() throws IOException {
+    Path passwd = directory.resolve("passwd");
+    Files.writeString(
+        passwd, "root:x:0:0:root:/root:/bin/sh\nalice:x:7:7:A. Smith:/people/a.smith/:/bin/sh\n");
+    Map<String, String> environment =
+        Map.of("HOME", "/root", "USER", "root", "SUDO_USER", "alice", "VGPU_RUN_DIR", "/srv/bob/x");
+    Path file = directory.resolve("bundle.zip");
+    People people = People.of(environment, "carol", "/srv/bob", passwd);
+    new Bundle(environment, "", people)
+        .add("events.txt", "alice /people/a.smith/m /home/alice/m carol /home/carol root /root\n")
+        .addEnvironment()
+        .write(file);
+    Map<String, String> texts = read(file);
+    assertThat(texts.get("events.txt")).isEqualTo("<user> ~/m ~/m <user> ~ root /root\n");
+    assertThat(texts.get("environment.txt")).isEqualTo("VGPU_RUN_DIR=~/x\n");
+  }
+
+  @Test
+  void whereTheUsersAreKeptElsewhereTheirNamesAreStillTakenOut() throws IOException {
+    Path file = directory.resolve("bundle.zip");
+    Map<String, String> environment = Map.of("SUDO_USER", "alice");
+    new Bundle(environment, "", People.of(environment, "?", "?", directory.resolve("none")))
+        .add("events.txt", "alice, /net/alice?\n")
+        .write(file);
+    assertThat(read(file).get("events.txt")).isEqualTo("<user>, /net/<user>?\n");
+  }
+
+  @Test
   void fileThatIsThereIsNotWrittenOver() throws IOException {
     Path file = Files.writeString(directory.resolve("there"), "mine");
     assertThatThrownBy(() -> new Bundle(Map.of(), "").add("a", "b").write(file))
