@@ -23,6 +23,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.time.temporal.ChronoUnit;
 import java.util.Locale;
+import java.util.List;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -213,14 +214,22 @@ final class DemoCommand implements Callable<Integer> {
     }
     if (first != null) {
       console.out().println();
-      new DemoText(first).lines().forEach(console.out()::println);
+      print(new DemoText(first).lines());
     }
     if (second != null) {
       console.out().println();
-      new ProcessesText(second).lines().forEach(console.out()::println);
+      print(new ProcessesText(second).lines());
     }
     console.out().println();
     console.out().println("report: " + file.path());
+  }
+
+  private void print(List<String> lines) {
+    Console console = context.console();
+    int width = console.textWidth();
+    lines.stream()
+        .flatMap(line -> Lines.fitting(line, width).stream())
+        .forEach(console.out()::println);
   }
 
   private DemoOptions options() throws UserException {

@@ -54,8 +54,9 @@ final class DoctorReport {
             ? "@|bold,green Everything needed is there.|@"
             : "@|bold,red Missing:|@ " + String.join("; ", findings.problems()));
     Ansi ansi = console.outAnsi();
+    int width = console.textWidth();
     lines.stream()
-        .flatMap(line -> Lines.whole(line).stream())
+        .flatMap(line -> Lines.whole(line, width).stream())
         .forEach(line -> console.out().println(ansi.string(line)));
   }
 

@@ -21,6 +21,7 @@ final class Explanation {
 
   static void print(List<BackendChoice> choices, Console console) {
     Ansi ansi = console.outAnsi();
+    int width = console.textWidth();
     GpuId gpu = null;
     for (BackendChoice choice : choices) {
       if (!choice.gpu().equals(gpu)) {
@@ -29,15 +30,9 @@ final class Explanation {
       }
       String style =
           choice.verdict() == BackendChoice.Verdict.CHOSEN ? "@|bold,green " : "@|faint ";
-      console
-          .out()
-          .println(
-              ansi.string(
-                      "  " + style + String.format(Locale.ROOT, "%-10s", verdict(choice)) + "|@")
-                  + " "
-                  + choice.backend()
-                  + ": "
-                  + choice.reason());
+      String verdict = style + String.format(Locale.ROOT, "%-10s", verdict(choice)) + "|@";
+      Lines.whole("  " + verdict + " " + choice.backend() + ": " + choice.reason(), width)
+          .forEach(line -> console.out().println(ansi.string(line)));
     }
   }
 

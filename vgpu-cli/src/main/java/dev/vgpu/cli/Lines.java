@@ -33,23 +33,33 @@ final class Lines {
 
   /** A text in as many lines as it takes; the marks of colours take no place. */
   static List<String> whole(String text) {
+    return whole(text, WIDTH);
+  }
+
+  /** The same for another width. */
+  static List<String> whole(String text, int width) {
     String indent = text.substring(0, text.length() - text.stripLeading().length());
     List<String> lines = new ArrayList<>();
     StringBuilder line = new StringBuilder(indent);
     int length = indent.length();
     Matcher words = WORD.matcher(text);
     for (boolean isFirst = true; words.find(); isFirst = false) {
-      int width = MARKS.matcher(words.group()).replaceAll("").length();
-      if (!isFirst && length + 1 + width > WIDTH) {
+      int wide = MARKS.matcher(words.group()).replaceAll("").length();
+      if (!isFirst && length + 1 + wide > width) {
         lines.add(line.toString());
         line = new StringBuilder(indent).append("  ");
         length = indent.length() + 2;
       }
       line.append(isFirst ? "" : " ").append(words.group());
-      length += (isFirst ? 0 : 1) + width;
+      length += (isFirst ? 0 : 1) + wide;
     }
     lines.add(line.toString());
     return lines;
+  }
+
+  /** A line as it is, with the blanks inside it, or in as many lines as it takes. */
+  static List<String> fitting(String text, int width) {
+    return text.length() <= width ? List.of(text) : whole(text, width);
   }
 
   /** Two GPUs of one machine differ in the last characters of their names. */

@@ -6,6 +6,7 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.cli.console.TextTable;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -17,9 +18,36 @@ import picocli.CommandLine.Mixin;
 @Command(
     name = "ls",
     description = "List the virtual GPUs: who holds what of which GPU.",
-    footer = {"", "Exit codes: 0 done, 1 they cannot be listed, 2 wrong usage."})
+    footer = {
+      "",
+      "On a terminal that is too narrow, the device's name is shortened, and the owner and the device"
+          + " are left out; they are in what goes to a file or a pipe, and in --json.",
+      "",
+      "Exit codes: 0 done, 1 they cannot be listed, 2 wrong usage."
+    })
 final class LsCommand implements Callable<Integer> {
-  private static final int SHOWN_PIDS = 3;
+  /** How much of each lease is told: what is least missed goes first. */
+  private enum Shape {
+    WHOLE(3, true, true),
+    WITHOUT_OWNER(3, false, true),
+    FEW_PROCESSES(1, false, true),
+    BARE(1, false, false);
+
+    private static final int OTHERS = 6;
+    private final int pids;
+    private final boolean owner;
+    private final boolean device;
+
+    Shape(int pids, boolean owner, boolean device) {
+      this.pids = pids;
+      this.owner = owner;
+      this.device = device;
+    }
+
+    private int last() {
+      return OTHERS + (owner ? 1 : 0);
+    }
+  }
 
   private final CliContext context;
 
@@ -43,38 +71,55 @@ final class LsCommand implements Callable<Integer> {
       } else if (leases.isEmpty()) {
         context.console().out().println("No virtual GPU is held.");
       } else {
-        table(leases).lines().forEach(context.console().out()::println);
+        lines(leases, context.console().tableWidth()).forEach(context.console().out()::println);
       }
     }
     return 0;
   }
 
-  private static TextTable table(List<GpuLease> leases) {
-    TextTable table =
-        new TextTable("id", "class", "yields", "share", "memory", "processes", "owner", "device");
+  /** In the widest shape that fits; in the narrowest one names are shortened too. */
+  private static List<String> lines(List<GpuLease> leases, int width) {
+    for (Shape shape : Shape.values()) {
+      TextTable table = table(leases, shape);
+      List<String> lines = shape.device ? table.lines(width, shape.last()) : table.lines(width, 0);
+      if (lines.stream().allMatch(line -> line.length() <= width)) {
+        return lines;
+      }
+    }
+    return table(leases, Shape.BARE).lines(width, 0).stream()
+        .map(line -> Lines.cut(line, width))
+        .toList();
+  }
+
+  private static TextTable table(List<GpuLease> leases, Shape shape) {
+    List<String> head =
+        new ArrayList<>(List.of("id", "class", "yields", "share", "memory", "processes"));
+    head.addAll(shape.owner ? List.of("owner") : List.of());
+    head.addAll(shape.device ? List.of("device") : List.of());
+    TextTable table = new TextTable(head.toArray(String[]::new));
     for (GpuLease lease : leases) {
-      table.row(
-          lease.id(),
-          Words.of(lease.request().preemptionClass()),
-          lease.preemption().map(RequiredOptions::word).orElse("-"),
-          LeaseTexts.share(lease),
-          LeaseTexts.memory(lease),
-          processes(lease),
-          owner(lease),
-          LeaseTexts.gpus(lease));
+      List<String> row = new ArrayList<>();
+      row.add(lease.id());
+      row.add(Words.of(lease.request().preemptionClass()));
+      row.add(lease.preemption().map(RequiredOptions::word).orElse("-"));
+      row.add(LeaseTexts.share(lease));
+      row.add(LeaseTexts.memory(lease));
+      row.add(processes(lease, shape.pids));
+      row.addAll(shape.owner ? List.of(owner(lease)) : List.of());
+      row.addAll(shape.device ? List.of(LeaseTexts.gpus(lease)) : List.of());
+      table.row(row.toArray(String[]::new));
     }
     return table;
   }
 
   /** The processes under it: the first ones by their ids. */
-  private static String processes(GpuLease lease) {
+  private static String processes(GpuLease lease, int shown) {
     List<Long> pids = lease.processes();
-    String first =
-        pids.stream().limit(SHOWN_PIDS).map(String::valueOf).collect(Collectors.joining(" "));
+    String first = pids.stream().limit(shown).map(String::valueOf).collect(Collectors.joining(" "));
     if (pids.isEmpty()) {
       return "-";
     }
-    return pids.size() <= SHOWN_PIDS ? first : first + " +" + (pids.size() - SHOWN_PIDS);
+    return pids.size() <= shown ? first : first + " +" + (pids.size() - shown);
   }
 
   /** The process that holds it, by number and name. */

@@ -21,8 +21,9 @@ import picocli.CommandLine.Mixin;
     },
     footer = {
       "",
-      "Prints a line on standard output once it is ready, and another if it takes the seat over",
-      "later. Ends on SIGTERM, SIGINT or SIGHUP.",
+      "Prints a line on standard output once it is ready, and another if it takes the seat over"
+          + " later. Ends on SIGTERM, SIGINT or SIGHUP.",
+      "",
       "Exit codes: 0 ended by a signal, 1 the seat cannot be held here, 2 wrong usage."
     })
 final class ServeCommand implements Callable<Integer> {

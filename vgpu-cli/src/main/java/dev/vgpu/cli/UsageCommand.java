@@ -30,10 +30,11 @@ import picocli.CommandLine.TypeConversionException;
     description = "Show what the virtual GPUs have used, those that are closed too.",
     footer = {
       "",
-      "It is written down each second in the run directory, over restarts. gpu time: time of the",
-      "GPU that its work ran; copies: time of the copy engines, where there is some; memory: GiB",
-      "held, times time; preempt: turns lost to more urgent tenants; denied: allocations refused",
-      "for the quota.",
+      "It is written down each second in the run directory, over restarts. gpu time: time of the"
+          + " GPU that its work ran; copies: time of the copy engines, where there is some; memory:"
+          + " GiB held, times time; preempt: turns lost to more urgent tenants; denied: allocations"
+          + " refused for the quota.",
+      "",
       "Exit codes: 0 done, 1 it cannot be read, 2 wrong usage."
     })
 final class UsageCommand implements Callable<Integer> {

@@ -70,6 +70,35 @@ class LeaseTablesTest {
                     "batch-1 +offline +between-kernels +best 25% +0/10 GiB +11 12 13 .2 .*GPU-1"));
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {60, 80, 100, 110, 130})
+  void lsFitsATerminalAndLeavesOutWhatIsLeastMissed(int columns) {
+    PrintStream stream = new PrintStream(out, true, UTF_8);
+    console = Console.ofTerminal(stream, stream, columns);
+    GpuLease rest = Fakes.lease(REST, Duration.ZERO, MemorySize.ZERO);
+    GpuId uuid = new GpuId("GPU-5ea64b3e-6a9f-4c3e-9d1c-4a1f8f1a2b3c");
+    Fakes.Lease of = (Fakes.Lease) rest;
+    List<GpuLease> leases =
+        List.of(
+            new Fakes.Lease("a-model-with-a-long-name-1", uuid, FIXED, of.pid(), of.usage()), rest);
+    when(pool.leases()).thenReturn(leases);
+    assertThat(run("ls")).isZero();
+    String told = out.toString(UTF_8);
+    int width = Math.max(80, columns);
+    assertThat(told.lines()).hasSize(3).allMatch(line -> line.length() <= width);
+    assertThat(told).contains("/1.5 GiB", "between-kernels", "name-1");
+    assertThat(told.contains("GPU-5e") && told.contains("2b3c")).isEqualTo(columns >= 110);
+    assertThat(told.contains("(java)")).isEqualTo(columns == 130);
+  }
+
+  @Test
+  void lsIntoAPipeTellsAll() {
+    List<GpuLease> leases = leases(Duration.ZERO, Duration.ZERO);
+    when(pool.leases()).thenReturn(leases);
+    assertThat(run("ls")).isZero();
+    assertThat(out.toString(UTF_8)).contains("owner", "device", "11 12 13 +2", "(java)", "GPU-1");
+  }
+
   @Test
   void lsOfNothingSaysSo() {
     assertThat(run("ls")).isZero();

@@ -127,6 +127,27 @@ class RunCommandTest {
   }
 
   @Test
+  void aReasonThatIsLongGoesOnInTheNextLine() {
+    String reason = "the GPU's compute mode is prohibited: as root: nvidia-smi -c DEFAULT -i GPU-1";
+    when(pool.explain(any()))
+        .thenReturn(
+            List.of(
+                new Choice(
+                    new GpuId("GPU-1"),
+                    "cuda-hook",
+                    BackendChoice.Verdict.IMPOSSIBLE,
+                    reason,
+                    0,
+                    Optional.empty())));
+    run("--memory=1GiB", "--explain");
+    assertThat(out.toString(UTF_8).lines())
+        .hasSize(3)
+        .contains(
+            "  no         cuda-hook: the GPU's compute mode is prohibited: as root:")
+        .allMatch(line -> line.length() <= Lines.WIDTH);
+  }
+
+  @Test
   void explanationIsPrintedAndNothingIsRun() {
     explains(BackendChoice.Verdict.CHOSEN);
     assertThat(run("--memory=1GiB", "--explain")).isZero();

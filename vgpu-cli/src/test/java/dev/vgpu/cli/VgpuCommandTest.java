@@ -130,6 +130,23 @@ class VgpuCommandTest {
         .contains("demo", "devices", "doctor", "bench", "chaos", "completion");
   }
 
+  /** A line ends where the next word has no room, or a sentence ends. */
+  @ParameterizedTest
+  @ValueSource(strings = {"ls", "top", "serve", "doctor", "run", "demo", "devices", "usage", "cdi"})
+  void textsOfTheHelpFillTheirLines(String command) {
+    assertThat(run(command, "--help")).isZero();
+    List<String> lines = out.toString(UTF_8).lines().toList();
+    assertThat(lines).allMatch(line -> line.length() <= Lines.WIDTH);
+    for (int i = 1; i < lines.size(); i++) {
+      String before = lines.get(i - 1);
+      String line = lines.get(i);
+      boolean isText = before.matches("(?!Usage:)\\S.*[^.:]") && line.matches("\\S.*");
+      assertThat(isText && before.length() + 2 + line.split(" ", 2)[0].length() < Lines.WIDTH)
+          .as("%s%n%s", before, line)
+          .isFalse();
+    }
+  }
+
   @Test
   void versionIsOneLine() {
     assertThat(run("--version")).isZero();

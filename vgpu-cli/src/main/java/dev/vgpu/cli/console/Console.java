@@ -10,6 +10,7 @@ import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.function.IntSupplier;
 import picocli.CommandLine.Help.Ansi;
 
 /**
@@ -23,6 +24,7 @@ public final class Console {
   private final boolean errIsTerminal;
   private final Ansi outAnsi;
   private final Ansi errAnsi;
+  private final IntSupplier columns;
 
   /**
    * Creates a console over any streams, without colour.
@@ -31,7 +33,7 @@ public final class Console {
    * @param err for progress and errors
    */
   public Console(PrintStream out, PrintStream err) {
-    this(out, err, false, false, false);
+    this(out, err, false, false, false, () -> TerminalWidth.LEAST);
   }
 
   /**
@@ -41,17 +43,34 @@ public final class Console {
    * @param err for progress and errors
    */
   public static Console ofTerminal(PrintStream out, PrintStream err) {
-    return new Console(out, err, true, true, true);
+    return ofTerminal(out, err, TerminalWidth.LEAST);
+  }
+
+  /**
+   * {@return a console over any streams that are taken for a terminal with colours}
+   *
+   * @param out for data
+   * @param err for progress and errors
+   * @param columns how wide it is
+   */
+  public static Console ofTerminal(PrintStream out, PrintStream err, int columns) {
+    return new Console(out, err, true, true, true, () -> TerminalWidth.within(columns));
   }
 
   private Console(
-      PrintStream out, PrintStream err, boolean outTerminal, boolean errTerminal, boolean colour) {
+      PrintStream out,
+      PrintStream err,
+      boolean outTerminal,
+      boolean errTerminal,
+      boolean colour,
+      IntSupplier columns) {
     this.out = requireNonNull(out, "out");
     this.err = requireNonNull(err, "err");
     this.outIsTerminal = outTerminal;
     this.errIsTerminal = errTerminal;
     this.outAnsi = outTerminal && colour ? Ansi.ON : Ansi.OFF;
     this.errAnsi = errTerminal && colour ? Ansi.ON : Ansi.OFF;
+    this.columns = columns;
   }
 
   /**
@@ -69,7 +88,8 @@ public final class Console {
         new PrintStream(new FileOutputStream(FileDescriptor.err), true, UTF_8),
         isTerminal(1),
         isTerminal(2),
-        colour);
+        colour,
+        () -> TerminalWidth.of(environment));
   }
 
   /** {@return where data goes} */
@@ -90,6 +110,19 @@ public final class Console {
   /** {@return whether a line on standard error can be overwritten} */
   public boolean errIsTerminal() {
     return errIsTerminal;
+  }
+
+  /** {@return how long lines of text on standard output may be: 80, or as the terminal is wider} */
+  public int textWidth() {
+    return outIsTerminal ? columns.getAsInt() : TerminalWidth.LEAST;
+  }
+
+  /**
+   * {@return how long lines of tables on standard output may be: as those of text on a terminal, of
+   * any length elsewhere, so that a program that reads them misses nothing}
+   */
+  public int tableWidth() {
+    return outIsTerminal ? columns.getAsInt() : Integer.MAX_VALUE;
   }
 
   /** {@return colours for standard output} */

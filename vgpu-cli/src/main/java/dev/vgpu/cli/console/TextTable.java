@@ -1,11 +1,13 @@
 package dev.vgpu.cli.console;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /** A table in plain text: the first column to the left, the others to the right. Mutable. */
 public final class TextTable {
   private static final String GAP = "  ";
+  private static final int LEAST = 9;
 
   private final List<List<String>> rows = new ArrayList<>();
 
@@ -39,13 +41,51 @@ public final class TextTable {
 
   /** {@return the lines, the headings first, without blanks at the end} */
   public List<String> lines() {
+    int[] widths = widths();
+    return rows.stream().map(row -> line(row, widths)).toList();
+  }
+
+  /**
+   * {@return the lines, not longer than that if that can be had by taking out the middle of what is
+   * in some columns: what they name differs at its ends}
+   *
+   * @param width how long they may be
+   * @param shortened columns, from 0, the first to be shortened first
+   */
+  public List<String> lines(int width, int... shortened) {
+    int[] widths = widths();
+    for (int column : shortened) {
+      int over = Arrays.stream(widths).sum() + GAP.length() * (widths.length - 1) - width;
+      if (over > 0) {
+        widths[column] = Math.max(Math.min(LEAST, widths[column]), widths[column] - over);
+      }
+    }
+    return rows.stream().map(row -> line(cut(row, widths), widths)).toList();
+  }
+
+  private int[] widths() {
     int[] widths = new int[rows.get(0).size()];
     for (List<String> row : rows) {
       for (int i = 0; i < widths.length; i++) {
         widths[i] = Math.max(widths[i], row.get(i).length());
       }
     }
-    return rows.stream().map(row -> line(row, widths)).toList();
+    return widths;
+  }
+
+  private static List<String> cut(List<String> row, int[] widths) {
+    List<String> cells = new ArrayList<>();
+    for (int i = 0; i < widths.length; i++) {
+      String cell = row.get(i);
+      int tail = widths[i] / 2;
+      cells.add(
+          cell.length() <= widths[i]
+              ? cell
+              : cell.substring(0, widths[i] - tail - 1)
+                  + "…"
+                  + cell.substring(cell.length() - tail));
+    }
+    return cells;
   }
 
   private static String line(List<String> row, int[] widths) {

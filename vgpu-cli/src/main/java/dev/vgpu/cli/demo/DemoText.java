@@ -135,11 +135,11 @@ public final class DemoText {
         new TextTable(
             "six models, one JVM",
             "asked",
-            "held in burst",
+            "in burst",
             "requests",
             "p99 ms",
             "failed",
-            "memory peak/quota");
+            "peak/quota MiB");
     for (Figures.ModelFigures model : figures.sixModels()) {
       table.row(
           model.model().name() + (model.model().hasBurst() ? " (burst)" : ""),
@@ -149,7 +149,7 @@ public final class DemoText {
           ms(model.latencies().percentileMs(99)),
           Long.toString(model.latencies().failed()),
           format(
-              "%d/%d MiB",
+              "%d/%d",
               (model.memoryPeakBytes() + BYTES_PER_MIB - 1) / BYTES_PER_MIB,
               model.quotaBytes() / BYTES_PER_MIB));
     }

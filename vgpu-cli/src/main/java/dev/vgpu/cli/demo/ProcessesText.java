@@ -24,7 +24,9 @@ public final class ProcessesText {
 
   /** {@return the table, then some sentences} */
   public List<String> lines() {
-    List<String> lines = new ArrayList<>(table().lines());
+    List<String> lines = new ArrayList<>();
+    lines.add("programs, one emulated device, " + backend());
+    lines.addAll(table().lines());
     lines.add("");
     lines.addAll(sentences());
     return lines;
@@ -33,12 +35,7 @@ public final class ProcessesText {
   private TextTable table() {
     TextTable table =
         new TextTable(
-            "programs, one emulated device, " + backend(),
-            "asked",
-            "held by three",
-            "with online",
-            "memory peak/quota",
-            "preempted");
+            "program", "asked", "held by 3", "with online", "peak/quota MiB", "preempted");
     for (JsonNode tenant : json.path("tenants")) {
       int asked = tenant.path("asked_percent").asInt();
       table.row(
@@ -50,7 +47,7 @@ public final class ProcessesText {
           percent(tenant.path("held_three_percent")),
           percent(tenant.path("held_together_percent")),
           format(
-              "%.0f/%.0f MiB",
+              "%.0f/%.0f",
               tenant.path("memory_peak_bytes").asLong() / BYTES_PER_MIB,
               tenant.path("memory_quota_bytes").asLong() / BYTES_PER_MIB),
           tenant.path("preemptions").asText());

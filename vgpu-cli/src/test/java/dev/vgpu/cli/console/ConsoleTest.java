@@ -6,9 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.cli.time.NanoClock;
 import java.io.ByteArrayOutputStream;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class ConsoleTest {
@@ -16,6 +18,31 @@ class ConsoleTest {
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
   private final Console console =
       new Console(new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8));
+
+  @Test
+  void aTableIsShortenedInTheMiddleOfTheColumnsThatAreNamed() {
+    TextTable table =
+        new TextTable("name", "device", "lease")
+            .row("a", "GPU-0123456789-0123456789", "a-lease-of-a-long-name-17");
+    assertThat(table.lines(100, 2, 1)).isEqualTo(table.lines());
+    assertThat(table.lines(50, 2, 1).get(1))
+        .isEqualTo("a     GPU-0123456789-0123456789  a-lease-…-name-17");
+    assertThat(table.lines(40, 2, 1)).allMatch(line -> line.length() <= 40);
+    assertThat(table.lines(40, 2, 1).get(1)).contains("GPU-01").endsWith("…e-17");
+  }
+
+  @Test
+  void aTerminalIsAsWideAsItSaysAndAPipeHasNoWidth() {
+    PrintStream none = new PrintStream(OutputStream.nullOutputStream(), true, UTF_8);
+    assertThat(Console.ofTerminal(none, none, 132).tableWidth()).isEqualTo(132);
+    assertThat(Console.ofTerminal(none, none, 132).textWidth()).isEqualTo(132);
+    assertThat(Console.ofTerminal(none, none).tableWidth()).isEqualTo(80);
+    assertThat(Console.ofTerminal(none, none, 40).textWidth()).isEqualTo(80);
+    assertThat(new Console(none, none).textWidth()).isEqualTo(80);
+    assertThat(new Console(none, none).tableWidth()).isEqualTo(Integer.MAX_VALUE);
+    assertThat(TerminalWidth.of(Map.of("COLUMNS", "132"))).isEqualTo(132);
+    assertThat(TerminalWidth.of(Map.of("COLUMNS", "-1"))).isBetween(80, 1000);
+  }
 
   @Test
   void columnsAreAligned() {

@@ -58,9 +58,12 @@ class ProcessSamplesTest {
         """;
     List<String> lines = new ProcessesText(new ObjectMapper().readTree(json)).lines();
     assertThat(lines)
-        .anyMatch(line -> line.matches("fixed-50 \\(offline\\) .*50 % +50.0 % +- +1/2 MiB +3"))
+        .anyMatch(line -> line.matches("fixed-50 \\(offline\\) .*50 % +50.0 % +- +1/2 +3"))
+        .contains("programs, one emulated device, ")
         .anyMatch(line -> line.contains("5.1 ms (p50) and 6.2 ms (p99) alone, and 6.1 and 7.2 ms"))
         .anyMatch(line -> line.contains("768.0 MiB of its quota of 1024 MiB"))
         .anyMatch(line -> line.startsWith("BUT this machine was busy") && line.contains("80 %"));
+    assertThat(lines.stream().takeWhile(line -> !line.isEmpty()))
+        .allMatch(line -> line.length() <= 80);
   }
 }
