@@ -4,14 +4,15 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.GpuId;
+import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.TextTable;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.nvml.MigDriver;
 import dev.vgpu.nvml.MigHolders;
 import dev.vgpu.nvml.MigState;
 import dev.vgpu.nvml.mig.MigProfile;
-import java.io.PrintStream;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -85,6 +86,10 @@ final class MigCommand implements Runnable {
       description = "List the GPUs that can be cut, and what they are cut into.",
       footer = {"", "Exit codes: 0 done, 1 the GPUs cannot be listed, 2 wrong usage."})
   static final class ListInstances implements Callable<Integer> {
+    private static final int DEVICE = 3;
+    private static final int LEASE = 4;
+    private static final int SHORT_DEVICE = 26;
+
     private final CliContext context;
 
     @Mixin private final JsonOption json = new JsonOption();
@@ -107,28 +112,47 @@ final class MigCommand implements Runnable {
     }
 
     private void print(MigState state, Map<GpuId, String> holders) {
-      PrintStream out = context.console().out();
-      out.println(state.gpu() + "  " + state.model() + "  MIG " + mode(state));
+      Console console = context.console();
+      lines(state, holders, console.textWidth(), console.tableWidth())
+          .forEach(console.out()::println);
+    }
+
+    /** Where the table is too wide, names of devices are shortened, and then those of leases. */
+    static List<String> lines(
+        MigState state, Map<GpuId, String> holders, int textWidth, int tableWidth) {
+      String title = state.gpu() + "  " + state.model() + "  MIG " + mode(state);
+      List<String> lines = new ArrayList<>(Lines.fitting(title, textWidth));
       if (state.geometry().isEmpty()) {
-        return;
+        return lines;
       }
-      Lines.whole(
-              "  profiles: "
-                  + state.geometry().get().profiles().stream()
-                      .map(profile -> profile.name() + " at " + profile.starts())
-                      .collect(Collectors.joining(", ")))
-          .forEach(out::println);
+      String profiles =
+          state.geometry().get().profiles().stream()
+              .map(profile -> profile.name() + " at " + profile.starts())
+              .collect(Collectors.joining(", "));
+      lines.addAll(Lines.whole("  profiles: " + profiles, textWidth));
       if (state.instances().isEmpty()) {
-        return;
+        return lines;
       }
+      List<String> whole = table(state, holders, Integer.MAX_VALUE).lines();
+      boolean fits = whole.stream().allMatch(line -> line.length() <= tableWidth);
+      lines.addAll(
+          fits ? whole : table(state, holders, SHORT_DEVICE).lines(tableWidth, LEASE, DEVICE));
+      return lines;
+    }
+
+    private static TextTable table(MigState state, Map<GpuId, String> holders, int deviceWidth) {
       TextTable table = new TextTable("  instance", "profile", "slices", "device", "lease");
-      state.instances().forEach(each -> row(table, state, each, holders));
-      table.lines().forEach(out::println);
+      state.instances().forEach(each -> row(table, state, each, holders, deviceWidth));
+      return table;
     }
 
     /** One that is cut further has its compute instances below it. */
     private static void row(
-        TextTable table, MigState state, MigState.Instance each, Map<GpuId, String> holders) {
+        TextTable table,
+        MigState state,
+        MigState.Instance each,
+        Map<GpuId, String> holders,
+        int deviceWidth) {
       String slices = each.start() + "-" + (each.start() + each.memorySlices() - 1);
       String profile = profileName(state, each.profileId());
       boolean isWhole = each.parts().size() == 1 && each.freeSlices() == 0;
@@ -143,7 +167,7 @@ final class MigCommand implements Runnable {
             isWhole ? "  " + each.id() : "    " + each.id() + "." + part.id(),
             isWhole ? profile : part.computeSlices() + "c." + profile,
             isWhole ? slices : "",
-            part.device().value(),
+            Lines.cutInside(part.device().value(), deviceWidth),
             holders.getOrDefault(part.device(), "not ours"));
       }
     }

@@ -142,8 +142,7 @@ class RunCommandTest {
     run("--memory=1GiB", "--explain");
     assertThat(out.toString(UTF_8).lines())
         .hasSize(3)
-        .contains(
-            "  no         cuda-hook: the GPU's compute mode is prohibited: as root:")
+        .contains("  no         cuda-hook: the GPU's compute mode is prohibited: as root:")
         .allMatch(line -> line.length() <= Lines.WIDTH);
   }
 
