@@ -214,18 +214,18 @@ final class DemoCommand implements Callable<Integer> {
     }
     if (first != null) {
       console.out().println();
-      print(new DemoText(first).lines());
+      print(new DemoText(first).lines(), console);
     }
     if (second != null) {
       console.out().println();
-      print(new ProcessesText(second).lines());
+      print(new ProcessesText(second).lines(), console);
     }
     console.out().println();
     console.out().println("report: " + file.path());
   }
 
-  private void print(List<String> lines) {
-    Console console = context.console();
+  /** Sentences are broken as the terminal is wide; tables fit 80 columns as they are. */
+  static void print(List<String> lines, Console console) {
     int width = console.textWidth();
     lines.stream()
         .flatMap(line -> Lines.fitting(line, width).stream())
