@@ -150,18 +150,12 @@ final class GrantPage {
     }
   }
 
-  /**
-   * Says whether the seat looks seldom.
-   *
-   * @return whether that is a change
-   */
-  boolean resting(boolean resting) {
-    boolean changes = this.resting != resting;
-    if (changes) {
+  /** Says whether the seat looks seldom. */
+  void resting(boolean resting) {
+    if (this.resting != resting) {
       this.resting = resting;
       writeTurnFlags();
     }
-    return changes;
   }
 
   boolean isResting() {

@@ -413,11 +413,12 @@ final class HookLease extends LeaseReadings {
    */
   boolean rests(boolean rests) {
     synchronized (lock) {
-      boolean changes = !ended && fresh(() -> grant.resting(rests), false);
-      if (changes) {
-        lookedNs -= lookPauseNs();
+      if (ended || grant.isResting() == rests) {
+        return false;
       }
-      return changes;
+      boolean done = guarded(() -> done(() -> grant.resting(rests)), false);
+      lookedNs -= lookPauseNs();
+      return done;
     }
   }
 
