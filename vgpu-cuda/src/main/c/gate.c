@@ -12,14 +12,18 @@ static const uint64_t REMIND_NS = 20u * NS_PER_MS;
 static const uint64_t PACE_BURST_NS = 2u * NS_PER_MS;
 static const uint64_t LEAST_PERMILLE = 10;
 
+/* It looks seldom: it is told when work begins. */
+static int vgpu__seat_rests(const struct vgpu_tenant *tenant) { return (LOAD(tenant->grant->turn_flags) & SHM_TURN_RESTING) != 0; }
+
 /*
  * A heartbeat from the future is as good as none. On a busy machine a seat that lives comes late to its processor; to go without it
- * then would pass the lease's share, or lose it. So one that neither ended nor stopped is waited for longer.
+ * then would pass the lease's share, or lose it. So one that neither ended nor stopped is waited for longer. One that rests beats seldom,
+ * and from a container its process is not seen: it is waited for as long.
  */
 int vgpu__seat_is_silent(const struct vgpu_tenant *tenant, uint64_t now) {
   uint64_t beat = LOAD_ACQUIRE(tenant->seat->heartbeat_ns);
   if (beat > now + 1000u * (uint64_t)NS_PER_MS || beat + LATE_NS < now) return 1;
-  if (beat + SILENCE_NS >= now) return 0;
+  if (beat + SILENCE_NS >= now || vgpu__seat_rests(tenant)) return 0;
   return !vgpu__process_runs(LOAD(tenant->seat->seat_pid), LOAD(tenant->seat->seat_start));
 }
 
@@ -106,7 +110,7 @@ void vgpu__busy_enter(struct vgpu_tenant *tenant) {
   vgpu__peers_begin(tenant);
   vgpu__monitor_wake();
   vgpu__level2_wake();
-  if (!vgpu__seat_wants_to_know(tenant) && (LOAD(tenant->grant->turn_flags) & SHM_TURN_RESTING) == 0) return;
+  if (!vgpu__seat_wants_to_know(tenant) && !vgpu__seat_rests(tenant)) return;
   int short_idle = vgpu__now_ns() - LOAD(tenant->gate.idle_since_ns) < SHORT_IDLE_NS;
   STORE(tenant->gate.short_idles, short_idle ? LOAD(tenant->gate.short_idles) + 1 : 0);
   if (__atomic_exchange_n(&tenant->gate.idle_pending, 0, __ATOMIC_SEQ_CST)) return; /* it was never told that we were idle */

@@ -271,6 +271,26 @@ static void test_seat_late(void) {
   seat_close(&seat);
 }
 
+/* A seat that rests beats seldom, and its process may not be seen from a container: it is not taken for silent in between. */
+static void test_seat_rests(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_RESTING);
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_gate(&seat, 0);
+  usleep(20000);
+  uint64_t before = seat_gpu_ns(&seat);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  usleep(100000);
+  CHECK(seat_gpu_ns(&seat) == before, "work at a shut gate while the seat rests");
+  usleep(350000);
+  CHECK(seat_gpu_ns(&seat) > before, "no work without a seat");
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
 /* ---- refusals ---- */
 
 static void refuse(struct fake_seat *seat, const char *what) {
@@ -332,6 +352,7 @@ static const struct {
     {"bound", test_bound},
     {"messages", test_messages},
     {"resting", test_resting},
+    {"seat-rests", test_seat_rests},
     {"revoked", test_revoked},
     {"seat-killed", test_seat_killed},
     {"seat-stopped", test_seat_stopped},

@@ -36,8 +36,8 @@ final class HookServer implements AutoCloseable {
   private static final long BEAT_MS = 2;
 
   /**
-   * The same while none of them has work: each tells when it begins, and a hook takes no seat for
-   * dead whose process lives and whose last beat is younger than a quarter of a second.
+   * The same while none of them has work: each tells when it begins, and knows that the seat rests;
+   * it takes that for dead after a quarter of a second.
    */
   private static final long IDLE_BEAT_MS = 100;
 
