@@ -118,7 +118,7 @@ final class MemoryReclaim implements AutoCloseable {
     while (!closed) {
       try {
         step(node.clock().nanoTime());
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | Error e) {
         log.error("a step of memory reclaim failed", e);
       }
       LockSupport.parkNanos(this, STEP_EVERY_NS);

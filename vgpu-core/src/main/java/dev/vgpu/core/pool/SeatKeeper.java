@@ -228,13 +228,14 @@ final class SeatKeeper {
         onDisk == null ? Optional.empty() : onDisk.backend(),
         onDisk == null ? List.of() : onDisk.programs(),
         onDisk == null ? Optional.empty() : onDisk.suspension(),
-        onDisk == null ? Optional.empty() : onDisk.chosen());
+        onDisk == null ? Optional.empty() : onDisk.chosen(),
+        node.secret().key());
   }
 
   private void restoreOwn(
       Lease own, LeaseRecord record, List<GpuSlot> slots, LocalAuthority authority) {
     SeatServer.Owner owner =
-        new SeatServer.Owner(node.self()) {
+        new SeatServer.Owner(node.self(), record.ownerKey()) {
           @Override
           public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
             return own;

@@ -166,7 +166,7 @@ public final class GpuSeat {
         }
       }
       stepper.doWork(nowNs);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) { // whatever it is, the seat must be left
       log.error("a step of the scheduler failed; its GPU may be served late", e);
     }
     long nextNs = stepper.nextWakeNs();
@@ -203,7 +203,7 @@ public final class GpuSeat {
   private static void perform(Runnable action) {
     try {
       action.run();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       log.error("what follows a step of the scheduler failed", e);
     }
   }
