@@ -174,6 +174,22 @@ final class Node {
     return of == null ? null : of.remote();
   }
 
+  /** Takes the seat of each GPU once, and leaves it. */
+  void visitSeats() {
+    for (NodeGpu gpu : gpus.values()) {
+      gpu.seat().take();
+      gpu.seat().leave();
+    }
+  }
+
+  /** This JVM decides no more, and does not know yet who does: its turns end when they are asked. */
+  void stopDeciding() {
+    turns().forEach(each -> each.connect(null));
+    for (Lease lease : leases.values()) {
+      lease.remote(turns(lease.on).new Tenant(lease.id, lease.gate, RemoteTurns.Before.OPEN));
+    }
+  }
+
   /** New books, whose schedulers decide from now on. */
   List<GpuSlot> newSlots() {
     List<GpuSlot> slots = new ArrayList<>();

@@ -393,10 +393,13 @@ final class SeatServer implements AutoCloseable {
 
   private long tick(long nowNs) {
     long nextNs = Long.MAX_VALUE;
-    Map<ProcessIdentity, Boolean> alive = new HashMap<>();
+    Map<ProcessIdentity, ProcessIdentity.State> states = new HashMap<>();
     for (RemoteLease lease : List.copyOf(awaited)) {
-      if (!alive.computeIfAbsent(lease.booking().owner, ProcessIdentity::isAlive)
-          || nowNs - lease.awaitedUntilNs >= 0) {
+      ProcessIdentity.State state =
+          states.computeIfAbsent(lease.booking().owner, ProcessIdentity::state);
+      boolean overdue = nowNs - lease.awaitedUntilNs >= 0;
+      if (state == ProcessIdentity.State.DEAD
+          || (overdue && state == ProcessIdentity.State.ALIVE)) { // one that is stopped cannot come
         endAwaited(lease);
       }
     }

@@ -97,11 +97,12 @@ public final class GpuSeat {
   }
 
   /**
-   * Replaces what is stepped. Called with the seat held.
+   * Replaces what is stepped, and forgets the alarms of what was. Called with the seat held.
    *
    * @param stepper decides about turns from now on
    */
   public void follow(TurnStepper stepper) {
+    alarms.clear();
     this.stepper = stepper;
   }
 
