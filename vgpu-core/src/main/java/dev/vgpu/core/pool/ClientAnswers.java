@@ -38,23 +38,19 @@ final class ClientAnswers {
       case Protocol.EVENTS -> EventValues.put(reply, authority.recentEvents());
       case Protocol.METERED -> UsageValues.put(reply, message, authority::usageSince);
       case Protocol.MAKE_ROOM -> {
-        List<String> moved =
-            authority.makeRoom(RequestValues.request(message.under(REQUEST)));
+        List<String> moved = authority.makeRoom(RequestValues.request(message.under(REQUEST)));
         for (int i = 0; i < moved.size(); i++) {
           reply.with(Protocol.MOVED + i, moved.get(i));
         }
       }
-      case Protocol.SUSPEND ->
-          authority.suspend(message.text(LEASE), message.number("timeoutNs"));
-      case Protocol.RESUME ->
-          authority.resume(message.text(LEASE), message.number("timeoutNs"));
+      case Protocol.SUSPEND -> authority.suspend(message.text(LEASE), message.number("timeoutNs"));
+      case Protocol.RESUME -> authority.resume(message.text(LEASE), message.number("timeoutNs"));
       case Protocol.BACKENDS -> LeaseValues.putBackends(reply, authority.backends());
       case Protocol.CAPABILITIES ->
           reply.with(
               "can.", RequestValues.of(authority.capabilities(leases.apply(message).booking())));
       case Protocol.EXPLAIN ->
-          ChoiceValues.put(
-              reply, authority.explain(RequestValues.request(message.under(REQUEST))));
+          ChoiceValues.put(reply, authority.explain(RequestValues.request(message.under(REQUEST))));
       case Protocol.ENVIRONMENT -> {
         Optional<Path> program = message.find("program").map(Path::of);
         ProgramTerms terms = authority.terms(leases.apply(message).booking(), program);

@@ -8,7 +8,6 @@ import static dev.vgpu.core.pool.Protocol.USAGE;
 
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.seat.ChoiceValues;
 import dev.vgpu.core.seat.EventValues;
 import dev.vgpu.core.seat.LeaseValues;
 import dev.vgpu.core.seat.Link;
@@ -18,11 +17,8 @@ import dev.vgpu.core.seat.Message;
 import dev.vgpu.core.seat.OwnerSecret;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
-import dev.vgpu.core.seat.StateValues;
-import dev.vgpu.core.seat.UsageValues;
 import dev.vgpu.core.turn.RemoteGate;
 import dev.vgpu.core.turn.UsageReading;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -192,8 +188,10 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       case Protocol.CLAIM -> lines.claimOrFollow(from, message, () -> request(from, message));
       case Protocol.LISTEN -> server.listen(this);
       case EventValues.TYPE -> publish(message);
-      case Protocol.ENVIRONMENT, Protocol.BACKENDS -> lines.prepare(from, message, () -> request(from, message));
-      case Protocol.MAKE_ROOM, Protocol.SUSPEND, Protocol.RESUME -> lines.change(from, message, () -> request(from, message));
+      case Protocol.ENVIRONMENT, Protocol.BACKENDS ->
+          lines.prepare(from, message, () -> request(from, message));
+      case Protocol.MAKE_ROOM, Protocol.SUSPEND, Protocol.RESUME ->
+          lines.change(from, message, () -> request(from, message));
       case Protocol.CLOSE, Protocol.STARTED, Protocol.CLAIMED, Protocol.CANCEL ->
           lines.inOrder(from, message, () -> work(message));
       default -> lines.inOrder(from, message, () -> request(from, message));
@@ -249,6 +247,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       default -> cancel(message.number("of"));
     }
   }
+
   private RemoteLease lease(Message message) {
     RemoteLease lease = leases.get(message.text(LEASE));
     if (lease == null) {
@@ -282,7 +281,10 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       throw new MalformedMessageException("it says who it is twice");
     }
     helloSaid = true;
-    lines.inOrder(from, message, () -> ClientLines.answer(from, message, answer -> greet(from, message, answer)));
+    lines.inOrder(
+        from,
+        message,
+        () -> ClientLines.answer(from, message, answer -> greet(from, message, answer)));
   }
 
   private void greet(Link from, Message message, Message reply) {
@@ -308,7 +310,8 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   private void request(Link from, Message message) {
-    ClientLines.answer(        from,
+    ClientLines.answer(
+        from,
         message,
         reply -> {
           if (message.type().equals(Protocol.ENQUEUE)) {

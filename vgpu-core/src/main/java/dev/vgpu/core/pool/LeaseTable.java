@@ -132,9 +132,7 @@ final class LeaseTable {
   }
 
   private static List<GpuLease> snapshots(List<Booking> bookings) {
-    List<GpuLease> snapshots = new ArrayList<>();
-    bookings.forEach(booking -> snapshots.add(booking.snapshot()));
-    return snapshots;
+    return bookings.stream().<GpuLease>map(Booking::snapshot).toList();
   }
 
   // ---- acquiring
@@ -204,13 +202,11 @@ final class LeaseTable {
   }
 
   private void failPending(Predicate<PendingRequest> which, RuntimeException because) {
-    lock.lock();
-    try {
-      held.failAll(which, because);
-      line.failAll(which, because);
-    } finally {
-      lock.unlock();
-    }
+    change(
+        () -> {
+          held.failAll(which, because);
+          line.failAll(which, because);
+        });
   }
 
   /** This process decides no more: all who wait ask the one who does. */
@@ -304,7 +300,7 @@ final class LeaseTable {
       booking.slots.forEach(slot -> slot.giveBack(before));
       boolean resized = false;
       try {
-        checkFits(booking, asked);
+        ResizeRules.checkFits(booking, asked, placement);
         String obstacle = booking.calls.tryResize(asked, booking.gate);
         if (obstacle != null) {
           throw ResizeRules.cannotResize(booking.id, asked, obstacle, booking.snapshot());
@@ -322,19 +318,6 @@ final class LeaseTable {
       lock.unlock();
     }
     node.listeners().publish(at -> new GpuEvent.Resized(at, booking.id, before, asked));
-  }
-
-  private void checkFits(Booking booking, VirtualGpuRequest asked) {
-    for (GpuSlot slot : booking.slots) {
-      if (!slot.fits(asked)) {
-        throw new GpuCapacityException(
-            "a virtual GPU cannot be resized: id="
-                + booking.id
-                + ": "
-                + placement.refusal(asked, ""),
-            snapshots(List.copyOf(slot.bookings)));
-      }
-    }
   }
 
   /** What is on disk follows, if it can; the next holder of the seat would see the old state. */

@@ -182,7 +182,9 @@ final class Node {
     }
   }
 
-  /** This JVM decides no more, and does not know yet who does: its turns end when they are asked. */
+  /**
+   * This JVM decides no more, and does not know yet who does: its turns end when they are asked.
+   */
   void stopDeciding() {
     turns().forEach(each -> each.connect(null));
     for (Lease lease : leases.values()) {

@@ -34,4 +34,18 @@ final class ResizeRules {
               + asked);
     }
   }
+
+  /** Throws if there is no room for it on one of its GPUs. */
+  static void checkFits(Booking booking, VirtualGpuRequest asked, Placement placement) {
+    for (GpuSlot slot : booking.slots) {
+      if (!slot.fits(asked)) {
+        throw new GpuCapacityException(
+            "a virtual GPU cannot be resized: id="
+                + booking.id
+                + ": "
+                + placement.refusal(asked, ""),
+            slot.bookings.stream().<GpuLease>map(Booking::snapshot).toList());
+      }
+    }
+  }
 }

@@ -412,7 +412,8 @@ final class SeatKeeper {
 
   /**
    * This process has the seat and does not serve. Another takes it at once; this one goes on as its
-   * client as soon as it can. What is not stopped within a moment is what hangs, and writes nothing.
+   * client as soon as it can. What is not stopped within a moment is what hangs, and writes
+   * nothing.
    */
   private void giveUp(String reason) {
     if (node.isShutDown() || server == null || seatLock == null) {

@@ -49,6 +49,7 @@ final class SeatServer implements AutoCloseable {
 
   /** Of the descriptors that this process may have, clients may have one in so many. */
   private static final int DESCRIPTORS_A_SESSION = 4;
+
   private static final long MILLI_NS = 1_000_000;
 
   /** How long a living process may take to come back with its leases. */

@@ -17,7 +17,8 @@ import org.slf4j.LoggerFactory;
  */
 final class SeatWatch implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatWatch.class);
-  private static final long EVERY_NS = 70_000_000;
+  private static final long MILLI_NS = 1_000_000;
+  private static final long EVERY_NS = 50 * MILLI_NS;
 
   /** So many looks in time without an answer mean that none will come. */
   private static final int MOST_SILENT = 4;
@@ -66,7 +67,8 @@ final class SeatWatch implements AutoCloseable {
 
   private void giveUp() {
     try {
-      whenMute.accept("its clients have not been served for " + MOST_SILENT * EVERY_NS + " ns");
+      whenMute.accept(
+          "its clients have not been served for " + MOST_SILENT * EVERY_NS / MILLI_NS + " ms");
     } catch (RuntimeException | Error e) {
       log.error("the seat could not be given up in order", e);
     }

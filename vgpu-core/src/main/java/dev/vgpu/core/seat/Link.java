@@ -168,8 +168,7 @@ public final class Link {
   private void awaitMore() {
     SelectionKey at = key;
     if (at != null && at.isValid()) {
-      at.interestOps(
-          (paused ? 0 : SelectionKey.OP_READ) | (writes ? SelectionKey.OP_WRITE : 0));
+      at.interestOps((paused ? 0 : SelectionKey.OP_READ) | (writes ? SelectionKey.OP_WRITE : 0));
     }
   }
 

@@ -266,6 +266,11 @@ class BackfillProperties {
     }
 
     @Override
+    public String ownerKey() {
+      return "";
+    }
+
+    @Override
     public ProcessIdentity process() {
       return ProcessIdentity.current();
     }

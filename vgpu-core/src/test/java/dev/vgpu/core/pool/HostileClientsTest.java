@@ -117,10 +117,14 @@ class HostileClientsTest {
         write(
             channel,
             Frames.of(
-                "type", "suspend",
-                "number", "" + (j + 2),
-                "lease", busy.id(),
-                "timeoutNs", "20000000000"));
+                "type",
+                "suspend",
+                "number",
+                "" + (j + 2),
+                "lease",
+                busy.id(),
+                "timeoutNs",
+                "20000000000"));
       }
     }
     double worstMs = worstAnswerMs();
@@ -241,7 +245,7 @@ class HostileClientsTest {
   }
 
   @Test
-  void floodOfEventsPushesFewOut() throws Exception {
+  void eventThatIsABookIsNotKept() throws Exception {
     SocketChannel channel = connect();
     for (int i = 0; i < 5_000; i++) {
       write(
@@ -251,11 +255,19 @@ class HostileClientsTest {
     write(
         channel,
         Frames.of(
-            "type", "event", "kind", "CancelFailed", "at", "2026-01-01T00:00:00Z", "gpu", "x-1",
-            "reason", "y".repeat(10_000)));
+            "type",
+            "event",
+            "kind",
+            "CancelFailed",
+            "at",
+            "2026-01-01T00:00:00Z",
+            "gpu",
+            "x-1",
+            "reason",
+            "y".repeat(10_000)));
     write(channel, Frames.of("type", "leases", "number", "2"));
     assertThat(Frames.read(channel)).contains("reply");
-    assertThat(client.recentEvents().toString().length()).isLessThan(50_000);
+    assertThat(client.recentEvents().toString()).contains("Leaked").doesNotContain("yyy");
   }
 
   @Test
@@ -271,6 +283,6 @@ class HostileClientsTest {
     System.out.println(
         "100 pools opened and closed: threads gone after ms="
             + (NanoClock.SYSTEM.nanoTime() - startNs) / 1_000_000);
-    assertThat(NanoClock.SYSTEM.nanoTime() - startNs).isLessThan(4_000_000_000L);
+    assertThat(NanoClock.SYSTEM.nanoTime() - startNs).isLessThan(2_000_000_000L);
   }
 }

@@ -62,11 +62,13 @@ class MuteSeatTest {
   }
 
   /** The scheduler of the GPU comes back only when it is let. */
-  private void hang(VirtualGpu programs) {
+  private void hang(VirtualGpu programs) throws InterruptedException {
+    CountDownLatch hangs = new CountDownLatch(1);
     FakeBackend.FakeLease lease = backend.leases.get(programs.id());
     lease.attach(1);
     lease.beforeOpen =
         () -> {
+          hangs.countDown();
           try {
             goesOn.await();
           } catch (InterruptedException e) {
@@ -76,6 +78,7 @@ class MuteSeatTest {
     Thread thread = new Thread(lease::want);
     thread.setDaemon(true);
     thread.start();
+    hangs.await();
   }
 
   @RepeatedTest(3)
@@ -113,10 +116,12 @@ class MuteSeatTest {
     GpuTurn turn = ofHolder.enter();
     FutureTask<Integer> call = CallsTest.start(() -> ofClient.call(() -> 42));
     hang(programs);
-    FutureTask<?> ends = CallsTest.start(() -> {
-      turn.close();
-      return 0;
-    });
+    FutureTask<?> ends =
+        CallsTest.start(
+            () -> {
+              turn.close();
+              return 0;
+            });
     Pools.await(() -> backend.opened == 2);
     goesOn.countDown();
     ends.get(10, TimeUnit.SECONDS);

@@ -90,6 +90,42 @@ class SeatIT {
     }
   }
 
+  @Test
+  void halfSentFramesDoNotFillTheHoldersHeap() throws Exception {
+    try (SeatProcesses node = new SeatProcesses()) {
+      Child holder = node.start(); // with a heap of 128 MiB
+      Child client = node.start();
+      String id = client.ask("acquire model 50");
+      ProcessIdentity self = ProcessIdentity.current();
+      List<SocketChannel> hostile = new ArrayList<>();
+      for (int i = 0; i < 500; i++) {
+        SocketChannel channel = connect(node);
+        if (channel != null) {
+          hostile.add(channel);
+          send(
+              channel,
+              Frames.of(
+                      "type", "hello",
+                      "number", "1",
+                      "version", "2",
+                      "pid", "" + self.pid(),
+                      "start", "" + self.start(),
+                      "secret", "x")
+                  .array());
+          assertThat(Frames.read(channel)).contains("settings.");
+          send(channel, ByteBuffer.allocate(255 << 10).putInt(256 << 10).array());
+        }
+      }
+      assertThat(client.ask("leases")).isEqualTo(id);
+      assertThat(holder.ask("leases")).isEqualTo(id);
+      assertThat(node.start().ask("leases")).isEqualTo(id);
+      assertThat(node.holder()).isSameAs(holder);
+      for (SocketChannel channel : hostile) {
+        channel.close();
+      }
+    }
+  }
+
   private static SocketChannel connect(SeatProcesses node) {
     try {
       return SocketChannel.open(UnixDomainSocketAddress.of(node.directory.resolve("seat.sock")));

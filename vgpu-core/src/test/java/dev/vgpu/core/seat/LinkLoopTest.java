@@ -64,8 +64,7 @@ class LinkLoopTest {
   }
 
   private SocketChannel connect() throws IOException {
-    SocketChannel channel =
-        SocketChannel.open(UnixDomainSocketAddress.of(directory.resolve("s")));
+    SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(directory.resolve("s")));
     channels.add(channel);
     return channel;
   }

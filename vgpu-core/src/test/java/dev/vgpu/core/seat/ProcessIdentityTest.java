@@ -79,7 +79,8 @@ class ProcessIdentityTest {
       told.forEach(System.out::println);
     }
 
-    private static void tell(List<String> told, String when, ProcessIdentity self, ProcessIdentity dead) {
+    private static void tell(
+        List<String> told, String when, ProcessIdentity self, ProcessIdentity dead) {
       told.add(when + " " + self.state() + " " + dead.state());
     }
   }
