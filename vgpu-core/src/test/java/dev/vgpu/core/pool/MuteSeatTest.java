@@ -61,8 +61,8 @@ class MuteSeatTest {
             NanoClock.SYSTEM);
   }
 
-  /** The scheduler of the GPU comes back only when it is let. */
-  private void hang(VirtualGpu programs) throws InterruptedException {
+  /** The scheduler of the GPU comes back only when it is let; told when it hangs. */
+  private CountDownLatch hang(VirtualGpu programs) {
     CountDownLatch hangs = new CountDownLatch(1);
     FakeBackend.FakeLease lease = backend.leases.get(programs.id());
     lease.attach(1);
@@ -78,7 +78,7 @@ class MuteSeatTest {
     Thread thread = new Thread(lease::want);
     thread.setDaemon(true);
     thread.start();
-    hangs.await();
+    return hangs;
   }
 
   @RepeatedTest(3)
@@ -90,7 +90,7 @@ class MuteSeatTest {
     assertThat(ofHolder.call(() -> 41)).isEqualTo(41);
     FutureTask<Optional<VirtualGpu>> waiting =
         CallsTest.start(() -> holder.tryAcquire(Pools.share(ONLINE, 50), Duration.ofSeconds(50)));
-    hang(programs);
+    hang(programs).await();
     long startNs = NanoClock.SYSTEM.nanoTime();
     List<String> all = List.of(ofHolder.id(), ofClient.id(), programs.id());
     assertThat(client.leases()).map(GpuLease::id).containsExactlyInAnyOrderElementsOf(all);
@@ -115,13 +115,14 @@ class MuteSeatTest {
     assertThat(programs.environment()).isNotEmpty();
     GpuTurn turn = ofHolder.enter();
     FutureTask<Integer> call = CallsTest.start(() -> ofClient.call(() -> 42));
-    hang(programs);
+    CountDownLatch hangs = hang(programs); // when the turn has ended
     FutureTask<?> ends =
         CallsTest.start(
             () -> {
               turn.close();
               return 0;
             });
+    hangs.await();
     Pools.await(() -> backend.opened == 2);
     goesOn.countDown();
     ends.get(10, TimeUnit.SECONDS);
