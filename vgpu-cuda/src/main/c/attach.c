@@ -223,9 +223,9 @@ static int vgpu__map_pages(struct vgpu_tenant *tenant, uint32_t number) {
 int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
   uint32_t number;
   tenant->link.barred = 0;
-  if (vgpu__read_settings(tenant, env) != 0 || vgpu__ask_for_slot(tenant, &number) != 0) return -1;
-  if (vgpu__map_pages(tenant, number) != 0) {
-    vgpu__seat_close(tenant);
+  if (vgpu__read_settings(tenant, env) != 0) return -1;
+  if (vgpu__ask_for_slot(tenant, &number) != 0 || vgpu__map_pages(tenant, number) != 0) {
+    vgpu__seat_bar(tenant); /* a seat that was late may give a slot yet */
     return -1;
   }
   tenant->context_bytes = tenant->grant->context_bytes;
@@ -242,7 +242,7 @@ int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
   if (vgpu__monitor_start() != 0) {
     vgpu__log("cannot start a thread");
     STORE_RELEASE(tenant->mode, (uint32_t)VGPU_REFUSED);
-    vgpu__seat_close(tenant);
+    vgpu__seat_bar(tenant);
     return -1;
   }
   vgpu__level2_join(tenant);

@@ -27,8 +27,12 @@ static int vgpu__is_ours(struct vgpu_link *link) {
   return 0;
 }
 
+/* The child of a fork may have a copy of the descriptor: the seat is to see the end all the same. */
 static void vgpu__hang_up(struct vgpu_link *link) {
-  if (vgpu__is_ours(link)) close(link->fd);
+  if (vgpu__is_ours(link)) {
+    shutdown(link->fd, SHUT_RDWR);
+    close(link->fd);
+  }
   link->fd = -1;
   link->incoming_size = 0;
 }
@@ -159,7 +163,10 @@ void vgpu__seat_close(struct vgpu_tenant *tenant) {
   vgpu__unlock(&link->lock);
 }
 
-/* The lease was left: says so; also the monitor, which may be at it just now, connects no more. */
+/*
+ * The lease was left, or was not joined although the seat may have given a slot: says so. The monitor, which may be at it just now,
+ * connects no more.
+ */
 void vgpu__seat_bar(struct vgpu_tenant *tenant) {
   struct shm_message message;
   vgpu__fill(tenant, &message, (uint32_t)SHM_MESSAGE_BYE);
@@ -172,6 +179,9 @@ void vgpu__seat_bar(struct vgpu_tenant *tenant) {
 
 /* In the child of a fork: the connection is the parent's. */
 void vgpu__seat_forget(struct vgpu_tenant *tenant) {
-  tenant->link.lock.word = 0;
-  vgpu__hang_up(&tenant->link);
+  struct vgpu_link *link = &tenant->link;
+  link->lock.word = 0;
+  if (vgpu__is_ours(link)) close(link->fd);
+  link->fd = -1;
+  link->incoming_size = 0;
 }

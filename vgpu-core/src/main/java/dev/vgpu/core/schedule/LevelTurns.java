@@ -312,6 +312,9 @@ final class LevelTurns {
       return;
     }
     long nowNs = gates.nowNs();
+    if (nowNs >= tenant.deadlineNs) {
+      forgoPauses(tenant);
+    }
     Tenant next = level.pick();
     boolean stays = !yields && (isUnbounded(tenant) || next == tenant);
     boolean hurried = next != null && next != tenant && next.gate.isAwaited();
@@ -365,7 +368,19 @@ final class LevelTurns {
     return true;
   }
 
+  /**
+   * What a tenant is owed does not grow in its own turn: what it left unused it did not want. Else
+   * it would save that up, and others would wait for it for long. What it has used and not told yet
+   * is allowed for.
+   */
+  private void forgoPauses(Tenant tenant) {
+    double untoldNs = TurnLength.ACCURACY_NS + 2 * tenant.lumpNs;
+    level.forgo(tenant, Math.max(untoldNs, tenant.lagAtTurnNs));
+    tenant.lagAtTurnNs = level.lag(tenant);
+  }
+
   private void beginTurn(Tenant tenant) {
+    tenant.lagAtTurnNs = level.lag(tenant);
     tenant.turnBegan = levelClock;
     tenant.bookedAtTurnNs = tenant.bookedNs;
   }

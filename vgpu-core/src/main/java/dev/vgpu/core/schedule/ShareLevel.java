@@ -126,7 +126,7 @@ final class ShareLevel {
   /** Takes from a tenant what it is owed beyond a bound, for the others. */
   void forgo(Tenant tenant, double mostNs) {
     double excessNs = lag(tenant) - mostNs;
-    if (excessNs > 0 && takers > 0) {
+    if (excessNs > 0) {
       changeBy(tenant, -excessNs);
       spread(excessNs);
     }
@@ -214,7 +214,7 @@ final class ShareLevel {
       Tenant tenant = group.first();
       double lagNs = tenant.key + accrued(group);
       double rate = exactRate(group);
-      boolean eligible = rate > 0 ? lagNs >= -TOLERANCE_NS : lagNs > 0;
+      boolean eligible = isEligible(group, lagNs);
       if (!eligible && (bestEligible || !group.takesSurplus)) {
         continue;
       }
@@ -233,6 +233,23 @@ final class ShareLevel {
       }
     }
     return best;
+  }
+
+  /** Whether a tenant waits that would run if the GPU were free: all but those at their cap. */
+  boolean isAwaited() {
+    for (int i = 0; i < busyGroups.size(); i++) {
+      LagGroup group = busyGroups.get(i);
+      Tenant tenant = group.first();
+      boolean mayRun = group.takesSurplus || isEligible(group, tenant.key + accrued(group));
+      if (mayRun && !tenant.isActive()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private boolean isEligible(LagGroup group, double lagNs) {
+    return exactRate(group) > 0 ? lagNs >= -TOLERANCE_NS : lagNs > 0;
   }
 
   /** Whether other GPUs are kept idle for a tenant, which is entitled to a turn here. */

@@ -45,6 +45,9 @@ public final class ShareScheduler implements TurnStepper {
 
   private static final long LEAST_WAKE_NS = 20_000;
 
+  /** What is kept of the largest lump at each that is told. */
+  private static final double LUMP_KEPT = 0.98;
+
   /** Is told of preemptions. */
   @FunctionalInterface
   public interface Observer {
@@ -66,6 +69,9 @@ public final class ShareScheduler implements TurnStepper {
   private final LevelTurns upperTurns;
   private final LevelTurns offlineTurns;
   private double floorCreditNs;
+
+  /** Time that has passed and that the upper level's clock has not counted yet. */
+  private double unclaimedNs;
   private long lastNs;
   private long nextWakeNs = NEVER;
 
@@ -379,12 +385,21 @@ public final class ShareScheduler implements TurnStepper {
     // Processes tell what they used some time later, in lumps: such a lump is not time that passes
     // once more, or a cap would be passed.
     boolean contended = gates.runnable() > 1;
-    double upperClockNs = upperNs + (floorTurn ? 0 : offlineNs);
+    // What offline uses in the pauses of a tenant that has the turn is time that nobody else of the
+    // upper level could have used. If it counted, those who wait would all be owed more and more,
+    // and of them the most urgent ones alone would ever run.
+    unclaimedNs = Math.min(unclaimedNs + passedNs, ActiveGates.LUMP_NS);
+    boolean inPauses = gates.isOpen(false) && upper.isAwaited();
+    double upperClockNs = upperNs + (floorTurn || inPauses ? 0 : withinTime(offlineNs, upperNs));
     // What offline has on its way when it gives way is measured beside the work that it gives way
     // to: half of that is true.
     boolean beside = !floorTurn && gates.isOpen(false);
     double alsoNs = beside ? offlineNs / 2 : offlineNs;
-    creditFloor(contended ? upperNs + alsoNs : passedNs, alsoNs, floorTurn);
+    unclaimedNs -= upperClockNs;
+    // A floor turn takes all of its time from the more urgent ones: one that hardly uses it ends
+    // soon. (Its beginning and its end cost some time that is not held against it.)
+    double takenNs = floorTurn ? Math.max(alsoNs, passedNs / 2) : alsoNs;
+    creditFloor(contended ? upperNs + alsoNs : passedNs, takenNs, floorTurn);
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
       tenant.bookedNs += tenant.usedNs;
@@ -397,6 +412,14 @@ public final class ShareScheduler implements TurnStepper {
     offlineTurns.passed(passedNs - upperNs, offlineNs);
   }
 
+  /**
+   * How much of what offline used can have been beside what the upper level used: both are measured
+   * on the device, where work that is sliced counts for longer than it runs.
+   */
+  private double withinTime(double offlineNs, double upperNs) {
+    return Math.max(0, Math.min(offlineNs, unclaimedNs - upperNs));
+  }
+
   /** Reads what a tenant used since it was last read, as far as that can be. */
   private void read(Tenant tenant, double passedNs) {
     tenant.creditNs = Math.min(tenant.creditNs + passedNs, (double) settings.lockoutNs());
@@ -405,6 +428,7 @@ public final class ShareScheduler implements TurnStepper {
     tenant.readNs = readNs;
     tenant.saidNs = usedNs;
     if (usedNs > 0) {
+      tenant.lumpNs = Math.max(usedNs, tenant.lumpNs * LUMP_KEPT);
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
       Slices slices = (tenant.isOffline() ? offlineTurns : upperTurns).slices;
       double part = slices.told(tenant, usedNs);
