@@ -195,7 +195,7 @@ void test_express_garbage(void) {
   seat_start(&seat);
   pid_t pid = start(&seat, "launch", "");
   CHECK(await_work(&seat, 0), "no work");
-  unsigned seed = 11;
+  unsigned seed = test_seed();
   for (uint64_t until = seat_now() + 200000000u; seat_now() < until;) {
     uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
     __atomic_store_n((uint64_t *)(void *)seat.express + (unsigned)rand_r(&seed) % (sizeof(struct shm_express) / 8), value, __ATOMIC_SEQ_CST);

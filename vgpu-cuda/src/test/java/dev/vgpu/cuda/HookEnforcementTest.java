@@ -17,6 +17,7 @@ import dev.vgpu.cuda.ShmLayout.Header;
 import dev.vgpu.cuda.ShmLayout.Slot;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -420,7 +421,7 @@ class HookEnforcementTest {
   void whoeverTalksNonsenseIsCutOffAndNobodyElse() throws Exception {
     prepare("a");
     FakeHook good = attach("a");
-    Random random = new Random(1);
+    Random random = TestSeed.random();
     for (int i = 0; i < 50; i++) {
       FakeHook bad = attach("a");
       byte[] bytes = new byte[1 + random.nextInt(2_000)];

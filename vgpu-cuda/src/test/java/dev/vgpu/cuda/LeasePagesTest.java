@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.ShmLayout.Header;
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -14,7 +15,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -85,7 +85,7 @@ class LeasePagesTest {
   void garbageIsRefused(String file) throws IOException {
     LeasePages.in(directory);
     byte[] garbage = new byte[(int) Files.size(directory.resolve(file))];
-    new Random(3).nextBytes(garbage);
+    TestSeed.random().nextBytes(garbage);
     Files.write(directory.resolve(file), garbage);
     assertThatThrownBy(() -> LeasePages.in(directory))
         .isInstanceOf(VgpuException.class)

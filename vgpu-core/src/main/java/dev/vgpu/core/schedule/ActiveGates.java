@@ -81,6 +81,15 @@ final class ActiveGates {
     return false;
   }
 
+  boolean isActive(boolean ofOffline) {
+    for (int i = 0; i < active.size(); i++) {
+      if (active.get(i).isOffline() == ofOffline) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   // ---- a step
 
   /** Begins a step: looks whose work has ended. */
@@ -146,7 +155,9 @@ final class ActiveGates {
     if (tenant.overrunNs < 0) {
       tenant.overrunNs = overNs;
     }
-    tenant.overrunNs += (Math.min(overNs, MOST_OVERRUN_NS) - tenant.overrunNs) / 8;
+    double countedNs = Math.min(overNs, MOST_OVERRUN_NS);
+    tenant.overrunNs += (countedNs - tenant.overrunNs) / 8;
+    levelOf(tenant).turnTakes(settings.shortestTurnNs() + countedNs);
     forget(tenant);
     if (!tenant.gate.hasWork()) {
       leave(tenant);

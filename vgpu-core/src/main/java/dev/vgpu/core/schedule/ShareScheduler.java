@@ -247,6 +247,8 @@ public final class ShareScheduler implements TurnStepper {
     gates.begin(nowNs);
     gates.settleEarly();
     gates.separate();
+    catchUp(upper, false);
+    catchUp(offline, true);
     boolean floorDue = isFloorDue();
     boolean floorTurn = endFloorTurns(floorDue);
     upperTurns.step(floorDue || floorTurn);
@@ -258,6 +260,12 @@ public final class ShareScheduler implements TurnStepper {
     int work = gates.end();
     nextWakeNs = gates.wakeNs();
     return work;
+  }
+
+  private void catchUp(ShareLevel level, boolean ofOffline) {
+    if (level.isBehind() && !gates.isActive(ofOffline)) {
+      level.catchUp();
+    }
   }
 
   // ---- the floor
@@ -357,7 +365,9 @@ public final class ShareScheduler implements TurnStepper {
     lastNs = Math.max(lastNs, nowNs);
     gates.now(lastNs);
     if (gates.size() == 0) {
+      upper.passed(passedNs);
       upper.advance(passedNs, 0);
+      offline.passed(passedNs);
       offline.advance(passedNs, 0);
       return;
     }
@@ -405,8 +415,11 @@ public final class ShareScheduler implements TurnStepper {
       tenant.bookedNs += tenant.usedNs;
       gates.levelOf(tenant).charge(tenant, tenant.usedNs);
     }
+    upper.passed(floorTurn ? passedNs - offlineNs : passedNs);
     upper.advance(contended || floorTurn ? upperClockNs : passedNs, upperNs);
-    offline.advance(contended || offlineNs == 0 ? offlineNs : passedNs, offlineNs);
+    double offlineClockNs = contended || offlineNs == 0 ? offlineNs : passedNs;
+    offline.passed(upper.size() == 0 ? passedNs : offlineClockNs);
+    offline.advance(offlineClockNs, offlineNs);
     gates.settleEarly();
     upperTurns.passed(passedNs, upperNs);
     offlineTurns.passed(passedNs - upperNs, offlineNs);
