@@ -8,6 +8,7 @@ module dev.vgpu.core {
   requires com.google.common;
   requires jdk.jfr;
   requires jdk.management;
+  requires jdk.net;
   requires org.slf4j;
   requires static org.jspecify;
 

@@ -22,6 +22,9 @@ record Asked(VirtualGpuRequest request, Claimant by) {
     /** The process that it lives in. */
     ProcessIdentity process();
 
+    /** What that process proves with that a virtual GPU is its own, as it is recognised. */
+    String ownerKey();
+
     /** Makes what stands for the calls of a virtual GPU. Called with the table's lock held. */
     BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request);
   }

@@ -33,6 +33,10 @@ final class Booking {
   final List<GpuSlot> slots;
 
   final ProcessIdentity owner;
+
+  /** What its owner's secret is recognised by. */
+  final String ownerKey;
+
   final BookedCalls calls;
   final TenantGate gate;
 
@@ -77,6 +81,7 @@ final class Booking {
       List<GpuSlot> slots,
       VirtualGpuRequest request,
       ProcessIdentity owner,
+      String ownerKey,
       BookedCalls calls,
       @Nullable String chosen,
       boolean spatial) {
@@ -86,6 +91,7 @@ final class Booking {
     this.slots = List.copyOf(slots);
     this.request = request;
     this.owner = owner;
+    this.ownerKey = ownerKey;
     this.calls = calls;
     this.account = new LeaseAccount(id, request.name(), gpus());
     this.gate = gate(id, slots, calls, request);
@@ -212,7 +218,8 @@ final class Booking {
         Optional.ofNullable(backend),
         List.copyOf(programs),
         suspension,
-        Optional.ofNullable(chosen));
+        Optional.ofNullable(chosen),
+        ownerKey);
   }
 
   /** What of its memory is in the host's. */

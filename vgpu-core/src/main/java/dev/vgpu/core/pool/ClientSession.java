@@ -15,6 +15,7 @@ import dev.vgpu.core.seat.Link;
 import dev.vgpu.core.seat.LinkLoop;
 import dev.vgpu.core.seat.MalformedMessageException;
 import dev.vgpu.core.seat.Message;
+import dev.vgpu.core.seat.OwnerSecret;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
 import dev.vgpu.core.seat.StateValues;
@@ -26,7 +27,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -34,10 +34,19 @@ import org.slf4j.LoggerFactory;
 /**
  * One client process, as the seat's holder serves it. Confined to the loop's thread, but for what
  * says otherwise.
+ *
+ * <p>What concerns turns is done at once. The rest is done at the desks of the {@link SeatServer},
+ * in its order where the order matters. A process that sends faster than it is served is not read
+ * from until it is.
  */
 final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Orders {
   private static final Logger log = LoggerFactory.getLogger(ClientSession.class);
   private static final int MOST_PENDING = 1_000;
+  private static final int MOST_LEASES = LeaseGrants.MOST_LEASES / 2;
+
+  private static final int MOST_EVENT_BYTES = 2 << 10;
+  private static final int MOST_EVENTS_A_SECOND = 100;
+  private static final long SECOND_NS = 1_000_000_000;
   private static final ProcessIdentity NOBODY = new ProcessIdentity(0, 0);
 
   private final SeatServer server;
@@ -45,15 +54,29 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   /** Also used by who grants a request that waited. */
   private final Map<String, RemoteLease> leases = new ConcurrentHashMap<>();
 
-  private final Map<Long, PendingRequest> pending = new ConcurrentHashMap<>();
+  private final Map<Long, Waiting> pending = new ConcurrentHashMap<>();
   private volatile @Nullable Link link;
   private volatile boolean closed;
   private volatile ProcessIdentity process = NOBODY;
-  private @Nullable Runnable listening;
+  private volatile String ownerKey = "";
+  private final ClientLines lines;
+  private final ClientAnswers answers;
+  private boolean helloSaid;
+  private long eventsSinceNs;
+  private int events;
 
   ClientSession(SeatServer server) {
     this.server = server;
+    this.answers = new ClientAnswers(server.authority(), this::lease);
+    this.lines = new ClientLines(server.desks());
   }
+
+  /** Whether it can be closed without a loss to anybody. */
+  boolean isIdle() {
+    return leases.isEmpty() && pending.isEmpty() && lines.areEmpty();
+  }
+
+  private record Waiting(PendingRequest request, Link from, long bytes) {}
 
   boolean isGreeted() {
     return process.pid() != NOBODY.pid();
@@ -84,6 +107,11 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   @Override
+  public String ownerKey() {
+    return ownerKey;
+  }
+
+  @Override
   public RemoteLease calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
     RemoteLease lease = server.remoteLease(id, on, request, process);
     lease.session = this;
@@ -98,6 +126,14 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     Link to = link;
     if (to != null) {
       to.send(message);
+    }
+  }
+
+  /** Tells what it can miss. On any thread. */
+  void tellNews(Message message) {
+    Link to = link;
+    if (to != null) {
+      to.sendNews(message);
     }
   }
 
@@ -139,14 +175,53 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       hello(from, message);
       return;
     }
+    switch (message.type()) {
+      case Protocol.WANT,
+          Protocol.IDLE,
+          Protocol.DRAINED,
+          Protocol.REPORT,
+          Protocol.RECLAIMABLE,
+          Protocol.RECLAIMED,
+          Protocol.ATTACHED -> {
+        if (lines.areFreeOfClaims()) {
+          work(message);
+        } else {
+          lines.claimOrFollow(from, message, () -> work(message));
+        }
+      }
+      case Protocol.CLAIM -> lines.claimOrFollow(from, message, () -> request(from, message));
+      case Protocol.LISTEN -> server.listen(this);
+      case EventValues.TYPE -> publish(message);
+      case Protocol.ENVIRONMENT, Protocol.BACKENDS -> lines.prepare(from, message, () -> request(from, message));
+      case Protocol.MAKE_ROOM, Protocol.SUSPEND, Protocol.RESUME -> lines.change(from, message, () -> request(from, message));
+      case Protocol.CLOSE, Protocol.STARTED, Protocol.CLAIMED, Protocol.CANCEL ->
+          lines.inOrder(from, message, () -> work(message));
+      default -> lines.inOrder(from, message, () -> request(from, message));
+    }
+  }
+
+  /** An event is news, and neither a book nor a flood. */
+  private void publish(Message message) {
+    long nowNs = server.node().clock().nanoTime();
+    if (nowNs - eventsSinceNs >= SECOND_NS) {
+      eventsSinceNs = nowNs;
+      events = 0;
+    }
+    if (message.bytes() <= MOST_EVENT_BYTES && events++ < MOST_EVENTS_A_SECOND) {
+      var event = EventValues.event(message);
+      server.node().listeners().publish(at -> event);
+    }
+  }
+
+  private void work(Message message) {
     try {
-      work(from, message);
-    } catch (UnknownLeaseException e) {
+      told(message);
+    } catch (ClientLines.UnknownLeaseException e) {
       log.debug("{}", e.getMessage());
     }
   }
 
-  private void work(Link from, Message message) {
+  private void told(Message message) {
     switch (message.type()) {
       case Protocol.WANT -> lease(message).gate.wanted();
       case Protocol.IDLE -> lease(message).gate.idle();
@@ -170,32 +245,17 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
         lease.gate.reported(LeaseValues.usage(message, USAGE));
         lease.booking().gate.countProcessesOnly(message.number("callsNs"));
       }
-      case Protocol.LISTEN -> listen();
-      case EventValues.TYPE -> {
-        var event = EventValues.event(message);
-        server.node().listeners().publish(at -> event);
-      }
-      case Protocol.CLAIMED -> server.claimed(process, leases.keySet());
-      case Protocol.CANCEL -> cancel(message.number("of"));
-      default -> request(from, message);
+      case Protocol.CLAIMED -> server.claimed(this, leases.keySet());
+      default -> cancel(message.number("of"));
     }
   }
-
   private RemoteLease lease(Message message) {
     RemoteLease lease = leases.get(message.text(LEASE));
     if (lease == null) {
       // Crossed with its end, or meant for an earlier holder of the seat.
-      throw new UnknownLeaseException(message.text(LEASE));
+      throw new ClientLines.UnknownLeaseException(message.text(LEASE));
     }
     return lease;
-  }
-
-  private static final class UnknownLeaseException extends RuntimeException {
-    private static final long serialVersionUID = 1L;
-
-    UnknownLeaseException(String id) {
-      super("no such virtual GPU of this process: id=" + id);
-    }
   }
 
   private void hello(Link from, Message message) {
@@ -218,127 +278,64 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       from.close("it speaks version " + version);
       return;
     }
-    process = new ProcessIdentity(message.number("pid"), message.number("start"));
-    from.mostFrameBytes(LinkLoop.MOST_FRAME_BYTES_OF_CLIENT);
+    if (helloSaid) {
+      throw new MalformedMessageException("it says who it is twice");
+    }
+    helloSaid = true;
+    lines.inOrder(from, message, () -> ClientLines.answer(from, message, answer -> greet(from, message, answer)));
+  }
+
+  private void greet(Link from, Message message, Message reply) {
+    if (closed) {
+      return;
+    }
+    server.checkUser(from.channel());
+    String key = OwnerSecret.key(message.text("secret"));
+    ProcessIdentity says = new ProcessIdentity(message.number("pid"), message.number("start"));
     reply.with("pid", server.node().self().pid()).with("start", server.node().self().start());
     Protocol.settings(reply, server.node().settings());
     LeaseValues.putGpus(reply, server.node().gpus());
-    from.send(reply);
-    server.greeted(this);
+    server
+        .loop()
+        .perform(
+            () -> {
+              ownerKey = key;
+              process = says;
+              from.peer(LinkLoop.Peer.CLIENT);
+              server.greeted(this);
+              from.send(reply);
+            });
   }
 
-  /** Answers on this thread what is quick, on another what may take long. */
   private void request(Link from, Message message) {
-    long number = message.number(NUMBER);
-    switch (message.type()) {
-      case Protocol.ENQUEUE -> answer(from, number, reply -> enqueue(number, message));
-      case Protocol.ACQUIRE ->
-          answer(
-              from,
-              number,
-              reply -> {
-                granted(reply, server.table().acquire(asked(message)));
-                from.send(reply);
-              });
-      case Protocol.CLAIM ->
-          answer(
-              from,
-              number,
-              reply -> {
-                claim(message);
-                from.send(reply);
-              });
-      case Protocol.RESIZE ->
-          answer(
-              from,
-              number,
-              reply -> {
-                server
-                    .table()
-                    .resize(
-                        lease(message).booking(), RequestValues.request(message.under(REQUEST)));
-                from.send(reply);
-              });
-      case Protocol.USED,
-          Protocol.MAKE_ROOM,
-          Protocol.SUSPEND,
-          Protocol.RESUME,
-          Protocol.LEASES,
-          Protocol.METERED,
-          Protocol.STATES,
-          Protocol.EXPLAIN,
-          Protocol.EVENTS,
-          Protocol.BACKENDS,
-          Protocol.CAPABILITIES,
-          Protocol.ENVIRONMENT ->
-          server
-              .node()
-              .workers()
-              .execute(
-                  () ->
-                      answer(
-                          from,
-                          number,
-                          reply -> {
-                            read(message, reply);
-                            from.send(reply);
-                          }));
-      default -> throw new MalformedMessageException("it asks for " + message.type());
-    }
-  }
-
-  private static void answer(Link from, long number, Consumer<Message> work) {
-    Message reply = new Message(Protocol.REPLY).with(NUMBER, number);
-    try {
-      work.accept(reply);
-    } catch (MalformedMessageException e) {
-      from.close("it sent what makes no sense: " + e.getMessage());
-    } catch (RuntimeException e) {
-      from.send(Protocol.failure(new Message(Protocol.REPLY).with(NUMBER, number), e));
-    }
+    ClientLines.answer(        from,
+        message,
+        reply -> {
+          if (message.type().equals(Protocol.ENQUEUE)) {
+            enqueue(from, message);
+          } else {
+            read(message, reply);
+            from.send(reply);
+          }
+        });
   }
 
   private void read(Message message, Message reply) {
     switch (message.type()) {
-      case Protocol.LEASES -> LeaseValues.putLeases(reply, server.table().leases());
-      case Protocol.STATES -> StateValues.put(reply, server.authority().states());
-      case Protocol.EVENTS -> EventValues.put(reply, server.authority().recentEvents());
-      case Protocol.METERED -> UsageValues.put(reply, message, server.authority()::usageSince);
-      case Protocol.MAKE_ROOM -> {
-        List<String> moved =
-            server.authority().makeRoom(RequestValues.request(message.under(REQUEST)));
-        for (int i = 0; i < moved.size(); i++) {
-          reply.with(Protocol.MOVED + i, moved.get(i));
-        }
-      }
-      case Protocol.SUSPEND ->
-          server.authority().suspend(message.text(LEASE), message.number("timeoutNs"));
-      case Protocol.RESUME ->
-          server.authority().resume(message.text(LEASE), message.number("timeoutNs"));
-      case Protocol.BACKENDS -> LeaseValues.putBackends(reply, server.authority().backends());
-      case Protocol.CAPABILITIES ->
-          reply.with(
-              "can.", RequestValues.of(server.authority().capabilities(lease(message).booking())));
-      case Protocol.EXPLAIN ->
-          ChoiceValues.put(
-              reply, server.authority().explain(RequestValues.request(message.under(REQUEST))));
-      case Protocol.ENVIRONMENT -> {
-        Optional<Path> program = message.find("program").map(Path::of);
-        ProgramTerms terms = server.authority().terms(lease(message).booking(), program);
-        reply.with("env.", terms.variables());
-        for (int i = 0; i < terms.backends().size(); i++) {
-          reply.with(Protocol.BACKEND + i, terms.backends().get(i));
-        }
-      }
-      default -> {
-        RemoteLease lease = lease(message);
-        lease.gate.reported(LeaseValues.usage(message, USAGE));
-        LeaseValues.put(reply, USAGE, lease.booking().usage());
-      }
+      case Protocol.ACQUIRE -> granted(reply, server.table().acquire(asked(message)));
+      case Protocol.CLAIM -> claim(message);
+      case Protocol.RESIZE ->
+          server
+              .table()
+              .resize(lease(message).booking(), RequestValues.request(message.under(REQUEST)));
+      default -> answers.put(message, reply);
     }
   }
 
   private Asked asked(Message message) {
+    if (leases.size() >= MOST_LEASES) {
+      throw new IllegalStateException("one process has so many virtual GPUs: " + MOST_LEASES);
+    }
     return new Asked(RequestValues.request(message.under(REQUEST)), this);
   }
 
@@ -346,17 +343,26 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     reply.with(LEASE, booking.id).with("", RequestValues.of(booking.gpus()));
   }
 
-  private void enqueue(long number, Message message) {
+  private void enqueue(Link from, Message message) {
     if (pending.size() >= MOST_PENDING) {
-      throw new IllegalStateException("more requests of one process wait than are kept");
+      throw new IllegalStateException(ClientLines.TOO_MANY);
     }
+    long number = message.number(NUMBER);
+    long bytes = ClientLines.bytes(message);
     PendingRequest waiting =
-        new PendingRequest(asked(message), settled -> replySettled(number, settled));
-    pending.put(number, waiting);
+        new PendingRequest(
+            asked(message),
+            settled -> {
+              from.hold(-bytes);
+              replySettled(number, settled);
+            });
+    pending.put(number, new Waiting(waiting, from, bytes));
+    from.hold(bytes);
     try {
       server.table().enqueue(waiting);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       pending.remove(number);
+      from.hold(-bytes);
       throw e;
     }
   }
@@ -373,22 +379,20 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   private void cancel(long number) {
-    PendingRequest waiting = pending.remove(number);
+    Waiting waiting = pending.remove(number);
     if (waiting != null) {
-      Optional<String> refusal = server.table().giveUp(waiting);
+      PendingRequest request = waiting.request();
+      Optional<String> refusal = server.table().giveUp(request);
       if (refusal.isPresent()) {
-        server.table().publishRefused(waiting.asked.request(), refusal.get());
+        waiting.from().hold(-waiting.bytes());
+        server.table().publishRefused(request.asked.request(), refusal.get());
         tell(new Message(Protocol.REPLY).with(NUMBER, number).with("refusal", refusal.get()));
       }
     }
   }
 
   private void claim(Message message) {
-    String id = message.text(LEASE);
-    RemoteLease lease = server.claim(id, process, message);
-    leases.put(id, lease);
-    lease.session = this;
-    lease.awaitedUntilNs = 0;
+    RemoteLease lease = server.claim(this, message);
     boolean runs = message.flag("runs");
     lease.gate.connected(
         this, message.number(TURN), runs, message.flag("waits"), LeaseValues.usage(message, USAGE));
@@ -396,6 +400,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       lease.booking().gate.countProcessesOnly(message.number("callsNs"));
     }
     lease.booking().gate.adopt(null);
+    leases.put(lease.id, lease); // at last: what concerns its turns waits until then
   }
 
   private void closeLease(Message message) {
@@ -405,20 +410,15 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     server.end(lease);
   }
 
-  private void listen() {
-    if (listening == null) {
-      listening = server.node().listeners().listen(event -> tell(EventValues.of(event)));
-    }
-  }
-
   @Override
   public void closed(Link from, String reason) {
     closed = true;
-    if (listening != null) {
-      listening.run();
-    }
+    server.left(this);
     log.debug("a client is gone: {}: {}", process, reason);
-    server.table().failPending(this);
-    server.gone(this, leases.values());
+    lines.atLast(
+        () -> {
+          server.table().failPending(this);
+          server.gone(this, leases.values());
+        });
   }
 }

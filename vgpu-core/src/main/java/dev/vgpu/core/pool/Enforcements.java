@@ -57,6 +57,11 @@ final class Enforcements implements AutoCloseable {
     return new Enforcements(runDirectory, "", find);
   }
 
+  /** The same, of which nothing is opened yet. */
+  Enforcements anew() {
+    return new Enforcements(runDirectory, unusableBecause, find);
+  }
+
   /** For a JVM that works alone. */
   static Enforcements none(String because) {
     return new Enforcements(null, because, List::of);

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Predicate;
 
 /**
  * The tenants that may not start for the present, because memory was reclaimed from them, and their
@@ -43,11 +44,11 @@ final class HeldBack {
     return parked.remove(waiting);
   }
 
-  void failAll(Object owner) {
+  void failAll(Predicate<PendingRequest> which, RuntimeException because) {
     for (PendingRequest waiting : List.copyOf(parked)) {
-      if (waiting.asked.by().owner() == owner) {
+      if (which.test(waiting)) {
         parked.remove(waiting);
-        waiting.fail(new IllegalStateException("the pool was closed"));
+        waiting.fail(because);
       }
     }
   }

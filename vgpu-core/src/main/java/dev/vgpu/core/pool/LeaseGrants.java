@@ -1,5 +1,6 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.VirtualGpuRequest;
@@ -13,6 +14,9 @@ import org.jspecify.annotations.Nullable;
 
 /** How a lease gets into the books. Guarded by the {@link LeaseTable}'s lock. */
 final class LeaseGrants {
+  /** So many fit into one answer to a client that asks what is leased. */
+  static final int MOST_LEASES = 1_000;
+
   private final Node node;
   private final LeaseTable table;
   private final Enforcements enforcements;
@@ -29,6 +33,7 @@ final class LeaseGrants {
   /** Grants a request on GPUs where it fits. */
   Booking grant(Asked asked, List<GpuSlot> on) {
     VirtualGpuRequest request = asked.request();
+    checkRoom();
     String id = node.newLeaseId(request.name(), disk);
     List<GpuId> gpus = on.stream().map(slot -> slot.gpu.id()).toList();
     Optional<String> chosen =
@@ -47,13 +52,21 @@ final class LeaseGrants {
               Optional.empty(),
               List.of(),
               Optional.empty(),
-              chosen));
+              chosen,
+              asked.by().ownerKey()));
     }
     Booking booking = book(id, on, asked, chosen);
     setAside(booking);
     table.meter().opened(booking);
     node.listeners().publish(at -> new GpuEvent.Acquired(at, id, gpus.get(0), request));
     return booking;
+  }
+
+  private void checkRoom() {
+    if (table.bookings().size() >= MOST_LEASES) {
+      throw new GpuCapacityException(
+          "more virtual GPUs than one node keeps account of: most=" + MOST_LEASES, List.of());
+    }
   }
 
   /** Where the backend sets a part of the GPU aside, it does so now; or nothing is granted. */
@@ -88,6 +101,7 @@ final class LeaseGrants {
             on,
             asked.request(),
             asked.by().process(),
+            asked.by().ownerKey(),
             asked.by().calls(id, on, asked.request()),
             chosen.orElse(null),
             table.choices().isSpatial(chosen));

@@ -24,6 +24,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -34,6 +35,8 @@ import org.slf4j.LoggerFactory;
  */
 final class LeaseTable {
   private static final Logger log = LoggerFactory.getLogger(LeaseTable.class);
+
+  private static final String GIVEN_UP = "this process has given the seat up";
 
   private final Node node;
   private final List<GpuSlot> slots;
@@ -46,6 +49,7 @@ final class LeaseTable {
   private final WaitingLine line;
   private final HeldBack held = new HeldBack();
   private final SeatMeter meter;
+  private volatile boolean givenUp;
   private volatile Runnable whenKept = () -> {};
 
   /** Makes an empty one; leases are on disk, and what is used in a directory, or null: nowhere. */
@@ -194,12 +198,31 @@ final class LeaseTable {
 
   /** Sends away all who wait on behalf of an owner that closes. */
   void failPending(Object owner) {
+    failPending(
+        waiting -> waiting.asked.by().owner() == owner,
+        new IllegalStateException("the pool was closed"));
+  }
+
+  private void failPending(Predicate<PendingRequest> which, RuntimeException because) {
     lock.lock();
     try {
-      held.failAll(owner);
-      line.failAll(owner);
+      held.failAll(which, because);
+      line.failAll(which, because);
     } finally {
       lock.unlock();
+    }
+  }
+
+  /** This process decides no more: all who wait ask the one who does. */
+  void giveUp() {
+    givenUp = true;
+    failPending(waiting -> true, new Authority.SeatLostException(GIVEN_UP));
+  }
+
+  /** Throws if this process decides no more. */
+  void checkDecides() {
+    if (givenUp) {
+      throw new Authority.SeatLostException(GIVEN_UP);
     }
   }
 
@@ -248,6 +271,7 @@ final class LeaseTable {
   }
 
   private void checkPossible(Asked asked) {
+    checkDecides();
     if (asked.by().isClosed()) {
       throw new IllegalStateException("the pool is closed");
     }
@@ -335,7 +359,7 @@ final class LeaseTable {
    * processes of the node.
    */
   void releaseIfUnused(Booking booking) {
-    if (!booking.ended || booking.released) {
+    if (!booking.ended || booking.released || givenUp) {
       return;
     }
     if (booking.isInUse(lock)) {

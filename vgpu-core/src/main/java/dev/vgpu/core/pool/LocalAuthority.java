@@ -58,13 +58,19 @@ final class LocalAuthority implements Authority {
     return table;
   }
 
+  /** The books, while this process decides. */
+  private LeaseTable books() {
+    table.checkDecides();
+    return table;
+  }
+
   private static Lease lease(Booking booking) {
     return (Lease) booking.calls;
   }
 
   @Override
   public Lease acquire(LocalClaim claim) {
-    return lease(table.acquire(new Asked(claim.request(), claim)));
+    return lease(books().acquire(new Asked(claim.request(), claim)));
   }
 
   @Override
@@ -74,7 +80,7 @@ final class LocalAuthority implements Authority {
     PendingRequest waiting =
         new PendingRequest(
             new Asked(claim.request(), claim), settled -> LockSupport.unpark(thread));
-    table.enqueue(waiting);
+    books().enqueue(waiting);
     while (!waiting.isSettled()) {
       boolean interrupted = Thread.interrupted();
       long leftNs = timeoutNs - (node.clock().nanoTime() - startNs);
@@ -99,7 +105,7 @@ final class LocalAuthority implements Authority {
 
   @Override
   public void resize(Lease lease, VirtualGpuRequest request) {
-    table.resize(booking(lease), request);
+    books().resize(booking(lease), request);
   }
 
   private static Booking booking(Lease lease) {
@@ -139,14 +145,14 @@ final class LocalAuthority implements Authority {
   }
 
   private Booking booking(String id) {
-    return table
+    return books()
         .booking(id)
         .orElseThrow(() -> new IllegalStateException("no such virtual GPU: id=" + id));
   }
 
   @Override
   public void ended(Lease lease) {
-    table.ended(booking(lease));
+    books().ended(booking(lease));
   }
 
   @Override
@@ -156,22 +162,22 @@ final class LocalAuthority implements Authority {
 
   @Override
   public List<GpuLease> leases() {
-    return table.leases();
+    return books().leases();
   }
 
   @Override
   public List<UsageRecord> usageSince(Instant since) {
-    return table.meter().since(since);
+    return books().meter().since(since);
   }
 
   @Override
   public List<GpuState> states() {
-    return table.states();
+    return books().states();
   }
 
   @Override
   public List<BackendChoice> explain(VirtualGpuRequest request) {
-    return table.explain(request);
+    return books().explain(request);
   }
 
   @Override
@@ -210,7 +216,7 @@ final class LocalAuthority implements Authority {
   }
 
   ProgramTerms terms(Booking booking, Optional<Path> program) {
-    table.checkNotHeldBack(booking);
+    books().checkNotHeldBack(booking);
     EnforcedLease enforced = table.enforce(booking);
     program.ifPresent(enforced::check);
     Map<String, String> variables = new LinkedHashMap<>();
@@ -233,7 +239,7 @@ final class LocalAuthority implements Authority {
 
   @Override
   public void started(Lease lease, ProcessIdentity program) {
-    table.started(booking(lease), program);
+    books().started(booking(lease), program);
   }
 
   @Override

@@ -32,6 +32,11 @@ record LocalClaim(
   }
 
   @Override
+  public String ownerKey() {
+    return node.secret().key();
+  }
+
+  @Override
   public Lease calls(String id, List<GpuSlot> on, VirtualGpuRequest granted) {
     return lease(id, on.stream().map(slot -> new NodeGpu(slot.gpu, slot.seat)).toList());
   }

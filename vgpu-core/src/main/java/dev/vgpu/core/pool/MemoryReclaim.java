@@ -118,7 +118,7 @@ final class MemoryReclaim implements AutoCloseable {
     while (!closed) {
       try {
         step(node.clock().nanoTime());
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | Error e) {
         log.error("a step of memory reclaim failed", e);
       }
       LockSupport.parkNanos(this, STEP_EVERY_NS);
@@ -293,14 +293,19 @@ final class MemoryReclaim implements AutoCloseable {
     }
   }
 
-  /** Ends, and lets those go on that are suspended, as far as there is room. */
-  @Override
-  public void close() {
+  /** Ends, and leaves those suspended that are: the next holder of the seat looks after them. */
+  void stop() {
     closed = true;
     Thread running = thread;
     if (running != null) {
       LockSupport.unpark(running);
     }
+  }
+
+  /** Ends, and lets those go on that are suspended, as far as there is room. */
+  @Override
+  public void close() {
+    stop();
     for (Booking booking : table.bookings()) {
       if (booking.suspended) {
         try {

@@ -10,6 +10,7 @@ import dev.vgpu.core.pool.Authority.SeatLostException;
 import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.seat.LeaseDirectory;
+import dev.vgpu.core.seat.OwnerSecret;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.turn.GpuSeat;
 import dev.vgpu.core.turn.RemoteTurns;
@@ -42,7 +43,8 @@ final class Node {
 
   private final NanoClock clock;
   private final ProcessIdentity self = ProcessIdentity.current();
-  private final ExecutorService workers;
+  private final OwnerSecret secret = OwnerSecret.random();
+  private final ThreadPoolExecutor workers;
   private final Listeners listeners;
   private final Preemptions preemptions;
   private final SeatThread seatThread;
@@ -83,6 +85,11 @@ final class Node {
     this.listeners = new Listeners(clock, workers);
     this.preemptions = new Preemptions(listeners, clock);
     this.seatThread = new SeatThread(clock);
+  }
+
+  /** What this JVM proves with to each holder of the seat that its leases are its own. */
+  OwnerSecret secret() {
+    return secret;
   }
 
   NanoClock clock() {
@@ -165,6 +172,22 @@ final class Node {
   RemoteTurns.@Nullable Tenant tenant(String lease) {
     Lease of = leases.get(lease);
     return of == null ? null : of.remote();
+  }
+
+  /** Takes the seat of each GPU once, and leaves it. */
+  void visitSeats() {
+    for (NodeGpu gpu : gpus.values()) {
+      gpu.seat().take();
+      gpu.seat().leave();
+    }
+  }
+
+  /** This JVM decides no more, and does not know yet who does: its turns end when they are asked. */
+  void stopDeciding() {
+    turns().forEach(each -> each.connect(null));
+    for (Lease lease : leases.values()) {
+      lease.remote(turns(lease.on).new Tenant(lease.id, lease.gate, RemoteTurns.Before.OPEN));
+    }
   }
 
   /** New books, whose schedulers decide from now on. */
@@ -353,6 +376,7 @@ final class Node {
       lock.unlock();
     }
     whenShutDown.run();
+    workers.setKeepAliveTime(0, TimeUnit.SECONDS); // ends idle threads; what comes late still runs
     seatThread.close();
   }
 }

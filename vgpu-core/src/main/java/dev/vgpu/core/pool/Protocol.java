@@ -19,7 +19,7 @@ import java.util.Objects;
  */
 final class Protocol {
   /** Another version is refused, and both are named. */
-  static final int VERSION = 1;
+  static final int VERSION = 2;
 
   static final String NUMBER = "number";
   static final String LEASE = "lease";

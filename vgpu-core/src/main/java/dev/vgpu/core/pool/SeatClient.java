@@ -79,7 +79,8 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
               new Message(Protocol.HELLO)
                   .with("version", Protocol.VERSION)
                   .with("pid", node.self().pid())
-                  .with("start", node.self().start()),
+                  .with("start", node.self().start())
+                  .with("secret", node.secret().text()),
               timeoutNs);
       return new SeatClient(node, calls, welcome);
     } catch (RuntimeException e) {

@@ -40,17 +40,22 @@ final class SeatKeeper {
   private static final long OPENING_NS = 5_000 * MILLI_NS;
   private static final long AGAIN_NS = 100 * MILLI_NS;
   private static final long MOST_AGAIN_NS = 5_000 * MILLI_NS;
+  private static final long STOPPING_NS = 50 * MILLI_NS;
   private static final long REPORT_EVERY_NS = 100 * MILLI_NS;
 
   private final Node node;
   private final RunDirectory directory;
   private final Discovery discovery;
-  private final Enforcements enforcements;
   private final NanoClock clock;
-  private final LinkLoop loop;
   private final List<PhysicalGpu> asked;
   private final GpuLocks gpuLocks;
   private final ReentrantLock joining = new ReentrantLock();
+
+  /** Another one when the seat was given up, or its thread has ended. */
+  private volatile LinkLoop loop;
+
+  private volatile Enforcements enforcements;
+  private volatile boolean gaveUp;
 
   // Confined to the loop's thread.
   private final Map<String, UsageReading> reported = new HashMap<>();
@@ -63,6 +68,7 @@ final class SeatKeeper {
   private @Nullable MemoryReclaim reclaim;
   private @Nullable HealthWatch health;
   private @Nullable SeatMeter meter;
+  private @Nullable SeatWatch watch;
   private volatile @Nullable SeatClient client;
 
   SeatKeeper(
@@ -149,6 +155,7 @@ final class SeatKeeper {
               () -> {
                 take();
                 seatLock = lock;
+                watch = SeatWatch.start(node, loop, this::giveUp);
                 return true;
               });
     } finally {
@@ -228,13 +235,14 @@ final class SeatKeeper {
         onDisk == null ? Optional.empty() : onDisk.backend(),
         onDisk == null ? List.of() : onDisk.programs(),
         onDisk == null ? Optional.empty() : onDisk.suspension(),
-        onDisk == null ? Optional.empty() : onDisk.chosen());
+        onDisk == null ? Optional.empty() : onDisk.chosen(),
+        node.secret().key());
   }
 
   private void restoreOwn(
       Lease own, LeaseRecord record, List<GpuSlot> slots, LocalAuthority authority) {
     SeatServer.Owner owner =
-        new SeatServer.Owner(node.self()) {
+        new SeatServer.Owner(node.self(), record.ownerKey()) {
           @Override
           public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
             return own;
@@ -329,8 +337,20 @@ final class SeatKeeper {
   private void lost(String reason) {
     SeatClient had = client;
     if (had != null && had.isLost() && !node.isShutDown()) {
-      node.workers().execute(() -> rejoin(reason));
+      try {
+        node.workers().execute(() -> rejoin(reason));
+      } catch (OutOfMemoryError e) {
+        log.error("no thread can be started to look for the seat; trying again", e);
+        long againNs = clock.nanoTime() + AGAIN_NS;
+        loop.ticker(nowNs -> nowNs - againNs < 0 ? againNs : lostStill(reason));
+      }
     }
+  }
+
+  private long lostStill(String reason) {
+    loop.ticker(null);
+    lost(reason);
+    return Long.MAX_VALUE;
   }
 
   /** Finds or becomes the next holder of the seat; gives up only when the node is shut down. */
@@ -338,15 +358,19 @@ final class SeatKeeper {
     joining.lock();
     try {
       SeatClient had = client;
-      if (had == null || !had.isLost()) {
+      if (!gaveUp && (had == null || !had.isLost())) {
         return; // another seat was found already
       }
+      gaveUp = false;
       long startNs = clock.nanoTime();
       long waitNs = AGAIN_NS;
       node.turns().forEach(turns -> turns.connect(null));
       while (!node.isShutDown()) {
         try {
           directory.restore(); // somebody may have removed it
+          if (!loop.isAlive()) {
+            loop = new LinkLoop(clock);
+          }
           join();
           log.info(
               "the seat's holder is gone ({}); {} after {} ms",
@@ -354,7 +378,7 @@ final class SeatKeeper {
               client == null ? "this process holds the seat now" : "another process holds it now",
               (clock.nanoTime() - startNs) / MILLI_NS);
           return;
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | IOException | OutOfMemoryError e) {
           if (waitNs == AGAIN_NS) {
             log.error("no seat: calls that wait go on waiting; trying again", e);
           }
@@ -386,6 +410,55 @@ final class SeatKeeper {
     return reportedNs + REPORT_EVERY_NS;
   }
 
+  /**
+   * This process has the seat and does not serve. Another takes it at once; this one goes on as its
+   * client as soon as it can. What is not stopped within a moment is what hangs, and writes nothing.
+   */
+  private void giveUp(String reason) {
+    if (node.isShutDown() || server == null || seatLock == null) {
+      return;
+    }
+    log.error("this process gives the seat up: {}", reason);
+    server.close(); // before the links: those who look for a seat must not find this one
+    loop.abandon();
+    Thread stopping = new Thread(this::stopDeciding, "vgpu-seat-stop");
+    stopping.setDaemon(true);
+    stopping.start();
+    long startNs = clock.nanoTime();
+    while (stopping.isAlive() && clock.nanoTime() - startNs < STOPPING_NS) {
+      LockSupport.parkNanos(this, RETRY_NS);
+    }
+    gpuLocks.close();
+    seatLock.close();
+    while (stopping.isAlive()) {
+      LockSupport.parkNanos(this, AGAIN_NS);
+    }
+    enforcements = enforcements.anew();
+    gaveUp = true;
+    rejoin(reason);
+  }
+
+  /** In an order in which what hangs leaves as little undone as can be. */
+  private void stopDeciding() {
+    if (disk != null) {
+      disk.close();
+    }
+    if (reclaim != null) {
+      reclaim.stop();
+    }
+    enforcements.close();
+    node.stopDeciding();
+    if (server != null) {
+      server.table().giveUp();
+    }
+    if (health != null) {
+      health.close();
+    }
+    if (meter != null) {
+      meter.close();
+    }
+  }
+
   // ---- the end
 
   /** Gives the seat up; another process takes it. */
@@ -395,6 +468,9 @@ final class SeatKeeper {
           SeatClient to = client;
           if (to != null) {
             to.close();
+          }
+          if (watch != null) {
+            watch.close();
           }
           if (reclaim != null) {
             reclaim.close();

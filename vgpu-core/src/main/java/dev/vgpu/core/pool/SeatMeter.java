@@ -218,7 +218,7 @@ final class SeatMeter implements AutoCloseable {
       }
       meter.write();
       return !all.isEmpty() || meter.hasUnwritten();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       log.error("what is used could not be looked at", e);
       return true;
     }

@@ -1,8 +1,10 @@
 package dev.vgpu.core.pool;
 
+import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.seat.EventValues;
 import dev.vgpu.core.seat.LeaseRecord;
 import dev.vgpu.core.seat.Link;
 import dev.vgpu.core.seat.LinkLoop;
@@ -13,27 +15,40 @@ import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.UserPrincipal;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReentrantLock;
+import jdk.net.ExtendedSocketOptions;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the other processes of the node, while this one holds the seat. Confined to the loop's
- * thread, but for what says otherwise.
+ * Serves the other processes of the node, while this one holds the seat. The loop's thread never
+ * waits: neither for the table's lock nor for a file. What may do so is done at three desks, so
+ * that what takes long holds up nothing that is quick. Confined to the loop's thread, but for what
+ * says otherwise.
  */
 final class SeatServer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatServer.class);
+  private static final String DESCRIPTORS = "Max open files";
+  private static final String ROOT = "0";
   private static final int BACKLOG = 512;
   private static final int MOST_SESSIONS = 512;
   private static final int MOST_UNGREETED = 64;
+
+  /** Of the descriptors that this process may have, clients may have one in so many. */
+  private static final int DESCRIPTORS_A_SESSION = 4;
   private static final long MILLI_NS = 1_000_000;
 
   /** How long a living process may take to come back with its leases. */
@@ -47,10 +62,23 @@ final class SeatServer implements AutoCloseable {
   private final LinkLoop loop;
   private final Set<ClientSession> sessions = new LinkedHashSet<>();
   private final Set<ClientSession> ungreeted = new LinkedHashSet<>();
+  private final int mostSessions = mostSessions();
+
+  private final SeatDesks desks = new SeatDesks();
+
+  /** The seat's own orders. */
+  private final Desk.Line own = desks.orders.new Line(2);
+
+  /** Who is told what happens; on any thread. */
+  private final Set<ClientSession> listening = ConcurrentHashMap.newKeySet();
+
+  private final ReentrantLock claiming = new ReentrantLock();
+  private @Nullable Runnable stopListening;
 
   /** Those whose process is not connected now. */
   private final Set<RemoteLease> awaited = ConcurrentHashMap.newKeySet();
 
+  private volatile Set<UserPrincipal> mayConnect = Set.of();
   private @Nullable ServerSocketChannel server;
   private long keptDueNs;
   private volatile boolean keepsEnded;
@@ -75,6 +103,29 @@ final class SeatServer implements AutoCloseable {
     return authority.table();
   }
 
+  LinkLoop loop() {
+    return loop;
+  }
+
+  SeatDesks desks() {
+    return desks;
+  }
+
+  private static int mostSessions() {
+    try {
+      long descriptors =
+          Files.readAllLines(Path.of("/proc/self/limits")).stream()
+              .filter(line -> line.startsWith(DESCRIPTORS))
+              .map(line -> line.substring(DESCRIPTORS.length()).trim().split(" ", 2)[0])
+              .mapToLong(Long::parseLong)
+              .findFirst()
+              .orElse(Long.MAX_VALUE);
+      return (int) Math.min(MOST_SESSIONS, descriptors / DESCRIPTORS_A_SESSION);
+    } catch (IOException | NumberFormatException e) {
+      return MOST_SESSIONS; // not known, or unlimited
+    }
+  }
+
   /** Lets others connect. Called once, by who has taken the seat. */
   void listen(Path socket) {
     try {
@@ -82,6 +133,7 @@ final class SeatServer implements AutoCloseable {
       ServerSocketChannel channel = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server = channel;
       channel.bind(UnixDomainSocketAddress.of(socket), BACKLOG);
+      mayConnect = Set.copyOf(List.of(Files.getOwner(socket), lookUp(socket, ROOT)));
       loop.listen(channel, accepted -> accept());
       loop.ticker(this::tick);
     } catch (IOException e) {
@@ -90,8 +142,29 @@ final class SeatServer implements AutoCloseable {
     }
   }
 
+  private static UserPrincipal lookUp(Path socket, String user) throws IOException {
+    return socket.getFileSystem().getUserPrincipalLookupService().lookupPrincipalByName(user);
+  }
+
+  /**
+   * Refuses a process of another user than this process's and root, by what the kernel knows of it.
+   * On any thread.
+   */
+  void checkUser(SocketChannel channel) {
+    try {
+      if (channel.supportedOptions().contains(ExtendedSocketOptions.SO_PEERCRED)) {
+        UserPrincipal user = channel.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
+        if (!mayConnect.contains(user)) {
+          throw new IllegalStateException("the seat serves " + mayConnect + ", not " + user);
+        }
+      }
+    } catch (IOException e) {
+      throw new IllegalStateException("it cannot be told whose process it is", e);
+    }
+  }
+
   private Link.@Nullable Handler accept() {
-    if (sessions.size() >= MOST_SESSIONS) {
+    if (sessions.size() >= mostSessions && !closeIdleSession()) {
       log.warn("a process was turned away: {} are connected already", sessions.size());
       return null;
     }
@@ -105,9 +178,36 @@ final class SeatServer implements AutoCloseable {
     return session;
   }
 
+  /** The one that has been connected the longest of those that have nothing here, if one has. */
+  private boolean closeIdleSession() {
+    for (ClientSession session : sessions) {
+      if (session.isIdle()) {
+        sessions.remove(session);
+        session.close("it has nothing here, and others want to connect");
+        return true;
+      }
+    }
+    return false;
+  }
+
   void greeted(ClientSession session) {
-    ungreeted.remove(session);
-    sessions.add(session);
+    if (ungreeted.remove(session)) { // else it was closed meanwhile
+      sessions.add(session);
+    }
+  }
+
+  /** A process wants to be told what happens. */
+  void listen(ClientSession session) {
+    if (listening.add(session) && stopListening == null) {
+      stopListening = node.listeners().listen(this::tell);
+    }
+  }
+
+  /** On one thread at a time. */
+  private void tell(GpuEvent event) {
+    for (ClientSession session : listening) {
+      session.tellNews(EventValues.of(event));
+    }
   }
 
   // ---- leases of other processes
@@ -128,7 +228,7 @@ final class SeatServer implements AutoCloseable {
             .restore(
                 record,
                 slots,
-                new Owner(record.owner()) {
+                new Owner(record.owner(), record.ownerKey()) {
                   @Override
                   public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
                     made[0] = remoteLease(id, on, request, record.owner());
@@ -143,9 +243,16 @@ final class SeatServer implements AutoCloseable {
   /** A process that is not connected. */
   abstract static class Owner implements Asked.Claimant {
     private final ProcessIdentity process;
+    private final String key;
 
-    Owner(ProcessIdentity process) {
+    Owner(ProcessIdentity process, String key) {
       this.process = process;
+      this.key = key;
+    }
+
+    @Override
+    public String ownerKey() {
+      return key;
     }
 
     @Override
@@ -170,23 +277,41 @@ final class SeatServer implements AutoCloseable {
     awaited.add(lease);
   }
 
-  /** A process comes for a lease that it had before. */
-  RemoteLease claim(String id, ProcessIdentity by, Message message) {
-    Optional<Booking> known = table().booking(id);
-    if (known.isEmpty()) {
-      return restoreClaimed(id, by, message);
+  /** A process comes for a lease that it had before. On any thread. */
+  RemoteLease claim(ClientSession session, Message message) {
+    String id = message.text(Protocol.LEASE);
+    if (table().booking(id).isEmpty()) {
+      restoreClaimed(id, session, message);
     }
-    Booking booking = known.get();
-    if (!booking.owner.equals(by) || !(booking.calls instanceof RemoteLease lease)) {
+    Booking booking =
+        table()
+            .booking(id)
+            .orElseThrow(() -> new IllegalStateException("the virtual GPU has ended: id=" + id));
+    if (!isOwner(session, booking) || !(booking.calls instanceof RemoteLease lease)) {
       throw new IllegalStateException(
           "the virtual GPU is another process's: id=" + id + " owner=" + booking.owner);
     }
-    awaited.remove(lease);
+    claiming.lock();
+    try {
+      if (lease.isClosed()) {
+        throw new IllegalStateException("the virtual GPU has ended: id=" + id);
+      }
+      awaited.remove(lease);
+      lease.session = session;
+      lease.awaitedUntilNs = 0;
+    } finally {
+      claiming.unlock();
+    }
     return lease;
   }
 
+  /** What a process says of its number and its start, everybody can say; its secret it alone. */
+  private static boolean isOwner(ClientSession session, Booking booking) {
+    return booking.owner.equals(session.process()) && booking.ownerKey.equals(session.ownerKey());
+  }
+
   /** It is not on disk: what its process says is taken. */
-  private RemoteLease restoreClaimed(String id, ProcessIdentity by, Message message) {
+  private void restoreClaimed(String id, ClientSession session, Message message) {
     VirtualGpuRequest request = RequestValues.request(message.under(Protocol.REQUEST));
     List<GpuId> gpus = RequestValues.gpus(message::find);
     List<GpuSlot> slots =
@@ -196,55 +321,86 @@ final class SeatServer implements AutoCloseable {
         || !slots.stream().allMatch(slot -> slot.fits(request))) {
       throw new IllegalStateException("the virtual GPU was given to others: id=" + id);
     }
-    restore(new LeaseRecord(id, gpus, request, by, Optional.empty(), List.of()), slots);
-    return claim(id, by, message);
+    restore(
+        new LeaseRecord(
+            id,
+            gpus,
+            request,
+            session.process(),
+            Optional.empty(),
+            List.of(),
+            Optional.empty(),
+            Optional.empty(),
+            session.ownerKey()),
+        slots);
   }
 
-  /** A process has come for all that it still has. */
-  void claimed(ProcessIdentity by, Set<String> ids) {
+  /** A process has come for all that it still has. On any thread. */
+  void claimed(ClientSession session, Set<String> ids) {
     for (RemoteLease lease : List.copyOf(awaited)) {
-      if (lease.booking().owner.equals(by) && !ids.contains(lease.id)) {
-        awaited.remove(lease);
-        end(lease);
+      if (isOwner(session, lease.booking()) && !ids.contains(lease.id)) {
+        endAwaited(lease);
       }
     }
   }
 
-  /** A lease is closed by its process, or its process is dead. */
+  private void endAwaited(RemoteLease lease) {
+    claiming.lock();
+    try {
+      if (awaited.remove(lease)) { // else its process has come just now
+        end(lease);
+      }
+    } finally {
+      claiming.unlock();
+    }
+  }
+
+  /** A lease is closed by its process, or its process is dead. On any thread. */
   void end(RemoteLease lease) {
     if (lease.close()) {
       lease.gate.ended();
       LeaseTable table = table();
-      if (lease.booking().enforced() == null) {
-        table.ended(lease.booking());
-      } else {
-        // It may take a while.
-        node.workers().execute(() -> table.ended(lease.booking()));
-      }
+      own.add(() -> table.ended(lease.booking()));
     }
   }
 
-  void gone(ClientSession session, Collection<RemoteLease> leases) {
+  /** A connection is closed. */
+  void left(ClientSession session) {
     sessions.remove(session);
     ungreeted.remove(session);
-    for (RemoteLease lease : leases) {
-      if (lease.session != session) {
-        continue; // its process has come again already
+    listening.remove(session);
+  }
+
+  /** What a process had that is not connected any more. On any thread. */
+  void gone(ClientSession session, Collection<RemoteLease> leases) {
+    claiming.lock();
+    try {
+      for (RemoteLease lease : leases) {
+        if (lease.session != session) {
+          continue; // its process has come again already
+        }
+        if (!session.process().isAlive()) {
+          end(lease);
+        } else if (!lease.isClosed()) {
+          await(lease); // it is dying, or will connect again
+        }
       }
-      if (!session.process().isAlive()) {
-        end(lease);
-      } else if (!lease.isClosed()) {
-        await(lease); // it is dying, or will connect again
-      }
+    } finally {
+      claiming.unlock();
     }
+    loop.wakeup();
   }
 
   private long tick(long nowNs) {
     long nextNs = Long.MAX_VALUE;
+    Map<ProcessIdentity, ProcessIdentity.State> states = new HashMap<>();
     for (RemoteLease lease : List.copyOf(awaited)) {
-      if (!lease.booking().owner.isAlive() || nowNs - lease.awaitedUntilNs >= 0) {
-        awaited.remove(lease);
-        end(lease);
+      ProcessIdentity.State state =
+          states.computeIfAbsent(lease.booking().owner, ProcessIdentity::state);
+      boolean overdue = nowNs - lease.awaitedUntilNs >= 0;
+      if (state == ProcessIdentity.State.DEAD
+          || (overdue && state == ProcessIdentity.State.ALIVE)) { // one that is stopped cannot come
+        endAwaited(lease);
       }
     }
     if (!awaited.isEmpty()) {
@@ -255,7 +411,7 @@ final class SeatServer implements AutoCloseable {
         keptDueNs = nowNs + KEPT_EVERY_NS;
         keepsEnded = false; // before looking: what ends meanwhile sets it again
         LeaseTable table = table();
-        node.workers().execute(table::releaseUnused);
+        own.add(table::releaseUnused);
       }
       nextNs = Math.min(nextNs, keptDueNs);
     }
@@ -268,9 +424,13 @@ final class SeatServer implements AutoCloseable {
     loop.wakeup();
   }
 
-  /** Listens no more. */
+  /** Listens no more, and does nothing more that was asked for. */
   @Override
   public void close() {
+    desks.close();
+    if (stopListening != null) {
+      stopListening.run();
+    }
     ServerSocketChannel channel = server;
     if (channel != null) {
       try {

@@ -82,12 +82,12 @@ final class WaitingLine {
     return found;
   }
 
-  /** Sends away all who wait on behalf of an owner that closes. */
-  void failAll(Object owner) {
+  /** Sends some of those who wait away. */
+  void failAll(Predicate<PendingRequest> which, RuntimeException because) {
     for (PendingRequest waiting : line.inOrder()) {
-      if (waiting.asked.by().owner() == owner) {
+      if (which.test(waiting)) {
         boolean ignored = line.remove(waiting);
-        waiting.fail(new IllegalStateException("the pool was closed"));
+        waiting.fail(because);
       }
     }
     serve();

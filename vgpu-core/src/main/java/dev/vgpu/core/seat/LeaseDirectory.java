@@ -35,6 +35,7 @@ public final class LeaseDirectory implements AutoCloseable {
   private static final int NUMBER_DIGITS = 19;
 
   private final Path directory;
+  private volatile boolean closed;
   private final RandomAccessFile counter;
   private long number;
 
@@ -99,6 +100,9 @@ public final class LeaseDirectory implements AutoCloseable {
    * @throws VgpuException if it cannot be written, for example on a full disk
    */
   public void write(LeaseRecord lease) {
+    if (closed) {
+      throw new VgpuException("this process has given the seat up: id=" + lease.id());
+    }
     Path own = of(lease.id());
     Path temporary = own.resolve(FILE + ".new");
     try {
@@ -126,6 +130,9 @@ public final class LeaseDirectory implements AutoCloseable {
    * @param id the virtual GPU's name
    */
   public void remove(String id) {
+    if (closed) {
+      return; // the next holder of the seat looks after it
+    }
     Path own = of(id);
     try {
       Files.deleteIfExists(own.resolve(FILE)); // first: without it, it is no lease
@@ -197,9 +204,10 @@ public final class LeaseDirectory implements AutoCloseable {
     return values;
   }
 
-  /** Closes the counter. */
+  /** Closes the counter. Nothing is written or removed any more. */
   @Override
   public void close() {
+    closed = true;
     try {
       counter.close();
     } catch (IOException e) {

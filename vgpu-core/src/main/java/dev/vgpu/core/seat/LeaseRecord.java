@@ -20,6 +20,7 @@ import java.util.regex.Pattern;
  * @param programs those that were started under it and may not have attached yet
  * @param suspension on whose behalf it is suspended, or about to be; empty: it is not
  * @param chosen the backend that was chosen for it when it was granted; empty: none was needed
+ * @param ownerKey what its owner's {@link OwnerSecret} is recognised by
  */
 public record LeaseRecord(
     String id,
@@ -29,7 +30,8 @@ public record LeaseRecord(
     Optional<String> backend,
     List<ProcessIdentity> programs,
     Optional<String> suspension,
-    Optional<String> chosen) {
+    Optional<String> chosen,
+    String ownerKey) {
   private static final Pattern ID =
       Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}-[1-9][0-9]{0,17}");
 
@@ -37,7 +39,7 @@ public record LeaseRecord(
   public static final int MOST_PROGRAMS = 1_000;
 
   /**
-   * Makes one that is not suspended, and for which no backend was chosen.
+   * Makes one that is not suspended, for which no backend was chosen, and that nobody can claim.
    *
    * @param id its name
    * @param gpus the GPUs that it is cut from, at least one
@@ -53,7 +55,7 @@ public record LeaseRecord(
       ProcessIdentity owner,
       Optional<String> backend,
       List<ProcessIdentity> programs) {
-    this(id, gpus, request, owner, backend, programs, Optional.empty(), Optional.empty());
+    this(id, gpus, request, owner, backend, programs, Optional.empty(), Optional.empty(), "");
   }
 
   /**
@@ -74,6 +76,7 @@ public record LeaseRecord(
     backend.ifPresent(name -> values.put("backend", name));
     suspension.ifPresent(by -> values.put("suspension", by));
     chosen.ifPresent(name -> values.put("chosen", name));
+    values.put("owner.key", ownerKey);
     StringBuilder pids = new StringBuilder();
     for (ProcessIdentity program : programs) {
       pids.append(program.pid()).append(':').append(program.start()).append(' ');
@@ -106,7 +109,8 @@ public record LeaseRecord(
           Optional.ofNullable(values.get("backend")),
           programs(values.getOrDefault("programs", "")),
           Optional.ofNullable(values.get("suspension")),
-          Optional.ofNullable(values.get("chosen")));
+          Optional.ofNullable(values.get("chosen")),
+          values.getOrDefault("owner.key", ""));
     } catch (IllegalArgumentException e) {
       throw new MalformedMessageException("not a lease: " + e.getMessage(), e);
     }

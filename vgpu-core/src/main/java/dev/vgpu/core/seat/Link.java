@@ -6,6 +6,7 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
 import java.util.Queue;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -35,29 +36,37 @@ public final class Link {
     void closed(Link link, String reason);
   }
 
-  private static final int READ_BYTES = 16 << 10;
+  /** As much is read of one link before the next one's turn comes. */
+  private static final int READ_BYTES = 2 << 10;
+
+  /** If the other side has more to read than this, the next message closes the link. */
+  private static final long MOST_UNREAD_BYTES = 4 << 20;
+
+  /** If the other side has more to read than this, news is not sent to it. */
+  private static final long MOST_UNREAD_FOR_NEWS_BYTES = 256 << 10;
 
   private final SocketChannel channel;
   private final LinkLoop loop;
   private final Handler handler;
-  private final int mostQueuedBytes;
   private final ReentrantLock sending = new ReentrantLock();
   private final Queue<ByteBuffer> queue = new ArrayDeque<>();
-  private int queuedBytes;
-  private volatile int mostFrameBytes;
+  private final AtomicLong queuedBytes = new AtomicLong();
+  private final AtomicLong held = new AtomicLong();
+  private volatile LinkLoop.Peer peer;
   private volatile @Nullable String closedBecause;
 
   // Confined to the loop's thread.
   private ByteBuffer received = ByteBuffer.allocate(READ_BYTES);
   private boolean closedTold;
-  @Nullable SelectionKey key;
+  private boolean paused;
+  private boolean writes;
+  private @Nullable SelectionKey key;
 
-  Link(SocketChannel channel, LinkLoop loop, Handler handler, int mostFrameBytes, int mostQueued) {
+  Link(SocketChannel channel, LinkLoop loop, Handler handler, LinkLoop.Peer peer) {
     this.channel = channel;
     this.loop = loop;
     this.handler = handler;
-    this.mostFrameBytes = mostFrameBytes;
-    this.mostQueuedBytes = mostQueued;
+    this.peer = peer;
   }
 
   /** {@return whether it is closed} */
@@ -82,19 +91,44 @@ public final class Link {
         channel.write(bytes);
       }
       if (bytes.hasRemaining()) {
-        queue.add(bytes);
-        queuedBytes += bytes.remaining();
-        if (queuedBytes > mostQueuedBytes) {
+        if (queuedBytes.get() > MOST_UNREAD_BYTES) {
           close("the other side does not read: queuedBytes=" + queuedBytes);
-        } else {
-          loop.writeLater(this);
+          return;
         }
+        queue.add(bytes);
+        queued(bytes.remaining());
+        loop.performFor(this, this::writeAndWait);
       }
     } catch (IOException e) {
       close("writing failed: " + e.getMessage());
     } finally {
       sending.unlock();
     }
+  }
+
+  /**
+   * Sends a message that the other side can miss, unless that has much to read already.
+   *
+   * @param message what to say
+   */
+  public void sendNews(Message message) {
+    if (queuedBytes.get() <= MOST_UNREAD_FOR_NEWS_BYTES) {
+      send(message);
+    }
+  }
+
+  /**
+   * Notes that this process holds something for the other side, or does no more.
+   *
+   * @param bytes how much more; negative: less
+   */
+  public void hold(long bytes) {
+    held.addAndGet(bytes);
+    loop.hold(bytes);
+  }
+
+  long heldBytes() {
+    return held.get();
   }
 
   /**
@@ -111,12 +145,51 @@ public final class Link {
 
   // ---- on the loop's thread
 
-  SocketChannel channel() {
+  /** Closes it at once, and tells nobody here. On any thread. */
+  void abandon() {
+    closedBecause = "this process serves nobody any more";
+    try {
+      channel.close();
+    } catch (IOException e) {
+      // Nothing is lost: it is not used any more.
+    }
+  }
+
+  /** {@return the socket, for what the kernel knows of the other side} */
+  public SocketChannel channel() {
     return channel;
   }
 
   void register(SelectionKey registered) {
     key = registered;
+    awaitMore();
+  }
+
+  private void awaitMore() {
+    SelectionKey at = key;
+    if (at != null && at.isValid()) {
+      at.interestOps(
+          (paused ? 0 : SelectionKey.OP_READ) | (writes ? SelectionKey.OP_WRITE : 0));
+    }
+  }
+
+  /** Takes no more messages for now. On the loop's thread. */
+  public void pause() {
+    paused = true;
+    awaitMore();
+  }
+
+  /** Takes messages again. On any thread. */
+  public void resume() {
+    loop.performFor(this, this::goOn);
+  }
+
+  private void goOn() {
+    if (paused && !closedTold) {
+      paused = false;
+      take();
+      awaitMore();
+    }
   }
 
   /** Reads what is there and hands on what is whole. */
@@ -127,14 +200,20 @@ public final class Link {
         close("the other side has closed it");
         return;
       }
-      received.flip();
-      boolean whole = true;
-      while (whole && !isClosed()) {
-        whole = takeFrame();
-      }
-      received.compact();
+      take();
     } catch (IOException e) {
       close("reading failed: " + e.getMessage());
+    }
+  }
+
+  private void take() {
+    try {
+      received.flip();
+      boolean whole = true;
+      while (whole && !isClosed() && !paused) {
+        whole = takeFrame();
+      }
+      keepRest();
     } catch (MalformedMessageException | IllegalArgumentException | ArithmeticException e) {
       close("it sent what makes no sense: " + e.getMessage());
     }
@@ -145,43 +224,61 @@ public final class Link {
       return false;
     }
     int length = received.getInt(received.position());
-    if (length < 0 || length > mostFrameBytes) {
+    if (length < 0 || length > peer.mostFrameBytes) {
       throw new MalformedMessageException("a frame is not within bounds: bytes=" + length);
     }
     if (received.remaining() < Integer.BYTES + length) {
-      makeRoom(Integer.BYTES + length);
       return false;
     }
     received.getInt();
     byte[] frame = new byte[length];
     received.get(frame);
-    handler.received(this, Message.decode(frame));
+    handler.received(this, Message.decode(frame, peer.mostPairs));
     return true;
   }
 
-  private void makeRoom(int bytes) {
-    if (received.capacity() < bytes) {
-      ByteBuffer larger = ByteBuffer.allocate(Math.max(bytes, 2 * received.capacity()));
-      larger.put(received);
-      received = larger.flip();
+  /** Makes room as bytes come, not as they are announced; and no room without need. */
+  private void keepRest() {
+    int rest = received.remaining();
+    int capacity = received.capacity();
+    if (rest == capacity) {
+      int frame = Integer.BYTES + received.getInt(received.position());
+      resize(paused ? capacity : Math.min(2 * capacity, Math.max(frame, READ_BYTES)));
+    } else if (rest < READ_BYTES && capacity > READ_BYTES) {
+      resize(READ_BYTES);
+    } else {
+      received.compact();
     }
   }
 
-  /**
-   * Bounds what is taken from now on.
-   *
-   * @param bytes of one message
-   */
-  public void mostFrameBytes(int bytes) {
-    mostFrameBytes = bytes;
+  private void resize(int bytes) {
+    hold(bytes - received.capacity());
+    received = ByteBuffer.allocate(bytes).put(received);
   }
 
-  /** Writes what is queued; whether some is left. */
-  boolean write() {
+  /**
+   * Says who is on the other side.
+   *
+   * @param known decides what is taken from now on
+   */
+  public void peer(LinkLoop.Peer known) {
+    peer = known;
+  }
+
+  /** Writes what is queued, and what is left when the other side has read some. */
+  void writeAndWait() {
+    boolean left = write();
+    if (left != writes) {
+      writes = left;
+      awaitMore();
+    }
+  }
+
+  private boolean write() {
     sending.lock();
     try {
       for (ByteBuffer next = queue.peek(); next != null; next = queue.peek()) {
-        queuedBytes -= channel.write(next);
+        queued(-channel.write(next));
         if (next.hasRemaining()) {
           return true;
         }
@@ -201,6 +298,7 @@ public final class Link {
     if (!closedTold) {
       closedTold = true;
       boolean ignored = write(); // what was said last, for example why
+      forget();
       try {
         channel.close();
       } catch (IOException e) {
@@ -209,5 +307,22 @@ public final class Link {
       String reason = closedBecause;
       handler.closed(this, reason == null ? "closed" : reason);
     }
+  }
+
+  private void queued(long bytes) {
+    queuedBytes.addAndGet(bytes);
+    hold(bytes);
+  }
+
+  private void forget() {
+    sending.lock();
+    try {
+      queue.clear();
+      queued(-queuedBytes.get());
+    } finally {
+      sending.unlock();
+    }
+    hold(READ_BYTES - received.capacity());
+    received = ByteBuffer.allocate(0);
   }
 }

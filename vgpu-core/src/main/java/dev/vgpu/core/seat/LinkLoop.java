@@ -12,7 +12,11 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Path;
 import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -20,19 +24,34 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Reads and writes all links of a process, on one daemon thread that sleeps while nothing comes.
- * Safe for use by several threads.
+ * Whatever goes wrong with one link closes that link and no other. Safe for use by several threads.
+ *
+ * <p>All that the links hold for those on the other side is bounded together: frames that have come
+ * in part, requests that are not answered, answers that are not read. If it comes to more than
+ * {@value #MOST_HELD_BYTES} bytes, the link that holds most is closed.
  */
 public final class LinkLoop implements AutoCloseable {
-  /** What a process may send at once before it has said who it is. */
-  public static final int MOST_FRAME_BYTES_AT_FIRST = 4 << 10;
+  /** Who is on the other side, and what it may send at once. */
+  public enum Peer {
+    /** It has not said who it is. */
+    STRANGER(4 << 10, 16),
+    /** A client of the seat. */
+    CLIENT(256 << 10, 1_000),
+    /** The seat: lists of all that is leased. */
+    SEAT(16 << 20, 65_535);
 
-  /** What a client may send at once. */
-  public static final int MOST_FRAME_BYTES_OF_CLIENT = 256 << 10;
+    final int mostFrameBytes;
+    final int mostPairs;
 
-  /** What the seat may send at once: lists of all that is leased. */
-  public static final int MOST_FRAME_BYTES_OF_SEAT = 16 << 20;
+    Peer(int mostFrameBytes, int mostPairs) {
+      this.mostFrameBytes = mostFrameBytes;
+      this.mostPairs = mostPairs;
+    }
+  }
 
-  private static final int MOST_QUEUED_BYTES = 32 << 20;
+  /** What all links hold together at most. */
+  public static final long MOST_HELD_BYTES = 24 << 20;
+
   private static final long MILLI_NS = 1_000_000;
   private static final long PAUSE_NS = 100 * MILLI_NS;
   private static final Logger log = LoggerFactory.getLogger(LinkLoop.class);
@@ -52,6 +71,8 @@ public final class LinkLoop implements AutoCloseable {
   private final Selector selector;
   private final Thread thread;
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+  private final Set<Link> links = ConcurrentHashMap.newKeySet();
+  private final AtomicLong held = new AtomicLong();
   private volatile @Nullable Ticker ticker;
   private volatile boolean closed;
 
@@ -83,13 +104,13 @@ public final class LinkLoop implements AutoCloseable {
    */
   public Link connect(Path socket, Link.Handler handler) throws IOException {
     SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
-    return add(channel, handler, MOST_FRAME_BYTES_OF_SEAT);
+    return add(channel, handler, Peer.SEAT);
   }
 
-  private Link add(SocketChannel channel, Link.Handler handler, int mostFrameBytes)
-      throws IOException {
+  private Link add(SocketChannel channel, Link.Handler handler, Peer peer) throws IOException {
     channel.configureBlocking(false);
-    Link link = new Link(channel, this, handler, mostFrameBytes, MOST_QUEUED_BYTES);
+    Link link = new Link(channel, this, handler, peer);
+    links.add(link);
     perform(
         () -> {
           try {
@@ -151,41 +172,99 @@ public final class LinkLoop implements AutoCloseable {
     selector.wakeup();
   }
 
-  void writeLater(Link link) {
-    perform(() -> wantWrites(link));
+  /** {@return whether it reads and writes still} */
+  public boolean isAlive() {
+    return !closed && thread.isAlive();
+  }
+
+  /** Does something for a link on the loop's thread; what goes wrong closes the link. */
+  void performFor(Link link, Runnable task) {
+    perform(
+        () -> {
+          try {
+            task.run();
+          } catch (RuntimeException | Error e) {
+            failed(link, e);
+          }
+        });
   }
 
   void closeLater(Link link) {
-    tasks.add(link::tellClosed); // never at once: the closer may hold locks
+    // Never at once: the closer may hold locks.
+    tasks.add(
+        () -> {
+          links.remove(link);
+          link.tellClosed();
+        });
     selector.wakeup();
   }
 
-  private static void wantWrites(Link link) {
-    SelectionKey key = link.key;
-    if (key != null && key.isValid()) {
-      key.interestOps(SelectionKey.OP_READ | SelectionKey.OP_WRITE);
+  long heldBytes() {
+    return held.get();
+  }
+
+  /** Notes that the links hold more, or less. On any thread. */
+  void hold(long bytes) {
+    if (held.addAndGet(bytes) > MOST_HELD_BYTES && bytes > 0) {
+      closeFullest();
+    }
+  }
+
+  /** Those that are closed already give back what they hold in a moment. */
+  private void closeFullest() {
+    long all = 0;
+    Link fullest = null;
+    for (Link link : links) {
+      if (!link.isClosed()) {
+        all += link.heldBytes();
+        fullest = fullest == null || link.heldBytes() > fullest.heldBytes() ? link : fullest;
+      }
+    }
+    if (fullest != null && all > MOST_HELD_BYTES) {
+      fullest.close("it makes this process hold the most: bytes=" + fullest.heldBytes());
     }
   }
 
   private void run() {
     try {
       while (!closed) {
-        Ticker now = ticker;
-        long dueNs = now == null ? Long.MAX_VALUE : now.tick(clock.nanoTime());
-        SelectionKey waits = paused;
-        if (waits != null) {
-          resume(waits);
-          dueNs = Math.min(dueNs, resumeNs);
+        try {
+          round();
+        } catch (ClosedSelectorException e) {
+          throw e;
+        } catch (RuntimeException | Error e) {
+          // Whatever it is, all who are linked to this process depend on this thread.
+          LockSupport.parkNanos(this, MILLI_NS);
+          log.error("the links to other processes were not served once", e);
         }
-        runTasks();
-        select(dueNs);
-        runTasks();
       }
     } catch (IOException | ClosedSelectorException e) {
       log.error("the links to other processes are lost", e);
     } finally {
       end();
     }
+  }
+
+  private long tick() {
+    Ticker now = ticker;
+    try {
+      return now == null ? Long.MAX_VALUE : now.tick(clock.nanoTime());
+    } catch (RuntimeException | Error e) {
+      log.error("what is due by time was not done once", e);
+      return clock.nanoTime() + PAUSE_NS;
+    }
+  }
+
+  private void round() throws IOException {
+    long dueNs = tick();
+    SelectionKey waits = paused;
+    if (waits != null) {
+      resume(waits);
+      dueNs = Math.min(dueNs, resumeNs);
+    }
+    runTasks();
+    select(dueNs);
+    runTasks();
   }
 
   private void select(long dueNs) throws IOException {
@@ -203,7 +282,7 @@ public final class LinkLoop implements AutoCloseable {
     for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
       try {
         task.run();
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | Error e) {
         log.error("work between processes failed", e);
       }
     }
@@ -212,8 +291,8 @@ public final class LinkLoop implements AutoCloseable {
   private void ready(SelectionKey key) {
     try {
       if (key.attachment() instanceof Link link) {
-        if (key.isWritable() && !link.write()) {
-          key.interestOps(SelectionKey.OP_READ);
+        if (key.isWritable()) {
+          link.writeAndWait();
         }
         if (key.isReadable()) {
           link.read();
@@ -223,12 +302,17 @@ public final class LinkLoop implements AutoCloseable {
       }
     } catch (CancelledKeyException e) {
       log.debug("closed meanwhile", e);
-    } catch (RuntimeException e) {
-      log.error("a message from another process could not be worked on", e);
-      if (key.attachment() instanceof Link link) {
-        link.close("it could not be served: " + e);
-      }
+    } catch (RuntimeException | Error e) {
+      failed(key.attachment() instanceof Link link ? link : null, e);
     }
+  }
+
+  /** Closes first: on a heap that is full, a word of it may not be possible. */
+  private static void failed(@Nullable Link link, Throwable because) {
+    if (link != null) {
+      link.close("it could not be served");
+    }
+    log.error("a message from another process could not be worked on", because);
   }
 
   @SuppressWarnings("unchecked")
@@ -242,8 +326,15 @@ public final class LinkLoop implements AutoCloseable {
           ((Function<SocketChannel, Link.@Nullable Handler>) key.attachment()).apply(channel);
       if (handler == null) {
         channel.close();
-      } else {
-        add(channel, handler, MOST_FRAME_BYTES_AT_FIRST);
+        return;
+      }
+      boolean added = false;
+      try {
+        added = add(channel, handler, Peer.STRANGER) != null;
+      } finally {
+        if (!added) {
+          channel.close();
+        }
       }
     } catch (IOException e) {
       log.warn("a process could not be let in: {}", e.getMessage());
@@ -264,17 +355,22 @@ public final class LinkLoop implements AutoCloseable {
 
   private void end() {
     closed = true;
-    for (SelectionKey key : selector.keys()) {
-      if (key.attachment() instanceof Link link) {
-        link.close("this process has closed it");
-      }
-    }
+    links.forEach(link -> link.close("this process has closed it"));
     runTasks();
     try {
       selector.close();
     } catch (IOException e) {
       log.debug("a selector could not be closed", e);
     }
+  }
+
+  /**
+   * Closes all links at once, though the thread may never come back from what it does. On any
+   * thread.
+   */
+  public void abandon() {
+    close();
+    links.forEach(Link::abandon);
   }
 
   /** Closes all links and ends the thread, soon. A second call does nothing. */

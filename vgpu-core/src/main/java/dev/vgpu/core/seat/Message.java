@@ -19,11 +19,15 @@ import java.util.Optional;
  * thread until it is sent.
  */
 public final class Message {
-  private static final int MOST_PAIRS = 20_000;
+  /** What two bytes can count. */
+  private static final int MOST_PAIRS = 65_535;
+
   private static final int MOST_CHARACTERS = 20_000;
   private static final String TYPE = "type";
 
   private final Map<String, String> values = new LinkedHashMap<>();
+
+  private int bytes;
 
   private Message() {}
 
@@ -126,7 +130,15 @@ public final class Message {
     return found;
   }
 
+  /** {@return how long it was on the wire; 0 if it has not come from there} */
+  public int bytes() {
+    return bytes;
+  }
+
   ByteBuffer encode() {
+    if (values.size() > MOST_PAIRS) {
+      throw new IllegalStateException("a message has too many values: type=" + type());
+    }
     ByteArrayOutputStream bytes = new ByteArrayOutputStream(256);
     try (DataOutputStream out = new DataOutputStream(bytes)) {
       out.writeInt(0);
@@ -143,10 +155,15 @@ public final class Message {
   }
 
   static Message decode(byte[] frame) {
+    return decode(frame, MOST_PAIRS);
+  }
+
+  static Message decode(byte[] frame, int mostPairs) {
     Message message = new Message();
+    message.bytes = frame.length;
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(frame))) {
       int pairs = in.readUnsignedShort();
-      if (pairs > MOST_PAIRS) {
+      if (pairs > mostPairs) {
         throw new MalformedMessageException("too many values: " + pairs);
       }
       for (int i = 0; i < pairs; i++) {

@@ -3,6 +3,7 @@ package dev.vgpu.core.seat;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Optional;
 
@@ -67,12 +68,24 @@ public record ProcessIdentity(long pid, long start) {
    * @param pid the number
    */
   public static ProcessIdentity of(long pid) {
-    return new ProcessIdentity(pid, stat(pid).map(Stat::start).orElse(0L));
+    try {
+      return new ProcessIdentity(pid, stat(pid).map(Stat::start).orElse(0L));
+    } catch (IOException e) {
+      return new ProcessIdentity(pid, 0);
+    }
   }
 
-  /** {@return what it is doing now} */
+  /**
+   * {@return what it is doing now} Where that cannot be read, for example because no descriptor is
+   * left, a process with this number counts as alive: what is not known is no death.
+   */
   public State state() {
-    Optional<Stat> stat = stat(pid);
+    Optional<Stat> stat;
+    try {
+      stat = stat(pid);
+    } catch (IOException e) {
+      return Files.exists(PROC.resolve(Long.toString(pid))) ? State.ALIVE : State.DEAD;
+    }
     if (stat.isEmpty() || stat.get().start() != start) {
       return State.DEAD;
     }
@@ -90,7 +103,8 @@ public record ProcessIdentity(long pid, long start) {
 
   record Stat(char state, long start) {}
 
-  private static Optional<Stat> stat(long pid) {
+  /** Nothing if there is no such process. */
+  private static Optional<Stat> stat(long pid) throws IOException {
     if (!Files.isDirectory(PROC.resolve("self"))) {
       return ProcessHandle.of(pid)
           .filter(ProcessHandle::isAlive)
@@ -103,8 +117,8 @@ public record ProcessIdentity(long pid, long start) {
     try {
       byte[] text = Files.readAllBytes(PROC.resolve(Long.toString(pid)).resolve("stat"));
       return parse(new String(text, StandardCharsets.ISO_8859_1));
-    } catch (IOException e) {
-      return Optional.empty(); // ended, now or long ago
+    } catch (NoSuchFileException e) {
+      return Optional.empty();
     }
   }
 

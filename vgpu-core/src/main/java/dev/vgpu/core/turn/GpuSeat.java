@@ -97,11 +97,12 @@ public final class GpuSeat {
   }
 
   /**
-   * Replaces what is stepped. Called with the seat held.
+   * Replaces what is stepped, and forgets the alarms of what was. Called with the seat held.
    *
    * @param stepper decides about turns from now on
    */
   public void follow(TurnStepper stepper) {
+    alarms.clear();
     this.stepper = stepper;
   }
 
@@ -166,7 +167,7 @@ public final class GpuSeat {
         }
       }
       stepper.doWork(nowNs);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) { // whatever it is, the seat must be left
       log.error("a step of the scheduler failed; its GPU may be served late", e);
     }
     long nextNs = stepper.nextWakeNs();
@@ -203,7 +204,7 @@ public final class GpuSeat {
   private static void perform(Runnable action) {
     try {
       action.run();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       log.error("what follows a step of the scheduler failed", e);
     }
   }

@@ -56,6 +56,14 @@ public final class RemoteTurns implements TurnStepper {
    */
   public record Standing(long turn, boolean runs, boolean waits, UsageReading usage) {}
 
+  /** How a gate was left by the one who decided before. */
+  public enum Before {
+    /** Shut, and no call runs. */
+    SHUT,
+    /** Open, or calls run still. */
+    OPEN
+  }
+
   private enum State {
     SHUT,
     OPEN,
@@ -163,9 +171,21 @@ public final class RemoteTurns implements TurnStepper {
      * @param gate for its calls
      */
     public Tenant(String id, InProcessGate gate) {
+      this(id, gate, Before.SHUT);
+    }
+
+    /**
+     * Makes one whose gate may be open, and tells the gate.
+     *
+     * @param id its name
+     * @param gate for its calls
+     * @param before how the gate was left
+     */
+    public Tenant(String id, InProcessGate gate, Before before) {
       this.id = id;
       this.gate = gate;
       seat.take();
+      state = before == Before.OPEN ? State.OPEN : State.SHUT;
       gate.listen(this);
       seat.leave();
     }

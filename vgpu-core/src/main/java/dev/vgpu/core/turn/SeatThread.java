@@ -4,12 +4,15 @@ import dev.vgpu.core.NanoClock;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Steps the schedulers of a node's GPUs when a deadline comes: the end of a turn, of a linger, of a
  * cap. One daemon thread for all GPUs; it sleeps while nothing is due.
  */
 public final class SeatThread implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(SeatThread.class);
   private static final long AWAKE = Long.MIN_VALUE;
 
   private final NanoClock clock;
@@ -45,15 +48,24 @@ public final class SeatThread implements AutoCloseable {
 
   private void loop() {
     while (!closed) {
-      long nextNs = stepAll();
-      sleepsUntilNs = nextNs;
-      // Sleeps no longer than it has said, even if the deadline has moved away meanwhile: a new one
-      // that is later than what it has said wakes nobody.
-      if (earliest() >= nextNs && !closed) {
-        sleepUntil(nextNs);
+      try {
+        step();
+      } catch (RuntimeException | Error e) {
+        // Whatever it is, the turns on all GPUs depend on this thread.
+        log.error("the deadlines of turns were not looked at once", e);
       }
-      sleepsUntilNs = AWAKE;
     }
+  }
+
+  private void step() {
+    long nextNs = stepAll();
+    sleepsUntilNs = nextNs;
+    // Sleeps no longer than it has said, even if the deadline has moved away meanwhile: a new one
+    // that is later than what it has said wakes nobody.
+    if (earliest() >= nextNs && !closed) {
+      sleepUntil(nextNs);
+    }
+    sleepsUntilNs = AWAKE;
   }
 
   private void sleepUntil(long atNs) {

@@ -129,6 +129,7 @@ final class FakeBackend implements EnforcementBackend {
 
   /** One lease; what the seat did to it, and what its processes do. */
   static final class FakeLease implements EnforcedLease {
+    volatile Runnable beforeOpen = () -> {};
     final String id;
     final Listener listener;
     final List<Long> pids = new CopyOnWriteArrayList<>();
@@ -182,6 +183,7 @@ final class FakeBackend implements EnforcementBackend {
 
     @Override
     public void open() {
+      beforeOpen.run();
       open = true;
     }
 

@@ -362,7 +362,7 @@ class SharedNodeTest {
       ByteBuffer hello = Frames.of("type", "hello", "number", "1", "version", "99");
       channel.write(hello);
       assertThat(Frames.read(channel))
-          .contains("version=1 ")
+          .contains("version=2 ")
           .contains("version=99")
           .contains("pid=" + ProcessHandle.current().pid());
       assertThat(channel.read(ByteBuffer.allocate(1))).isEqualTo(-1);
@@ -392,12 +392,12 @@ class SharedNodeTest {
                         "error",
                         "version",
                         "message",
-                        "its version=9, this process's version=1"));
+                        "its version=9, this process's version=2"));
               });
       assertThatThrownBy(() -> open(registry()))
           .isInstanceOf(ProtocolMismatchException.class)
           .hasMessageContaining("version=9")
-          .hasMessageContaining("version=1");
+          .hasMessageContaining("version=2");
       assertThat(answer.get()).isPositive();
     }
   }

@@ -2,6 +2,11 @@ package dev.vgpu.core.seat;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class ProcessIdentityTest {
@@ -28,6 +33,55 @@ class ProcessIdentityTest {
     process.waitFor();
     assertThat(identity.isAlive()).isFalse();
     assertThat(new ProcessIdentity(0, 0).isAlive()).isFalse();
+  }
+
+  @Test
+  void processWithoutDescriptorsKnowsWhoIsAliveAndWhoIsDead() throws Exception {
+    Process process =
+        new ProcessBuilder(
+                "sh",
+                "-c",
+                "ulimit -n 256 && exec \"$@\"",
+                "sh",
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                WithoutDescriptors.class.getName())
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    assertThat(process.inputReader().lines())
+        .containsExactly("before ALIVE DEAD", "without ALIVE DEAD", "after ALIVE DEAD");
+    assertThat(process.waitFor()).isZero();
+  }
+
+  /** What a process thinks of itself and of one that has ended. */
+  static final class WithoutDescriptors {
+    public static void main(String[] arguments) throws Exception {
+      Process process = new ProcessBuilder("cat").start();
+      ProcessIdentity dead = ProcessIdentity.of(process.pid());
+      process.destroyForcibly();
+      process.waitFor();
+      ProcessIdentity self = ProcessIdentity.current();
+      List<String> told = new ArrayList<>();
+      tell(told, "before", self, dead);
+      List<FileInputStream> open = new ArrayList<>();
+      try {
+        while (true) {
+          open.add(new FileInputStream("/dev/null"));
+        }
+      } catch (IOException e) {
+        tell(told, "without", self, dead);
+      }
+      for (FileInputStream each : open) {
+        each.close();
+      }
+      tell(told, "after", self, dead);
+      told.forEach(System.out::println);
+    }
+
+    private static void tell(List<String> told, String when, ProcessIdentity self, ProcessIdentity dead) {
+      told.add(when + " " + self.state() + " " + dead.state());
+    }
   }
 
   @Test

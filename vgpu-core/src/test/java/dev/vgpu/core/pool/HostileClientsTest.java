@@ -1,0 +1,276 @@
+package dev.vgpu.core.pool;
+
+import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.PreemptionClass.ONLINE;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuTurn;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.seat.ProcessIdentity;
+import java.io.IOException;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What a client that means harm, or is broken, can make of the seat. */
+@Timeout(60)
+class HostileClientsTest {
+  private static final int MOST_THREADS = 64;
+
+  private final FakeBackend backend = new FakeBackend();
+  private final List<Pools.TestGpu> gpus = Pools.gpus(1);
+  private final List<SocketChannel> channels = new ArrayList<>();
+  private Path directory;
+  private GpuPool holder;
+  private GpuPool client;
+
+  @BeforeEach
+  void openBoth() throws IOException {
+    directory = Files.createTempDirectory("vg");
+    holder = open();
+    client = open();
+  }
+
+  @AfterEach
+  void closeBoth() throws IOException {
+    for (SocketChannel channel : channels) {
+      channel.close();
+    }
+    client.close();
+    holder.close();
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
+    }
+  }
+
+  private GpuPool open() {
+    return new NodeRegistry(Map.of(), () -> List.of(backend))
+        .openPool(
+            GpuPoolOptions.builder().runDirectory(directory).gpus(gpus).build(),
+            new Discovery(List.of()),
+            NanoClock.SYSTEM);
+  }
+
+  /** Says that it is this process, and proves nothing. */
+  private SocketChannel connect() throws IOException {
+    SocketChannel channel =
+        SocketChannel.open(UnixDomainSocketAddress.of(directory.resolve("seat.sock")));
+    channels.add(channel);
+    ProcessIdentity self = ProcessIdentity.current();
+    channel.write(
+        Frames.of(
+            "type", "hello",
+            "number", "1",
+            "version", "2",
+            "pid", "" + self.pid(),
+            "start", "" + self.start(),
+            "secret", "a guess"));
+    assertThat(Frames.read(channel)).contains("settings.");
+    return channel;
+  }
+
+  private static void write(SocketChannel channel, ByteBuffer frame) throws IOException {
+    while (frame.hasRemaining()) {
+      channel.write(frame);
+    }
+  }
+
+  private static long threads() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().startsWith("vgpu-"))
+        .count();
+  }
+
+  /** How long others wait for an answer now, at worst. */
+  private double worstAnswerMs() {
+    long worstNs = 0;
+    for (int i = 0; i < 20; i++) {
+      long startNs = NanoClock.SYSTEM.nanoTime();
+      assertThat(client.leases()).isNotNull();
+      worstNs = Math.max(worstNs, NanoClock.SYSTEM.nanoTime() - startNs);
+    }
+    return worstNs / 1e6;
+  }
+
+  @Test
+  void requestsThatBlockTakeFewThreadsAndHoldUpNobody() throws Exception {
+    VirtualGpu busy = holder.acquire(Pools.request(NEARLINE).build());
+    GpuTurn turn = busy.enter(); // so that it cannot be suspended before it ends
+    long before = threads();
+    double quietMs = worstAnswerMs();
+    for (int i = 0; i < 8; i++) {
+      SocketChannel channel = connect();
+      for (int j = 0; j < 250; j++) {
+        write(
+            channel,
+            Frames.of(
+                "type", "suspend",
+                "number", "" + (j + 2),
+                "lease", busy.id(),
+                "timeoutNs", "20000000000"));
+      }
+    }
+    double worstMs = worstAnswerMs();
+    long more = threads() - before;
+    System.out.println(
+        "2,000 requests that block: threads more="
+            + more
+            + " worst answer to others ms="
+            + worstMs
+            + " before="
+            + quietMs);
+    assertThat(more).isLessThan(MOST_THREADS);
+    VirtualGpu other = client.acquire(Pools.request(NEARLINE).build());
+    assertThat(other.environment()).isNotEmpty();
+    turn.close();
+  }
+
+  @Test
+  void floodOfOneIsAnsweredInTurnWithOthers() throws Exception {
+    double quietMs = worstAnswerMs();
+    Thread[] flooding = new Thread[8];
+    for (int i = 0; i < flooding.length; i++) {
+      SocketChannel channel = connect();
+      flooding[i] = new Thread(() -> flood(channel));
+      flooding[i].setDaemon(true);
+      flooding[i].start();
+    }
+    double worstMs = worstAnswerMs();
+    System.out.println("a flood: worst answer to others ms=" + worstMs + " before=" + quietMs);
+    for (SocketChannel channel : channels) {
+      channel.close();
+    }
+    for (Thread thread : flooding) {
+      thread.join();
+    }
+    assertThat(client.acquire(Pools.request(NEARLINE).build()).id()).isNotEmpty();
+  }
+
+  /** Asks without reading an answer. */
+  private static void flood(SocketChannel channel) {
+    try {
+      for (int i = 2; ; i++) {
+        write(channel, Frames.of("type", i % 2 == 0 ? "leases" : "states", "number", "" + i));
+      }
+    } catch (IOException e) {
+      assertThat(channel.isOpen()).isIn(true, false); // it is over, one way or the other
+    }
+  }
+
+  @Test
+  void numberAndStartOfTheOwnerDoNotMakeTheOwner() throws Exception {
+    VirtualGpu gpu = client.acquire(Pools.share(ONLINE, 30));
+    SocketChannel other = connect(); // of the same process, as it says
+    write(
+        other,
+        Frames.of(
+            "type", "claim", "number", "2", "lease", gpu.id(), "turn", "0", "runs", "false",
+            "waits", "false"));
+    assertThat(Frames.read(other)).contains("is another process's");
+    write(other, Frames.of("type", "claimed"));
+    for (String request : List.of("resize", "environment", "used", "capabilities")) {
+      write(other, Frames.of("type", request, "number", "3", "lease", gpu.id()));
+      assertThat(Frames.read(other)).contains("no such virtual GPU of this process");
+    }
+    write(other, Frames.of("type", "close", "lease", gpu.id()));
+    write(other, Frames.of("type", "leases", "number", "4"));
+    assertThat(Frames.read(other)).contains(gpu.id());
+    assertThat(gpu.request().computePercent()).hasValue(30);
+    gpu.resize(gpu.request().toBuilder().computePercent(20).build());
+  }
+
+  @Test
+  void recordOnDiskTellsNoSecretAndItsOwnerComesBack() throws Exception {
+    VirtualGpu gpu = client.acquire(Pools.share(ONLINE, 30));
+    String record =
+        Files.readString(directory.resolve("leases").resolve(gpu.id()).resolve("lease.properties"));
+    assertThat(record).containsPattern("owner.key=[0-9a-f]{64}\\R");
+    holder.close();
+    Pools.await(() -> client.leases().size() == 1);
+    assertThat(gpu.call(() -> 42)).isEqualTo(42);
+    holder = open();
+    VirtualGpu second = holder.acquire(Pools.share(ONLINE, 30));
+    SocketChannel other = connect();
+    write(other, Frames.of("type", "claimed"));
+    write(other, Frames.of("type", "leases", "number", "4"));
+    assertThat(Frames.read(other)).contains(gpu.id()).contains(second.id());
+  }
+
+  @Test
+  void leasesOfOneClientAreBoundedAndAllAreListed() throws Exception {
+    SocketChannel channel = connect();
+    int granted = 0;
+    String answer = "";
+    for (int i = 0; !answer.contains("so many") && i <= LeaseGrants.MOST_LEASES; i++) {
+      write(
+          channel,
+          Frames.of(
+              "type", "acquire",
+              "number", "" + (i + 2),
+              "request.name", "many",
+              "request.memory", "1",
+              "request.policy", "BEST_EFFORT",
+              "request.class", "OFFLINE",
+              "request.calls", "1",
+              "request.failure", "REFUSE",
+              "request.requires.memory", "NONE",
+              "request.requires.compute", "NONE",
+              "request.requires.preemption", "NONE",
+              "request.requires.isolation", "NONE",
+              "request.requires.worksFor", ""));
+      answer = Frames.read(channel);
+      granted += answer.contains("many-") ? 1 : 0;
+    }
+    assertThat(answer).contains("one process has so many virtual GPUs");
+    assertThat(granted).isEqualTo(LeaseGrants.MOST_LEASES / 2);
+    assertThat(client.leases()).hasSize(granted);
+    System.out.println(granted + " leases: worst answer to others ms=" + worstAnswerMs());
+  }
+
+  @Test
+  void floodOfEventsPushesFewOut() throws Exception {
+    SocketChannel channel = connect();
+    for (int i = 0; i < 5_000; i++) {
+      write(
+          channel,
+          Frames.of("type", "event", "kind", "Leaked", "at", "2026-01-01T00:00:00Z", "gpu", "x-1"));
+    }
+    write(
+        channel,
+        Frames.of(
+            "type", "event", "kind", "CancelFailed", "at", "2026-01-01T00:00:00Z", "gpu", "x-1",
+            "reason", "y".repeat(10_000)));
+    write(channel, Frames.of("type", "leases", "number", "2"));
+    assertThat(Frames.read(channel)).contains("reply");
+    assertThat(client.recentEvents().toString().length()).isLessThan(50_000);
+  }
+
+  @Test
+  void openingAndClosingLeavesNoThreads() throws Exception {
+    long before = threads();
+    for (int i = 0; i < 100; i++) {
+      GpuPool pool = open();
+      assertThat(pool.leases()).isEmpty();
+      pool.close();
+    }
+    long startNs = NanoClock.SYSTEM.nanoTime();
+    Pools.await(() -> threads() <= before + 4);
+    System.out.println(
+        "100 pools opened and closed: threads gone after ms="
+            + (NanoClock.SYSTEM.nanoTime() - startNs) / 1_000_000);
+    assertThat(NanoClock.SYSTEM.nanoTime() - startNs).isLessThan(4_000_000_000L);
+  }
+}

@@ -1,0 +1,128 @@
+package dev.vgpu.core.pool;
+
+import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.PreemptionClass.ONLINE;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuTurn;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.core.NanoClock;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Timeout;
+
+/** The process that has the seat lives, and serves nobody. */
+@Timeout(60)
+class MuteSeatTest {
+  private final FakeBackend backend = new FakeBackend();
+  private final List<Pools.TestGpu> gpus = Pools.gpus(1);
+  private final CountDownLatch goesOn = new CountDownLatch(1);
+  private Path directory;
+  private GpuPool holder;
+  private GpuPool client;
+
+  @BeforeEach
+  void openBoth() throws IOException {
+    directory = Files.createTempDirectory("vg");
+    holder = open();
+    client = open();
+  }
+
+  @AfterEach
+  void closeBoth() throws IOException {
+    goesOn.countDown();
+    client.close();
+    holder.close();
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
+    }
+  }
+
+  private GpuPool open() {
+    return new NodeRegistry(Map.of(), () -> List.of(backend))
+        .openPool(
+            GpuPoolOptions.builder().runDirectory(directory).gpus(gpus).build(),
+            new Discovery(List.of()),
+            NanoClock.SYSTEM);
+  }
+
+  /** The scheduler of the GPU comes back only when it is let. */
+  private void hang(VirtualGpu programs) {
+    FakeBackend.FakeLease lease = backend.leases.get(programs.id());
+    lease.attach(1);
+    lease.beforeOpen =
+        () -> {
+          try {
+            goesOn.await();
+          } catch (InterruptedException e) {
+            throw new AssertionError(e);
+          }
+        };
+    Thread thread = new Thread(lease::want);
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  @RepeatedTest(3)
+  void hangingSeatIsTakenOverAndNobodyIsLost() throws Exception {
+    VirtualGpu ofHolder = holder.acquire(Pools.share(ONLINE, 30));
+    VirtualGpu ofClient = client.acquire(Pools.share(ONLINE, 30));
+    VirtualGpu programs = client.acquire(Pools.share(NEARLINE, 20));
+    assertThat(programs.environment()).isNotEmpty();
+    assertThat(ofHolder.call(() -> 41)).isEqualTo(41);
+    FutureTask<Optional<VirtualGpu>> waiting =
+        CallsTest.start(() -> holder.tryAcquire(Pools.share(ONLINE, 50), Duration.ofSeconds(50)));
+    hang(programs);
+    long startNs = NanoClock.SYSTEM.nanoTime();
+    List<String> all = List.of(ofHolder.id(), ofClient.id(), programs.id());
+    assertThat(client.leases()).map(GpuLease::id).containsExactlyInAnyOrderElementsOf(all);
+    long ms = (NanoClock.SYSTEM.nanoTime() - startNs) / 1_000_000;
+    System.out.println("a seat that hangs: another answers after ms=" + ms);
+    assertThat(ms).isLessThan(5_000);
+    assertThat(ofClient.call(() -> 42)).isEqualTo(42);
+    goesOn.countDown();
+    assertThat(ofHolder.call(() -> 43)).isEqualTo(43);
+    assertThat(holder.leases()).map(GpuLease::id).containsExactlyInAnyOrderElementsOf(all);
+    assertThat(ofHolder.isClosed()).isFalse();
+    ofClient.close();
+    assertThat(waiting.get(30, TimeUnit.SECONDS)).isPresent();
+    backend.leases.get(programs.id()).exit(1);
+  }
+
+  @RepeatedTest(3)
+  void callThatRunsOnIsKnownToTheNextSeat() throws Exception {
+    VirtualGpu ofHolder = holder.acquire(Pools.request(NEARLINE).build());
+    VirtualGpu ofClient = client.acquire(Pools.request(NEARLINE).build());
+    VirtualGpu programs = client.acquire(Pools.request(ONLINE).build());
+    assertThat(programs.environment()).isNotEmpty();
+    GpuTurn turn = ofHolder.enter();
+    FutureTask<Integer> call = CallsTest.start(() -> ofClient.call(() -> 42));
+    hang(programs);
+    FutureTask<?> ends = CallsTest.start(() -> {
+      turn.close();
+      return 0;
+    });
+    Pools.await(() -> backend.opened == 2);
+    goesOn.countDown();
+    ends.get(10, TimeUnit.SECONDS);
+    assertThat(call.get(10, TimeUnit.SECONDS)).isEqualTo(42);
+    assertThat(ofHolder.call(() -> 43)).isEqualTo(43);
+    assertThat(ofClient.call(() -> 44)).isEqualTo(44);
+    backend.leases.get(programs.id()).exit(1);
+  }
+}
