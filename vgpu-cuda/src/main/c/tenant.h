@@ -32,6 +32,7 @@ struct vgpu_link {
   struct vgpu_lock lock;
   int fd, barred; /* barred: connects no more */
   uint64_t inode;
+  char secret[41], slot_secret[41]; /* what a HELLO names; "": not told */
   struct shm_message incoming;
   size_t incoming_size;
 };

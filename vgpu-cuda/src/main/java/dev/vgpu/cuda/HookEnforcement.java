@@ -34,6 +34,7 @@ final class HookEnforcement implements Enforcement {
   private final long startTime;
   private final boolean expressLanes;
   private final boolean level2;
+  private final byte[] secretKey;
   private final Map<String, ExpressLane> lanes = new HashMap<>();
 
   HookEnforcement(
@@ -56,6 +57,7 @@ final class HookEnforcement implements Enforcement {
     this.startTime = proc.startTime(ProcessHandle.current().pid());
     try {
       FileAccess access = FileAccess.of(runDirectory);
+      this.secretKey = SlotSecrets.key(runDirectory);
       this.server = new HookServer(runDirectory.resolve("hook.sock"), access, clock);
     } catch (IOException e) {
       throw new VgpuException(
@@ -130,6 +132,11 @@ final class HookEnforcement implements Enforcement {
   /** Whether processes of offline leases may be stopped inside kernels. */
   boolean isLevel2Allowed() {
     return level2;
+  }
+
+  /** What the secrets of slots are computed with; nobody changes it. */
+  byte[] secretKey() {
+    return secretKey;
   }
 
   NanoClock clock() {
