@@ -24,6 +24,7 @@ struct vgpu_express {
   uint64_t index;           /* of the bit */
   uint64_t idle_since_ns; /* when nothing was on the GPU any more; by whoever saw that last */
   uint32_t returns;       /* how often it came back soon */
+  uint32_t told;          /* the page is not ours to write: the seat sets our bit, and is told each time */
   struct shm_express none;
 };
 

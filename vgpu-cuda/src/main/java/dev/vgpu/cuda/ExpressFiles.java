@@ -49,7 +49,7 @@ final class ExpressFiles {
     if (!isWhole(file)) {
       Files.deleteIfExists(file);
       LeasePages.writeZeros(file, EXPRESS_SIZE);
-      access.apply(file, true);
+      access.apply(file, false);
       ReportPage page = LeasePages.mapShared(file, EXPRESS_SIZE);
       LeasePages.begin(page, EXPRESS_SIZE, EXPRESS_BITS, EXPRESS_MAGIC);
       return page;

@@ -342,6 +342,7 @@ final class HookLease extends LeaseReadings {
       long now = owner.clock().nanoTime();
       slot.heard(now, wants);
       events = evaluate();
+      guarded(() -> done(() -> express.announce(slot, now)), false);
       if (wants && watch.worked()) {
         events |= WorkWatch.WANTED;
       }

@@ -222,7 +222,7 @@ final class SlotTable {
   void observe(long nowNs) {
     for (SeatSlot slot : List.copyOf(attached)) {
       slot.observe(nowNs, life);
-      express.observed(slot);
+      express.observed(slot, nowNs);
       if (slot.connection == null) {
         observeDisconnected(slot, nowNs);
       }
