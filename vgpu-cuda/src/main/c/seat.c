@@ -83,6 +83,12 @@ static int vgpu__open_socket(const struct vgpu_tenant *tenant, const char *withi
   return made;
 }
 
+void vgpu__seat_welcomed(struct vgpu_tenant *tenant, const struct shm_message *welcome) {
+  _Static_assert(sizeof tenant->link.slot_secret < sizeof welcome->text, "it fits");
+  memcpy(tenant->link.slot_secret, welcome->text, sizeof tenant->link.slot_secret);
+  tenant->link.slot_secret[sizeof tenant->link.slot_secret - 1] = '\0';
+}
+
 int vgpu__seat_connect(struct vgpu_tenant *tenant) {
   struct vgpu_link *link = &tenant->link;
   int kept = errno;
@@ -93,6 +99,9 @@ int vgpu__seat_connect(struct vgpu_tenant *tenant) {
   size_t length = strlen(tenant->lease);
   if (length >= sizeof hello.lease) length = sizeof hello.lease - 1;
   memcpy(hello.lease, tenant->lease, length);
+  _Static_assert(sizeof link->secret + sizeof link->slot_secret < sizeof hello.text, "both fit");
+  int has_slot = hello.slot_number != SHM_NO_SLOT;
+  snprintf((char *)hello.text, sizeof hello.text, "%s%s%s", link->secret, has_slot ? " " : "", has_slot ? link->slot_secret : "");
   vgpu__lock(&link->lock);
   vgpu__hang_up(link);
   struct stat seen;

@@ -24,6 +24,7 @@ struct vgpu_express {
   uint64_t index;           /* of the bit */
   uint64_t idle_since_ns; /* when nothing was on the GPU any more; by whoever saw that last */
   uint32_t returns;       /* how often it came back soon */
+  uint32_t told;          /* the page is not ours to write: the seat sets our bit, and is told each time */
   struct shm_express none;
 };
 
@@ -32,6 +33,7 @@ struct vgpu_link {
   struct vgpu_lock lock;
   int fd, barred; /* barred: connects no more */
   uint64_t inode;
+  char secret[41], slot_secret[41]; /* what a HELLO names; "": not told */
   struct shm_message incoming;
   size_t incoming_size;
 };

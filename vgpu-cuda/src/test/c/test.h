@@ -57,6 +57,7 @@ void test_express_fork(void);
 void test_express_killed(void);
 void test_express_exit(void);
 void test_express_garbage(void);
+void test_express_told(void);
 void test_express_missing(void);
 
 /* test_storm.c */

@@ -207,6 +207,20 @@ void test_express_garbage(void) {
   seat_close(&seat);
 }
 
+/* The page cannot be written here, as in a container: the seat is told each time, and sets the bit. */
+void test_express_told(void) {
+  struct fake_seat seat;
+  open_urgent(&seat);
+  strcpy((char *)seat.grant->express_page, "nothing");
+  pid_t pid = start(&seat, "serve", "");
+  uint64_t since = seat_now();
+  while ((GET(seat.wants) < 5 || GET(seat.idles) < 5) && seat_now() - since < 5000000000u) usleep(1000);
+  CHECK(GET(seat.wants) >= 5 && GET(seat.idles) >= 5, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
+  CHECK(GET(seat.slots[1].express) == SHM_EXPRESS_TOLD, "it says %u", GET(seat.slots[1].express));
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
 /* A page that is not what it should be, or not there: by messages, as without an express lane. */
 void test_express_missing(void) {
   struct fake_seat seat;

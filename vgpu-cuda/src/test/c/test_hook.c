@@ -364,6 +364,7 @@ static const struct {
     {"express-killed", test_express_killed},
     {"express-exit", test_express_exit},
     {"express-garbage", test_express_garbage},
+    {"express-told", test_express_told},
     {"express-missing", test_express_missing},
     {"tenants-memory", test_tenants_memory},
     {"tenants-streams", test_tenants_streams},

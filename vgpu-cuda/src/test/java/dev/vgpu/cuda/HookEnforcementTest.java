@@ -39,6 +39,9 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class HookEnforcementTest {
+  /** A pid namespace that is not this process's. */
+  private static final long CONTAINER = 7;
+
   private static final long UNITS = 1 << 20;
   private static final MemorySize QUOTA = MemorySize.ofBytes(UNITS * 256);
 
@@ -466,7 +469,7 @@ class HookEnforcementTest {
   void allSlotsCanBeTaken() throws Exception {
     EnforcedLease lease = prepare("a");
     for (int i = 1; i < ShmLayout.SLOT_COUNT; i++) {
-      attach("a");
+      toClose.add(FakeHook.attach(run, "a", i, CONTAINER));
     }
     assertThatThrownBy(() -> attach("a")).hasMessageContaining("as many processes as it can have");
     assertThat(lease.processes()).hasSize(ShmLayout.SLOT_COUNT - 1);
