@@ -163,11 +163,7 @@ public final class Bench {
   }
 
   private static void run(
-      String name,
-      Report report,
-      boolean quick,
-      ColocationOptions colocationOptions,
-      String stalls)
+      String name, Report report, boolean quick, ColocationOptions colocationOptions, String stalls)
       throws Exception {
     switch (name) {
       case "turns" -> {

@@ -102,11 +102,7 @@ final class StallTrace implements AutoCloseable {
     }
     strikes.clear();
     try {
-      Files.writeString(
-          file,
-          text,
-          StandardOpenOption.CREATE,
-          StandardOpenOption.APPEND);
+      Files.writeString(file, text, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
     } catch (IOException e) {
       throw new UncheckedIOException("cannot write " + file, e);
     }
