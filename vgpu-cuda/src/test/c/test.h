@@ -76,6 +76,8 @@ void test_waits_uncharged(void);
 void test_stops_uncharged(void);
 void test_peers_no_credit(void);
 void test_peers_stopped(void);
+void test_peers_stopped_soon(void);
+void test_peers_line(void);
 void test_suspended_waits(void);
 
 /* test_tenants.c */

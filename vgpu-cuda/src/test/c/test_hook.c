@@ -385,6 +385,8 @@ static const struct {
     {"stops-uncharged", test_stops_uncharged},
     {"peers-no-credit", test_peers_no_credit},
     {"peers-stopped", test_peers_stopped},
+    {"peers-stopped-soon", test_peers_stopped_soon},
+    {"peers-line", test_peers_line},
     {"suspended-waits", test_suspended_waits},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
