@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -305,5 +306,13 @@ class MixFileTest {
     assertThatThrownBy(() -> MixFile.read(file, MixFile.Overrides.NONE))
         .hasMessageContaining("is not UTF-8");
     assertThatThrownBy(() -> read("\u0000")).isInstanceOf(UserException.class);
+  }
+
+  @Test
+  @Timeout(30)
+  void whatHasNoEndIsNotReadForEver() {
+    Path zeros = Path.of("/dev/zero");
+    assertThatThrownBy(() -> MixFile.read(zeros, MixFile.Overrides.NONE))
+        .hasMessageContaining("mebibyte");
   }
 }

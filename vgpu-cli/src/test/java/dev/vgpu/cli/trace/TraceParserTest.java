@@ -10,6 +10,7 @@ import java.io.StringReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -27,6 +28,14 @@ class TraceParserTest {
     assertThat(trace.requests())
         .containsExactly(new TraceRequest(0, 374, 44), new TraceRequest(4_314_579_000L, 396, 109));
     assertThat(trace.start()).isEqualTo("2023-11-16T18:15:46.680590");
+  }
+
+  @Test
+  @Timeout(30)
+  void whatHasNoEndIsNotReadForEver() {
+    assertThatThrownBy(() -> Trace.fromFile(Path.of("/dev/zero")))
+        .isInstanceOf(UserException.class)
+        .hasMessageContaining("line 1: longer than 1000 characters");
   }
 
   @Test

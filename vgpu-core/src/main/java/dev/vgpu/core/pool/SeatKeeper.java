@@ -141,6 +141,7 @@ final class SeatKeeper {
     boolean held = false;
     try {
       if (node.gpus().isEmpty()) {
+        directory.checkSpace();
         List<PhysicalGpu> found =
             asked.isEmpty() ? enforcements.withoutParts(discovery.gpus()) : asked;
         node.settings().check(found);
@@ -367,7 +368,7 @@ final class SeatKeeper {
       node.turns().forEach(turns -> turns.connect(null));
       while (!node.isShutDown()) {
         try {
-          directory.restore(); // somebody may have removed it
+          directory.prepare(); // somebody may have removed it
           if (!loop.isAlive()) {
             loop = new LinkLoop(clock);
           }

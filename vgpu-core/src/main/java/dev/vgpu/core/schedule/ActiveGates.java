@@ -27,6 +27,7 @@ final class ActiveGates {
   /** More tenants than these are not looked at to find that all of them bear company. */
   static final int MOST_TOGETHER = 8;
 
+  final StandStill standStill;
   private final SchedulerSettings settings;
   private final ShareScheduler.Observer observer;
   private final TurnLength lengths;
@@ -51,6 +52,7 @@ final class ActiveGates {
       ShareLevel offline) {
     this.settings = settings;
     this.observer = observer;
+    this.standStill = new StandStill(observer);
     this.lengths = lengths;
     this.upper = upper;
     this.offline = offline;
@@ -144,6 +146,7 @@ final class ActiveGates {
       }
       wakeAt(tenant.abandonedCheckNs);
     }
+    standStill.awaited(tenant, this);
     if (tenant.drained) {
       ended(tenant);
     }
@@ -374,6 +377,7 @@ final class ActiveGates {
     if (tenant.gate.mayBeAbandoned()) {
       wakeAt(tenant.abandonedCheckNs);
     }
+    standStill.shut(tenant, this);
     if (urgent != null) {
       preempt(tenant, urgent);
     }
@@ -428,6 +432,7 @@ final class ActiveGates {
     tenant.floorTurn = false;
     tenant.creditNs = LUMP_NS;
     tenant.abandonedCheckNs = nowNs;
+    standStill.shut(tenant, this);
   }
 
   /** Its turn is over, whatever its gate does. */

@@ -410,6 +410,13 @@ final class LevelTurns {
         && (ofOffline || settings.offlineFloor() == 0);
   }
 
+  /** Gives a turn to who is next, whatever has kept it from having one. */
+  void forceTurn() {
+    release(false);
+    holder = null;
+    grant();
+  }
+
   private void grant() {
     Tenant best = level.pick();
     if (best == null || best.isActive()) {

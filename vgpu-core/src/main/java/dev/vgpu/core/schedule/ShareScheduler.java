@@ -44,7 +44,6 @@ public final class ShareScheduler implements TurnStepper {
   private static final double FLOOR_MEMORY_NS = 1_000_000_000;
 
   private static final long LEAST_WAKE_NS = 20_000;
-
   /** What is kept of the largest lump at each that is told. */
   private static final double LUMP_KEPT = 0.98;
 
@@ -59,6 +58,14 @@ public final class ShareScheduler implements TurnStepper {
      * @param askedToEnd how many running calls were asked to end
      */
     void preempted(Tenant victim, Tenant by, int askedToEnd);
+
+    /**
+     * The GPU stood still although somebody might have used it; it does not any more. That never
+     * happens, unless news were lost or this scheduler is wrong.
+     *
+     * @param what what was found, and what was done
+     */
+    default void stoodStill(String what) {}
   }
 
   private final SchedulerSettings settings;
@@ -257,9 +264,22 @@ public final class ShareScheduler implements TurnStepper {
       beginFloorTurns();
     }
     wakeForThoseWhoWait(floorTurn);
+    watch();
     int work = gates.end();
     nextWakeNs = gates.wakeNs();
     return work;
+  }
+
+  /** Where nobody has had the turn for too long, gives one to who is next. */
+  private void watch() {
+    Tenant next = upper.pick();
+    next = next == null ? offline.pick() : next;
+    if (gates.standStill.isTooLong(next, gates) && next != null) {
+      gates.standStill.tell(next, state());
+      floorCreditNs = 0;
+      upperTurns.forceTurn();
+      offlineTurns.forceTurn();
+    }
   }
 
   private void catchUp(ShareLevel level, boolean ofOffline) {
@@ -408,7 +428,7 @@ public final class ShareScheduler implements TurnStepper {
     unclaimedNs -= upperClockNs;
     // A floor turn takes all of its time from the more urgent ones: one that hardly uses it ends
     // soon. (Its beginning and its end cost some time that is not held against it.)
-    double takenNs = floorTurn ? Math.max(alsoNs, passedNs / 2) : alsoNs;
+    double takenNs = floorTurn ? Math.max(alsoNs, passedNs / 4) : alsoNs;
     creditFloor(contended ? upperNs + alsoNs : passedNs, takenNs, floorTurn);
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);

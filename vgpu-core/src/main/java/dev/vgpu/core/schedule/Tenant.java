@@ -139,6 +139,7 @@ public final class Tenant {
 
   long deadlineNs;
   long abandonedCheckNs;
+  long askAgainNs;
 
   // ---- its hand-overs and its pauses
 

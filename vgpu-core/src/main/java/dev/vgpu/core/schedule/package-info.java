@@ -58,6 +58,17 @@
  * {@code lockoutNs} at the tenant's rate, what is beyond that is forgiven, at the cost of those who
  * divide the surplus. Short of that the long run is exact.
  *
+ * <p><b>Pauses.</b> Where a tenant leaves part of its turn unused and offline work fills it, that
+ * time counts for its level only if nobody else of the level might have used it. Else all who wait
+ * would be owed more and more by nobody, and only the most urgent of them, or those with the largest
+ * guarantee, would ever run. And what a tenant is owed does not grow in its own turn, but for what
+ * it has not told yet: so nobody saves up what it did not use, and keeps others waiting with it
+ * later. A floor turn pays for at least a quarter of the time that it takes from the upper level.
+ * {@code StandStillProperties} holds how long a tenant waits that owes nothing.
+ *
+ * <p><b>Standing still.</b> If no gate is open, no work is ending and somebody might run, the next
+ * one gets a turn after 100 ms whatever the accounts say, and the log tells so ({@code StandStill}).
+ *
  * <p><b>Classes.</b> Two levels, each divided so. The lower one lives on the time in which nobody
  * of the upper one may run, and on its floor, a token bucket that only those turns are charged to
  * that it took from the upper one. So long pauses of the upper level do not use it up.

@@ -1,5 +1,6 @@
 package dev.vgpu.core.seat;
 
+import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.channels.FileLock;
@@ -27,6 +28,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class SeatLock implements AutoCloseable {
   private static final String ENDING = ".lock";
+  private static final int MOST_HOLDER_BYTES = 256;
   private static final String HOLDER = "pid=(\\d{1,18}) start=(\\d{1,18})\\s*";
 
   /** Files that this JVM has the lock of through another descriptor: must never be closed. */
@@ -85,7 +87,9 @@ public final class SeatLock implements AutoCloseable {
     byte[] text = (self + "\n").getBytes(StandardCharsets.US_ASCII);
     try (RandomAccessFile file = new RandomAccessFile(holderFile.toFile(), "rw")) {
       // One write, of blanks as well where the old one was longer: no reader sees half of it.
-      byte[] whole = Arrays.copyOf(text, (int) Math.max(text.length, Math.min(file.length(), 256)));
+      byte[] whole =
+          Arrays.copyOf(
+              text, (int) Math.max(text.length, Math.min(file.length(), MOST_HOLDER_BYTES)));
       Arrays.fill(whole, text.length, whole.length, (byte) '\n');
       file.write(whole);
     } catch (IOException e) {
@@ -107,7 +111,7 @@ public final class SeatLock implements AutoCloseable {
   private static Optional<ProcessIdentity> holder(Path path) {
     String text;
     try {
-      text = Files.readString(holderFile(path), StandardCharsets.US_ASCII);
+      text = TrustedFiles.readText(holderFile(path), MOST_HOLDER_BYTES);
     } catch (IOException e) {
       return Optional.empty();
     }
