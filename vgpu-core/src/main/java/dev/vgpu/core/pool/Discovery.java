@@ -41,11 +41,7 @@ final class Discovery {
 
   static Discovery installed() {
     return new Discovery(
-        () -> {
-          List<GpuProvider> found = new ArrayList<>();
-          ServiceLoader.load(GpuProvider.class).forEach(found::add);
-          return found;
-        });
+        () -> Installed.of(GpuProvider.class, in -> ServiceLoader.load(GpuProvider.class, in)));
   }
 
   private List<GpuProvider> providers() {

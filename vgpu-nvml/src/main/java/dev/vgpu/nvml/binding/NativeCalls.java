@@ -87,7 +87,9 @@ public final class NativeCalls {
     // Neither createTempFile with its random numbers nor ProcessHandle with its threads: each takes
     // longer than all the rest.
     Path process = Files.readSymbolicLink(Path.of("/proc/self"));
-    Path file = directory.resolve("." + process + "-" + NAME);
+    // Each copy of this class has a file: a JVM refuses one that another class loader has loaded.
+    String copy = Integer.toHexString(System.identityHashCode(NativeCalls.class));
+    Path file = directory.resolve("." + process + "-" + copy + "-" + NAME);
     Files.deleteIfExists(file);
     Set<OpenOption> fresh = Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
     try (var channel =
