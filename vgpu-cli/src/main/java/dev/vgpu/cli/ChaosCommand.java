@@ -19,10 +19,10 @@ import picocli.CommandLine.Spec;
     description = {
       "Let everything happen to programs under virtual GPUs, and see that every promise holds.",
       "",
-      "Random programs allocate, launch and fork over emulated GPUs; they are killed at any instant,"
-          + " stopped and let go on, the seat is killed and taken over, its disk fills up, the clock"
-          + " is stepped. After each step: no byte over a quota, the ledgers tell what the GPU"
-          + " tells, nobody hangs or waits too long, shares come back."
+      "Random programs allocate, launch and fork over emulated GPUs; they are killed at any"
+          + " instant, stopped and let go on, the seat is killed and taken over, its disk fills up,"
+          + " the clock is stepped. After each step: no byte over a quota, the ledgers tell what"
+          + " the GPU tells, nobody hangs or waits too long, shares come back."
     },
     footer = {
       "",

@@ -28,8 +28,8 @@ import picocli.CommandLine.Spec;
     footer = {
       "",
       "DIR gets soak.txt, soak.json, soak.svg, and soak.jsonl with all that was measured; with"
-          + " --append a run goes on where the last one ended. Ctrl-C ends it with the report of what"
-          + " was seen. Full disks need a mount namespace (root, or user namespaces).",
+          + " --append a run goes on where the last one ended. Ctrl-C ends it with the report of"
+          + " what was seen. Full disks need a mount namespace (root, or user namespaces).",
       "Exit codes: 0 all held, 1 something did not, 2 wrong usage, 130 ended by Ctrl-C."
     })
 final class SoakCommand implements Callable<Integer> {

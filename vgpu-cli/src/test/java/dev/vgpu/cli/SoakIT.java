@@ -27,8 +27,7 @@ class SoakIT {
     builder.environment().put("VGPU_HOME", System.getProperty("vgpu.home"));
     Path out = temporary.resolve("out");
     Path err = temporary.resolve("err");
-    Process process =
-        builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+    Process process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
     try {
       assertThat(process.waitFor(4, TimeUnit.MINUTES)).as("%s", said(err)).isTrue();
       assertThat(process.exitValue()).as("%s", said(err)).isIn(0, 1);

@@ -82,7 +82,8 @@ public final class Soak {
       try {
         go(world);
       } catch (ChaosFailure | IllegalStateException e) {
-        failure = ending ? null : String.format(Locale.ROOT, "%.0f s: %s", seconds(), e.getMessage());
+        failure =
+            ending ? null : String.format(Locale.ROOT, "%.0f s: %s", seconds(), e.getMessage());
         keepLogs(world, failure);
       }
     }
@@ -135,7 +136,9 @@ public final class Soak {
     while (!ending && seconds() < options.seconds()) {
       if (seconds() - disturbed >= DISTURB_SECONDS) {
         disturbed = seconds();
-        world.disturb();
+        if (!world.fillOne()) {
+          world.disturb();
+        }
       }
       if (seconds() - seated >= options.seatSeconds()) {
         seated = seconds();

@@ -16,8 +16,7 @@ import java.util.Random;
  * @param seed what befalls the tenants is drawn from it
  * @param json whether the report is printed as JSON
  */
-record SoakOptions(
-    double seconds, int tenants, Path out, boolean append, long seed, boolean json) {
+record SoakOptions(double seconds, int tenants, Path out, boolean append, long seed, boolean json) {
   private static final int TENANTS = 64;
   private static final int MOST_TENANTS = 512;
   private static final long LARGEST_RANDOM_SEED = 1_000_000;

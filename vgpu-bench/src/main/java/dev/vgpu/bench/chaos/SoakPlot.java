@@ -73,10 +73,7 @@ final class SoakPlot {
             results.counts().getOrDefault("programs", 0L));
     plot.text(LEFT, 28, "start", 17, title);
     for (int i = 0; i < PANELS.size(); i++) {
-      plot.panel(
-          PANELS.get(i),
-          LEFT + i % COLUMNS * (PANEL_WIDTH + GAP),
-          TOP + i / COLUMNS * ROW);
+      plot.panel(PANELS.get(i), LEFT + i % COLUMNS * (PANEL_WIDTH + GAP), TOP + i / COLUMNS * ROW);
     }
     plot.svg.append("</svg>\n");
     return plot.svg.toString();
@@ -120,8 +117,7 @@ final class SoakPlot {
       segment = point.segment();
       path.append(String.format(Locale.ROOT, "%s%.1f %.1f", move, x, y));
     }
-    add(
-        "<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.3\"/>%n", path, line.colour());
+    add("<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.3\"/>%n", path, line.colour());
   }
 
   private static double ceiling(double most) {

@@ -42,8 +42,7 @@ final class SoakReport {
   private final Map<String, Object> surroundings;
   private final List<String> rows = new ArrayList<>();
 
-  SoakReport(
-      SoakResults results, @Nullable String failure, Map<String, Object> surroundings) {
+  SoakReport(SoakResults results, @Nullable String failure, Map<String, Object> surroundings) {
     this.results = results;
     this.surroundings = surroundings;
     if (failure != null) {
@@ -111,8 +110,7 @@ final class SoakReport {
     double median = Trend.median(points.stream().map(Trend.Point::value).toList());
     if (grown > watched.slack() + MOST_OF_GROWTH * median) {
       failures.add(
-          String.format(
-              Locale.ROOT, "%s grows by %.2f an hour", watched.name(), slope * 3_600));
+          String.format(Locale.ROOT, "%s grows by %.2f an hour", watched.name(), slope * 3_600));
     }
   }
 
@@ -126,8 +124,7 @@ final class SoakReport {
     double drifted = Math.abs(slope * Trend.longest(points));
     double median = Trend.median(points.stream().map(Trend.Point::value).toList());
     if (drifted > MOST_DRIFT) {
-      failures.add(
-          String.format(Locale.ROOT, "%s drifts by %.3f an hour", name, slope * 3_600));
+      failures.add(String.format(Locale.ROOT, "%s drifts by %.3f an hour", name, slope * 3_600));
     }
     if (median < LEAST_HELD || (name.startsWith("fixed") && median > MOST_OF_FIXED)) {
       failures.add(String.format(Locale.ROOT, "%s is %.3f of what it should be", name, median));

@@ -80,9 +80,7 @@ final class SoakResults {
 
   /** {@return how long it was watched, all pieces together} */
   double seconds() {
-    return samples.isEmpty()
-        ? 0
-        : samples.get(samples.size() - 1).getOrDefault("seconds", 0.0);
+    return samples.isEmpty() ? 0 : samples.get(samples.size() - 1).getOrDefault("seconds", 0.0);
   }
 
   /** {@return the points of a figure} Each process that holds the seat begins anew. */

@@ -50,8 +50,7 @@ final class SoakWorld implements AutoCloseable {
     return new Patience(
         machine,
         () ->
-            Stream.concat(
-                    Stream.ofNullable(tenant.child).map(Child::pid), seatPids().stream())
+            Stream.concat(Stream.ofNullable(tenant.child).map(Child::pid), seatPids().stream())
                 .toList());
   }
 
@@ -111,7 +110,6 @@ final class SoakWorld implements AutoCloseable {
     SoakTenant tenant = tenants.get(random.nextInt(tenants.size()));
     Child child = tenant.child;
     if (child == null) {
-      come(tenant);
       return;
     }
     switch (random.nextInt(10)) {

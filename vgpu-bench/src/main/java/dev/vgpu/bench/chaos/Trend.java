@@ -42,8 +42,7 @@ final class Trend {
   /** {@return how long the longest beginning was watched} */
   static double longest(List<Point> points) {
     return segments(points).stream()
-        .mapToDouble(
-            each -> each.get(each.size() - 1).seconds() - each.get(0).seconds())
+        .mapToDouble(each -> each.get(each.size() - 1).seconds() - each.get(0).seconds())
         .max()
         .orElse(0);
   }

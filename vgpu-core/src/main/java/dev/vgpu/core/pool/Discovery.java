@@ -116,7 +116,8 @@ final class Discovery {
     for (PhysicalGpu gpu : gpus) {
       if (gpu instanceof HostGpu) {
         log.info(
-            "no GPU found: the device 'host' stands for this machine's CPU, {}, usable memory {} MiB",
+            "no GPU found: the device 'host' stands for this machine's CPU, {}, usable memory {}"
+                + " MiB",
             gpu.model(),
             gpu.usableMemory().bytes() >> 20);
       } else {

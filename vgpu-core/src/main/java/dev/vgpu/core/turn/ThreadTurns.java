@@ -128,8 +128,8 @@ final class ThreadTurns {
   private void bind(ProcessAttachment attachment, InProcessGate gate) {
     if (VirtualThreads.isVirtual(Thread.currentThread())) {
       throw new IllegalStateException(
-          "a virtual thread cannot be bound to a virtual GPU, it would leave the binding to whatever"
-              + " thread its carrier runs next: use submit(), or a platform thread: id="
+          "a virtual thread cannot be bound to a virtual GPU, it would leave the binding to"
+              + " whatever thread its carrier runs next: use submit(), or a platform thread: id="
               + gate.id());
     }
     if (attachment != bound) {
