@@ -82,9 +82,7 @@ public final class Soak {
       try {
         go(world);
       } catch (ChaosFailure | IllegalStateException e) {
-        failure =
-            ending ? null : String.format(Locale.ROOT, "%.0f s: %s", seconds(), e.getMessage());
-        keepLogs(world, failure);
+        failure = ending ? null : failed(world, e);
       }
     }
     try {
@@ -107,15 +105,16 @@ public final class Soak {
     }
   }
 
-  private void keepLogs(SoakWorld world, @Nullable String failure) throws IOException {
-    if (failure != null) {
-      Files.writeString(
-          options.out().resolve("soak.log"),
-          failure + "\n" + world.node.errors(),
-          UTF_8,
-          StandardOpenOption.CREATE,
-          StandardOpenOption.APPEND);
-    }
+  /** Keeps what all processes said; the first line is enough for the report. */
+  private String failed(SoakWorld world, RuntimeException e) throws IOException {
+    String message = String.format(Locale.ROOT, "%.0f s: %s", seconds(), e.getMessage());
+    Files.writeString(
+        options.out().resolve("soak.log"),
+        message + "\n" + world.node.errors(),
+        UTF_8,
+        StandardOpenOption.CREATE,
+        StandardOpenOption.APPEND);
+    return message.lines().findFirst().orElse("");
   }
 
   private double seconds() {

@@ -16,7 +16,7 @@ import java.util.stream.Stream;
 final class SoakWorld implements AutoCloseable {
   private static final Map<String, String> EMULATOR =
       Map.of("VGPU_EMULATOR", "devices=8,memory=8GiB,context=64MiB");
-  private static final long DISK_BYTES = 128L << 20;
+  private static final long DISK_BYTES = 160L << 20;
   private static final long FULL_MS = 200;
   private static final long LONGEST_STOP_MS = 300;
 
@@ -166,6 +166,7 @@ final class SoakWorld implements AutoCloseable {
     PoolProcess killed = seats.killHolder();
     tenants.forEach(tenant -> tenant.tenant.orphan(killed));
     seats.awaitHolder();
+    JsonNode ignored = seats.any().leases(); // it has them all again, and serves who comes
     seats.fillUp();
     count("seat_changes");
   }

@@ -73,4 +73,19 @@ class EmbeddedIT {
     assertThat(lines).last().isEqualTo("left 0");
     assertThat(lines).noneMatch(line -> line.contains("already loaded in another classloader"));
   }
+
+  /**
+   * Closed during calls, interrupted, within a callback; used while the JVM ends, and left open.
+   */
+  @Test
+  void aHostMayBeRough() throws Exception {
+    assertThat(run(RoughUse.class))
+        .contains(
+            "closed during calls",
+            "closed interrupted true",
+            "closed in a listener true",
+            "left open true",
+            "used at the end true");
+    assertThat(run(RoughUse.class)).as("the next one").contains("left open true");
+  }
 }
