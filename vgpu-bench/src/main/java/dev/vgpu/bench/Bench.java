@@ -2,6 +2,7 @@ package dev.vgpu.bench;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.bench.chaos.Chaos;
+import dev.vgpu.bench.chaos.Soak;
 import dev.vgpu.bench.colocation.Colocation;
 import dev.vgpu.bench.colocation.ColocationOptions;
 import dev.vgpu.bench.colocation.ColocationPlot;
@@ -94,6 +95,9 @@ public final class Bench {
     List<String> names = new ArrayList<>(List.of(args));
     if (!names.isEmpty() && names.get(0).equals("chaos")) {
       System.exit(Chaos.run(names.subList(1, names.size())));
+    }
+    if (!names.isEmpty() && names.get(0).equals("soak")) {
+      System.exit(Soak.run(names.subList(1, names.size()), Surroundings::figures));
     }
     if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
       endWith(System.getProperty(COMMAND_PID, ""));

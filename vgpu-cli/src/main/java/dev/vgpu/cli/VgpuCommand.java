@@ -110,6 +110,7 @@ public final class VgpuCommand implements Runnable {
         .addSubcommand(new SimulateCommand(context))
         .addSubcommand(new BenchCommand(context))
         .addSubcommand(new ChaosCommand(context))
+        .addSubcommand(new SoakCommand(context))
         .addSubcommand(new GpuCheckCommand(context))
         .addSubcommand(new CompletionCommand(context))
         .registerConverter(MemorySize.class, Words::memorySize)

@@ -174,5 +174,6 @@ final class HookEnforcement implements Enforcement {
     synchronized (this) {
       lanes.values().forEach(ExpressLane::close);
     }
+    wake.close();
   }
 }

@@ -80,7 +80,12 @@ public final class NvmlProvider implements GpuProvider {
 
   /** Makes the provider; {@code ServiceLoader} does. */
   public NvmlProvider() {
-    this(System.getenv(), USUAL_PLACES, ServiceLoader.load(GpuDriver.class));
+    this(System.getenv(), USUAL_PLACES, installedDrivers());
+  }
+
+  /** Those beside this class: the thread may be one that sees another copy of vgpu. */
+  public static ServiceLoader<GpuDriver> installedDrivers() {
+    return ServiceLoader.load(GpuDriver.class, NvmlProvider.class.getClassLoader());
   }
 
   NvmlProvider(Map<String, String> environment, List<Path> places, Iterable<GpuDriver> drivers) {

@@ -87,7 +87,7 @@ final class SeatKeeper {
     this.enforcements = enforcements;
     this.clock = node.clock();
     this.loop = new LinkLoop(clock);
-    node.whenShutDown(this::leave);
+    node.whenShutDown(this::leave, this::awaitEnd);
   }
 
   /**
@@ -461,6 +461,15 @@ final class SeatKeeper {
   }
 
   // ---- the end
+
+  /** Waits for the threads. Without any lock held: they may need one in order to end. */
+  private void awaitEnd(long deadlineNs) {
+    MemoryReclaim reclaimed = reclaim;
+    if (reclaimed != null) {
+      reclaimed.awaitEnd(deadlineNs);
+    }
+    loop.awaitEnd(deadlineNs);
+  }
 
   /** Gives the seat up; another process takes it. */
   private void leave() {

@@ -91,8 +91,10 @@ public final class NativeCalls {
     // Neither createTempFile with its random numbers nor ProcessHandle with its threads: each takes
     // longer than all the rest.
     Path process = Files.readSymbolicLink(Path.of("/proc/self"));
+    // Each copy of this class has a file: a JVM refuses one that another class loader has loaded.
+    String copy = Integer.toHexString(System.identityHashCode(NativeCalls.class));
     // Nobody else can put another file in its place before it is loaded.
-    Path file = TrustedFiles.check(directory.resolve("." + process + "-" + NAME));
+    Path file = TrustedFiles.check(directory.resolve("." + process + "-" + copy + "-" + NAME));
     Files.deleteIfExists(file);
     Set<OpenOption> fresh = Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
     try (var channel =
