@@ -23,9 +23,9 @@ import picocli.CommandLine.Spec;
     description = "Show each second what the virtual GPUs are entitled to and what they get.",
     footer = {
       "",
-      "share: policy and percent of the GPU's time; held: its GPU time in the interval, with * where"
-          + " it is held back for what it got too much; wait: threads and calls that wait for a"
-          + " turn; lost: turns lost to more urgent tenants; slow: how much longer its work takes"
+      "share: policy and percent of the GPU's time; held: its GPU time in the interval, with *"
+          + " where it is held back for what it got too much; wait: threads and calls that wait for"
+          + " a turn; lost: turns lost to more urgent tenants; slow: how much longer its work takes"
           + " beside others than alone (1.00: no longer). Below: what happened last, and why. With"
           + " --json, one object in one line each time.",
       "",

@@ -48,7 +48,8 @@ class TraceParserTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "2023-11-16 18:15:47,abc,1 | ContextTokens is not a whole number from 0 to 2147483647: 'abc'",
+        "2023-11-16 18:15:47,abc,1 | ContextTokens is not a whole number from 0 to 2147483647:"
+            + " 'abc'",
         "2023-11-16 18:15:47,-1,1 | ContextTokens is not a whole number from 0 to 2147483647: '-1'",
         "2023-11-16 18:15:47,1,99999999999"
             + " | GeneratedTokens is not a whole number from 0 to 2147483647: '99999999999'",
