@@ -254,6 +254,9 @@ command_test() {
   # Pools that tests open meet in a run directory of this gate's own, not in the one that this machine's programs use.
   VGPU_RUN_DIR=$(mktemp -d "${TMPDIR:-/tmp}/vgpu-gate.XXXXXX") || exit 1
   export VGPU_RUN_DIR
+  # What random tests draw from: another number in each run.
+  export VGPU_TEST_SEED="${VGPU_TEST_SEED:-$(($(od -An -N4 -tu4 /dev/urandom) >> 1))}"
+  say "VGPU_TEST_SEED=$VGPU_TEST_SEED repeats what the random tests of this run draw" 2>&1 | tee -a "$GATE_LOG" >&2
   trap '[ -z "$STREAMER" ] || kill -TERM -- "-$STREAMER" 2>/dev/null; rm -rf target/vgpu-build.lock.d "$VGPU_RUN_DIR"' EXIT
   stage 'format' check_format
   stage 'compile with checks' compile_with_checks

@@ -2,11 +2,21 @@
 #define _GNU_SOURCE
 #include "program.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+enum { STALLS = 10 };
+
+/* A call that took long. */
+struct stall {
+  uint64_t begin_ns, end_ns;
+  uint64_t late_ns; /* of that its thread was ready to run, and had no processor */
+};
 
 struct load {
   struct driver driver;
@@ -21,7 +31,44 @@ struct load {
   _Atomic uint64_t worst_launch_ns;
   _Atomic uint64_t worst_sync_ns;
   _Atomic uint64_t call_since_ns; /* 0: not inside a call of the driver */
+  bool traces;
+  int schedstat;
+  pthread_mutex_t stalls_lock;
+  struct stall stalls[STALLS]; /* the longest calls */
 };
+
+/* For how long this thread was ready to run, and had no processor. */
+static uint64_t run_delay(const struct load *load) {
+  char text[64] = "";
+  ssize_t length = load->traces ? pread(load->schedstat, text, sizeof text - 1, 0) : 0;
+  const char *second = length <= 0 ? NULL : strchr(text, ' ');
+  return second == NULL ? 0 : strtoull(second, NULL, 10);
+}
+
+static void keep_stall(struct load *load, uint64_t begin, uint64_t end, uint64_t late) {
+  struct stall *least = &load->stalls[0];
+  pthread_mutex_lock(&load->stalls_lock);
+  for (int i = 1; i < STALLS; i++) {
+    struct stall *other = &load->stalls[i];
+    least = other->end_ns - other->begin_ns < least->end_ns - least->begin_ns ? other : least;
+  }
+  if (end - begin > least->end_ns - least->begin_ns) {
+    *least = (struct stall){begin, end, late};
+  }
+  pthread_mutex_unlock(&load->stalls_lock);
+}
+
+static void print_stalls(struct load *load) {
+  pthread_mutex_lock(&load->stalls_lock);
+  for (int i = 0; i < STALLS; i++) {
+    struct stall *stall = &load->stalls[i];
+    say("stall begin_ns %llu end_ns %llu late_ns %llu", (unsigned long long)stall->begin_ns, (unsigned long long)stall->end_ns,
+        (unsigned long long)stall->late_ns);
+    *stall = (struct stall){0};
+  }
+  pthread_mutex_unlock(&load->stalls_lock);
+  say("end");
+}
 
 static void raise_to(_Atomic uint64_t *worst, uint64_t value) {
   uint64_t old = atomic_load(worst);
@@ -31,7 +78,7 @@ static void raise_to(_Atomic uint64_t *worst, uint64_t value) {
 
 static bool launch_once(struct load *load, uint64_t number) {
   void *parameters[] = {&load->kernel_ns};
-  uint64_t begin = now_ns();
+  uint64_t delayed = run_delay(load), begin = now_ns();
   atomic_store(&load->call_since_ns, begin);
   CUresult result = load->graph != NULL
                         ? load->driver.graph_launch(load->graph, NULL)
@@ -42,6 +89,9 @@ static bool launch_once(struct load *load, uint64_t number) {
     atomic_store(&load->call_since_ns, launched);
     result = load->driver.context_synchronize();
     raise_to(&load->worst_sync_ns, now_ns() - launched);
+  }
+  if (load->traces) {
+    keep_stall(load, begin, now_ns(), run_delay(load) - delayed);
   }
   atomic_store(&load->call_since_ns, 0);
   if (result != CUDA_SUCCESS) {
@@ -55,6 +105,7 @@ static bool launch_once(struct load *load, uint64_t number) {
 static void *work(void *argument) {
   struct load *load = argument;
   uint64_t number = 0;
+  load->schedstat = load->traces ? open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC) : -1;
   atomic_store(&load->error, load->driver.context_set(load->driver.context));
   while (atomic_load(&load->error) == CUDA_SUCCESS) {
     if (!atomic_load(&load->running)) {
@@ -79,7 +130,7 @@ static void print_reading(struct load *load) {
 }
 
 int mode_load(int count, char **arguments) {
-  static struct load load;
+  static struct load load = {.stalls_lock = PTHREAD_MUTEX_INITIALIZER};
   pthread_t thread;
   char line[128];
   if (count < 3) {
@@ -91,6 +142,8 @@ int mode_load(int count, char **arguments) {
   for (int i = 3; i < count; i++) {
     if (strcmp(arguments[i], "start") == 0) {
       load.running = true;
+    } else if (strcmp(arguments[i], "trace") == 0) {
+      load.traces = true;
     } else if (strncmp(arguments[i], "graph=", 6) == 0) {
       load.graph_kernels = (unsigned)strtoul(arguments[i] + 6, NULL, 10);
     }
@@ -104,6 +157,8 @@ int mode_load(int count, char **arguments) {
   while (next_line(line, sizeof line)) {
     if (strcmp(line, "read") == 0) {
       print_reading(&load);
+    } else if (strcmp(line, "stalls") == 0) {
+      print_stalls(&load);
     } else {
       atomic_store(&load.running, strcmp(line, "start") == 0);
       say("%s", line);

@@ -16,7 +16,7 @@ static const struct {
     {"where", mode_where},     {"about", mode_about},   {"probe", mode_probe},
     {"checkpoint", mode_checkpoint}, {"yield", mode_yield},
     {"chaos", mode_chaos},     {"audit", mode_audit},
-    {"signals", mode_signals},
+    {"signals", mode_signals}, {"stalls", mode_stalls},
 };
 
 static const char USAGE[] =
@@ -24,7 +24,7 @@ static const char USAGE[] =
     "  init [wait]                  time of cuInit and of a context\n"
     "  launch CPU [graph]           empty kernels, or graphs: 'run BLOCKS LAUNCHES'\n"
     "  alloc CPU                    pairs of alloc and free: 'live N', 'run BLOCKS PAIRS'\n"
-    "  load NS GRID SYNC [start] [graph=N]  kernels of NS: 'start', 'pause', 'read'; SYNC 0: never\n"
+    "  load NS GRID SYNC [start] [graph=N] [trace]  kernels of NS: 'start', 'pause', 'read', 'stalls'; SYNC 0: never\n"
     "  churn BYTES THREADS FILE SEED   'churn', 'fill', 'stop'\n"
     "  observe LIMIT                watches the device's memory: 'read'\n"
     "  noise                        watches the machine's own lateness: 'read'\n"
@@ -41,6 +41,7 @@ static const char USAGE[] =
     "  chaos SEED THREADS QUOTA fork|stay  anything, at random: 'rest', 'go', 'read'\n"
     "  audit                        compares the GPU's accounts with the ledgers: 'read'\n"
     "  signals                      sends them: 'STOP PID', 'CONT PID', 'KILL PID'\n"
+    "  stalls LEASE...              notes what changes in leases' pages: 'tell FROM TO'\n"
     "  session SECONDS COMMAND...   runs it in a session of its own, and ends all of it\n"
     "  where NAME...                where the loader finds libraries\n"
     "  about                        the GPU and the driver, as JSON\n"

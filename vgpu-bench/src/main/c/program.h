@@ -112,6 +112,7 @@ int mode_train(int count, char **arguments);
 int mode_chaos(int count, char **arguments);
 int mode_audit(int count, char **arguments);
 int mode_signals(int count, char **arguments);
+int mode_stalls(int count, char **arguments);
 int mode_session(int count, char **arguments);
 int mode_where(int count, char **arguments);
 int mode_about(int count, char **arguments);

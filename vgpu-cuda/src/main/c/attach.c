@@ -81,6 +81,20 @@ static void *vgpu__map(const struct vgpu_tenant *tenant, const char *name, uint6
   return vgpu__map_file(path, size, magic, SHM_SLOT_COUNT, writable);
 }
 
+/* The lease's secret, for the HELLO. Without one the seat says what is wrong: no such lease, most likely. */
+static void vgpu__read_secret(struct vgpu_tenant *tenant) {
+  char path[SETTING_SIZE + 256];
+  _Static_assert(sizeof tenant->link.secret == sizeof ((struct shm_grant_more *)NULL)->secret + 1, "with a zero");
+  memset(tenant->link.secret, 0, sizeof tenant->link.secret);
+  tenant->link.slot_secret[0] = '\0';
+  int length = snprintf(path, sizeof path, "%s/leases/%s/grant", tenant->run_dir, tenant->lease);
+  int fd = length < 0 || (size_t)length >= sizeof path ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return;
+  off_t at = (off_t)(SHM_GRANT_MORE_OFFSET + offsetof(struct shm_grant_more, secret));
+  if (pread(fd, tenant->link.secret, sizeof tenant->link.secret - 1, at) < 0) tenant->link.secret[0] = '\0';
+  close(fd);
+}
+
 static void vgpu__fill_slot(struct shm_slot *slot) {
   char name[17] = "";
   int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
@@ -124,6 +138,7 @@ static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint6
       return -1;
     }
     *slot = message.slot_number;
+    vgpu__seat_welcomed(tenant, &message);
     return 1;
   }
 }
@@ -131,6 +146,7 @@ static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint6
 static int vgpu__ask_for_slot(struct vgpu_tenant *tenant, uint32_t *slot) {
   uint64_t deadline = vgpu__now_ns() + (uint64_t)PATIENCE_MS * NS_PER_MS;
   do {
+    vgpu__read_secret(tenant);
     int why = vgpu__seat_connect(tenant);
     if (why == 0) {
       int answer = vgpu__await_welcome(tenant, slot, deadline);
@@ -223,9 +239,9 @@ static int vgpu__map_pages(struct vgpu_tenant *tenant, uint32_t number) {
 int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
   uint32_t number;
   tenant->link.barred = 0;
-  if (vgpu__read_settings(tenant, env) != 0 || vgpu__ask_for_slot(tenant, &number) != 0) return -1;
-  if (vgpu__map_pages(tenant, number) != 0) {
-    vgpu__seat_close(tenant);
+  if (vgpu__read_settings(tenant, env) != 0) return -1;
+  if (vgpu__ask_for_slot(tenant, &number) != 0 || vgpu__map_pages(tenant, number) != 0) {
+    vgpu__seat_bar(tenant); /* a seat that was late may give a slot yet */
     return -1;
   }
   tenant->context_bytes = tenant->grant->context_bytes;
@@ -242,7 +258,7 @@ int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
   if (vgpu__monitor_start() != 0) {
     vgpu__log("cannot start a thread");
     STORE_RELEASE(tenant->mode, (uint32_t)VGPU_REFUSED);
-    vgpu__seat_close(tenant);
+    vgpu__seat_bar(tenant);
     return -1;
   }
   vgpu__level2_join(tenant);

@@ -44,7 +44,7 @@ program=$work/vgpu-checkpoint
 $cc -c "$here/../checkpoint/start.S" -o "$work/start.o"
 # shellcheck disable=SC2086
 $cc $(echo "$flags" | sed 's/-fPIC/-fPIE/; s/-ftls-model=initial-exec//') -pie -nostartfiles -o "$program" \
-  "$here/../checkpoint/checkpoint.c" "$work/start.o" -Wl,-z,relro,-z,now,-z,noexecstack \
+  "$here/../checkpoint/checkpoint.c" "$here/../checkpoint/pages.c" "$work/start.o" -Wl,-z,relro,-z,now,-z,noexecstack \
   -Wl,--build-id=none -Wl,--no-as-needed -l:libdl.so.2
 
 for made in "$library" "$program"; do

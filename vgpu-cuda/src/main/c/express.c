@@ -54,7 +54,13 @@ void vgpu__express_join(struct vgpu_tenant *tenant) {
   if (length < 0 || (size_t)length >= sizeof path) return;
   char *page = vgpu__map_file(path, SHM_EXPRESS_SIZE, SHM_EXPRESS_MAGIC, SHM_EXPRESS_BITS, urgent);
   if (page != NULL) page = vgpu__region_move(tenant, VGPU_REGION_EXPRESS, page, (size_t)SHM_EXPRESS_SIZE);
-  if (page == NULL) return;
+  if (page == NULL) {
+    if (!urgent) return;
+    /* In a container, or as another user than the seat's. */
+    STORE(tenant->express.told, 1);
+    STORE_RELEASE(tenant->slot->express, (uint32_t)SHM_EXPRESS_TOLD);
+    return;
+  }
   tenant->express.index = urgent ? index : 0;
   tenant->express.bit = urgent ? (uint64_t)1 << index : 0;
   STORE_RELEASE(tenant->express.page, (struct shm_express *)(void *)(page + SHM_EXPRESS_OFFSET));

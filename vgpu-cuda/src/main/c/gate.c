@@ -92,7 +92,7 @@ abi_result vgpu__gate_wait(struct vgpu_tenant *tenant) {
 }
 
 static int vgpu__seat_wants_to_know(const struct vgpu_tenant *tenant) {
-  return !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) ||
+  return !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) || LOAD(tenant->express.told) ||
          (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
 }
 

@@ -65,7 +65,7 @@ static void vgpu__follow_heartbeat(struct vgpu_tenant *tenant, uint64_t now, int
 
 /* Somebody waits for the end of our work: by the seat's word, or by our bit in the express lane. */
 static int vgpu__wants_promptness(const struct vgpu_tenant *tenant) {
-  return tenant->express.bit != 0 || (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
+  return tenant->express.bit != 0 || tenant->express.told || (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
 }
 
 /* How soon one tenant wants the monitor back. */

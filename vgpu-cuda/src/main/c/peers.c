@@ -17,6 +17,8 @@
 static const uint64_t QUANTUM_NS = NS_PER_MS;
 static const uint64_t CREDIT_NS = 10u * NS_PER_MS; /* how far one may fall back that has little to do */
 static const uint64_t STALE_NS = 5u * NS_PER_MS;   /* a process that was not seen alive for so long holds nobody up */
+/* After so long the kernel is asked whether it runs at all. Monitors look more often than that; while other leases wait, 0.3 ms apart. */
+static const uint64_t QUIET_NS = 1200u * NS_PER_US, CONTENDED_QUIET_NS = 600u * NS_PER_US;
 static const uint64_t PAUSE_NS = 150u * NS_PER_US; /* longer than one that waits for each kernel takes to come back */
 static const uint64_t MOST_PAUSE_NS = NS_PER_MS;
 static const uint64_t LINGER_NS = 2u * NS_PER_MS;
@@ -37,14 +39,34 @@ struct others {
   uint64_t holder_pace;
 };
 
-static int vgpu__is_live(const struct shm_slot *slot, uint64_t now) {
-  uint64_t beat = LOAD_ACQUIRE(slot->heartbeat_ns);
-  return LOAD_ACQUIRE(slot->state) == SHM_SLOT_ATTACHED && (beat > now ? beat - now : now - beat) < STALE_NS;
+/* What is not seen from here, of another pid namespace or without /proc, is taken to run. */
+static int vgpu__runs(const struct vgpu_tenant *tenant, const struct shm_slot *slot) {
+  uint64_t namespace = LOAD(slot->pid_namespace), start_time = LOAD(slot->start_time);
+  if (namespace == 0 || namespace != LOAD(tenant->slot->pid_namespace) || start_time == 0) return 1;
+  int kept = errno, runs = vgpu__process_runs(LOAD(slot->pid), start_time);
+  errno = kept;
+  return runs;
 }
 
-static void vgpu__look_at(const struct vgpu_tenant *tenant, uint32_t index, uint32_t holder, uint64_t now, struct others *others) {
+/* One that is late to its processor is waited for a while; one that is stopped or dead is not, and until its next beat it stays so. */
+static int vgpu__is_live(struct vgpu_tenant *tenant, uint32_t index, uint64_t now) {
   const struct shm_slot *slot = &tenant->slots[index];
-  if (!vgpu__is_live(slot, now)) return;
+  struct vgpu_peers *peers = &tenant->peers;
+  uint64_t beat = LOAD_ACQUIRE(slot->heartbeat_ns), silent_ns = beat > now ? beat - now : now - beat;
+  if (LOAD_ACQUIRE(slot->state) != SHM_SLOT_ATTACHED || silent_ns >= STALE_NS) return 0;
+  uint64_t quiet_ns = (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0 ? CONTENDED_QUIET_NS : QUIET_NS;
+  if (LIKELY(silent_ns < quiet_ns)) return 1;
+  if (LOAD(peers->gone_beat[index]) == beat) return 0;
+  if (now - LOAD(peers->asked_ns[index]) < quiet_ns) return 1;
+  STORE(peers->asked_ns[index], now);
+  if (vgpu__runs(tenant, slot)) return 1;
+  STORE(peers->gone_beat[index], beat);
+  return 0;
+}
+
+static void vgpu__look_at(struct vgpu_tenant *tenant, uint32_t index, uint32_t holder, uint64_t now, struct others *others) {
+  const struct shm_slot *slot = &tenant->slots[index];
+  if (!vgpu__is_live(tenant, index, now)) return;
   uint64_t pace = LOAD_ACQUIRE(slot->pace_ns);
   uint32_t busy = LOAD(slot->busy);
   uint64_t drains = LOAD_ACQUIRE(slot->drains_ns);
@@ -62,7 +84,7 @@ static void vgpu__look_at(const struct vgpu_tenant *tenant, uint32_t index, uint
   }
 }
 
-static struct others vgpu__look(const struct vgpu_tenant *tenant, uint32_t holder, uint64_t pace, uint64_t now) {
+static struct others vgpu__look(struct vgpu_tenant *tenant, uint32_t holder, uint64_t pace, uint64_t now) {
   struct others others = {.least = tenant->slot_number, .least_pace = pace};
   for (uint32_t w = 0; w < WORDS; w++) {
     uint64_t bits = LOAD(tenant->ledger->active[w]);
@@ -96,12 +118,15 @@ static uint64_t vgpu__raise_pace(struct vgpu_tenant *tenant, uint64_t pace, uint
   return to;
 }
 
-/* One that had little to do may catch up, but not for long; and not at all one that stood still, whom the others did not wait for. */
+/*
+ * One that had little to do may catch up, but not for long; and not at all one that stood still, whom the others did not wait for: it
+ * comes behind those who stood in line meanwhile.
+ */
 static uint64_t vgpu__own_pace(struct vgpu_tenant *tenant, const struct others *others, uint64_t now) {
   uint64_t pace = LOAD(tenant->slot->pace_ns), paused = vgpu__paused_ns(now);
   if (UNLIKELY(paused != LOAD(tenant->peers.paused_ns))) {
     STORE(tenant->peers.paused_ns, paused);
-    pace = vgpu__raise_pace(tenant, pace, others->least_other);
+    pace = vgpu__raise_pace(tenant, pace, others->most_pace);
   }
   return others->most_pace > CREDIT_NS ? vgpu__raise_pace(tenant, pace, others->most_pace - CREDIT_NS) : pace;
 }
@@ -115,9 +140,11 @@ void vgpu__peers_begin(struct vgpu_tenant *tenant) {
   uint64_t *word = &tenant->ledger->active[tenant->slot_number / WORD_BITS];
   uint64_t bit = vgpu__bit(tenant->slot_number);
   if ((LOAD(*word) & bit) != 0) return;
-  /* What the others had while this one had nothing to do is no credit. */
+  /* What the others had while this one had nothing to do is no credit; and a newcomer comes behind those who stand in line. */
   struct others others = vgpu__look(tenant, 0, UINT64_MAX, vgpu__now_ns());
-  if (others.count > 0) vgpu__raise_pace(tenant, LOAD(tenant->slot->pace_ns), others.least_other);
+  uint64_t place = LOAD(tenant->peers.begun) ? others.least_other : others.most_pace;
+  if (others.count > 0) vgpu__raise_pace(tenant, LOAD(tenant->slot->pace_ns), place);
+  STORE(tenant->peers.begun, 1);
   STORE(tenant->peers.idle_since_ns, 0);
   __atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
 }

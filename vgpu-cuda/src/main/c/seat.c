@@ -27,8 +27,12 @@ static int vgpu__is_ours(struct vgpu_link *link) {
   return 0;
 }
 
+/* The child of a fork may have a copy of the descriptor: the seat is to see the end all the same. */
 static void vgpu__hang_up(struct vgpu_link *link) {
-  if (vgpu__is_ours(link)) close(link->fd);
+  if (vgpu__is_ours(link)) {
+    shutdown(link->fd, SHUT_RDWR);
+    close(link->fd);
+  }
   link->fd = -1;
   link->incoming_size = 0;
 }
@@ -79,6 +83,12 @@ static int vgpu__open_socket(const struct vgpu_tenant *tenant, const char *withi
   return made;
 }
 
+void vgpu__seat_welcomed(struct vgpu_tenant *tenant, const struct shm_message *welcome) {
+  _Static_assert(sizeof tenant->link.slot_secret < sizeof welcome->text, "it fits");
+  memcpy(tenant->link.slot_secret, welcome->text, sizeof tenant->link.slot_secret);
+  tenant->link.slot_secret[sizeof tenant->link.slot_secret - 1] = '\0';
+}
+
 int vgpu__seat_connect(struct vgpu_tenant *tenant) {
   struct vgpu_link *link = &tenant->link;
   int kept = errno;
@@ -89,6 +99,9 @@ int vgpu__seat_connect(struct vgpu_tenant *tenant) {
   size_t length = strlen(tenant->lease);
   if (length >= sizeof hello.lease) length = sizeof hello.lease - 1;
   memcpy(hello.lease, tenant->lease, length);
+  _Static_assert(sizeof link->secret + sizeof link->slot_secret < sizeof hello.text, "both fit");
+  int has_slot = hello.slot_number != SHM_NO_SLOT;
+  snprintf((char *)hello.text, sizeof hello.text, "%s%s%s", link->secret, has_slot ? " " : "", has_slot ? link->slot_secret : "");
   vgpu__lock(&link->lock);
   vgpu__hang_up(link);
   struct stat seen;
@@ -159,7 +172,10 @@ void vgpu__seat_close(struct vgpu_tenant *tenant) {
   vgpu__unlock(&link->lock);
 }
 
-/* The lease was left: says so; also the monitor, which may be at it just now, connects no more. */
+/*
+ * The lease was left, or was not joined although the seat may have given a slot: says so. The monitor, which may be at it just now,
+ * connects no more.
+ */
 void vgpu__seat_bar(struct vgpu_tenant *tenant) {
   struct shm_message message;
   vgpu__fill(tenant, &message, (uint32_t)SHM_MESSAGE_BYE);
@@ -172,6 +188,9 @@ void vgpu__seat_bar(struct vgpu_tenant *tenant) {
 
 /* In the child of a fork: the connection is the parent's. */
 void vgpu__seat_forget(struct vgpu_tenant *tenant) {
-  tenant->link.lock.word = 0;
-  vgpu__hang_up(&tenant->link);
+  struct vgpu_link *link = &tenant->link;
+  link->lock.word = 0;
+  if (vgpu__is_ours(link)) close(link->fd);
+  link->fd = -1;
+  link->incoming_size = 0;
 }

@@ -24,6 +24,7 @@ struct vgpu_express {
   uint64_t index;           /* of the bit */
   uint64_t idle_since_ns; /* when nothing was on the GPU any more; by whoever saw that last */
   uint32_t returns;       /* how often it came back soon */
+  uint32_t told;          /* the page is not ours to write: the seat sets our bit, and is told each time */
   struct shm_express none;
 };
 
@@ -32,6 +33,7 @@ struct vgpu_link {
   struct vgpu_lock lock;
   int fd, barred; /* barred: connects no more */
   uint64_t inode;
+  char secret[41], slot_secret[41]; /* what a HELLO names; "": not told */
   struct shm_message incoming;
   size_t incoming_size;
 };
@@ -51,6 +53,8 @@ struct vgpu_gate {
   uint64_t idle_since_ns;
 };
 
+enum { VGPU_SLOTS = 128 /* SLOT_COUNT */ };
+
 /* What is seen of the lease's other processes: peers.c. */
 struct vgpu_peers {
   uint64_t until_ns;      /* until when this process's GPU time is counted */
@@ -58,6 +62,9 @@ struct vgpu_peers {
   uint64_t seen_ns, seen_pace; /* since when the holder of the turn has nothing to do; 0: it has */
   uint32_t seen_turn;
   uint64_t paused_ns; /* how long this process had stood still when it last looked */
+  uint32_t begun;     /* it has had work in this slot */
+  uint64_t asked_ns[VGPU_SLOTS];  /* by slot: when the kernel was last asked whether its process runs */
+  uint64_t gone_beat[VGPU_SLOTS]; /* and the beat after which it was stopped, or dead; 0: it ran */
 };
 
 enum { VGPU_TENANTS = 64, VGPU_PATH = 1024 };

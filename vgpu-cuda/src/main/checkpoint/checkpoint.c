@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "pages.h"
+
 #if !defined(VGPU_SANITIZED)
 VGPU_OLD(dlopen);
 #endif
@@ -253,6 +255,9 @@ static int option(const char *name, const char *value) {
 }
 
 int main(int argc, char **argv) {
+  if (argc == 2 && strcmp(argv[1], "--pages") == 0) {
+    return serve_pages(); /* it ends with its input */
+  }
   /* Who started it must not be survived: the next one looks at what is left. */
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int i = 1; i < argc;) {

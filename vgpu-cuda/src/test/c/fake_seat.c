@@ -69,6 +69,7 @@ void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes) {
   struct stat space;
   must(stat("/proc/self/ns/pid", &space) == 0, "pid namespace");
   seat->more->pid_namespace = space.st_ino;
+  memset(seat->more->secret, 's', sizeof seat->more->secret);
   seat->report_header = (void *)report;
   seat->ledger = (void *)(report + SHM_LEDGER_OFFSET);
   seat->slots = (void *)(report + SHM_SLOTS_OFFSET);
@@ -179,6 +180,17 @@ static void recover(struct fake_seat *seat, uint32_t number) {
 
 /* ---- the socket ---- */
 
+/* The secrets are text of the greatest length: the lease's, and for each slot another one. */
+static void slot_secret(uint32_t number, char into[41]) { snprintf(into, 41, "%040u", number); }
+
+static int names_secrets(const struct fake_seat *seat, const struct shm_message *hello) {
+  char wanted[82], of_slot[41];
+  slot_secret(hello->slot_number, of_slot);
+  snprintf(wanted, sizeof wanted, "%.40s%s%s", (const char *)seat->more->secret, hello->slot_number == SHM_NO_SLOT ? "" : " ",
+           hello->slot_number == SHM_NO_SLOT ? "" : of_slot);
+  return strncmp((const char *)hello->text, wanted, sizeof hello->text) == 0;
+}
+
 static void answer(struct fake_seat *seat, int fd, const struct shm_message *hello) {
   struct shm_message reply = {.type = (uint32_t)SHM_MESSAGE_WELCOME, .version = (uint32_t)SHM_MESSAGE_VERSION,
                               .layout_major = (uint32_t)SHM_LAYOUT_MAJOR, .slot_number = (uint32_t)SHM_NO_SLOT};
@@ -187,6 +199,9 @@ static void answer(struct fake_seat *seat, int fd, const struct shm_message *hel
   if (strcmp((const char *)hello->lease, "test") != 0) {
     reply.status = (uint32_t)SHM_STATUS_NO_LEASE;
     strcpy((char *)reply.text, "no such lease");
+  } else if (!names_secrets(seat, hello)) {
+    reply.status = (uint32_t)SHM_STATUS_SECRET;
+    strcpy((char *)reply.text, "wrong secrets");
   } else if (number == SHM_NO_SLOT) {
     for (number = 1; number < SHM_SLOT_COUNT && GET(seat->slots[number].state) != SHM_SLOT_FREE; number++) {
     }
@@ -196,6 +211,7 @@ static void answer(struct fake_seat *seat, int fd, const struct shm_message *hel
   }
   if (reply.status == SHM_STATUS_OK) {
     reply.slot_number = number;
+    slot_secret(number, (char *)reply.text);
     SET(seat->slots[number].pid, hello->pid);
     SET(seat->slots[number].start_time, hello->start_time);
     SET(seat->slots[number].state, (uint32_t)SHM_SLOT_ATTACHED);

@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
 
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
 extern int failures;
@@ -17,6 +20,17 @@ extern int failures;
       fputc('\n', stderr);                                       \
     }                                                            \
   } while (0)
+
+/* What random tests draw from: VGPU_TEST_SEED, or a new number, which is printed. */
+static inline unsigned test_seed(void) {
+  char text[16];
+  if (getenv("VGPU_TEST_SEED") == NULL) {
+    snprintf(text, sizeof text, "%u", ((unsigned)time(NULL) ^ (unsigned)getpid() << 12) >> 1);
+    setenv("VGPU_TEST_SEED", text, 1);
+    fprintf(stderr, "VGPU_TEST_SEED=%s repeats what this test draws\n", text);
+  }
+  return (unsigned)strtoul(getenv("VGPU_TEST_SEED"), NULL, 10);
+}
 
 int run_as(const char *role, const char *argument);
 
@@ -43,6 +57,7 @@ void test_express_fork(void);
 void test_express_killed(void);
 void test_express_exit(void);
 void test_express_garbage(void);
+void test_express_told(void);
 void test_express_missing(void);
 
 /* test_storm.c */
@@ -61,6 +76,8 @@ void test_waits_uncharged(void);
 void test_stops_uncharged(void);
 void test_peers_no_credit(void);
 void test_peers_stopped(void);
+void test_peers_stopped_soon(void);
+void test_peers_line(void);
 void test_suspended_waits(void);
 
 /* test_tenants.c */

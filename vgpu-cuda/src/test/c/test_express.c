@@ -195,7 +195,7 @@ void test_express_garbage(void) {
   seat_start(&seat);
   pid_t pid = start(&seat, "launch", "");
   CHECK(await_work(&seat, 0), "no work");
-  unsigned seed = 11;
+  unsigned seed = test_seed();
   for (uint64_t until = seat_now() + 200000000u; seat_now() < until;) {
     uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
     __atomic_store_n((uint64_t *)(void *)seat.express + (unsigned)rand_r(&seed) % (sizeof(struct shm_express) / 8), value, __ATOMIC_SEQ_CST);
@@ -203,6 +203,20 @@ void test_express_garbage(void) {
   }
   seat_express_clear(&seat, ~0ull);
   CHECK(await_work(&seat, seat_gpu_ns(&seat)), "no work afterwards");
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/* The page cannot be written here, as in a container: the seat is told each time, and sets the bit. */
+void test_express_told(void) {
+  struct fake_seat seat;
+  open_urgent(&seat);
+  strcpy((char *)seat.grant->express_page, "nothing");
+  pid_t pid = start(&seat, "serve", "");
+  uint64_t since = seat_now();
+  while ((GET(seat.wants) < 5 || GET(seat.idles) < 5) && seat_now() - since < 5000000000u) usleep(1000);
+  CHECK(GET(seat.wants) >= 5 && GET(seat.idles) >= 5, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
+  CHECK(GET(seat.slots[1].express) == SHM_EXPRESS_TOLD, "it says %u", GET(seat.slots[1].express));
   CHECK(stop_launching(&seat, pid) == 0, "role");
   seat_close(&seat);
 }

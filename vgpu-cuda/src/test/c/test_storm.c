@@ -19,7 +19,7 @@ void test_garbage(void) {
   SEATED(1u << 30, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
   pid_t pid = start(&seat, "churn-for", "700");
-  unsigned seed = 42;
+  unsigned seed = test_seed();
   uint64_t until = seat_now() + 600000000u;
   while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
     for (int i = 0; i < 50; i++) {
@@ -39,7 +39,7 @@ void test_garbage(void) {
 void test_garbage_grant(void) {
   SEATED(1u << 30, 1 << 20);
   pid_t pid = start(&seat, "churn-for", "500");
-  unsigned seed = 7;
+  unsigned seed = test_seed();
   uint64_t until = seat_now() + 450000000u;
   struct shm_grant kept = *seat.grant;
   while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
@@ -94,7 +94,7 @@ static void storm(const char *role, unsigned kills, unsigned stops) {
   seat.died = stub_process_died;
   seat_start(&seat);
   pid_t pids[PROCESSES];
-  unsigned seed = (unsigned)getpid(), dead = 0;
+  unsigned seed = test_seed(), dead = 0;
   for (int i = 0; i < PROCESSES; i++) pids[i] = start(&seat, role, "100000");
   for (unsigned i = 0; i < kills + stops; i++) {
     usleep((useconds_t)(rand_r(&seed) % 8000));

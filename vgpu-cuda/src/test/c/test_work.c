@@ -169,6 +169,103 @@ void test_peers_stopped(void) {
   seat_close(&seat);
 }
 
+/*
+ * One that is stopped with the turn, and work under way, holds the others up for less than it takes to be silent for long: the kernel is
+ * asked. Tried again where it does not have the turn, or a busy machine leaves the other standing.
+ */
+void test_peers_stopped_soon(void) {
+  enum { WANTED = 3, MOST = 300 };
+  static const uint64_t SOON_NS = 4000000, LONG_NS = 30000000; /* silent for long: 5 ms */
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  seat_start(&seat);
+  pid_t pids[] = {start(&seat, "load", "500000 0 0"), start(&seat, "load", "500000 0 0")};
+  int slots[] = {slot_of(&seat, pids[0]), slot_of(&seat, pids[1])}, soon = 0, tries = 0;
+  CHECK(await_launches(&seat, slots[0], slots[1]) != INT64_MAX && await_launches(&seat, slots[1], slots[0]) != INT64_MAX, "launches");
+  for (; soon < WANTED && tries < MOST; tries++) {
+    const struct shm_slot *stopped = &seat.slots[slots[tries % 2]], *other = &seat.slots[slots[1 - tries % 2]];
+    usleep(10000 + (useconds_t)tries * 1700 % 9000);
+    kill(pids[tries % 2], SIGSTOP);
+    usleep(200);
+    uint64_t before = GET(other->launches), since = seat_now();
+    int held = (GET(seat.ledger->turn) & 0xff) == (uint32_t)slots[tries % 2] && GET(stopped->busy) != 0 && GET(other->waiting) != 0;
+    while (held && GET(other->launches) == before && seat_now() - since < LONG_NS) usleep(20);
+    soon += held && seat_now() - GET(stopped->heartbeat_ns) < SOON_NS;
+    kill(pids[tries % 2], SIGCONT);
+  }
+  printf("  %d stops: after %d of them the other went on soon\n", tries, soon);
+  CHECK(soon == WANTED, "%d of %d stops after which the other went on soon", soon, tries);
+  stop_launching(&seat, pids[0]);
+  finish(pids[1]);
+  seat_close(&seat);
+}
+
+/* Processes of a lease that are no more than their slots: alive, and with work a moment ago. */
+struct dummies {
+  struct fake_seat *seat;
+  uint32_t stop;
+};
+enum { DUMMY = 100, DUMMIES = 2 };
+
+static void *keep_alive(void *argument) {
+  const struct dummies *dummies = argument;
+  while (!GET(dummies->stop)) {
+    for (int i = DUMMY; i < DUMMY + DUMMIES; i++) __atomic_store_n(&dummies->seat->slots[i].heartbeat_ns, seat_now(), __ATOMIC_SEQ_CST);
+    usleep(200);
+  }
+  return NULL;
+}
+
+static void set_paces(const struct fake_seat *seat, uint64_t least, uint64_t most) {
+  __atomic_store_n(&seat->slots[DUMMY + 1].pace_ns, most, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&seat->slots[DUMMY].pace_ns, least, __ATOMIC_SEQ_CST);
+}
+
+/* The first pace of a slot that is not below this; 0: it has none so soon. */
+static uint64_t await_pace(const struct fake_seat *seat, int slot, uint64_t least) {
+  for (uint64_t since = seat_now(), pace; seat_now() - since < 5000000000u; usleep(20)) {
+    if ((pace = GET(seat->slots[slot].pace_ns)) >= least) return pace;
+  }
+  return 0;
+}
+
+/* A newcomer, and one that stood still, come behind all who stand in line, not only behind the first. */
+void test_peers_line(void) {
+  enum { TRIES = 5 };
+  static const uint64_t FIRST_NS = 1000000000, SPREAD_NS = 8000000;
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  struct dummies dummies = {.seat = &seat};
+  set_paces(&seat, FIRST_NS, FIRST_NS + SPREAD_NS);
+  for (int i = DUMMY; i < DUMMY + DUMMIES; i++) {
+    seat.slots[i].pid = (uint32_t)getpid(); /* which lives */
+    seat.slots[i].state = (uint32_t)SHM_SLOT_ATTACHED;
+    __atomic_fetch_or(&seat.ledger->active[i / 64], (uint64_t)1 << i % 64, __ATOMIC_SEQ_CST);
+  }
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, keep_alive, &dummies) == 0, "thread");
+  seat_start(&seat);
+  pid_t pid = start(&seat, "load", "100000 1 0");
+  int slot = slot_of(&seat, pid), behind = 0;
+  uint64_t fresh = await_pace(&seat, slot, 1);
+  CHECK(fresh >= FIRST_NS + SPREAD_NS, "a newcomer's pace: %llu", (unsigned long long)fresh);
+  for (int i = 1; i <= TRIES && !behind; i++) { /* once: it may be stopped between its look and its conclusion */
+    uint64_t least = FIRST_NS * (uint64_t)(i + 1);
+    kill(pid, SIGSTOP);
+    usleep(30000);
+    set_paces(&seat, least, least + SPREAD_NS);
+    kill(pid, SIGCONT);
+    behind = await_pace(&seat, slot, FIRST_NS * (uint64_t)i + 2 * SPREAD_NS) >= least + SPREAD_NS;
+  }
+  CHECK(behind, "one that was stopped comes before others: its pace is %llu", (unsigned long long)GET(seat.slots[slot].pace_ns));
+  stop_launching(&seat, pid);
+  __atomic_store_n(&dummies.stop, 1, __ATOMIC_SEQ_CST);
+  pthread_join(thread, NULL);
+  seat_close(&seat);
+}
+
 /* A process that comes to a suspended lease makes no context before it goes on, though its gate stood open and no seat answers. */
 void test_suspended_waits(void) {
   struct fake_seat seat;

@@ -41,7 +41,7 @@ const emu_mig_geometry *emu_mig_geometry_for(const emu_settings *settings) {
 
 /* ---- the file */
 
-static int make_file(const emu_state *state, const char *path) {
+static int make_file(const char *path) {
     char fresh[640];
     snprintf(fresh, sizeof fresh, "%s.%ld.new", path, (long)getpid());
     unlink(fresh);
@@ -50,12 +50,6 @@ static int make_file(const emu_state *state, const char *path) {
         return -1;
     }
     emu_mig_file *file = MAP_FAILED;
-    struct stat directory; /* who may use the directory may use the GPUs */
-    if (syscall(SYS_newfstatat, AT_FDCWD, state->directory, &directory, 0) == 0 &&
-        (directory.st_mode & S_IWGRP) != 0 &&
-        (fchown(fd, (uid_t)-1, directory.st_gid) != 0 || fchmod(fd, 0660) != 0)) {
-        emu_log("cannot share with the group: file=%s error=%s", path, strerror(errno));
-    }
     if (ftruncate(fd, (off_t)FILE_BYTES) == 0 &&
         (fallocate(fd, 0, 0, (off_t)AREAS_OFFSET) == 0 || errno == EOPNOTSUPP)) {
         file = mmap(NULL, AREAS_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -75,7 +69,7 @@ static int make_file(const emu_state *state, const char *path) {
 }
 
 static int map_file(emu_mig *mig, const char *path) {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         return -1;
     }
@@ -113,7 +107,7 @@ static int open_file(emu_state *state, bool make) {
     pthread_mutex_lock(&mig->lock);
     int result = mig->file != NULL ? 0 : map_file(mig, path);
     if (result != 0 && make && errno == ENOENT) {
-        result = make_file(state, path) == 0 ? map_file(mig, path) : -1;
+        result = make_file(path) == 0 ? map_file(mig, path) : -1;
     }
     if (result != 0 && errno != ENOENT) {
         emu_log("cannot use the emulator's file of instances: file=%s error=%s", path,

@@ -3,6 +3,7 @@
 #include "log.h"
 #include "mig.h"
 #include "state_layout.h"
+#include "trusted.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,19 +75,6 @@ static bool identify(int fd, const char *path, struct stat *result) {
     return failed == 0;
 }
 
-/* A group that may use the directory above may use this one; /tmp is nobody's. */
-static void share_with_group(const char *path) {
-    char above[600];
-    struct stat status;
-    snprintf(above, sizeof above, "%s/..", path);
-    if (identify(-1, above, &status) && (status.st_mode & (S_ISVTX | S_IWGRP)) == S_IWGRP) {
-        bool shared = chown(path, (uid_t)-1, status.st_gid) == 0 && chmod(path, 0770) == 0;
-        if (!shared) {
-            emu_log("cannot share with the group: directory=%s error=%s", path, strerror(errno));
-        }
-    }
-}
-
 static int make_directories(const char *path) {
     char part[560];
     size_t length = strlen(path);
@@ -101,9 +89,6 @@ static int make_directories(const char *path) {
             bool made = mkdir(part, 0700) == 0;
             if (!made && errno != EEXIST && path[i] == '\0') {
                 return -1;
-            }
-            if (made && path[i] == '\0') {
-                share_with_group(part);
             }
         }
     }
@@ -171,11 +156,6 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
     if (fd < 0) {
         return fail(problem, size, "cannot make the emulator's state: file=%s error=%s", path,
                     strerror(errno));
-    }
-    struct stat directory; /* who may use the directory may use the GPUs */
-    if (identify(-1, state->directory, &directory) && (directory.st_mode & S_IWGRP) != 0 &&
-        (fchown(fd, (uid_t)-1, directory.st_gid) != 0 || fchmod(fd, 0660) != 0)) {
-        emu_log("cannot share with the group: file=%s error=%s", path, strerror(errno));
     }
     emu_shared_header *header = NULL;
     bool complete = ftruncate(fd, (off_t)length) == 0;
@@ -276,7 +256,7 @@ static int map_file(emu_state *state, int fd, char *problem, size_t size) {
 
 /* One try. 0: open, 1: look again, -1: a problem. */
 static int try_open(emu_state *state, const char *path, char *problem, size_t size) {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 && errno == ENOENT) {
         return install(state, path, -1, problem, size) == 0 ? 1 : -1;
     }
@@ -338,9 +318,19 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
     if (emu_state_directory(state->directory, sizeof state->directory) != 0) {
         return fail(problem, size, "the path of the emulator's directory is too long");
     }
+    char reason[PATH_MAX + 100];
+    /* Looked at before anything is made in it, and as it is then. */
+    if (emu_trust_directory(state->directory, sizeof state->directory, reason, sizeof reason) !=
+        0) {
+        return fail(problem, size, "the emulator's directory cannot be used: %s", reason);
+    }
     if (make_directories(state->directory) != 0) {
         return fail(problem, size, "cannot make the emulator's directory: directory=%s error=%s",
                     state->directory, strerror(errno));
+    }
+    if (emu_trust_directory(state->directory, sizeof state->directory, reason, sizeof reason) !=
+        0) {
+        return fail(problem, size, "the emulator's directory cannot be used: %s", reason);
     }
     snprintf(path, sizeof path, "%s/gpus", state->directory);
     int result = 1;

@@ -5,6 +5,9 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 static int check_failures;
 
@@ -28,5 +31,16 @@ static inline void check_equal(int64_t found, int64_t expected, const char *text
 #define CHECK_EQUAL(found, expected) \
     check_equal((int64_t)(found), (int64_t)(expected), #found, __FILE__, __LINE__)
 #define CHECK_OK(call) check_equal((call), 0, #call, __FILE__, __LINE__)
+
+/* What random tests draw from: VGPU_TEST_SEED, or a new number, which is printed. */
+static inline unsigned test_seed(void) {
+    char text[16];
+    if (getenv("VGPU_TEST_SEED") == NULL) {
+        snprintf(text, sizeof text, "%u", ((unsigned)time(NULL) ^ (unsigned)getpid() << 12) >> 1);
+        setenv("VGPU_TEST_SEED", text, 1);
+        fprintf(stderr, "VGPU_TEST_SEED=%s repeats what this test draws\n", text);
+    }
+    return (unsigned)strtoul(getenv("VGPU_TEST_SEED"), NULL, 10);
+}
 
 #endif

@@ -155,7 +155,7 @@ int main(void) {
     CHECK_OK(cuMemGetInfo_v2(&before, &total));
     for (int i = 0; i < THREADS; i++) {
         CHECK_OK(cuMemAlloc_v2(&players[i].target, 4096));
-        players[i].seed = (unsigned int)i + 1;
+        players[i].seed = test_seed() + (unsigned int)i;
         CHECK_OK(cuModuleGetFunction(&players[i].functions[0], module, "vgpu_null"));
         CHECK_OK(cuModuleGetFunction(&players[i].functions[1], module, "vgpu_spin"));
         CHECK_OK(cuModuleGetFunction(&players[i].functions[2], module, "vgpu_fill"));

@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text driver green memory ipc time graph random sharing suspend rm mig processes"
+tests="schedule text trusted driver green memory ipc time graph random sharing suspend rm mig processes"
 case $2 in
   plain) sanitize= ;;
   address)
@@ -33,7 +33,8 @@ sources_of() {
   case $1 in
     schedule) echo gpu_schedule ;;
     text) echo settings ptx heap shared_memory ;;
-    sharing | suspend | rm) echo gpu gpu_schedule log mig mig_geometry process settings state_file state_values suspend ;;
+    trusted) echo trusted ;;
+    sharing | suspend | rm) echo gpu gpu_schedule log mig mig_geometry process settings state_file state_values suspend trusted ;;
   esac
 }
 build() {

@@ -121,7 +121,7 @@ static void allEntriesCanBeUsed(void) {
 
 /* Advancing in one step, or in many, or over rounds that are skipped, gives the same. */
 static void stepsDoNotMatter(void) {
-    srand(7);
+    srand(test_seed());
     for (int round = 0; round < 300; round++) {
         start(1 + rand() % 6);
         for (uint32_t i = 0; i < s.context_count; i++) {

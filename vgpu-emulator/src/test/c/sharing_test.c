@@ -28,7 +28,7 @@ static void queue_up(void) {
 /* Allocates, launches and waits as fast as it can, until it is killed. */
 static void churn(unsigned int seed) {
     CUdeviceptr live[16] = {0};
-    srand(seed);
+    srand(test_seed() + seed);
     CHECK_OK(cuInit(0));
     CUcontext context = NULL;
     CUmodule module = NULL;
@@ -370,7 +370,7 @@ int main(int count, char **arguments) {
         kills = atoi(getenv("VGPU_TEST_KILLS"));
     }
     setenv("VGPU_EMULATOR", "devices=2,memory=64MiB,context=8MiB", 1);
-    srand((unsigned int)getpid());
+    srand(test_seed());
     signal(SIGPIPE, SIG_IGN);
     CHECK(directory != NULL);
     CHECK_OK(emu_state_open(&state, problem, sizeof problem)); /* looks only */

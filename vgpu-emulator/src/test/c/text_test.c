@@ -105,7 +105,7 @@ static bool ignore(const emu_ptx_item *item, void *data) {
  * watch). */
 static void brokenPtxDoesNoHarm(void) {
     char *copy = malloc(sizeof ptx);
-    srand(3);
+    srand(test_seed());
     for (size_t length = 0; length < sizeof ptx; length++) {
         char *cut = malloc(length + 1);
         memcpy(cut, ptx, length);
@@ -128,7 +128,7 @@ static void heapNeverHandsOutTheSameTwice(void) {
     } live[LIVE];
     emu_heap heap;
     CHECK(emu_heap_open(&heap, UINT64_C(1) << 30));
-    srand(11);
+    srand(test_seed());
     for (int round = 0; round < 40000; round++) {
         int i = rand() % LIVE;
         uint64_t start = 0;

@@ -33,6 +33,7 @@ import jdk.jfr.consumer.RecordingFile;
  * pinned inside vgpu. Run from its source by VirtualThreadsTest, on a JDK that has virtual threads.
  */
 public final class VirtualThreads {
+  private static final long SEED = Long.parseLong(System.getenv("VGPU_TEST_SEED"));
   private static final int CROWD = Integer.getInteger("crowd", 3000);
   private static final int ROUNDS = 3;
   private static final int KINDS = 6;
@@ -274,7 +275,7 @@ public final class VirtualThreads {
   }
 
   private static void live(int number, List<VirtualGpu> tenants) {
-    Random random = new Random(number);
+    Random random = new Random(SEED + number);
     try {
       for (int i = 0; i < ROUNDS; i++) {
         use(number, tenants.get(random.nextInt(tenants.size())));
@@ -291,7 +292,7 @@ public final class VirtualThreads {
   }
 
   private static void use(int number, VirtualGpu tenant) throws Exception {
-    Random random = new Random(number);
+    Random random = new Random(SEED + number);
     switch (number % KINDS) {
       case 0 -> tenant.call(() -> pause(random));
       case 1 -> tenant.call(new Batch());

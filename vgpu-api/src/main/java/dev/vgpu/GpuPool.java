@@ -40,10 +40,11 @@ public interface GpuPool extends AutoCloseable {
    *     GPU is already managed in this JVM with other options
    */
   static GpuPool open(GpuPoolOptions options) {
-    Iterator<GpuPoolProvider> found = ServiceLoader.load(GpuPoolProvider.class).iterator();
+    // Beside this class first: the thread may be one that sees another copy of vgpu.
+    ClassLoader own = GpuPool.class.getClassLoader();
+    Iterator<GpuPoolProvider> found = ServiceLoader.load(GpuPoolProvider.class, own).iterator();
     if (!found.hasNext()) {
-      ClassLoader own = GpuPool.class.getClassLoader();
-      found = ServiceLoader.load(GpuPoolProvider.class, own).iterator();
+      found = ServiceLoader.load(GpuPoolProvider.class).iterator();
     }
     if (!found.hasNext()) {
       throw new IllegalStateException(
@@ -174,7 +175,9 @@ public interface GpuPool extends AutoCloseable {
 
   /**
    * Closes every virtual GPU that was acquired through this pool. Waiting requests fail with {@link
-   * IllegalStateException}. Never throws; a second call does nothing.
+   * IllegalStateException}. The last pool of this JVM on its GPUs waits for vgpu's threads to end,
+   * for two seconds at most, unless a call still runs: then its class loader may be closed. Never
+   * throws; a second call does nothing.
    */
   @Override
   void close();

@@ -2,6 +2,7 @@ package dev.vgpu.bench;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.bench.chaos.Chaos;
+import dev.vgpu.bench.chaos.Soak;
 import dev.vgpu.bench.colocation.Colocation;
 import dev.vgpu.bench.colocation.ColocationOptions;
 import dev.vgpu.bench.colocation.ColocationPlot;
@@ -36,7 +37,9 @@ public final class Bench {
         fairness 2 to 16 tenants of all policies: what each held of every second
         storm    1,000 short requests a second beside training loops; a seat at rest
         preempt  how soon offline gates are closed when an idle online tenant begins
-        kill     how long 1,000 deaths and 1,000 stops of processes hold others up
+        kill     [--stalls FILE]
+                 how long 1,000 deaths and 1,000 stops of processes hold others up; where the worst
+                 ten stalls come from
         seat     how long the death of the seat's holder holds others up; take-over
         start    attaching and making contexts, one and a hundred at once; opening pools
         suspend  how long it takes to suspend a program and to bring it back, by what it holds
@@ -93,6 +96,9 @@ public final class Bench {
     if (!names.isEmpty() && names.get(0).equals("chaos")) {
       System.exit(Chaos.run(names.subList(1, names.size())));
     }
+    if (!names.isEmpty() && names.get(0).equals("soak")) {
+      System.exit(Soak.run(names.subList(1, names.size()), Surroundings::figures));
+    }
     if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
       endWith(System.getProperty(COMMAND_PID, ""));
       System.exit(GpuCheck.run(names.subList(1, names.size())));
@@ -108,6 +114,7 @@ public final class Bench {
       return;
     }
     String keep = ColocationOptions.value(names, "--keep", "");
+    String stalls = ColocationOptions.value(names, "--stalls", "");
     ColocationOptions colocation = colocationOptions(names, quick);
     for (String name : names) {
       if (!NAMES.contains(name)) {
@@ -117,7 +124,7 @@ public final class Bench {
     }
     Report report = new Report(what -> System.err.println("bench: " + what));
     for (String name : names.isEmpty() ? NAMES : names) {
-      run(name, report, quick, colocation);
+      run(name, report, quick, colocation, stalls);
     }
     Map<String, Object> all = new LinkedHashMap<>(report.figures());
     all.putAll(Surroundings.figures());
@@ -160,7 +167,7 @@ public final class Bench {
   }
 
   private static void run(
-      String name, Report report, boolean quick, ColocationOptions colocationOptions)
+      String name, Report report, boolean quick, ColocationOptions colocationOptions, String stalls)
       throws Exception {
     switch (name) {
       case "turns" -> {
@@ -192,15 +199,15 @@ public final class Bench {
         report.figures(storm.figures());
         report.text(storm.text());
       }
-      default -> onNode(name, report, quick);
+      default -> onNode(name, report, quick, stalls);
     }
   }
 
-  private static void onNode(String name, Report report, boolean quick)
+  private static void onNode(String name, Report report, boolean quick, String stalls)
       throws InterruptedException {
     try (Node node = Node.open(Map.of())) {
       try {
-        processBench(name).run(node, report, quick);
+        processBench(name, stalls).run(node, report, quick);
       } catch (IllegalStateException e) {
         throw new IllegalStateException(
             "bench " + name + ": " + e.getMessage() + "\n" + node.errors(), e);
@@ -208,14 +215,14 @@ public final class Bench {
     }
   }
 
-  private static ProcessBench processBench(String name) {
+  private static ProcessBench processBench(String name, String stalls) {
     return switch (name) {
       case "launch" -> new LaunchBench();
       case "alloc" -> new AllocBench();
       case "share" -> new ShareBench();
       case "quota" -> new QuotaBench();
       case "suspend" -> new SuspendBench();
-      case "kill" -> new KillBench();
+      case "kill" -> new KillBench(stalls);
       case "seat" -> new SeatBench();
       default -> new StartBench();
     };

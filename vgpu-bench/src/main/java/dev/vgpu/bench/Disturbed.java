@@ -9,10 +9,12 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import org.jspecify.annotations.Nullable;
 
 /** Programs that shall not notice anything, and others that are killed and stopped beside them. */
 final class Disturbed implements AutoCloseable {
   private static final String[] LOAD = {"load", "200000", "132", "1"};
+  private static final String[] TRACED = {"load", "200000", "132", "1", "trace"};
   private static final long EVENT_MS = 70;
   private static final long LONGEST_STOP_MS = 50;
   private static final int START_UP_US = 12_000;
@@ -27,6 +29,7 @@ final class Disturbed implements AutoCloseable {
   private final List<Child> victims = new ArrayList<>();
   private final Child noise;
   private final Child signals;
+  private final @Nullable StallTrace trace;
   private final Random random = new Random(11);
 
   /**
@@ -63,16 +66,20 @@ final class Disturbed implements AutoCloseable {
   }
 
   Disturbed(
-      Node node, List<Map<String, String>> survivorPlaces, List<Map<String, String>> victimPlaces)
+      Node node,
+      List<Map<String, String>> survivorPlaces,
+      List<Map<String, String>> victimPlaces,
+      @Nullable StallTrace trace)
       throws InterruptedException {
     this.node = node;
+    this.trace = trace;
     for (int i = 0; i < VICTIMS_OF_A_PLACE; i++) {
       this.victimPlaces.addAll(victimPlaces);
     }
     this.noise = node.start(Map.of(), "noise").awaitReady();
     this.signals = node.start(Map.of(), "signals").awaitReady();
     for (Map<String, String> place : survivorPlaces) {
-      survivors.add(node.start(place, LOAD).awaitReady());
+      survivors.add(node.start(place, trace == null ? LOAD : TRACED).awaitReady());
     }
     for (Map<String, String> place : this.victimPlaces) {
       victims.add(victim(place).awaitReady());
@@ -92,6 +99,9 @@ final class Disturbed implements AutoCloseable {
     report.progress("kill, " + name);
     List<Answer> before = read();
     noise.ask("read");
+    if (trace != null) {
+      trace.forget(survivors);
+    }
     long beginNs = NanoClock.nanoTime();
     for (int event = 0; event < events; event++) {
       if (event > 0 && event % TELL_EVERY == 0) {
@@ -125,6 +135,9 @@ final class Disturbed implements AutoCloseable {
         reading.worstMs(),
         reading.kernelsPerSecond(),
         reading.machineMs());
+    if (trace != null) {
+      trace.tell(name, survivors);
+    }
     return reading;
   }
 
@@ -150,22 +163,34 @@ final class Disturbed implements AutoCloseable {
       case 0 -> { // stopped, then killed as it stands
         signal(victim, "STOP");
         NanoClock.sleepMicros(random.nextInt(START_UP_US));
-        victim.kill();
+        end(victim);
         victims.set(index, victim(place));
       }
       case 1 -> { // killed while it starts up
         Child starting = victim(place);
         NanoClock.sleepMicros(random.nextInt(START_UP_US));
-        starting.kill();
+        end(starting);
       }
       default -> {
-        victim.kill();
+        end(victim);
         victims.set(index, victim(place));
       }
     }
   }
 
+  private void end(Child child) throws InterruptedException {
+    strike(child, "KILL");
+    child.kill();
+  }
+
+  private void strike(Child child, String what) {
+    if (trace != null) {
+      trace.strike(child, what);
+    }
+  }
+
   private void signal(Child child, String name) throws InterruptedException {
+    strike(child, name);
     Answer ignored = signals.ask(name + " " + child.pid());
   }
 

@@ -5,9 +5,11 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How long deaths and stops of processes hold others up: processes of other virtual GPUs and of the
@@ -24,6 +26,17 @@ final class KillBench implements ProcessBench {
   /** The survivor that has a virtual GPU together with some that are struck. */
   private static final int SHARING = 2;
 
+  private final String stalls;
+
+  /**
+   * Makes it.
+   *
+   * @param stalls the file to write the worst stalls to; empty: they are not traced
+   */
+  KillBench(String stalls) {
+    this.stalls = stalls;
+  }
+
   @Override
   public void run(Node node, Report report, boolean quick) throws InterruptedException {
     int events = quick ? QUICK_EVENTS : EVENTS;
@@ -38,12 +51,14 @@ final class KillBench implements ProcessBench {
       report.line(
           "%-38s%14s%14s%14s%14s%14s",
           "worst stall of others, ms", "launch", "sync", "worst", "kernels/s", "machine");
-      Disturbed hooked = new Disturbed(node, survivors, victims);
+      @Nullable StallTrace trace =
+          stalls.isEmpty() ? null : new StallTrace(node, places, Path.of(stalls));
+      Disturbed hooked = new Disturbed(node, survivors, victims, trace);
       Disturbed.Reading undisturbed = hooked.phase(report, "undisturbed", 0, events);
       Disturbed.Reading disturbed = hooked.phase(report, "disturbed", events, events);
       hooked.close();
       long leftMs = Leftovers.awaitNone(pool);
-      Disturbed bare = new Disturbed(node, bare(survivors), bare(victims));
+      Disturbed bare = new Disturbed(node, bare(survivors), bare(victims), null);
       int few = events / BARE_PART;
       Disturbed.Reading bareUndisturbed = bare.phase(report, "bare, undisturbed", 0, few);
       Disturbed.Reading bareDisturbed = bare.phase(report, "bare, disturbed", few, few);

@@ -12,9 +12,10 @@ import dev.vgpu.cli.console.ExitCodes;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.container.CdiFile;
 import dev.vgpu.cli.container.CdiRules;
+import dev.vgpu.cli.container.PublishedFile;
 import dev.vgpu.cli.process.EndSignal;
+import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -50,6 +51,7 @@ import picocli.CommandLine.Spec;
     })
 final class CdiCommand implements Callable<Integer> {
   private static final String DEVICE_VARIABLE = "VGPU_CDI_DEVICE";
+  private static final int MOST_BYTES = 1 << 20;
 
   private final CliContext context;
   private final CountDownLatch end = new CountDownLatch(1);
@@ -121,7 +123,8 @@ final class CdiCommand implements Callable<Integer> {
   private int check(Path file) throws UserException {
     List<String> problems;
     try {
-      problems = CdiRules.problems(new ObjectMapper().readTree(Files.readAllBytes(file)));
+      problems =
+          CdiRules.problems(new ObjectMapper().readTree(TrustedFiles.readAtMost(file, MOST_BYTES)));
     } catch (IOException e) {
       throw new UserException("cannot read " + file + ": " + e.getMessage(), e, 1);
     }
@@ -150,27 +153,27 @@ final class CdiCommand implements Callable<Integer> {
   }
 
   /** The device is there as long as this runs. */
-  private int serve(CdiFile file) throws IOException, InterruptedException {
+  private int serve(CdiFile file) throws UserException, IOException, InterruptedException {
     Path target = output;
     if (target == null) {
       context.console().out().print(file.text());
       context.console().out().flush();
-    } else {
-      file.write(target);
+      return await(file);
     }
-    try {
-      context.console().err().println("vgpu: the device is " + file.device());
-      if (command.isEmpty()) {
-        end.await();
-        return 0;
-      }
-      ProcessBuilder builder = new ProcessBuilder(command).inheritIO();
-      builder.environment().put(DEVICE_VARIABLE, file.device());
-      return builder.start().waitFor();
-    } finally {
-      if (target != null) {
-        Files.deleteIfExists(target);
-      }
+    PublishedFile published = PublishedFile.write(target, file.text());
+    try (published) {
+      return await(file);
     }
+  }
+
+  private int await(CdiFile file) throws IOException, InterruptedException {
+    context.console().err().println("vgpu: the device is " + file.device());
+    if (command.isEmpty()) {
+      end.await();
+      return 0;
+    }
+    ProcessBuilder builder = new ProcessBuilder(command).inheritIO();
+    builder.environment().put(DEVICE_VARIABLE, file.device());
+    return builder.start().waitFor();
   }
 }

@@ -1,9 +1,7 @@
 package dev.vgpu.cli;
 
 import dev.vgpu.cli.console.UserException;
-import dev.vgpu.cli.machine.SourceCheckout;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -21,10 +19,10 @@ import picocli.CommandLine.Spec;
     description = {
       "Let everything happen to programs under virtual GPUs, and see that every promise holds.",
       "",
-      "Random programs allocate, launch and fork over emulated GPUs; they are killed at any instant,"
-          + " stopped and let go on, the seat is killed and taken over, its disk fills up, the clock"
-          + " is stepped. After each step: no byte over a quota, the ledgers tell what the GPU"
-          + " tells, nobody hangs or waits too long, shares come back."
+      "Random programs allocate, launch and fork over emulated GPUs; they are killed at any"
+          + " instant, stopped and let go on, the seat is killed and taken over, its disk fills up,"
+          + " the clock is stepped. After each step: no byte over a quota, the ledgers tell what"
+          + " the GPU tells, nobody hangs or waits too long, shares come back."
     },
     footer = {
       "",
@@ -34,13 +32,6 @@ import picocli.CommandLine.Spec;
       "Exit codes: 0 all held, 1 something did not, 2 wrong usage, 130 ended by Ctrl-C."
     })
 final class ChaosCommand implements Callable<Integer> {
-  /** Ways to get a mount namespace of one's own; the last one: none. */
-  private static final List<List<String>> NAMESPACES =
-      List.of(
-          List.of("unshare", "--mount", "--propagation", "private"),
-          List.of("unshare", "--user", "--map-root-user", "--mount", "--propagation", "private"),
-          List.of());
-
   private final CliContext context;
 
   @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
@@ -76,24 +67,7 @@ final class ChaosCommand implements Callable<Integer> {
     if (steps != null && steps < 1) {
       throw new ParameterException(spec.commandLine(), "--steps must be at least 1");
     }
-    SourceCheckout checkout = SourceCheckout.require(context.environment(), "chaos");
-    List<String> command = new ArrayList<>(namespace());
-    command.addAll(
-        List.of(
-            Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            checkout.classPath("vgpu-bench", "vgpu-bench"),
-            "dev.vgpu.bench.Bench",
-            "chaos"));
-    command.addAll(options());
-    Process process = new ProcessBuilder(command).inheritIO().start();
-    Thread hook = new Thread(() -> end(process), "vgpu-chaos-end");
-    Runtime.getRuntime().addShutdownHook(hook);
-    int exitCode = process.waitFor();
-    Runtime.getRuntime().removeShutdownHook(hook);
-    return exitCode;
+    return BenchProcess.run(context.environment(), "chaos", options());
   }
 
   private List<String> options() {
@@ -108,32 +82,5 @@ final class ChaosCommand implements Callable<Integer> {
       options.add("--json");
     }
     return options;
-  }
-
-  private static List<String> namespace() throws InterruptedException {
-    for (List<String> way : NAMESPACES) {
-      List<String> command = new ArrayList<>(way);
-      command.add("true");
-      try {
-        ProcessBuilder probe = new ProcessBuilder(command).redirectErrorStream(true);
-        probe.redirectOutput(ProcessBuilder.Redirect.DISCARD);
-        if (probe.start().waitFor() == 0) {
-          return way;
-        }
-      } catch (IOException e) {
-        // There is no such program here.
-      }
-    }
-    return List.of();
-  }
-
-  /** It has processes and files to clean up. */
-  private static void end(Process process) {
-    process.destroy();
-    try {
-      process.waitFor();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
   }
 }

@@ -15,7 +15,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import picocli.CommandLine.Help.Ansi;
 
 /** What {@code vgpu doctor} found, for people and for programs. */
 final class DoctorReport {
@@ -53,11 +52,8 @@ final class DoctorReport {
         findings.problems().isEmpty()
             ? "@|bold,green Everything needed is there.|@"
             : "@|bold,red Missing:|@ " + String.join("; ", findings.problems()));
-    Ansi ansi = console.outAnsi();
     int width = console.textWidth();
-    lines.stream()
-        .flatMap(line -> Lines.whole(line, width).stream())
-        .forEach(line -> console.out().println(ansi.string(line)));
+    lines.stream().flatMap(line -> Lines.whole(line, width).stream()).forEach(console::printStyled);
   }
 
   private void addDevices(List<String> lines) {

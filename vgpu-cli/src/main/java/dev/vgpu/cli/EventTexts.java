@@ -3,6 +3,7 @@ package dev.vgpu.cli;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.GpuEvent;
+import dev.vgpu.cli.console.HarmlessText;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.Locale;
@@ -22,7 +23,7 @@ final class EventTexts {
 
   /** One line: when, whom it happened to, and why. */
   static String line(GpuEvent event) {
-    return TIME.format(event.at()) + "  " + text(event);
+    return HarmlessText.oneLine(TIME.format(event.at()) + "  " + text(event));
   }
 
   private static String text(GpuEvent event) {

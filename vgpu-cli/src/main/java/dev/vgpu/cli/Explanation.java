@@ -8,7 +8,6 @@ import dev.vgpu.GpuId;
 import dev.vgpu.cli.console.Console;
 import java.util.List;
 import java.util.Locale;
-import picocli.CommandLine.Help.Ansi;
 
 /** What a pool makes of each backend for a request, for people and for programs. */
 final class Explanation {
@@ -20,19 +19,18 @@ final class Explanation {
   }
 
   static void print(List<BackendChoice> choices, Console console) {
-    Ansi ansi = console.outAnsi();
     int width = console.textWidth();
     GpuId gpu = null;
     for (BackendChoice choice : choices) {
       if (!choice.gpu().equals(gpu)) {
         gpu = choice.gpu();
-        console.out().println(ansi.string("@|bold " + gpu + "|@"));
+        console.printStyled("@|bold " + gpu + "|@");
       }
       String style =
           choice.verdict() == BackendChoice.Verdict.CHOSEN ? "@|bold,green " : "@|faint ";
       String verdict = style + String.format(Locale.ROOT, "%-10s", verdict(choice)) + "|@";
       Lines.whole("  " + verdict + " " + choice.backend() + ": " + choice.reason(), width)
-          .forEach(line -> console.out().println(ansi.string(line)));
+          .forEach(console::printStyled);
     }
   }
 

@@ -3,6 +3,7 @@ package dev.vgpu.cli;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuListener;
 import dev.vgpu.cli.console.Console;
+import dev.vgpu.cli.console.HarmlessText;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
@@ -36,7 +37,7 @@ final class ReclaimNotices implements GpuListener {
   }
 
   private void say(String text) {
-    console.err().println("vgpu: " + virtualGpu + " " + text);
+    console.err().println(HarmlessText.oneLine("vgpu: " + virtualGpu + " " + text));
     console.err().flush();
   }
 

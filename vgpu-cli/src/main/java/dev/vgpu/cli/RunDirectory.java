@@ -2,6 +2,7 @@ package dev.vgpu.cli;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,6 +21,7 @@ record RunDirectory(Path path) {
   private static final Pattern HOLDER = Pattern.compile("pid=(\\d{1,18}) start=(\\d{1,18})\\s*");
   // Of the fields behind the name in /proc/PID/stat: the 22nd of all.
   private static final int STAT_START = 19;
+  private static final int MOST_HOLDER_BYTES = 256;
 
   static RunDirectory of(Map<String, String> environment) {
     return new RunDirectory(
@@ -39,7 +41,8 @@ record RunDirectory(Path path) {
    */
   OptionalLong seatHolder() {
     try {
-      Matcher matcher = HOLDER.matcher(Files.readString(path.resolve("seat.holder"), UTF_8));
+      Matcher matcher =
+          HOLDER.matcher(TrustedFiles.readText(path.resolve("seat.holder"), MOST_HOLDER_BYTES));
       if (matcher.matches()) {
         long pid = Long.parseLong(matcher.group(1));
         return startOf(pid).equals(matcher.group(2)) ? OptionalLong.of(pid) : OptionalLong.empty();

@@ -2,6 +2,7 @@ package dev.vgpu.cli;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.cli.console.Console;
+import dev.vgpu.cli.console.HarmlessText;
 import dev.vgpu.cli.process.EndSignal;
 import java.io.PrintStream;
 import java.time.Duration;
@@ -22,9 +23,9 @@ import picocli.CommandLine.Spec;
     description = "Show each second what the virtual GPUs are entitled to and what they get.",
     footer = {
       "",
-      "share: policy and percent of the GPU's time; held: its GPU time in the interval, with * where"
-          + " it is held back for what it got too much; wait: threads and calls that wait for a"
-          + " turn; lost: turns lost to more urgent tenants; slow: how much longer its work takes"
+      "share: policy and percent of the GPU's time; held: its GPU time in the interval, with *"
+          + " where it is held back for what it got too much; wait: threads and calls that wait for"
+          + " a turn; lost: turns lost to more urgent tenants; slow: how much longer its work takes"
           + " beside others than alone (1.00: no longer). Below: what happened last, and why. With"
           + " --json, one object in one line each time.",
       "",
@@ -84,7 +85,7 @@ final class TopCommand implements Callable<Integer> {
   private void show(GpuPool pool) throws InterruptedException {
     TopFrame.Look before = TopFrame.Look.at(context, pool);
     if (isLive()) {
-      context.console().out().print(HOME + CLEAR_BELOW);
+      context.console().outDrawn().print(HOME + CLEAR_BELOW);
       draw(new TopFrame(before, before), before);
     }
     long dueNs = before.atNs();
@@ -129,7 +130,8 @@ final class TopCommand implements Callable<Integer> {
     screen.append("vgpu top, ").append(look.wallTime().truncatedTo(ChronoUnit.SECONDS));
     screen.append(CLEAR_LINE).append("\n").append(CLEAR_LINE).append("\n");
     List<String> lines = frame.lines();
-    for (String line : lines) {
+    for (String others : lines) {
+      String line = HarmlessText.oneLine(others);
       boolean isHeading = line.startsWith("tenant ");
       screen.append(isHeading ? console.outAnsi().string("@|bold " + line + "|@") : line);
       screen.append(CLEAR_LINE).append("\n");
@@ -138,8 +140,9 @@ final class TopCommand implements Callable<Integer> {
     if (!events.isEmpty()) {
       screen.append(CLEAR_LINE).append("\n");
     }
-    events.forEach(line -> screen.append(line).append(CLEAR_LINE).append("\n"));
-    console.out().print(screen.append(CLEAR_BELOW));
-    console.out().flush();
+    events.forEach(
+        line -> screen.append(HarmlessText.oneLine(line)).append(CLEAR_LINE).append("\n"));
+    console.outDrawn().print(screen.append(CLEAR_BELOW));
+    console.outDrawn().flush();
   }
 }

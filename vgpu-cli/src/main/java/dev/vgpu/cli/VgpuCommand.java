@@ -77,7 +77,9 @@ public final class VgpuCommand implements Runnable {
       // Read by the logger that comes with the command, before it is first used.
       System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "debug");
     }
-    System.exit(commandLine(CliContext.ofProcess()).execute(args));
+    CliContext context = CliContext.ofProcess();
+    System.setErr(context.console().err()); // the logger's too: what it tells may be anybody's
+    System.exit(commandLine(context).execute(args));
   }
 
   /** What follows "--" is another program's. */
@@ -108,6 +110,7 @@ public final class VgpuCommand implements Runnable {
         .addSubcommand(new SimulateCommand(context))
         .addSubcommand(new BenchCommand(context))
         .addSubcommand(new ChaosCommand(context))
+        .addSubcommand(new SoakCommand(context))
         .addSubcommand(new GpuCheckCommand(context))
         .addSubcommand(new CompletionCommand(context))
         .registerConverter(MemorySize.class, Words::memorySize)
@@ -115,8 +118,8 @@ public final class VgpuCommand implements Runnable {
         .registerConverter(SharePolicy.class, Words::policy)
         .registerConverter(PreemptionClass.class, Words::preemptionClass)
         .registerConverter(FailureMode.class, Words::failureMode)
-        .setOut(writer(console.out()))
-        .setErr(writer(console.err()))
+        .setOut(writer(console.outDrawn()))
+        .setErr(writer(console.errDrawn()))
         .setColorScheme(Help.defaultColorScheme(console.outAnsi()))
         .setUsageHelpAutoWidth(true)
         .setCaseInsensitiveEnumValuesAllowed(true)
@@ -136,7 +139,9 @@ public final class VgpuCommand implements Runnable {
 
   private int wrongUsage(ParameterException e) {
     PrintWriter err = e.getCommandLine().getErr();
-    err.println(context.console().errAnsi().string("@|bold,red vgpu:|@ ") + e.getMessage());
+    err.print(context.console().errAnsi().string("@|bold,red vgpu:|@ "));
+    err.flush();
+    context.console().err().println(e.getMessage());
     UnmatchedArgumentException.printSuggestions(e, err);
     String name = e.getCommandLine().getCommandSpec().qualifiedName();
     err.println("Run '" + name + " --help' to see what can be given.");
@@ -146,7 +151,8 @@ public final class VgpuCommand implements Runnable {
   private int failed(Exception e) {
     Console console = context.console();
     String message = e instanceof UserException ? e.getMessage() : describe(e);
-    console.err().println(console.errAnsi().string("@|bold,red vgpu:|@ ") + message);
+    console.errDrawn().print(console.errAnsi().string("@|bold,red vgpu:|@ "));
+    console.err().println(message);
     if (verbose || isSet(context.environment())) {
       console.err().println(stackTrace(e));
     } else if (!(e instanceof UserException)) {

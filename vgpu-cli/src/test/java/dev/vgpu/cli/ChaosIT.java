@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.fail;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -18,10 +19,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Two minutes of chaos, always the same steps: every promise holds, and nothing is left behind. */
+/** Two minutes of chaos with steps that are always the same, and some with others. */
 class ChaosIT {
   private static final String SEED = "3";
   private static final String MINUTES = "2";
+
+  /** Of a run with other steps each time. */
+  private static final String OTHER_MINUTES = "0.4";
+
+  private static final long SEEDS = 1_000_000;
   private static final int TAIL_LINES = 12;
 
   @TempDir Path temporary;
@@ -44,7 +50,21 @@ class ChaosIT {
   @Test
   @Timeout(value = 6, unit = TimeUnit.MINUTES)
   void twoMinutesWithTheSameSeedHold() throws Exception {
-    Process process = chaos("--seed", SEED, "--minutes", MINUTES, "--json").start();
+    JsonNode result = run(SEED, MINUTES);
+    assertThat(result.path("counts").path("seat_killed").asInt()).isPositive();
+    JsonNode did = result.path("programs_did");
+    assertThat(did.path("entered").asInt()).as("leases beside the first: %s", did).isPositive();
+    assertThat(did.path("taken").asInt()).as("memory of others: %s", did).isPositive();
+  }
+
+  @Test
+  @Timeout(value = 6, unit = TimeUnit.MINUTES)
+  void otherStepsHold() throws Exception {
+    JsonNode ignored = run(Long.toString(1 + Math.floorMod(TestSeed.seed(), SEEDS)), OTHER_MINUTES);
+  }
+
+  private JsonNode run(String seed, String minutes) throws Exception {
+    Process process = chaos("--seed", seed, "--minutes", minutes, "--json").start();
     assertThat(process.waitFor(5, TimeUnit.MINUTES)).as("%s", said("err")).isTrue();
     System.err.print(said("err"));
     System.err.print(said("out"));
@@ -53,11 +73,8 @@ class ChaosIT {
       fail(told(result));
     }
     assertThat(process.exitValue()).as("%s", said("err")).isZero();
-    assertThat(result.path("seed").asText()).isEqualTo(SEED);
-    assertThat(result.path("counts").path("seat_killed").asInt()).isPositive();
-    JsonNode did = result.path("programs_did");
-    assertThat(did.path("entered").asInt()).as("leases beside the first: %s", did).isPositive();
-    assertThat(did.path("taken").asInt()).as("memory of others: %s", did).isPositive();
+    assertThat(result.path("seed").asText()).isEqualTo(seed);
+    return result;
   }
 
   /** {@return what failed, first, since reports of builds are cut; then what led to it} */

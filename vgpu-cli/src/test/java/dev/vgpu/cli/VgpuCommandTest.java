@@ -58,6 +58,7 @@ class VgpuCommandTest {
         "simulate",
         "bench",
         "chaos",
+        "soak",
         "gpu-check",
         "completion"
       })
@@ -230,14 +231,14 @@ class VgpuCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"demo", "bench", "chaos"})
+  @ValueSource(strings = {"demo", "bench", "chaos", "soak"})
   void whatNeedsACheckoutSaysSo(String command) {
     assertThat(run(command)).isEqualTo(1);
     assertThat(err.toString(UTF_8)).contains("needs a source checkout", "./vgpu " + command);
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"demo", "bench", "chaos"})
+  @ValueSource(strings = {"demo", "bench", "chaos", "soak"})
   void whatIsNotBuiltSaysHowToBuildIt(String command) {
     environment = Map.of("VGPU_HOME", directory.toString());
     assertThat(run(command)).isEqualTo(1);

@@ -68,7 +68,8 @@ final class CheckpointTools {
     if (environment.containsKey(HookEnvironment.VGPU_CUDA_DRIVER)) {
       return Map.of();
     }
-    for (GpuDriver driver : ServiceLoader.load(GpuDriver.class)) {
+    ClassLoader own = CheckpointTools.class.getClassLoader();
+    for (GpuDriver driver : ServiceLoader.load(GpuDriver.class, own)) {
       if (driver.name().equals(provider)) {
         Map<String, String> variables = new HashMap<>(driver.environment());
         variables.put(HookEnvironment.VGPU_CUDA_DRIVER, driver.cudaLibrary().toString());

@@ -17,8 +17,8 @@ import java.util.Map;
 
 /**
  * What a container needs of this machine's files. All have the same path in the container, so that
- * the variables are the same too. Of the run directory a container sees its own lease and the GPU's
- * express lane, nothing of other tenants.
+ * the variables are the same too. Of the run directory a container sees its own lease, and if that
+ * is offline the GPU's express lane; nothing of other tenants. It can write its own report alone.
  */
 final class ContainerFiles {
   private static final String PRELOAD = "LD_PRELOAD";
@@ -87,11 +87,13 @@ final class ContainerFiles {
       ByteBuffer grant = grant(lease.resolve(LeasePages.GRANT));
       String page = ExpressFiles.pageName(grant);
       Path file = runDirectory.resolve("express").resolve(page);
-      if (!page.isEmpty() && Files.exists(file)) {
-        boolean obeys =
-            grant.getInt(ShmLayout.GRANT_OFFSET + ShmLayout.Grant.PREEMPTION_CLASS)
-                == ShmLayout.CLASS_OFFLINE;
-        add(file, obeys ? Access.READ_ONLY : Access.READ_WRITE);
+      // Whoever can write it can cut it short, and so end what maps it: for the programs of urgent
+      // leases the seat writes it.
+      boolean obeys =
+          grant.getInt(ShmLayout.GRANT_OFFSET + ShmLayout.Grant.PREEMPTION_CLASS)
+              == ShmLayout.CLASS_OFFLINE;
+      if (obeys && !page.isEmpty() && Files.exists(file)) {
+        add(file, Access.READ_ONLY);
       }
     } catch (IOException e) {
       throw new VgpuException(

@@ -38,7 +38,8 @@ final class ContextMemory {
   }
 
   private static @org.jspecify.annotations.Nullable String ofDriver(String provider) {
-    for (GpuDriver driver : ServiceLoader.load(GpuDriver.class)) {
+    ClassLoader own = ContextMemory.class.getClassLoader();
+    for (GpuDriver driver : ServiceLoader.load(GpuDriver.class, own)) {
       if (driver.name().equals(provider)) {
         return driver.environment().get(HookEnvironment.VGPU_CONTEXT_MEMORY);
       }

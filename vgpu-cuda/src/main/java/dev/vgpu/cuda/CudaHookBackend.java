@@ -74,7 +74,8 @@ public final class CudaHookBackend implements EnforcementBackend {
         !"off".equals(environment.get(HookEnvironment.VGPU_LEVEL2)),
         NanoClock.SYSTEM,
         new ProcFiles(PROC),
-        new FutexWake());
+        new FutexWake(),
+        environment);
   }
 
   @Override

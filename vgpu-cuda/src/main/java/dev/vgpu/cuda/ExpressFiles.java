@@ -49,12 +49,12 @@ final class ExpressFiles {
     if (!isWhole(file)) {
       Files.deleteIfExists(file);
       LeasePages.writeZeros(file, EXPRESS_SIZE);
-      access.apply(file, true);
-      ReportPage page = LeasePages.mapShared(file, EXPRESS_SIZE);
+      access.apply(file, false);
+      ReportPage page = LeasePages.mapShared(file, EXPRESS_SIZE, null);
       LeasePages.begin(page, EXPRESS_SIZE, EXPRESS_BITS, EXPRESS_MAGIC);
       return page;
     }
-    return LeasePages.mapShared(file, EXPRESS_SIZE);
+    return LeasePages.mapShared(file, EXPRESS_SIZE, null);
   }
 
   private static boolean isWhole(Path file) throws IOException {

@@ -18,7 +18,10 @@ import org.slf4j.LoggerFactory;
  * are busy, each by a bit, and which those of offline leases obey. The seat gives the bits out, and
  * clears those of processes that cannot do so any more; it is in no process's way otherwise.
  *
- * <p>Any urgent tenant may write the page, and may cut its file short. Then the lane is given up:
+ * <p>Whoever may write the page may also cut its file short, and an access to it then ends a
+ * process that maps it. So it is written by processes of the seat's own user alone, which could end
+ * each other by a signal as well; for those in containers and of other users the seat sets the bits
+ * (see {@link LeaseExpress#announce}). If it is cut short all the same, the lane is given up:
  * nobody has a bit any more, and the seat's words alone count.
  *
  * <p>Safe for use by several threads. Its lock is the last one that is taken, after a lease's.
@@ -134,6 +137,31 @@ final class ExpressLane {
     clear(bit);
   }
 
+  /** Sets the bit of a process that may not, and shows that it lives. */
+  synchronized void announce(int bit, long nowNs) {
+    if (lost) {
+      return;
+    }
+    try {
+      // First: a bit with an old beat does not count.
+      page.setLong(EXPRESS_OFFSET + Express.BEAT_NS + bit * Long.BYTES, nowNs);
+      long seen = page.longAt(BUSY);
+      while ((seen & 1L << bit) == 0) {
+        if (page.compareAndSet(BUSY, seen, seen | 1L << bit)) {
+          wake(bit); // who has a kernel running may stop it
+          return;
+        }
+        seen = page.longAt(BUSY);
+      }
+    } catch (ReportPage.LostException | InternalError e) {
+      giveUp(e);
+    }
+  }
+
+  private void wake(int bit) {
+    wake.all(page, BUSY + (bit < Integer.SIZE ? 0 : Integer.BYTES));
+  }
+
   /** Clears the bit of a process that cannot: it is dead, or stopped. */
   synchronized void clear(int bit) {
     if (lost) {
@@ -143,7 +171,7 @@ final class ExpressLane {
       long seen = page.longAt(BUSY);
       while ((seen & 1L << bit) != 0) {
         if (page.compareAndSet(BUSY, seen, seen & ~(1L << bit))) {
-          wake.all(page, BUSY + (bit < Integer.SIZE ? 0 : Integer.BYTES));
+          wake(bit);
           return;
         }
         seen = page.longAt(BUSY);

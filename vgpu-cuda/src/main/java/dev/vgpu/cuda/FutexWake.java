@@ -1,6 +1,7 @@
 package dev.vgpu.cuda;
 
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -12,15 +13,19 @@ import org.slf4j.LoggerFactory;
 final class FutexWake implements Wake {
   private static final Logger log = LoggerFactory.getLogger(FutexWake.class);
 
+  private static final long LONGEST_LOAD_MS = 5_000;
+
   private final AtomicBoolean begun = new AtomicBoolean();
   private volatile boolean ready;
+  private volatile @Nullable Thread loader;
 
   @Override
   public void prepare() {
     if (begun.compareAndSet(false, true)) {
-      Thread loader = new Thread(this::load, "vgpu-hook-futex");
-      loader.setDaemon(true);
-      loader.start();
+      Thread loads = new Thread(this::load, "vgpu-hook-futex");
+      loads.setDaemon(true);
+      loader = loads;
+      loads.start();
     }
   }
 
@@ -30,6 +35,19 @@ final class FutexWake implements Wake {
       ready = true;
     } catch (LinkageError e) {
       log.warn("JNA cannot be used here, so waiting programs are not woken: {}", e.getMessage());
+    }
+  }
+
+  /** Waits for the thread, whose class loader may be closed next. */
+  @Override
+  public void close() {
+    Thread loads = loader;
+    if (loads != null) {
+      try {
+        loads.join(LONGEST_LOAD_MS);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

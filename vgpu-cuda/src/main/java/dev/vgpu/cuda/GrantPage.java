@@ -171,6 +171,11 @@ final class GrantPage {
     page.setInt(GRANT_OFFSET + Grant.TURN_FLAGS, flags);
   }
 
+  /** Whether work may start. */
+  boolean isOpen() {
+    return (page.intAt(WORD) & GRANT_OPEN) != 0;
+  }
+
   /** Opens or shuts the gate; after it, the processes' counts are as of after it. */
   void word(int flags) {
     if ((flags & GRANT_OPEN) != 0) {

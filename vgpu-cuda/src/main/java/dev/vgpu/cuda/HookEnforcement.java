@@ -34,6 +34,8 @@ final class HookEnforcement implements Enforcement {
   private final long startTime;
   private final boolean expressLanes;
   private final boolean level2;
+  private final byte[] secretKey;
+  private final PageChanger changer;
   private final Map<String, ExpressLane> lanes = new HashMap<>();
 
   HookEnforcement(
@@ -44,7 +46,8 @@ final class HookEnforcement implements Enforcement {
       boolean level2,
       NanoClock clock,
       ProcFiles proc,
-      Wake wake) {
+      Wake wake,
+      Map<String, String> environment) {
     this.runDirectory = runDirectory;
     this.preloads = preloads;
     this.contextMemory = contextMemory;
@@ -52,10 +55,13 @@ final class HookEnforcement implements Enforcement {
     this.level2 = level2;
     this.clock = clock;
     this.life = proc;
+    this.changer =
+        new PageChanger(() -> HookLibrary.checkpointProgram(environment).in(runDirectory));
     this.wake = wake;
     this.startTime = proc.startTime(ProcessHandle.current().pid());
     try {
       FileAccess access = FileAccess.of(runDirectory);
+      this.secretKey = SlotSecrets.key(runDirectory);
       this.server = new HookServer(runDirectory.resolve("hook.sock"), access, clock);
     } catch (IOException e) {
       throw new VgpuException(
@@ -85,8 +91,9 @@ final class HookEnforcement implements Enforcement {
               + gpu.id());
     }
     wake.prepare();
+    changer.prepare();
     Map<String, String> environment = environment(id, request);
-    LeasePages pages = LeasePages.in(directory);
+    LeasePages pages = LeasePages.in(directory, changer);
     HookLease lease =
         HookLease.on(
             pages, id, this, lane(gpu, request), request.preemptionClass(), listener, environment);
@@ -132,6 +139,11 @@ final class HookEnforcement implements Enforcement {
     return level2;
   }
 
+  /** What the secrets of slots are computed with; nobody changes it. */
+  byte[] secretKey() {
+    return secretKey;
+  }
+
   NanoClock clock() {
     return clock;
   }
@@ -158,8 +170,10 @@ final class HookEnforcement implements Enforcement {
   public void close() {
     server.close();
     server.leases().forEach(HookLease::release);
+    changer.close();
     synchronized (this) {
       lanes.values().forEach(ExpressLane::close);
     }
+    wake.close();
   }
 }

@@ -3,6 +3,7 @@ package dev.vgpu.cuda;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
 import static dev.vgpu.cuda.ShmLayout.GRANT_REVOKED;
 import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.ShmLayout.STATUS_BAD;
 import static dev.vgpu.cuda.ShmLayout.STATUS_ENDED;
 import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
 
@@ -48,6 +49,7 @@ final class HookLease extends LeaseReadings {
   private final ReportPage report;
   private final LeaseExpress express;
   private final LeasePrograms programs;
+  private final SlotSecrets secrets;
   private final WorkWatch watch = new WorkWatch();
   private boolean ended;
   private long lookedNs, lastGpuNs;
@@ -55,7 +57,7 @@ final class HookLease extends LeaseReadings {
   private HookLease(
       String id,
       HookEnforcement owner,
-      ReportPage report,
+      LeasePages pages,
       GrantPage grant,
       LeaseExpress express,
       SlotTable slots,
@@ -67,7 +69,8 @@ final class HookLease extends LeaseReadings {
     this.environment = environment;
     this.programs = new LeasePrograms(environment, owner.life());
     this.grant = grant;
-    this.report = report;
+    this.report = pages.report();
+    this.secrets = SlotSecrets.of(id, pages.grant(), owner.secretKey());
     this.express = express;
   }
 
@@ -82,7 +85,7 @@ final class HookLease extends LeaseReadings {
     GrantPage grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
     LeaseExpress express = new LeaseExpress(id, lane, grant, preemptionClass);
     SlotTable slots = new SlotTable(id, pages, express, owner.life(), owner.clock().nanoTime());
-    return new HookLease(id, owner, pages.report(), grant, express, slots, listener, environment);
+    return new HookLease(id, owner, pages, grant, express, slots, listener, environment);
   }
 
   /** Writes what is granted, shut. */
@@ -299,6 +302,13 @@ final class HookLease extends LeaseReadings {
       }
       long now = owner.clock().nanoTime();
       boolean fresh = hello.slot() == NO_SLOT;
+      if (!secrets.admits(hello, fresh)) {
+        return HookMessage.noSecret(fresh);
+      }
+      String refusal = fresh ? slots.refusal(hello) : null;
+      if (refusal != null) {
+        return HookMessage.welcome(NO_SLOT, STATUS_BAD, refusal);
+      }
       Optional<SeatSlot> found =
           guarded(
               () -> Optional.ofNullable(fresh ? slots.attach(hello, now) : slots.attached(hello)),
@@ -311,7 +321,7 @@ final class HookLease extends LeaseReadings {
       slot.connection = connection;
       connection.attached(this, slot);
       grant.beat(now);
-      answer = HookMessage.welcome(slot.number, STATUS_OK, "");
+      answer = HookMessage.welcome(slot.number, STATUS_OK, secrets.ofSlot(slot.number, hello));
     }
     if (replaced != null && replaced != connection) {
       replaced.detached();
@@ -332,6 +342,7 @@ final class HookLease extends LeaseReadings {
       long now = owner.clock().nanoTime();
       slot.heard(now, wants);
       events = evaluate();
+      guarded(() -> done(() -> express.announce(slot, now)), false);
       if (wants && watch.worked()) {
         events |= WorkWatch.WANTED;
       }

@@ -1,17 +1,14 @@
 package dev.vgpu.cuda;
 
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.LibraryPlace;
+import dev.vgpu.files.TrustedFiles;
+import dev.vgpu.files.UnpackedFile;
 import java.io.IOException;
-import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.nio.file.attribute.PosixFilePermissions;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
-import java.util.HexFormat;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -91,7 +88,7 @@ final class HookLibrary {
     if (missing.isPresent()) {
       throw new VgpuException(missing.get());
     }
-    Path file = named != null ? Path.of(named).toAbsolutePath() : unpacked(runDirectory);
+    Path file = named != null ? named(Path.of(named)) : unpacked(runDirectory);
     String path = file.toString();
     if (path.indexOf(' ') >= 0 || path.indexOf(':') >= 0) {
       throw new VgpuException(
@@ -100,62 +97,27 @@ final class HookLibrary {
     return file;
   }
 
-  private Path unpacked(Path runDirectory) {
-    Path place = LibraryPlace.ofThisProcess(environment).in(runDirectory);
+  private static Path named(Path file) {
     try {
-      String sum = expectedSum();
-      Path directory = place.resolve(sum);
-      Path file = directory.resolve(name);
-      byte[] bytes = read(resource);
-      // It appears there whole or not at all, so its length is enough; its sum would take longer to
-      // compute in a fresh JVM than all the rest of an acquisition.
-      if (!Files.exists(file) || Files.size(file) != bytes.length) {
-        String found = checksum(bytes);
-        if (!sum.equals(found)) {
-          throw new VgpuException(
-              "the hook in the jar is damaged: sha256=" + found + " expected=" + sum);
-        }
-        Files.createDirectories(directory);
-        writeWhole(name, file, bytes);
-      }
+      Path ignored = TrustedFiles.check(file);
       return file.toAbsolutePath();
     } catch (IOException e) {
       throw new VgpuException(
+          HookEnvironment.VGPU_HOOK + " names a file that cannot be used: " + e.getMessage(), e);
+    }
+  }
+
+  private Path unpacked(Path runDirectory) {
+    Path place = LibraryPlace.ofThisProcess(environment).in(runDirectory.resolve("lib"));
+    try {
+      Path file = new UnpackedFile(HookLibrary.class, resource, name).in(place);
+      FileAccess access = FileAccess.of(runDirectory); // a group that may enter it loads it too
+      access.applyToDirectory(place);
+      access.applyToDirectory(Objects.requireNonNull(file.getParent()));
+      return file;
+    } catch (IOException e) {
+      throw new VgpuException(
           "cannot unpack the hook: " + e.getMessage() + " directory=" + place, e);
-    }
-  }
-
-  /** At no moment is there a part of it under its name. */
-  private static void writeWhole(String name, Path file, byte[] bytes) throws IOException {
-    Path part = Files.createTempFile(file.getParent(), name, ".part");
-    try {
-      Files.write(part, bytes);
-      Files.setPosixFilePermissions(part, PosixFilePermissions.fromString("r-xr-xr-x"));
-      Files.move(part, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
-    } finally {
-      Files.deleteIfExists(part);
-    }
-  }
-
-  private static byte[] read(String name) throws IOException {
-    try (InputStream in = HookLibrary.class.getResourceAsStream(name)) {
-      if (in == null) {
-        throw new IOException("no such resource: " + name);
-      }
-      return in.readAllBytes();
-    }
-  }
-
-  /** The checksum that the build wrote beside it. */
-  private String expectedSum() throws IOException {
-    return new String(read(resource + ".sha256"), StandardCharsets.US_ASCII).strip();
-  }
-
-  private static String checksum(byte[] bytes) {
-    try {
-      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every Java has SHA-256", e);
     }
   }
 }

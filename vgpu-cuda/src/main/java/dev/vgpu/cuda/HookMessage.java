@@ -6,6 +6,7 @@ import static dev.vgpu.cuda.ShmLayout.MESSAGE_WELCOME;
 import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
 import static dev.vgpu.cuda.ShmLayout.STATUS_BAD;
 import static dev.vgpu.cuda.ShmLayout.STATUS_FULL;
+import static dev.vgpu.cuda.ShmLayout.STATUS_SECRET;
 
 import dev.vgpu.cuda.ShmLayout.Message;
 import java.nio.ByteBuffer;
@@ -24,7 +25,7 @@ import java.nio.charset.StandardCharsets;
  * @param startTime the process's
  * @param pidNamespace the process's
  * @param lease the lease's id
- * @param text why it is refused
+ * @param text of a HELLO: the secrets that it names; of a WELCOME: the slot's, or why it is refused
  */
 record HookMessage(
     int type,
@@ -49,6 +50,17 @@ record HookMessage(
     return fresh
         ? welcome(NO_SLOT, STATUS_FULL, "the virtual GPU has as many processes as it can have")
         : welcome(NO_SLOT, STATUS_BAD, "the slot is not of this process");
+  }
+
+  /** The answer to one who does not name the secrets that it should. */
+  static HookMessage noSecret(boolean fresh) {
+    return welcome(
+        NO_SLOT,
+        STATUS_SECRET,
+        fresh
+            ? "the lease's secret is not named: its hook is of an older version, or is under another"
+                + " lease"
+            : "the slot is not of this process");
   }
 
   /** Reads one from where a buffer stands, and leaves it standing there. */

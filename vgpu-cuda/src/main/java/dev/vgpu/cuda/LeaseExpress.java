@@ -3,6 +3,7 @@ package dev.vgpu.cuda;
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_ANNOUNCES;
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_BITS;
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_OBEYS;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_TOLD;
 
 import dev.vgpu.PreemptionClass;
 import java.util.HashMap;
@@ -126,16 +127,34 @@ final class LeaseExpress {
    * What a process says was read anew. Is it stopped, its bit holds nobody: it sets it anew when it
    * goes on. Is it one that obeys, who has held it back is noted.
    */
-  void observed(SeatSlot slot) {
+  void observed(SeatSlot slot, long nowNs) {
     if (slot.isStopped()) {
       stopped(slot);
     }
+    announce(slot, nowNs);
     long more = slot.newYields();
     if (more > 0 && lane != null && !urgent) {
       String to = lane.holder(slot.yieldedTo());
       if (to != null) {
         yields.merge(to, more, Long::sum);
       }
+    }
+  }
+
+  /**
+   * Sets or clears the bit of a process that may not do so itself, by what was just read of it. At
+   * a shut gate what it has on the GPU may end, but nothing is announced.
+   */
+  void announce(SeatSlot slot, long nowNs) {
+    int bit = slot.expressBit;
+    if (bit == NO_BIT || lane == null || slot.express() != EXPRESS_TOLD) {
+      return;
+    }
+    boolean set = (lane.busy() & 1L << bit) != 0;
+    if (slot.isBusy(true) && (set || grant.isOpen())) {
+      lane.announce(bit, nowNs);
+    } else if (set) {
+      lane.clear(bit);
     }
   }
 
@@ -167,7 +186,8 @@ final class LeaseExpress {
     }
     int part = urgent ? EXPRESS_ANNOUNCES : EXPRESS_OBEYS;
     for (SeatSlot slot : slots) {
-      if (!slot.isFresh() && slot.express() != part) {
+      boolean told = urgent && slot.express() == EXPRESS_TOLD && slot.expressBit != NO_BIT;
+      if (!slot.isFresh() && slot.express() != part && !told) {
         return false;
       }
     }

@@ -21,6 +21,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The two files of a lease, mapped: what the seat grants, and what the tenant's processes report.
@@ -37,10 +38,11 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
   /**
    * Opens the files of a lease, or makes them. The caller is the seat, so nobody else makes them.
    *
+   * @param changer changes words of the report; null: as those of a page that nobody cuts short
    * @throws ProtocolMismatchException if they have another layout
    * @throws VgpuException if they are no such files, or cannot be made; nothing is left behind then
    */
-  static LeasePages in(Path directory) {
+  static LeasePages in(Path directory, @Nullable PageChanger changer) {
     Path grant = directory.resolve(GRANT);
     Path report = directory.resolve(REPORT);
     try {
@@ -48,9 +50,9 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
       if (isWhole(grant, GRANT_SIZE)) {
         checkFile(grant, GRANT_SIZE, GRANT_MAGIC);
         checkFile(report, REPORT_SIZE, REPORT_MAGIC);
-        return new LeasePages(mapGrant(grant), mapShared(report, REPORT_SIZE), true);
+        return new LeasePages(mapGrant(grant), mapShared(report, REPORT_SIZE, changer), true);
       }
-      return create(grant, report, FileAccess.of(directory));
+      return create(grant, report, FileAccess.of(directory), changer);
     } catch (IOException e) {
       throw new VgpuException(
           "cannot open the shared pages of a lease: " + e.getMessage() + " directory=" + directory,
@@ -73,7 +75,9 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
     }
   }
 
-  private static LeasePages create(Path grant, Path report, FileAccess access) throws IOException {
+  private static LeasePages create(
+      Path grant, Path report, FileAccess access, @Nullable PageChanger changer)
+      throws IOException {
     try {
       Files.deleteIfExists(grant);
       Files.deleteIfExists(report);
@@ -81,7 +85,8 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
       access.apply(report, true);
       writeZeros(grant, GRANT_SIZE);
       access.apply(grant, false);
-      LeasePages pages = new LeasePages(mapGrant(grant), mapShared(report, REPORT_SIZE), false);
+      LeasePages pages =
+          new LeasePages(mapGrant(grant), mapShared(report, REPORT_SIZE, changer), false);
       begin(pages.report(), REPORT_SIZE, SLOT_COUNT, REPORT_MAGIC);
       begin(pages.grant(), GRANT_SIZE, SLOT_COUNT, GRANT_MAGIC);
       return pages;
@@ -132,10 +137,12 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
   }
 
   /** Maps a page that tenants write. */
-  static ReportPage mapShared(Path path, int size) throws IOException {
+  static ReportPage mapShared(Path path, int size, @Nullable PageChanger changer)
+      throws IOException {
     RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw");
     try {
-      return new ReportPage(file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, size), file);
+      return new ReportPage(
+          file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, size), path, file, changer);
     } catch (IOException | RuntimeException e) {
       file.close();
       throw e;

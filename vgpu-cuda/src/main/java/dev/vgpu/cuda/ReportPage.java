@@ -6,14 +6,17 @@ import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * The page that tenants write. Such a file can be cut short by them at any moment, and then an
- * access to its mapping is a fault, which Java reports late and anywhere. So it is read and written
- * by file calls, which see the same bytes as the mappings of the processes, and mapped only for
- * {@link #compareAndSet}, which no file call can do. Confined to one thread at a time.
+ * access to its mapping is a fault, which Java reports late and anywhere, or not at all and ends.
+ * So it is read and written by file calls, which see the same bytes as the mappings of the
+ * processes; {@link #compareAndSet}, which no file call can do, is done by a {@link PageChanger}.
+ * Confined to one thread at a time.
  *
  * <p>Not a {@link java.nio.channels.FileChannel}: that one would be closed by an interrupt of the
  * thread that happens to read.
@@ -21,15 +24,23 @@ import org.slf4j.LoggerFactory;
 final class ReportPage extends SharedPage implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(ReportPage.class);
 
+  private final Path path;
   private final RandomAccessFile file;
+  private final @Nullable PageChanger changer;
   private final int size;
   private final byte[] word = new byte[Long.BYTES];
   private final ByteBuffer wordBuffer = ByteBuffer.wrap(word).order(ByteOrder.LITTLE_ENDIAN);
 
-  /** Of a file that is as long as the mapping. */
-  ReportPage(ByteBuffer mapping, RandomAccessFile file) {
+  /**
+   * Of a file that is as long as the mapping.
+   *
+   * @param changer null: only the seat's own user can cut it short, and words are changed here
+   */
+  ReportPage(ByteBuffer mapping, Path path, RandomAccessFile file, @Nullable PageChanger changer) {
     super(mapping);
+    this.path = path;
     this.file = file;
+    this.changer = changer;
     this.size = mapping.capacity();
   }
 
@@ -98,12 +109,41 @@ final class ReportPage extends SharedPage implements AutoCloseable {
     }
   }
 
-  /** A file that is cut short between the look at its size and the access is still a fault. */
   @Override
   boolean compareAndSet(int offset, long expected, long value) {
+    PageChanger elsewhere = changer;
+    if (elsewhere == null || !elsewhere.works()) {
+      return compareAndSetHere(offset, expected, value);
+    }
+    try {
+      return answer(elsewhere.compareAndSet(path, size, offset, expected, value));
+    } catch (IOException e) {
+      log.warn("{}", e.getMessage());
+      // What is written by this has a number of its own: it is there if it was written.
+      return longAt(offset) == value || compareAndSetAgain(elsewhere, offset, expected, value);
+    }
+  }
+
+  private boolean compareAndSetAgain(PageChanger by, int offset, long expected, long value) {
+    try {
+      return by.works() && answer(by.compareAndSet(path, size, offset, expected, value));
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+  }
+
+  private static boolean answer(PageChanger.Answer answer) {
+    if (answer == PageChanger.Answer.LOST) {
+      throw new LostException(new EOFException());
+    }
+    return answer == PageChanger.Answer.CHANGED;
+  }
+
+  /** A file that is cut short between the look at its size and the access is still a fault. */
+  private boolean compareAndSetHere(int offset, long expected, long value) {
     try {
       if (file.length() < size) {
-        throw new IOException("its file was cut short");
+        throw new EOFException();
       }
     } catch (IOException e) {
       throw new LostException(e);

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
+import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
 /** The processes of one lease, and what they have used. Guarded by the lease's lock. */
@@ -26,6 +27,9 @@ final class SlotTable {
 
   /** How long a process that cannot be seen may stay away after the seat was taken over. */
   private static final long RETURN_NS = 2_000_000_000;
+
+  /** One is what a process needs; it may leave and come again quicker than its leaving is heard. */
+  private static final int MOST_SLOTS_OF_A_PROCESS = 4;
 
   private final LeasePages pages;
   private final String reportEnd;
@@ -93,6 +97,16 @@ final class SlotTable {
             && namespace != 0
             && life.state(pid, startTime) != ProcessLife.State.DEAD;
     return new SeatSlot(readings, number, pid, startTime, namespace, visible, nowNs);
+  }
+
+  /** Why a process gets no slot, whether there is one or not; null if it may have one. */
+  @Nullable String refusal(HookMessage hello) {
+    boolean here = hello.pidNamespace() == life.pidNamespace() && hello.pidNamespace() != 0;
+    if (here && life.state(hello.pid(), hello.startTime()) == ProcessLife.State.DEAD) {
+      return "there is no such process: pid=" + hello.pid();
+    }
+    long has = attached.stream().filter(s -> s.isProcess(hello) && s.connection != null).count();
+    return has < MOST_SLOTS_OF_A_PROCESS ? null : "the process has " + has + " slots already";
   }
 
   /** Gives a process a slot; null if every one is taken. */
@@ -208,7 +222,7 @@ final class SlotTable {
   void observe(long nowNs) {
     for (SeatSlot slot : List.copyOf(attached)) {
       slot.observe(nowNs, life);
-      express.observed(slot);
+      express.observed(slot, nowNs);
       if (slot.connection == null) {
         observeDisconnected(slot, nowNs);
       }
@@ -424,36 +438,24 @@ final class SlotTable {
   }
 
   long denied() {
-    long denied = retired.denied();
-    for (SeatSlot slot : attached) {
-      denied += slot.denied();
-    }
-    return denied;
+    return total(retired.denied(), SeatSlot::denied);
   }
 
   long launches() {
-    long launches = retired.launches();
-    for (SeatSlot slot : attached) {
-      launches += slot.launches();
-    }
-    return launches;
+    return total(retired.launches(), SeatSlot::launches);
   }
 
   /** Time on the copy engines. */
   long copyNs() {
-    long copyNs = retired.copyNs();
-    for (SeatSlot slot : attached) {
-      copyNs += slot.copyNs();
-    }
-    return copyNs;
+    return total(retired.copyNs(), SeatSlot::copyNs);
   }
 
   long passedThrough() {
-    long passed = 0;
-    for (SeatSlot slot : attached) {
-      passed += slot.passedThrough();
-    }
-    return passed;
+    return total(0, SeatSlot::passedThrough);
+  }
+
+  private long total(long before, ToLongFunction<SeatSlot> reading) {
+    return before + attached.stream().mapToLong(reading).sum();
   }
 
   /** Why one of the processes cannot be stopped inside a kernel; empty: all can. */

@@ -2,6 +2,9 @@ package dev.vgpu.cuda;
 
 /** Wakes what waits on a word of shared memory. Must not block. */
 interface Wake {
+  /** Nobody is woken any more. */
+  default void close() {}
+
   /** Gets ready, beside the caller, which goes on at once. */
   default void prepare() {}
 

@@ -2,6 +2,7 @@ package dev.vgpu.cuda;
 
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_SIZE;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_TOLD;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_SIZE;
 import static dev.vgpu.cuda.ShmLayout.REPORT_SIZE;
@@ -182,6 +183,26 @@ class ExpressLaneIT {
     awaitStandstills();
     signal("CONT");
     assertThat(offline.isAlive() && online.isAlive()).isTrue();
+  }
+
+  /** As in a container: the GPU's page is not to be found, the lease and the socket are. */
+  @Test
+  void offlineStopsForOneThatMayNotWriteThePage() throws Exception {
+    Path elsewhere = Files.createDirectory(run.resolve("container"));
+    for (String name : List.of("hook.sock", "leases")) {
+      Files.createSymbolicLink(elsewhere.resolve(name), run.resolve(name));
+    }
+    environments.get("online").put("VGPU_RUN_DIR", elsewhere.toString());
+    final Process offline = startOffline();
+    final Process online = startOnline();
+    awaitStandstills();
+    SharedPage report = map(run.resolve("leases/online/report"), REPORT_SIZE);
+    assertThat(report.intAt(MemoryLedger.slotAt(1) + Slot.EXPRESS)).isEqualTo(EXPRESS_TOLD);
+    online.destroyForcibly().waitFor();
+    SharedPage others = map(run.resolve("leases/offline/report"), REPORT_SIZE);
+    long before = launches(others);
+    await(() -> launches(others) > before + 20);
+    assertThat(offline.isAlive()).isTrue();
   }
 
   @Test

@@ -5,10 +5,12 @@ import static dev.vgpu.cuda.ShmLayout.EXPRESS_BITS;
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_OBEYS;
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.EXPRESS_SIZE;
+import static dev.vgpu.cuda.ShmLayout.EXPRESS_TOLD;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.Capabilities;
+import dev.vgpu.ContainerSpec.Access;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
@@ -22,6 +24,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -194,6 +197,67 @@ class ExpressLaneTest {
   }
 
   @Test
+  void forOneThatMayNotWriteThePageTheSeatSetsTheBit() throws Exception {
+    EnforcedLease lease = prepare("on", PreemptionClass.ONLINE);
+    FakeHook hook = attach("on");
+    SharedPage express = express();
+    hook.set(Slot.EXPRESS, EXPRESS_TOLD);
+    int beat = EXPRESS_OFFSET + Express.BEAT_NS + 8 * Long.numberOfTrailingZeros(bits(hook));
+    lease.open();
+    for (int i = 0; i < 3; i++) {
+      hook.set(Slot.BUSY, 1);
+      hook.want();
+      await(() -> busy(express) == bits(hook));
+      assertThat(lease.yieldsByItself()).isTrue();
+      long seen = express.longAt(beat);
+      await(() -> express.longAt(beat) > seen); // so that it does not go stale
+      hook.set(Slot.WAITING, 0);
+      hook.idle();
+      await(() -> busy(express) == 0);
+    }
+    // At a shut gate it holds nobody back.
+    assertThat(lease.shut()).isTrue();
+    hook.set(Slot.BUSY, 1);
+    hook.want();
+    await(lease::hasWork);
+    assertThat(busy(express)).isZero();
+    // Nor when it says that it works, and shows no life.
+    lease.open();
+    await(() -> busy(express) != 0);
+    hook.stopped = true;
+    await(() -> busy(express) == 0);
+  }
+
+  @Test
+  void aContainerMayWriteItsOwnReportAlone() throws Exception {
+    EnforcedLease online = prepare("on", PreemptionClass.ONLINE);
+    EnforcedLease offline = prepare("off", PreemptionClass.OFFLINE);
+    assertThat(mounts(online, Access.READ_WRITE)).containsExactly("leases/on/report");
+    assertThat(mounts(offline, Access.READ_WRITE)).containsExactly("leases/off/report");
+    assertThat(mounts(online, Access.READ_ONLY))
+        .contains("leases/on")
+        .doesNotContain("express/" + GPU);
+    assertThat(mounts(offline, Access.READ_ONLY)).contains("leases/off", "express/" + GPU);
+  }
+
+  private List<String> mounts(EnforcedLease lease, Access access) {
+    Map<String, String> environment = new java.util.HashMap<>(lease.environment());
+    return new CudaHookBackend(Map.of())
+        .containerSpec(environment).mounts().stream()
+            .filter(mount -> mount.access() == access && mount.containerPath().startsWith(run))
+            .map(mount -> run.relativize(mount.containerPath()).toString())
+            .toList();
+  }
+
+  @Test
+  void theGroupMayReadThePageAndNotWriteIt() throws Exception {
+    Files.setPosixFilePermissions(run, PosixFilePermissions.fromString("rwxr-x---"));
+    prepare("on", PreemptionClass.ONLINE);
+    assertThat(Files.getPosixFilePermissions(run.resolve("express").resolve(GPU)))
+        .isEqualTo(PosixFilePermissions.fromString("rw-r-----"));
+  }
+
+  @Test
   void whoHeldAProcessBackIsTold() throws Exception {
     prepare("near", PreemptionClass.NEARLINE);
     prepare("on", PreemptionClass.ONLINE);
@@ -283,7 +347,8 @@ class ExpressLaneTest {
     EnforcedLease lease = prepare("on", PreemptionClass.ONLINE);
     long taken = 0;
     for (int i = 0; i < EXPRESS_BITS; i++) {
-      FakeHook hook = attach("on");
+      FakeHook hook = FakeHook.attach(run, "on", 1 + i, 7); // of a container
+      toClose.add(hook);
       hook.set(Slot.EXPRESS, EXPRESS_ANNOUNCES);
       taken |= bits(hook);
     }

@@ -1,5 +1,6 @@
 package dev.vgpu.cuda;
 
+import static dev.vgpu.cuda.ShmLayout.GRANT_MORE_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
 import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
 import static dev.vgpu.cuda.ShmLayout.LAYOUT_MAJOR;
@@ -11,6 +12,7 @@ import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
 import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
 
 import dev.vgpu.cuda.ShmLayout.Grant;
+import dev.vgpu.cuda.ShmLayout.GrantMore;
 import dev.vgpu.cuda.ShmLayout.Message;
 import dev.vgpu.cuda.ShmLayout.Slot;
 import java.io.IOException;
@@ -18,6 +20,7 @@ import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.concurrent.locks.LockSupport;
@@ -32,11 +35,19 @@ final class FakeHook implements AutoCloseable {
   final SharedPage grant;
   final SharedPage report;
   int slot = NO_SLOT;
+
+  /** Whose namespace its pid is in; of a container, nobody here sees it. */
+  final long namespace;
+
+  /** What its WELCOME told. */
+  String slotSecret = "";
+
   volatile boolean stopped;
   private LedgerProcess memory;
 
-  private FakeHook(Path runDirectory, String lease, long pid) throws IOException {
+  FakeHook(Path runDirectory, String lease, long pid, long namespace) throws IOException {
     this.lease = lease;
+    this.namespace = namespace;
     this.pid = pid;
     this.channel =
         SocketChannel.open(UnixDomainSocketAddress.of(runDirectory.resolve("hook.sock")));
@@ -47,7 +58,13 @@ final class FakeHook implements AutoCloseable {
 
   /** Attaches in the name of a process. */
   static FakeHook attach(Path runDirectory, String lease, long pid) throws IOException {
-    FakeHook hook = new FakeHook(runDirectory, lease, pid);
+    return attach(runDirectory, lease, pid, PROC.pidNamespace());
+  }
+
+  /** Attaches in the name of a process of some namespace. */
+  static FakeHook attach(Path runDirectory, String lease, long pid, long namespace)
+      throws IOException {
+    FakeHook hook = new FakeHook(runDirectory, lease, pid, namespace);
     HookMessage welcome = hook.hello(NO_SLOT);
     if (welcome.status() != STATUS_OK) {
       hook.close();
@@ -58,7 +75,8 @@ final class FakeHook implements AutoCloseable {
 
   /** Connects again, as after the seat has died. */
   FakeHook again(Path runDirectory) throws IOException {
-    FakeHook hook = new FakeHook(runDirectory, lease, pid);
+    FakeHook hook = new FakeHook(runDirectory, lease, pid, namespace);
+    hook.slotSecret = slotSecret;
     HookMessage welcome = hook.hello(slot);
     if (welcome.status() != STATUS_OK) {
       hook.close();
@@ -74,7 +92,19 @@ final class FakeHook implements AutoCloseable {
     }
   }
 
+  /** What stands in the lease's grant page. */
+  String leaseSecret() {
+    byte[] bytes = new byte[GrantMore.SECRET_LENGTH];
+    grant.buffer().get(GRANT_MORE_OFFSET + GrantMore.SECRET, bytes);
+    return new String(bytes, StandardCharsets.US_ASCII).trim();
+  }
+
   HookMessage hello(int number) throws IOException {
+    return hello(number, leaseSecret() + (number == NO_SLOT ? "" : " " + slotSecret));
+  }
+
+  /** Says HELLO, and names some secrets. */
+  HookMessage hello(int number, String secrets) throws IOException {
     send(
         new HookMessage(
             MESSAGE_HELLO,
@@ -84,12 +114,13 @@ final class FakeHook implements AutoCloseable {
             pid,
             LAYOUT_MAJOR,
             PROC.startTime(pid),
-            PROC.pidNamespace(),
+            namespace,
             lease,
-            ""));
+            secrets));
     HookMessage welcome = receive();
     if (welcome.status() == STATUS_OK) {
       slot = welcome.slot();
+      slotSecret = welcome.text();
       startBeating();
       memory =
           new LedgerProcess(report, slot, grant.longAt(GRANT_OFFSET + Grant.MEMORY_LIMIT) / 256);

@@ -17,6 +17,7 @@ import dev.vgpu.cuda.ShmLayout.Header;
 import dev.vgpu.cuda.ShmLayout.Slot;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -38,6 +39,9 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class HookEnforcementTest {
+  /** A pid namespace that is not this process's. */
+  private static final long CONTAINER = 7;
+
   private static final long UNITS = 1 << 20;
   private static final MemorySize QUOTA = MemorySize.ofBytes(UNITS * 256);
 
@@ -420,7 +424,7 @@ class HookEnforcementTest {
   void whoeverTalksNonsenseIsCutOffAndNobodyElse() throws Exception {
     prepare("a");
     FakeHook good = attach("a");
-    Random random = new Random(1);
+    Random random = TestSeed.random();
     for (int i = 0; i < 50; i++) {
       FakeHook bad = attach("a");
       byte[] bytes = new byte[1 + random.nextInt(2_000)];
@@ -465,7 +469,7 @@ class HookEnforcementTest {
   void allSlotsCanBeTaken() throws Exception {
     EnforcedLease lease = prepare("a");
     for (int i = 1; i < ShmLayout.SLOT_COUNT; i++) {
-      attach("a");
+      toClose.add(FakeHook.attach(run, "a", i, CONTAINER));
     }
     assertThatThrownBy(() -> attach("a")).hasMessageContaining("as many processes as it can have");
     assertThat(lease.processes()).hasSize(ShmLayout.SLOT_COUNT - 1);

@@ -66,7 +66,7 @@ class HookLibraryTest {
   void aDamagedOneIsNotUnpacked() {
     assertThatThrownBy(() -> new HookLibrary("/hook-library/damaged.so", Map.of()).in(run))
         .isInstanceOf(VgpuException.class)
-        .hasMessageContaining("the hook in the jar is damaged");
+        .hasMessageContaining("damaged in the jar");
     assertThat(run).isEmptyDirectory();
   }
 

@@ -2,6 +2,7 @@ package dev.vgpu.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.testing.TestSeed;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Random;
@@ -9,14 +10,11 @@ import org.junit.jupiter.api.Test;
 
 /** Random messages, as a hostile program may send them. */
 class HookMessageFuzzTest {
-  /** A fixed one: the same messages in every build. */
-  private static final long SEED = 20261120;
-
   private static final int ROUNDS = 100_000;
 
   @Test
   void anyBytesAreAMessageWhoseTextsFitTheirFields() {
-    Random random = new Random(SEED);
+    Random random = TestSeed.random();
     byte[] bytes = new byte[ShmLayout.Message.BYTES];
     for (int i = 0; i < ROUNDS; i++) {
       random.nextBytes(bytes);

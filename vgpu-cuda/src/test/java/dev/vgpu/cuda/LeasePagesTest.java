@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.ShmLayout.Header;
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -14,7 +15,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -25,13 +25,13 @@ class LeasePagesTest {
 
   @Test
   void whatIsMadeCanBeAdopted() throws IOException {
-    LeasePages made = LeasePages.in(directory);
+    LeasePages made = LeasePages.in(directory, null);
     assertThat(made.adopted()).isFalse();
     made.grant().setLong(ShmLayout.GRANT_OFFSET + ShmLayout.Grant.MEMORY_LIMIT, 7);
     made.report().setLong(MemoryLedger.slotAt(5), 8);
     assertThat(Files.size(directory.resolve("grant"))).isEqualTo(ShmLayout.GRANT_SIZE);
     assertThat(Files.size(directory.resolve("report"))).isEqualTo(ShmLayout.REPORT_SIZE);
-    LeasePages adopted = LeasePages.in(directory);
+    LeasePages adopted = LeasePages.in(directory, null);
     assertThat(adopted.adopted()).isTrue();
     assertThat(adopted.grant().longAt(ShmLayout.GRANT_OFFSET + ShmLayout.Grant.MEMORY_LIMIT))
         .isEqualTo(7);
@@ -40,12 +40,12 @@ class LeasePagesTest {
 
   @Test
   void onlyTheirOwnerMayOpenThemUnlessTheDirectoryIsAGroups() throws IOException {
-    LeasePages.in(directory);
+    LeasePages.in(directory, null);
     assertThat(permissions("grant")).isEqualTo("rw-------");
     assertThat(permissions("report")).isEqualTo("rw-------");
     Path shared = Files.createDirectory(directory.resolve("shared"));
     Files.setPosixFilePermissions(shared, PosixFilePermissions.fromString("rwxr-x---"));
-    LeasePages.in(shared);
+    LeasePages.in(shared, null);
     assertThat(permissions("shared/grant")).isEqualTo("rw-r-----");
     assertThat(permissions("shared/report")).isEqualTo("rw-rw----");
   }
@@ -65,9 +65,9 @@ class LeasePagesTest {
   @ParameterizedTest
   @ValueSource(strings = {"grant", "report"})
   void anotherMajorIsRefusedAndBothAreNamed(String file) throws IOException {
-    LeasePages.in(directory);
+    LeasePages.in(directory, null);
     write(file, Header.LAYOUT_MAJOR, 9, 4);
-    assertThatThrownBy(() -> LeasePages.in(directory))
+    assertThatThrownBy(() -> LeasePages.in(directory, null))
         .isInstanceOf(ProtocolMismatchException.class)
         .hasMessageContaining("layout=9." + ShmLayout.LAYOUT_MINOR)
         .hasMessageContaining("mine=1." + ShmLayout.LAYOUT_MINOR);
@@ -75,19 +75,19 @@ class LeasePagesTest {
 
   @Test
   void anotherMinorIsUsed() throws IOException {
-    LeasePages.in(directory);
+    LeasePages.in(directory, null);
     write("grant", Header.LAYOUT_MINOR, 3, 4);
-    assertThat(LeasePages.in(directory).adopted()).isTrue();
+    assertThat(LeasePages.in(directory, null).adopted()).isTrue();
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"grant", "report"})
   void garbageIsRefused(String file) throws IOException {
-    LeasePages.in(directory);
+    LeasePages.in(directory, null);
     byte[] garbage = new byte[(int) Files.size(directory.resolve(file))];
-    new Random(3).nextBytes(garbage);
+    TestSeed.random().nextBytes(garbage);
     Files.write(directory.resolve(file), garbage);
-    assertThatThrownBy(() -> LeasePages.in(directory))
+    assertThatThrownBy(() -> LeasePages.in(directory, null))
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("not a shared page of vgpu")
         .hasMessageContaining(file);
@@ -96,7 +96,7 @@ class LeasePagesTest {
   @ParameterizedTest
   @ValueSource(ints = {0, 7, 100, 5_000, 69_631, 69_633})
   void aReportOfAnotherLengthIsRefused(int bytes) throws IOException {
-    LeasePages.in(directory);
+    LeasePages.in(directory, null);
     try (FileChannel channel =
         FileChannel.open(directory.resolve("report"), StandardOpenOption.WRITE)) {
       channel.truncate(bytes);
@@ -104,16 +104,16 @@ class LeasePagesTest {
         channel.write(ByteBuffer.allocate(1), bytes - 1);
       }
     }
-    assertThatThrownBy(() -> LeasePages.in(directory))
+    assertThatThrownBy(() -> LeasePages.in(directory, null))
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("bytes=" + bytes);
   }
 
   @Test
   void aMissingReportIsToldAndNotMadeAnew() throws IOException {
-    LeasePages.in(directory);
+    LeasePages.in(directory, null);
     Files.delete(directory.resolve("report"));
-    assertThatThrownBy(() -> LeasePages.in(directory)).isInstanceOf(VgpuException.class);
+    assertThatThrownBy(() -> LeasePages.in(directory, null)).isInstanceOf(VgpuException.class);
     assertThat(directory.resolve("report")).doesNotExist();
   }
 
@@ -122,15 +122,15 @@ class LeasePagesTest {
     // It died before the magic was written, so nobody can have attached.
     Files.write(directory.resolve("report"), new byte[100]);
     Files.write(directory.resolve("grant"), new byte[ShmLayout.GRANT_SIZE]);
-    assertThat(LeasePages.in(directory).adopted()).isFalse();
-    assertThat(LeasePages.in(directory).adopted()).isTrue();
+    assertThat(LeasePages.in(directory, null).adopted()).isFalse();
+    assertThat(LeasePages.in(directory, null).adopted()).isTrue();
   }
 
   @Test
   void whereThereIsNoRoomNothingIsLeftBehind() throws IOException {
     // A directory of this name stands for a file that cannot be made.
     Files.createDirectories(directory.resolve("grant/in the way"));
-    assertThatThrownBy(() -> LeasePages.in(directory)).isInstanceOf(VgpuException.class);
+    assertThatThrownBy(() -> LeasePages.in(directory, null)).isInstanceOf(VgpuException.class);
     assertThat(directory.resolve("report")).doesNotExist();
   }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.VgpuException;
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -92,7 +93,7 @@ class ProgramCheckTest {
 
   @Test
   void noFileMakesItFailOtherwise() throws IOException {
-    Random random = new Random(5);
+    Random random = TestSeed.random();
     for (int i = 0; i < 500; i++) {
       byte[] bytes = Files.readAllBytes(program("good", 2, X86_64, "/lib64/ld.so"));
       for (int k = 0; k < 6; k++) {

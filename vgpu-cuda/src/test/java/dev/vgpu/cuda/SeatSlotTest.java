@@ -59,7 +59,7 @@ class SeatSlotTest {
 
   @BeforeEach
   void begin() throws IOException {
-    pages = LeasePages.in(directory);
+    pages = LeasePages.in(directory, null);
     readings = new SlotReadings(pages.report());
     slot = new SeatSlot(readings, NUMBER, PID, 1, 1, true, nowNs);
     set(Slot.BUSY, 1);

@@ -1,6 +1,7 @@
 package dev.vgpu.emulator;
 
 import dev.vgpu.MemorySize;
+import dev.vgpu.files.LibraryPlace;
 import dev.vgpu.spi.GpuDriver;
 import java.nio.file.Path;
 import java.util.Map;
@@ -30,10 +31,10 @@ public final class EmulatorDriver implements GpuDriver {
    */
   EmulatorDriver(Map<String, String> environment) {
     this.settings = EmulatorSettings.from(Objects.requireNonNull(environment, "environment"));
-    Path libraries = settings.libraryDirectory(MountTable.ofThisProcess());
-    this.cuda = new NativeLibraryFile("libcuda.so.1", libraries);
-    this.nvml = new NativeLibraryFile("libnvidia-ml.so.1", libraries);
-    this.mpsControl = new NativeLibraryFile("nvidia-cuda-mps-control", libraries);
+    Path libraries = settings.libraryDirectory(LibraryPlace.ofThisProcess(environment));
+    this.cuda = new NativeLibraryFile("libcuda.so.1", settings, libraries);
+    this.nvml = new NativeLibraryFile("libnvidia-ml.so.1", settings, libraries);
+    this.mpsControl = new NativeLibraryFile("nvidia-cuda-mps-control", settings, libraries);
   }
 
   @Override

@@ -2,6 +2,7 @@ package dev.vgpu.emulator;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.LibraryPlace;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -18,18 +19,15 @@ final class EmulatorSettings {
   private static final MemorySize DEFAULT_CONTEXT = MemorySize.ofMebibytes(64);
 
   private final Path stateDirectory;
-  private final Path cacheDirectory;
   private final Optional<String> text;
 
-  private EmulatorSettings(Path stateDirectory, Path cacheDirectory, Optional<String> text) {
+  private EmulatorSettings(Path stateDirectory, Optional<String> text) {
     this.stateDirectory = stateDirectory;
-    this.cacheDirectory = cacheDirectory;
     this.text = text;
   }
 
   static EmulatorSettings from(Map<String, String> environment) {
-    return new EmulatorSettings(
-        directory(environment), cache(environment), value(environment, "VGPU_EMULATOR"));
+    return new EmulatorSettings(directory(environment), value(environment, "VGPU_EMULATOR"));
   }
 
   private static Optional<String> value(Map<String, String> environment, String name) {
@@ -55,20 +53,6 @@ final class EmulatorSettings {
     return directory.toAbsolutePath();
   }
 
-  private static Path cache(Map<String, String> environment) {
-    Optional<String> named = value(environment, "XDG_CACHE_HOME");
-    Optional<String> home = value(environment, "HOME");
-    Path directory;
-    if (named.isPresent()) {
-      directory = Path.of(named.get());
-    } else if (home.isPresent()) {
-      directory = Path.of(home.get(), ".cache");
-    } else {
-      directory = Path.of("/var/cache");
-    }
-    return directory.toAbsolutePath();
-  }
-
   /** {@return where the GPUs' shared state is} */
   Path stateDirectory() {
     return stateDirectory;
@@ -78,9 +62,8 @@ final class EmulatorSettings {
    * {@return where the libraries are unpacked to: beside the state, or among the user's cached
    * files where nothing beside the state can be executed}
    */
-  Path libraryDirectory(MountTable mounts) {
-    Path beside = stateDirectory.resolveSibling("lib");
-    return mounts.allowsExecution(beside) ? beside : cacheDirectory.resolve("vgpu").resolve("lib");
+  Path libraryDirectory(LibraryPlace place) {
+    return place.in(stateDirectory.resolveSibling("lib"));
   }
 
   /** {@return the value of {@code VGPU_EMULATOR}, if it is set} */

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.LibraryPlace;
+import dev.vgpu.files.ProcessUser;
 import dev.vgpu.spi.GpuDriver;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -140,5 +142,55 @@ class EmulatorDriverTest {
     Path parent = driver().cudaLibrary().getParent();
     assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(parent)))
         .isEqualTo("rwx------");
+  }
+
+  /** As long as the real one, so that only its content tells. */
+  @Test
+  void anotherFileOfTheSameLengthIsReplaced() throws IOException {
+    Path library = driver().cudaLibrary();
+    byte[] good = Files.readAllBytes(library);
+    Files.delete(library);
+    Files.write(library, new byte[good.length]);
+    assertThat(driver().cudaLibrary()).hasBinaryContent(good);
+  }
+
+  @Test
+  void nothingIsLoadedFromWhereAnotherUserCanPutIt() throws IOException {
+    Path library = driver().nvmlLibrary();
+    Path run = Files.createDirectory(directory.resolve("inherited"));
+    Path planted = run.resolve("vgpu").resolve(directory.relativize(library));
+    Files.createDirectories(planted.getParent());
+    Files.write(planted, new byte[(int) Files.size(library)]);
+    Files.setPosixFilePermissions(run, PosixFilePermissions.fromString("rwxrwxrwx"));
+    EmulatorDriver inherited = new EmulatorDriver(Map.of("XDG_RUNTIME_DIR", run.toString()));
+    for (Callable<Path> call :
+        List.<Callable<Path>>of(inherited::nvmlLibrary, inherited::cudaLibrary)) {
+      assertThatThrownBy(call::call)
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("every user can write to it: path=" + run)
+          .hasMessageContaining("XDG_RUNTIME_DIR");
+    }
+    if (ProcessUser.id() == 0) {
+      Files.setPosixFilePermissions(run, PosixFilePermissions.fromString("rwx------"));
+      Files.setAttribute(run, "unix:uid", 12_345);
+      assertThatThrownBy(inherited::nvmlLibrary)
+          .hasMessageContaining("belongs to another user: path=" + run);
+    }
+  }
+
+  /** The place for libraries alone may be another's: where the usual one allows none. */
+  @Test
+  void aPlantedLibraryIsNotUsed() throws IOException {
+    Path library = driver().cudaLibrary();
+    Files.setPosixFilePermissions(
+        library.getParent(), PosixFilePermissions.fromString("rwxrwxrwx"));
+    assertThatThrownBy(() -> driver().cudaLibrary()).hasMessageContaining("every user can write");
+  }
+
+  @Test
+  void librariesAreBesideTheState() {
+    EmulatorSettings settings = EmulatorSettings.from(Map.of("XDG_RUNTIME_DIR", "/run/user/7"));
+    assertThat(settings.libraryDirectory(LibraryPlace.ofThisProcess(Map.of())))
+        .isEqualTo(Path.of("/run/user/7/vgpu/lib"));
   }
 }

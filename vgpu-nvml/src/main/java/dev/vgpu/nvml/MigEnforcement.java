@@ -67,6 +67,8 @@ final class MigEnforcement implements Enforcement {
 
   private @Nullable MigDriver driver;
 
+  private static final long LONGEST_END_MS = 1_000;
+
   MigEnforcement(Path runDirectory, Enforcement beneath, Supplier<MigDriver> open) {
     this.runDirectory = runDirectory;
     this.directory = directory(runDirectory);
@@ -327,6 +329,11 @@ final class MigEnforcement implements Enforcement {
     watch.shutdownNow();
     synchronized (this) {
       forgetDriver();
+    }
+    try {
+      boolean ignored = watch.awaitTermination(LONGEST_END_MS, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
     }
   }
 }

@@ -11,6 +11,7 @@ import dev.vgpu.GpuReading;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.spi.GpuDriver;
 import dev.vgpu.spi.GpuHealthListener;
@@ -79,7 +80,12 @@ public final class NvmlProvider implements GpuProvider {
 
   /** Makes the provider; {@code ServiceLoader} does. */
   public NvmlProvider() {
-    this(System.getenv(), USUAL_PLACES, ServiceLoader.load(GpuDriver.class));
+    this(System.getenv(), USUAL_PLACES, installedDrivers());
+  }
+
+  /** Those beside this class: the thread may be one that sees another copy of vgpu. */
+  public static ServiceLoader<GpuDriver> installedDrivers() {
+    return ServiceLoader.load(GpuDriver.class, NvmlProvider.class.getClassLoader());
   }
 
   NvmlProvider(Map<String, String> environment, List<Path> places, Iterable<GpuDriver> drivers) {
@@ -430,7 +436,7 @@ public final class NvmlProvider implements GpuProvider {
   private Optional<NvmlCandidate> candidate() {
     String named = environment.get(NVML_VARIABLE);
     if (named != null && !named.isBlank()) {
-      Path file = Path.of(named).toAbsolutePath();
+      Path file = named(NVML_VARIABLE, named);
       if (!Files.isRegularFile(file)) {
         throw new GpuDriverException(NVML_VARIABLE + " names no file: " + named, null);
       }
@@ -448,11 +454,22 @@ public final class NvmlProvider implements GpuProvider {
     return Optional.empty();
   }
 
+  /** Variables may be inherited from another user, as after {@code su}: their files are not. */
+  private static Path named(String variable, String name) {
+    Path file = Path.of(name).toAbsolutePath();
+    Optional<String> objection = TrustedFiles.objection(file);
+    if (objection.isPresent()) {
+      throw new GpuDriverException(
+          variable + " names a file that cannot be used: " + objection.get(), null);
+    }
+    return file;
+  }
+
   /** The CUDA driver that belongs to an NVML; null if it is the program's own matter. */
   private @Nullable Path cudaLibrary(Path nvml, @Nullable GpuDriver driver) {
     String named = environment.get(DRIVER_VARIABLE);
     if (named != null && !named.isBlank()) {
-      return Path.of(named).toAbsolutePath();
+      return named(DRIVER_VARIABLE, named);
     }
     if (driver != null) {
       return driver.cudaLibrary();

@@ -31,8 +31,16 @@ import org.slf4j.LoggerFactory;
  */
 final class NvmlWatch implements GpuPool.Listening {
   private static final Logger log = LoggerFactory.getLogger(NvmlWatch.class);
-  private static final int WAIT_MS = 500;
-  private static final long WAIT_NS = WAIT_MS * 1_000_000L;
+  private static final long WAIT_NS = 500_000_000L;
+
+  /** A wait for events cannot be broken off: so long, at most, does {@link #close} take. */
+  private static final int EVENT_WAIT_MS = 100;
+
+  private static final int EVENT_WAITS = 5;
+
+  /** Unless the driver does not answer. */
+  private static final long LONGEST_END_MS = 1_000;
+
   private static final int MOST_ROUNDS = 16;
   private static final long WANTED =
       NvmlTypes.EVENT_TYPE_XID_CRITICAL_ERROR
@@ -89,11 +97,18 @@ final class NvmlWatch implements GpuPool.Listening {
     return watch;
   }
 
-  /** The thread ends within half a second. */
+  /** Waits for the thread, whose class loader may be closed next. */
   @Override
   public void close() {
     closed = true;
     LockSupport.unpark(thread);
+    if (thread != Thread.currentThread()) {
+      try {
+        thread.join(LONGEST_END_MS);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   private void run() {
@@ -218,10 +233,9 @@ final class NvmlWatch implements GpuPool.Listening {
       LockSupport.parkNanos(this, WAIT_NS);
       return true;
     }
-    NvmlState state = session.state();
-    int code = state.nvmlEventSetWait_v2(set, event, WAIT_MS);
-    if (code == Nvml.NVML_ERROR_FUNCTION_NOT_FOUND) {
-      code = state.nvmlEventSetWait(set, event, WAIT_MS);
+    int code = NvmlTypes.NVML_ERROR_TIMEOUT;
+    for (int i = 0; i < EVENT_WAITS && code == NvmlTypes.NVML_ERROR_TIMEOUT && !closed; i++) {
+      code = awaitEvent(session.state(), set);
     }
     if (code == Nvml.NVML_SUCCESS) {
       GpuId gpu = devices.get(event.getLong(NvmlTypes.EVENT_DEVICE));
@@ -235,6 +249,13 @@ final class NvmlWatch implements GpuPool.Listening {
       LockSupport.parkNanos(this, WAIT_NS); // never busy, whatever it answers
     }
     return true;
+  }
+
+  private int awaitEvent(NvmlState state, long set) {
+    int code = state.nvmlEventSetWait_v2(set, event, EVENT_WAIT_MS);
+    return code == Nvml.NVML_ERROR_FUNCTION_NOT_FOUND
+        ? state.nvmlEventSetWait(set, event, EVENT_WAIT_MS)
+        : code;
   }
 
   private void happened(GpuId gpu, long type, long data) {

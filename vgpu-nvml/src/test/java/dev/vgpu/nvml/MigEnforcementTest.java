@@ -16,6 +16,7 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -350,7 +351,7 @@ class MigEnforcementTest {
   @Test
   @Timeout(value = 4, unit = TimeUnit.HOURS)
   void whereverTheSeatIsKilledNothingLeaksAndNothingOfOthersIsTouched() throws Exception {
-    Random random = new Random(42);
+    Random random = TestSeed.random();
     Map<Integer, MigState.Instance> theirs = new HashMap<>();
     int done = 0;
     int kills = 0;
@@ -406,7 +407,7 @@ class MigEnforcementTest {
             "dev.vgpu.nvml.MigSeat",
             run.toString(),
             Integer.toString(cycles),
-            Integer.toString(round))
+            Long.toString(TestSeed.seed() + round))
         .redirectOutput(output(round).toFile())
         .redirectErrorStream(true)
         .start();

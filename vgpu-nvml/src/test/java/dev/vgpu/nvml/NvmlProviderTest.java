@@ -13,6 +13,7 @@ import dev.vgpu.spi.GpuProvider;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
@@ -129,5 +130,17 @@ class NvmlProviderTest {
     failsWith(named(text), "cannot be loaded");
     failsWith(named(Files.createFile(directory.resolve("empty"))), "cannot be loaded");
     failsWith(named(emulator().cudaLibrary()), "it has no nvmlInit_v2");
+  }
+
+  @Test
+  void aLibraryThatAnotherUserCanChangeIsNotLoaded(@TempDir Path directory) throws Exception {
+    Path open = Files.createDirectory(directory.resolve("open"));
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
+    Path named = Files.createFile(open.resolve("libnvidia-ml.so.1"));
+    NvmlProvider provider =
+        new NvmlProvider(Map.of("VGPU_NVML", named.toString()), List.of(), List.of());
+    assertThat(provider.missing())
+        .hasValueSatisfying(
+            why -> assertThat(why).contains("VGPU_NVML", "every user can write", open.toString()));
   }
 }

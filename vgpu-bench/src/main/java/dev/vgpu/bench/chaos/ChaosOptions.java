@@ -44,7 +44,7 @@ record ChaosOptions(long seed, double seconds, int steps, boolean json) {
     return new ChaosOptions(seed, minutes * 60, steps, json);
   }
 
-  private static String value(String word, Iterator<String> words) {
+  static String value(String word, Iterator<String> words) {
     if (!words.hasNext()) {
       throw new IllegalArgumentException(word + " needs a value");
     }

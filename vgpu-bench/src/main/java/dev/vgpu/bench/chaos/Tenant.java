@@ -16,6 +16,9 @@ final class Tenant {
   final PreemptionClass preemptionClass;
   final MemorySize quota;
 
+  /** Where it shall be; empty: anywhere. */
+  final String gpu;
+
   private int generation;
   private @Nullable PoolProcess owner;
   private Map<String, String> environment = Map.of();
@@ -26,6 +29,17 @@ final class Tenant {
       int percent,
       PreemptionClass preemptionClass,
       MemorySize quota) {
+    this(name, policy, percent, preemptionClass, quota, "");
+  }
+
+  Tenant(
+      String name,
+      SharePolicy policy,
+      int percent,
+      PreemptionClass preemptionClass,
+      MemorySize quota,
+      String gpu) {
+    this.gpu = gpu;
     this.name = name;
     this.policy = policy;
     this.percent = percent;
@@ -36,7 +50,8 @@ final class Tenant {
   /** Asks for a lease of its own again. */
   void acquire(PoolProcess pool) throws InterruptedException {
     generation++;
-    environment = pool.acquire(leaseName(), policy, percent, preemptionClass, quota);
+    String where = gpu.isEmpty() ? "fixed" : "fixed " + gpu;
+    environment = pool.acquire(leaseName(), policy, percent, preemptionClass, quota, where);
     owner = pool;
   }
 

@@ -2,6 +2,7 @@ package dev.vgpu.bench.chaos;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.vgpu.bench.harness.PoolProcess;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -10,10 +11,16 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Where the threads of all programs are, as the kernel and a debugger tell it: one may hang. */
+/**
+ * Where the threads of all programs and seats are, as the kernel and debuggers tell it: one may
+ * hang.
+ */
 final class Threads {
   private static final List<String> DEBUGGER =
       List.of("timeout", "20", "gdb", "-batch", "-ex", "thread apply all bt 15", "-p");
+
+  private static final List<String> JAVA_DEBUGGER =
+      List.of("timeout", "20", System.getProperty("java.home") + "/bin/jcmd");
 
   private Threads() {}
 
@@ -26,14 +33,20 @@ final class Threads {
             .map(program -> program + ":\n" + of(program.child.pid()))
             .collect(Collectors.joining()),
         UTF_8);
+    for (PoolProcess pool : world.seats.pools()) {
+      String pid = Long.toString(pool.child().pid());
+      debug(JAVA_DEBUGGER, List.of(pid, "Thread.print", "-l"), into);
+      debug(JAVA_DEBUGGER, List.of(pid, "GC.heap_dump", into + "." + pid + ".hprof"), into);
+    }
     for (Program program : programs) {
-      debug(program.child.pid(), into);
+      debug(DEBUGGER, List.of(Long.toString(program.child.pid())), into);
     }
   }
 
-  private static void debug(long pid, Path into) throws InterruptedException {
-    List<String> command = new ArrayList<>(DEBUGGER);
-    command.add(Long.toString(pid));
+  private static void debug(List<String> debugger, List<String> arguments, Path into)
+      throws InterruptedException {
+    List<String> command = new ArrayList<>(debugger);
+    command.addAll(arguments);
     try {
       new ProcessBuilder(command)
           .redirectErrorStream(true)

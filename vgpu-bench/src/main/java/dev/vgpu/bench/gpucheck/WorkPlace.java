@@ -1,15 +1,12 @@
 package dev.vgpu.bench.gpucheck;
 
+import dev.vgpu.files.TrustedFiles;
 import java.io.File;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Comparator;
-import java.util.Objects;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 
 /**
  * The working directory of a check: removed at its end, also by Ctrl-C; what one leaves behind that
@@ -20,6 +17,8 @@ final class WorkPlace {
 
   /** In the directory: whose it is. */
   private static final String OWNER = "owner";
+
+  private static final int MOST_OWNER_BYTES = 64;
 
   /** What a step needs to end itself, and what it started. */
   private static final long ENDING_SECONDS = 8;
@@ -33,7 +32,10 @@ final class WorkPlace {
 
   /** Makes one, and removes those whose processes are gone. */
   static WorkPlace make() throws IOException {
-    Path base = Path.of(System.getProperty("java.io.tmpdir", "/tmp"));
+    return make(Path.of(System.getProperty("java.io.tmpdir", "/tmp")));
+  }
+
+  static WorkPlace make(Path base) throws IOException {
     try (DirectoryStream<Path> others = Files.newDirectoryStream(base, PREFIX + "*")) {
       for (Path other : others) {
         if (isLeftBehind(other)) {
@@ -46,10 +48,10 @@ final class WorkPlace {
     return new WorkPlace(made);
   }
 
-  /** One that was kept, or is another user's, has no owner to be read. */
+  /** One that was kept has no owner to be read; one that another user could change is not ours. */
   private static boolean isLeftBehind(Path directory) {
     try {
-      String owner = Files.readString(directory.resolve(OWNER));
+      String owner = TrustedFiles.readText(directory.resolve(OWNER), MOST_OWNER_BYTES);
       long pid = Long.parseLong(owner.substring(0, owner.indexOf(' ')));
       return ProcessHandle.of(pid).map(process -> !identity(process).equals(owner)).orElse(true);
     } catch (IOException | NumberFormatException | StringIndexOutOfBoundsException e) {
@@ -101,11 +103,10 @@ final class WorkPlace {
   }
 
   private static void remove(Path directory) {
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
-    } catch (IOException | UncheckedIOException e) {
-      System.err.println(
-          "gpu-check: cannot remove " + directory + ": " + Objects.toString(e.getMessage()));
+    try {
+      TrustedFiles.deleteTree(directory);
+    } catch (IOException e) {
+      System.err.println("gpu-check: cannot remove " + directory + ": " + e.getMessage());
     }
   }
 }

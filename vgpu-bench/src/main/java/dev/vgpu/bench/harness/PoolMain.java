@@ -3,9 +3,11 @@ package dev.vgpu.bench.harness;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuReading;
 import dev.vgpu.GpuSettings;
 import dev.vgpu.GpuState;
 import dev.vgpu.MemoryMobility;
@@ -19,6 +21,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryUsage;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -94,6 +97,9 @@ final class PoolMain {
             case "acquire" -> Map.of("environment", acquire(words));
             case "release" -> release(words[1]);
             case "suspend", "resume" -> change(words);
+            case "gpus" -> Map.of("gpus", gpuNames());
+            case "truth" -> Map.of("gpus", truth());
+            case "heap" -> heap();
             case "leases" -> Map.of("leases", leases());
             case "litter" -> litter();
             case "tidy" -> tidy();
@@ -114,6 +120,9 @@ final class PoolMain {
             .memory(MemorySize.ofBytes(Long.parseLong(words[5])));
     if (words.length > 6 && words[6].equals("movable")) {
       request.memoryMobility(MemoryMobility.MOVABLE);
+    }
+    if (words.length > 7) {
+      request.gpu(new GpuId(words[7]));
     }
     int percent = Integer.parseInt(words[3]);
     if (percent > 0) {
@@ -171,6 +180,36 @@ final class PoolMain {
               "switches", state.switches()));
     }
     return all;
+  }
+
+  private List<String> gpuNames() {
+    return pool.gpus().stream().map(gpu -> gpu.id().value()).toList();
+  }
+
+  /** What the driver says that all processes hold, beside what the leases' ledgers say. */
+  private Map<String, Map<String, Long>> truth() {
+    Map<String, Map<String, Long>> all = new HashMap<>();
+    for (GpuReading reading : pool.readings()) {
+      long held =
+          reading.processes().stream()
+              .mapToLong(process -> process.memory().map(MemorySize::bytes).orElse(0L))
+              .sum();
+      Map<String, Long> gpu = new HashMap<>(Map.of("truth", held, "ledger", 0L));
+      all.put(reading.gpu().value(), gpu);
+    }
+    for (GpuLease lease : pool.leases()) {
+      Map<String, Long> gpu = all.get(lease.gpu().value());
+      if (gpu != null) {
+        gpu.merge("ledger", lease.usage().memoryUsed().bytes(), Long::sum);
+      }
+    }
+    return all;
+  }
+
+  private static Map<String, Object> heap() {
+    System.gc();
+    MemoryUsage heap = ManagementFactory.getMemoryMXBean().getHeapMemoryUsage();
+    return Map.of("heap", heap.getUsed());
   }
 
   private List<Map<String, Object>> leases() {

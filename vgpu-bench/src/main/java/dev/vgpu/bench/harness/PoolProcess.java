@@ -97,7 +97,7 @@ public final class PoolProcess implements AutoCloseable {
    * @param percent its share; 0 for best effort
    * @param preemptionClass its class
    * @param memory its quota
-   * @param mobility {@code movable} or {@code fixed}: its memory
+   * @param mobility {@code movable} or {@code fixed}: its memory; behind a blank, the GPU
    * @return the environment variables that put a program under it
    * @throws IllegalStateException with the pool's message, if it cannot
    * @throws InterruptedException if this thread is interrupted
@@ -169,6 +169,34 @@ public final class PoolProcess implements AutoCloseable {
    */
   public JsonNode leases() throws InterruptedException {
     return ask("leases").path("leases");
+  }
+
+  /**
+   * {@return the names of the pool's GPUs, an array}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public JsonNode gpus() throws InterruptedException {
+    return ask("gpus").path("gpus");
+  }
+
+  /**
+   * {@return by GPU what the driver says that processes hold, {@code truth}, and what the leases'
+   * ledgers say, {@code ledger}; bytes}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public JsonNode truth() throws InterruptedException {
+    return ask("truth").path("gpus");
+  }
+
+  /**
+   * {@return the bytes of its heap that are used after a collection}
+   *
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public long heapBytes() throws InterruptedException {
+    return ask("heap").path("heap").asLong();
   }
 
   /**

@@ -41,6 +41,7 @@ final class ProgramSource {
           "chaos_tenants.c",
           "audit.c",
           "signals.c",
+          "stalls.c",
           "session.c",
           "about.c",
           "checkpoint.c");

@@ -15,11 +15,16 @@ import picocli.CommandLine.Help.Ansi;
 
 /**
  * Standard output and standard error, and whether each is a terminal. Data goes to the first,
- * progress and errors to the second. Immutable; the streams are safe for use by several threads.
+ * progress and errors to the second. What is written to either may come from other processes, so
+ * nothing in it is left that a terminal obeys; what this command itself means to do to a terminal
+ * is written to {@link #outDrawn} and {@link #errDrawn}. Immutable; the streams are safe for use by
+ * several threads.
  */
 public final class Console {
   private final PrintStream out;
   private final PrintStream err;
+  private final PrintStream outDrawn;
+  private final PrintStream errDrawn;
   private final boolean outIsTerminal;
   private final boolean errIsTerminal;
   private final Ansi outAnsi;
@@ -64,8 +69,10 @@ public final class Console {
       boolean errTerminal,
       boolean colour,
       IntSupplier columns) {
-    this.out = requireNonNull(out, "out");
-    this.err = requireNonNull(err, "err");
+    this.outDrawn = requireNonNull(out, "out");
+    this.errDrawn = requireNonNull(err, "err");
+    this.out = HarmlessText.stream(outDrawn);
+    this.err = HarmlessText.stream(errDrawn);
     this.outIsTerminal = outTerminal;
     this.errIsTerminal = errTerminal;
     this.outAnsi = outTerminal && colour ? Ansi.ON : Ansi.OFF;
@@ -100,6 +107,25 @@ public final class Console {
   /** {@return where progress and errors go} */
   public PrintStream err() {
     return err;
+  }
+
+  /** {@return standard output for colours and what moves the cursor; of others' text only lines} */
+  public PrintStream outDrawn() {
+    return outDrawn;
+  }
+
+  /**
+   * Writes a line with colours on standard output.
+   *
+   * @param line with marks of colours, as picocli has them; all else in it is anybody's
+   */
+  public void printStyled(String line) {
+    outDrawn.println(outAnsi.string(HarmlessText.oneLine(line)));
+  }
+
+  /** {@return standard error, likewise} */
+  public PrintStream errDrawn() {
+    return errDrawn;
   }
 
   /** {@return whether what is on standard output can be overwritten} */

@@ -89,8 +89,8 @@ public final class Progress implements AutoCloseable {
   @Override
   public void close() {
     if (!shown.isEmpty()) {
-      console.err().print(CLEAR_LINE);
-      console.err().flush();
+      console.errDrawn().print(CLEAR_LINE);
+      console.errDrawn().flush();
       shown = "";
     }
   }
@@ -98,8 +98,8 @@ public final class Progress implements AutoCloseable {
   private void draw(String suffix) {
     String line = line(suffix);
     if (!line.equals(shown)) {
-      console.err().print(CLEAR_LINE + line);
-      console.err().flush();
+      console.errDrawn().print(CLEAR_LINE + HarmlessText.oneLine(line));
+      console.errDrawn().flush();
       shown = line;
     }
   }

@@ -35,7 +35,7 @@ public final class TextTable {
               + " cells="
               + cells.length);
     }
-    rows.add(List.of(cells));
+    rows.add(Arrays.stream(cells).map(HarmlessText::oneLine).toList());
     return this;
   }
 

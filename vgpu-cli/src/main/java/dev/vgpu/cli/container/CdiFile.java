@@ -8,10 +8,6 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.ContainerSpec;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 
 /**
@@ -81,24 +77,5 @@ public final class CdiFile {
   /** {@return the file's content} */
   public JsonNode content() {
     return content;
-  }
-
-  /**
-   * Writes it, whole or not at all.
-   *
-   * @param file where to
-   * @throws IOException if it cannot be written
-   */
-  public void write(Path file) throws IOException {
-    Path whole = file.toAbsolutePath();
-    // Runtimes read what ends in .json or .yaml only.
-    Path part = Files.createTempFile(whole.getParent(), ".vgpu-cdi", ".part");
-    try {
-      Files.writeString(part, text());
-      Files.setPosixFilePermissions(part, PosixFilePermissions.fromString("rw-r--r--"));
-      Files.move(part, whole, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
-    } finally {
-      Files.deleteIfExists(part);
-    }
   }
 }

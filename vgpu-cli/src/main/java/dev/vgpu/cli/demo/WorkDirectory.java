@@ -1,9 +1,8 @@
 package dev.vgpu.cli.demo;
 
+import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
 
 /**
@@ -45,20 +44,9 @@ final class WorkDirectory implements AutoCloseable {
       return;
     }
     try {
-      delete(path);
+      TrustedFiles.deleteTree(path);
     } catch (IOException e) {
       // A file in the directory for temporary files stays behind; the system clears that one.
     }
-  }
-
-  private static void delete(Path path) throws IOException {
-    if (Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
-      try (DirectoryStream<Path> files = Files.newDirectoryStream(path)) {
-        for (Path file : files) {
-          delete(file);
-        }
-      }
-    }
-    Files.deleteIfExists(path);
   }
 }

@@ -3,7 +3,10 @@ package dev.vgpu.cli.simulation;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.vgpu.cli.console.UserException;
+import dev.vgpu.files.TooLongException;
+import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -72,12 +75,13 @@ record SourceText(Path path, LoadSettings settings) {
       if (Files.isDirectory(path)) {
         throw new UserException(path + " is a directory; give a file");
       }
-      if (Files.size(path) > MOST_BYTES) {
-        throw new UserException(path + " is longer than a mebibyte; give a shorter file");
-      }
-      return Files.readString(path, UTF_8);
+      // Not by its length: what is no file has none, and /dev/zero has no end.
+      byte[] bytes = TrustedFiles.readAtMost(path, MOST_BYTES);
+      return UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
     } catch (NoSuchFileException e) {
       throw new UserException(path + " does not exist; give a file that describes a mix", e);
+    } catch (TooLongException e) {
+      throw new UserException(path + " is longer than a mebibyte; give a shorter file", e);
     } catch (CharacterCodingException e) {
       throw new UserException(path + " is not UTF-8; save it as UTF-8", e);
     } catch (IOException e) {

@@ -27,6 +27,7 @@ public final class TraceParser {
           .appendFraction(ChronoField.NANO_OF_SECOND, 0, 9, true)
           .toFormatter(Locale.ROOT);
   private static final int SHOWN_CHARACTERS = 60;
+  private static final int MOST_CHARACTERS = 1_000;
 
   private final List<TraceRequest> requests = new ArrayList<>();
   private @Nullable LocalDateTime start;
@@ -50,8 +51,7 @@ public final class TraceParser {
 
   private Trace parseLines(String name, BufferedReader reader)
       throws TraceFormatException, IOException {
-    for (String line = reader.readLine(); line != null; line = reader.readLine()) {
-      lineNumber++;
+    for (String line = readLine(reader); line != null; line = readLine(reader)) {
       if (lineNumber > 1) {
         parseRequest(line);
       } else if (!line.strip().equals(HEADER)) {
@@ -63,6 +63,24 @@ public final class TraceParser {
       throw corrupt(lineNumber == 1 ? "the file is empty" : "no request after the header");
     }
     return new Trace(name, start, requests);
+  }
+
+  /** Null at the end. A line that does not end is not waited for. */
+  private @Nullable String readLine(BufferedReader reader)
+      throws TraceFormatException, IOException {
+    StringBuilder line = new StringBuilder();
+    int next = reader.read();
+    if (next < 0) {
+      return null;
+    }
+    lineNumber++;
+    for (; next >= 0 && next != '\n'; next = reader.read()) {
+      if (line.length() == MOST_CHARACTERS) {
+        throw corrupt("longer than " + MOST_CHARACTERS + " characters: " + quoted(line.toString()));
+      }
+      line.append((char) next);
+    }
+    return line.toString().stripTrailing();
   }
 
   private void parseRequest(String line) throws TraceFormatException {

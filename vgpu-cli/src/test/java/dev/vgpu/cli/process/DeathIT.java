@@ -7,6 +7,7 @@ import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
+import dev.vgpu.testing.TestSeed;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -47,9 +48,7 @@ class DeathIT {
             Tenants.load(node, struck).awaitReady(),
             churner(other, 1).awaitReady());
     survivors.get(2).ask("churn");
-    long seed = new Random().nextLong();
-    System.err.println("seed=" + seed);
-    Random random = new Random(seed);
+    Random random = TestSeed.random();
     for (int i = 0; i < EVENTS; i++) {
       strike(random, random.nextBoolean() ? struck : other, i);
     }

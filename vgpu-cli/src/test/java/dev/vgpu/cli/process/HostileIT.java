@@ -6,6 +6,7 @@ import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.net.StandardProtocolFamily;
@@ -100,7 +101,7 @@ class HostileIT {
   @Test
   void floodedSocketsServeOthersAllTheSame() throws Exception {
     List<SocketChannel> channels = new ArrayList<>();
-    Random random = new Random(3);
+    Random random = TestSeed.random();
     for (String name : List.of("hook.sock", "seat.sock")) {
       for (int i = 0; i < 200; i++) {
         flood(node.runDirectory().resolve(name), random, channels);

@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -134,7 +135,8 @@ class MixFileTest {
   }
 
   private static String jsonTenant() {
-    return "{\"name\": \"a\", \"arrivals\": \"closedLoop\", \"request\": {\"kernelTime\": \"1ms\"}}";
+    return "{\"name\": \"a\", \"arrivals\": \"closedLoop\", \"request\": {\"kernelTime\":"
+               + " \"1ms\"}}";
   }
 
   @Test
@@ -175,9 +177,11 @@ class MixFileTest {
         "tenants: [{name: a, arrivals: {poisson: {rate: NaN}}}]|1|48|'rate' is not a number from",
         "tenants: [{name: a, arrivals: {interval: {every: 0s}}}]|1|50|too short",
         "tenants: [{name: a, arrivals: {trace: {file: no.csv}}}]|1|46|no.csv does not exist",
-        "tenants: [{name: a, arrivals: {trace: {file: conv, from: 1h}}}]|1|39|no request of the trace",
+        "tenants: [{name: a, arrivals: {trace: {file: conv, from: 1h}}}]|1|39|no request of the"
+            + " trace",
         "tenants: [{name: a, quota: 5, arrivals: closedLoop}]|1|28|not a memory size: '5'",
-        "tenants: [{name: a, leave: 1s, join: 2s, arrivals: closedLoop}]|1|28|before it comes at 2 s",
+        "tenants: [{name: a, leave: 1s, join: 2s, arrivals: closedLoop}]|1|28|before it comes at 2"
+            + " s",
         "tenants: [{name: a, leave: 1s, stay: 2s, arrivals: closedLoop}]|1|38|leave one out",
         "tenants: [{name: a, name: b}]|1|21|'name' stands here twice",
         "tenants: [{name: a, after: a, arrivals: closedLoop}]|1|28|a loop: 'a' comes after itself",
@@ -305,5 +309,13 @@ class MixFileTest {
     assertThatThrownBy(() -> MixFile.read(file, MixFile.Overrides.NONE))
         .hasMessageContaining("is not UTF-8");
     assertThatThrownBy(() -> read("\u0000")).isInstanceOf(UserException.class);
+  }
+
+  @Test
+  @Timeout(30)
+  void whatHasNoEndIsNotReadForEver() {
+    Path zeros = Path.of("/dev/zero");
+    assertThatThrownBy(() -> MixFile.read(zeros, MixFile.Overrides.NONE))
+        .hasMessageContaining("mebibyte");
   }
 }

@@ -10,6 +10,7 @@ import java.io.StringReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -30,6 +31,14 @@ class TraceParserTest {
   }
 
   @Test
+  @Timeout(30)
+  void whatHasNoEndIsNotReadForEver() {
+    assertThatThrownBy(() -> Trace.fromFile(Path.of("/dev/zero")))
+        .isInstanceOf(UserException.class)
+        .hasMessageContaining("line 1: longer than 1000 characters");
+  }
+
+  @Test
   void secondsNeedNoFraction() throws Exception {
     assertThat(parse(TraceParser.HEADER + "\n2023-11-16 18:15:46,0,1\n").requests())
         .containsExactly(new TraceRequest(0, 0, 1));
@@ -39,7 +48,8 @@ class TraceParserTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "2023-11-16 18:15:47,abc,1 | ContextTokens is not a whole number from 0 to 2147483647: 'abc'",
+        "2023-11-16 18:15:47,abc,1 | ContextTokens is not a whole number from 0 to 2147483647:"
+            + " 'abc'",
         "2023-11-16 18:15:47,-1,1 | ContextTokens is not a whole number from 0 to 2147483647: '-1'",
         "2023-11-16 18:15:47,1,99999999999"
             + " | GeneratedTokens is not a whole number from 0 to 2147483647: '99999999999'",

@@ -41,11 +41,7 @@ final class Discovery {
 
   static Discovery installed() {
     return new Discovery(
-        () -> {
-          List<GpuProvider> found = new ArrayList<>();
-          ServiceLoader.load(GpuProvider.class).forEach(found::add);
-          return found;
-        });
+        () -> Installed.of(GpuProvider.class, in -> ServiceLoader.load(GpuProvider.class, in)));
   }
 
   private List<GpuProvider> providers() {
@@ -120,7 +116,8 @@ final class Discovery {
     for (PhysicalGpu gpu : gpus) {
       if (gpu instanceof HostGpu) {
         log.info(
-            "no GPU found: the device 'host' stands for this machine's CPU, {}, usable memory {} MiB",
+            "no GPU found: the device 'host' stands for this machine's CPU, {}, usable memory {}"
+                + " MiB",
             gpu.model(),
             gpu.usableMemory().bytes() >> 20);
       } else {

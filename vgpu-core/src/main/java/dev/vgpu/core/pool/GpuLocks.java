@@ -4,6 +4,8 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.SeatLock;
+import dev.vgpu.files.TrustedFiles;
+import dev.vgpu.files.UntrustedFileException;
 import java.io.IOException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
@@ -64,6 +66,9 @@ final class GpuLocks implements AutoCloseable {
       outcome = SeatLock.tryTake(place.resolve(file), self);
     } catch (IOException e) {
       log.debug("it cannot be told whether another run directory has the GPU", e);
+      if (e instanceof UntrustedFileException) {
+        log.warn("it is not looked whether another run directory has the GPU: {}", e.getMessage());
+      }
       return;
     }
     if (outcome.lock() == null) {
@@ -94,6 +99,7 @@ final class GpuLocks implements AutoCloseable {
   }
 
   private void make() throws IOException {
+    Path ignored = TrustedFiles.check(place);
     try {
       Files.createDirectory(
           place,
@@ -101,6 +107,7 @@ final class GpuLocks implements AutoCloseable {
     } catch (FileAlreadyExistsException e) {
       log.trace("it is there", e);
     }
+    TrustedFiles.checkPrivate(place);
   }
 
   /** Gives the locks back. A second call does nothing. */

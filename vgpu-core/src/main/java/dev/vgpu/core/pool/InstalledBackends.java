@@ -14,20 +14,8 @@ final class InstalledBackends {
   private InstalledBackends() {}
 
   static List<EnforcementBackend> load() {
-    List<EnforcementBackend> found = new ArrayList<>();
-    addAll(ServiceLoader.load(EnforcementBackend.class), found);
-    if (found.isEmpty()) {
-      ClassLoader own = InstalledBackends.class.getClassLoader();
-      addAll(ServiceLoader.load(EnforcementBackend.class, own), found);
-    }
-    return found;
-  }
-
-  private static void addAll(
-      Iterable<EnforcementBackend> installed, List<EnforcementBackend> found) {
-    for (EnforcementBackend backend : installed) {
-      found.add(backend);
-    }
+    return Installed.of(
+        EnforcementBackend.class, in -> ServiceLoader.load(EnforcementBackend.class, in));
   }
 
   /** Puts this process under a lease, by the backend that enforces it. */

@@ -4,6 +4,7 @@ import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
+import dev.vgpu.core.ThreadEnd;
 import dev.vgpu.core.reclaim.ReclaimAction;
 import dev.vgpu.core.reclaim.ReclaimPlanner;
 import dev.vgpu.core.reclaim.ReclaimSettings;
@@ -71,6 +72,14 @@ final class MemoryReclaim implements AutoCloseable {
     made.setDaemon(true);
     thread = made;
     made.start();
+  }
+
+  /** Waits until the thread has ended, if there is one. */
+  void awaitEnd(long deadlineNs) {
+    Thread running = thread;
+    if (running != null) {
+      ThreadEnd.await(running, node.clock(), deadlineNs);
+    }
   }
 
   /** Finds those whom an earlier holder of the seat has suspended. Before others are served. */

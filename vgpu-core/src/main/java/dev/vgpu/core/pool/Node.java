@@ -9,6 +9,7 @@ import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.pool.Authority.SeatLostException;
 import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.seat.LeaseDirectory;
 import dev.vgpu.core.seat.OwnerSecret;
 import dev.vgpu.core.seat.ProcessIdentity;
@@ -30,8 +31,11 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The GPUs that this JVM's pools share, the leases that were acquired through them, and the threads
@@ -39,7 +43,12 @@ import org.jspecify.annotations.Nullable;
  * several threads.
  */
 final class Node {
+  private static final Logger log = LoggerFactory.getLogger(Node.class);
+
   private static final int IDLE_THREAD_SECONDS = 5;
+
+  /** How long a pool's closing waits for threads; one may be in a caller's code, or a driver's. */
+  private static final long LONGEST_END_NS = 2_000_000_000L;
 
   private final NanoClock clock;
   private final ProcessIdentity self = ProcessIdentity.current();
@@ -62,6 +71,7 @@ final class Node {
   private volatile @Nullable Authority authority;
   private volatile boolean shutDown;
   private volatile Runnable whenShutDown = () -> {};
+  private volatile LongConsumer awaitOthers = deadlineNs -> {};
   private volatile boolean jvmAttached;
 
   Node(PoolSettings settings, NanoClock clock, Consumer<Node> whenLeaseReleased) {
@@ -78,13 +88,20 @@ final class Node {
             TimeUnit.SECONDS,
             new SynchronousQueue<>(),
             task -> {
-              Thread thread = new Thread(task, "vgpu-worker-" + threads.getAndIncrement());
+              Thread thread = new Worker(task, "vgpu-worker-" + threads.getAndIncrement());
               thread.setDaemon(true);
               return thread;
-            });
+            },
+            new ThreadPoolExecutor.DiscardPolicy()); // nobody waits for what comes after the end
     this.listeners = new Listeners(clock, workers);
     this.preemptions = new Preemptions(listeners, clock);
     this.seatThread = new SeatThread(clock);
+  }
+
+  private static final class Worker extends Thread {
+    Worker(Runnable task, String name) {
+      super(task, name);
+    }
   }
 
   /** What this JVM proves with to each holder of the seat that its leases are its own. */
@@ -192,14 +209,26 @@ final class Node {
     }
   }
 
+  private ShareScheduler.Observer observer(GpuId gpu, GpuSeat seat) {
+    return new ShareScheduler.Observer() {
+      @Override
+      public void preempted(Tenant victim, Tenant by, int askedToEnd) {
+        seat.doAfterwards(() -> preemptions.add(victim.id(), by.id(), askedToEnd));
+      }
+
+      @Override
+      public void stoodStill(String what) {
+        log.warn("a GPU stood still, and does not any more: gpu={} {}", gpu, what);
+      }
+    };
+  }
+
   /** New books, whose schedulers decide from now on. */
   List<GpuSlot> newSlots() {
     List<GpuSlot> slots = new ArrayList<>();
     for (PhysicalGpu gpu : gpuList) {
       GpuSeat seat = gpu(gpu.id()).seat();
-      ShareScheduler.Observer observer =
-          (victim, by, askedToEnd) ->
-              seat.doAfterwards(() -> preemptions.add(victim.id(), by.id(), askedToEnd));
+      ShareScheduler.Observer observer = observer(gpu.id(), seat);
       SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
       ShareScheduler scheduler = new ShareScheduler(goBy, observer, clock.nanoTime());
       slots.add(new GpuSlot(gpu, seat, scheduler, settings.of(gpu.id())));
@@ -360,8 +389,15 @@ final class Node {
     return askUninterruptibly(Authority::backends);
   }
 
-  void whenShutDown(Runnable action) {
+  /**
+   * Says what to do at the end.
+   *
+   * @param action ends what else there is
+   * @param await waits until its threads have ended, until a time at most
+   */
+  void whenShutDown(Runnable action, LongConsumer await) {
     whenShutDown = action;
+    awaitOthers = await;
   }
 
   boolean isShutDown() {
@@ -378,7 +414,28 @@ final class Node {
       lock.unlock();
     }
     whenShutDown.run();
-    workers.setKeepAliveTime(0, TimeUnit.SECONDS); // ends idle threads; what comes late still runs
     seatThread.close();
+    workers.shutdown();
+  }
+
+  /**
+   * Waits until the threads have ended, so that the class loader of this class may be closed. To be
+   * called without any lock held.
+   */
+  void awaitEnd() {
+    long deadlineNs = clock.nanoTime() + LONGEST_END_NS;
+    awaitOthers.accept(deadlineNs);
+    seatThread.awaitEnd(deadlineNs);
+    boolean interrupted = Thread.interrupted();
+    try {
+      boolean ignored =
+          Thread.currentThread() instanceof Worker
+              || workers.awaitTermination(deadlineNs - clock.nanoTime(), TimeUnit.NANOSECONDS);
+    } catch (InterruptedException e) {
+      interrupted = true;
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 }

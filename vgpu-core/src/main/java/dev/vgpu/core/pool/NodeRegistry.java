@@ -111,7 +111,8 @@ final class NodeRegistry {
         () -> {
           health.close();
           table.meter().close();
-        });
+        },
+        deadlineNs -> {});
     return add(new Entry(node, null));
   }
 
@@ -207,6 +208,9 @@ final class NodeRegistry {
       retireIfUnused(entry);
     } finally {
       lock.unlock();
+    }
+    if (entry.node.isShutDown()) {
+      entry.node.awaitEnd();
     }
   }
 

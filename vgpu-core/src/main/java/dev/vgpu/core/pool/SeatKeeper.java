@@ -87,7 +87,7 @@ final class SeatKeeper {
     this.enforcements = enforcements;
     this.clock = node.clock();
     this.loop = new LinkLoop(clock);
-    node.whenShutDown(this::leave);
+    node.whenShutDown(this::leave, this::awaitEnd);
   }
 
   /**
@@ -141,6 +141,7 @@ final class SeatKeeper {
     boolean held = false;
     try {
       if (node.gpus().isEmpty()) {
+        directory.checkSpace();
         List<PhysicalGpu> found =
             asked.isEmpty() ? enforcements.withoutParts(discovery.gpus()) : asked;
         node.settings().check(found);
@@ -367,7 +368,7 @@ final class SeatKeeper {
       node.turns().forEach(turns -> turns.connect(null));
       while (!node.isShutDown()) {
         try {
-          directory.restore(); // somebody may have removed it
+          directory.prepare(); // somebody may have removed it
           if (!loop.isAlive()) {
             loop = new LinkLoop(clock);
           }
@@ -461,6 +462,15 @@ final class SeatKeeper {
   }
 
   // ---- the end
+
+  /** Waits for the threads. Without any lock held: they may need one in order to end. */
+  private void awaitEnd(long deadlineNs) {
+    MemoryReclaim reclaimed = reclaim;
+    if (reclaimed != null) {
+      reclaimed.awaitEnd(deadlineNs);
+    }
+    loop.awaitEnd(deadlineNs);
+  }
 
   /** Gives the seat up; another process takes it. */
   private void leave() {

@@ -61,13 +61,8 @@ final class Suspensions {
   }
 
   static List<ProcessSuspender> installed() {
-    List<ProcessSuspender> found = new ArrayList<>();
-    ServiceLoader.load(ProcessSuspender.class).forEach(found::add);
-    if (found.isEmpty()) {
-      ServiceLoader.load(ProcessSuspender.class, Suspensions.class.getClassLoader())
-          .forEach(found::add);
-    }
-    return found;
+    return Installed.of(
+        ProcessSuspender.class, in -> ServiceLoader.load(ProcessSuspender.class, in));
   }
 
   private List<ProcessSuspender> suspenders() {

@@ -27,6 +27,7 @@ final class ActiveGates {
   /** More tenants than these are not looked at to find that all of them bear company. */
   static final int MOST_TOGETHER = 8;
 
+  final StandStill standStill;
   private final SchedulerSettings settings;
   private final ShareScheduler.Observer observer;
   private final TurnLength lengths;
@@ -51,6 +52,7 @@ final class ActiveGates {
       ShareLevel offline) {
     this.settings = settings;
     this.observer = observer;
+    this.standStill = new StandStill(observer);
     this.lengths = lengths;
     this.upper = upper;
     this.offline = offline;
@@ -75,6 +77,15 @@ final class ActiveGates {
   boolean isOpen(boolean ofOffline) {
     for (int i = 0; i < active.size(); i++) {
       if (active.get(i).open && active.get(i).isOffline() == ofOffline) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  boolean isActive(boolean ofOffline) {
+    for (int i = 0; i < active.size(); i++) {
+      if (active.get(i).isOffline() == ofOffline) {
         return true;
       }
     }
@@ -135,6 +146,7 @@ final class ActiveGates {
       }
       wakeAt(tenant.abandonedCheckNs);
     }
+    standStill.awaited(tenant, this);
     if (tenant.drained) {
       ended(tenant);
     }
@@ -146,7 +158,9 @@ final class ActiveGates {
     if (tenant.overrunNs < 0) {
       tenant.overrunNs = overNs;
     }
-    tenant.overrunNs += (Math.min(overNs, MOST_OVERRUN_NS) - tenant.overrunNs) / 8;
+    double countedNs = Math.min(overNs, MOST_OVERRUN_NS);
+    tenant.overrunNs += (countedNs - tenant.overrunNs) / 8;
+    levelOf(tenant).turnTakes(settings.shortestTurnNs() + countedNs);
     forget(tenant);
     if (!tenant.gate.hasWork()) {
       leave(tenant);
@@ -363,6 +377,7 @@ final class ActiveGates {
     if (tenant.gate.mayBeAbandoned()) {
       wakeAt(tenant.abandonedCheckNs);
     }
+    standStill.shut(tenant, this);
     if (urgent != null) {
       preempt(tenant, urgent);
     }
@@ -417,6 +432,7 @@ final class ActiveGates {
     tenant.floorTurn = false;
     tenant.creditNs = LUMP_NS;
     tenant.abandonedCheckNs = nowNs;
+    standStill.shut(tenant, this);
   }
 
   /** Its turn is over, whatever its gate does. */

@@ -88,6 +88,7 @@ final class LevelTurns {
 
   /** All tenants have gone. */
   void reset() {
+    level.reset();
     holder = null;
     sharing = false;
     turns = 0;
@@ -199,8 +200,7 @@ final class LevelTurns {
       Tenant tenant = level.member(i);
       if (!tenant.heldBack && !tenant.isActive() && gates.tryOpen(tenant, true)) {
         slices.begin(tenant);
-        level.turnGiven(tenant, ++turns);
-        tenant.deadlineNs = gates.nowNs() + openNs(tenant);
+        giveTurn(tenant);
       }
     }
   }
@@ -312,6 +312,9 @@ final class LevelTurns {
       return;
     }
     long nowNs = gates.nowNs();
+    if (nowNs >= tenant.deadlineNs) {
+      forgoPauses(tenant);
+    }
     Tenant next = level.pick();
     boolean stays = !yields && (isUnbounded(tenant) || next == tenant);
     boolean hurried = next != null && next != tenant && next.gate.isAwaited();
@@ -354,20 +357,39 @@ final class LevelTurns {
     // While the last work of the turn before ended, it did not have the GPU to itself.
     double aloneNs = (double) gates.nowNs() - tenant.aloneSinceNs;
     double spanNs = Math.min(levelClock - tenant.turnBegan, aloneNs);
-    double usedNs = tenant.bookedNs - tenant.bookedAtTurnNs;
-    beginTurn(tenant);
-    if (usedNs >= spanNs * LEAST_TOLD) {
-      return false;
+    double untoldNs = spanNs - (tenant.bookedNs - tenant.bookedAtTurnNs);
+    boolean silent = untoldNs > spanNs * (1 - LEAST_TOLD);
+    if (silent) {
+      tenant.prepaidNs += untoldNs;
+      tenant.bookedNs += untoldNs;
+      level.charge(tenant, untoldNs);
+      level.advance(untoldNs, untoldNs);
     }
-    tenant.prepaidNs += spanNs - usedNs;
-    level.charge(tenant, spanNs - usedNs);
-    level.advance(spanNs - usedNs, spanNs - usedNs);
-    return true;
+    beginTurn(tenant);
+    return silent;
+  }
+
+  /**
+   * What a tenant is owed does not grow in its own turn: what it left unused it did not want. Else
+   * it would save that up, and others would wait for it for long. What it has used and not told yet
+   * is allowed for.
+   */
+  private void forgoPauses(Tenant tenant) {
+    double untoldNs = TurnLength.ACCURACY_NS + 2 * tenant.lumpNs;
+    level.forgo(tenant, Math.max(untoldNs, tenant.lagAtTurnNs));
+    tenant.lagAtTurnNs = level.lag(tenant);
   }
 
   private void beginTurn(Tenant tenant) {
+    tenant.lagAtTurnNs = level.lag(tenant);
     tenant.turnBegan = levelClock;
     tenant.bookedAtTurnNs = tenant.bookedNs;
+  }
+
+  private void giveTurn(Tenant tenant) {
+    long openNs = openNs(tenant);
+    tenant.deadlineNs = gates.nowNs() + openNs;
+    level.turnGiven(tenant, ++turns, openNs + Math.max(0, tenant.overrunNs));
   }
 
   /** For how long a gate is open in a turn: what still runs when it is shut counts as well. */
@@ -388,6 +410,13 @@ final class LevelTurns {
         && (ofOffline || settings.offlineFloor() == 0);
   }
 
+  /** Gives a turn to who is next, whatever has kept it from having one. */
+  void forceTurn() {
+    release(false);
+    holder = null;
+    grant();
+  }
+
   private void grant() {
     Tenant best = level.pick();
     if (best == null || best.isActive()) {
@@ -398,8 +427,7 @@ final class LevelTurns {
       holder = best;
       best.prepaidNs = 0;
       beginTurn(best);
-      level.turnGiven(best, ++turns);
-      best.deadlineNs = gates.nowNs() + openNs(best);
+      giveTurn(best);
       if (!(gates.runnable() == 1 && best.takesSurplus()) && !isUnbounded(best)) {
         gates.wakeAt(best.deadlineNs);
       }

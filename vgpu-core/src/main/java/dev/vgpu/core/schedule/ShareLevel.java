@@ -32,6 +32,9 @@ final class ShareLevel {
   /** The rate by which debts shrink at least, for tenants that are guaranteed nothing. */
   private static final double LEAST_RATE = 0.01;
 
+  /** How much of a long turn is forgotten with each shorter one. */
+  private static final double FADING = 1.0 / 1024;
+
   private static final int PERCENTS = 101;
   private static final int KINDS = 2 * PERCENTS;
 
@@ -53,8 +56,29 @@ final class ShareLevel {
   private double guaranteedClock;
   private double surplusClock;
 
+  /** By how much the level's time is behind the time in which it might have had the GPU. */
+  private double behindNs;
+
+  /**
+   * What the longest turn of late takes: so much is due to each by the time at which its turn is.
+   * Were it less, those who are due at the same time would use more than they are due, one after
+   * the other, while another one falls behind.
+   */
+  private double turnNs;
+
   ShareLevel(SchedulerSettings settings) {
     this.settings = settings;
+    this.turnNs = settings.shortestTurnNs();
+  }
+
+  /** What each is owed when its turn is due. */
+  double turnNs() {
+    return turnNs;
+  }
+
+  /** All tenants have gone. */
+  void reset() {
+    turnNs = settings.shortestTurnNs();
   }
 
   int size() {
@@ -88,6 +112,31 @@ final class ShareLevel {
     guaranteedClock += clockNs;
     if (takers > 0) {
       surplusClock += (serviceNs - guaranteedSum * clockNs) / takers;
+    } else {
+      behindNs -= clockNs;
+    }
+  }
+
+  /** Time has passed in which the level might have had the GPU, whatever its clock says. */
+  void passed(double ns) {
+    if (takers == 0 && !runnable.isEmpty()) {
+      behindNs += ns;
+    }
+  }
+
+  /** Whether its clock is behind, and there is no surplus, which is a part of what the GPU did. */
+  boolean isBehind() {
+    return takers == 0 && behindNs > 0;
+  }
+
+  /**
+   * Nobody of the level is on the GPU. If nobody may run either, as all are at their cap, there is
+   * time to spare: then what hand-overs took is not taken off the shares.
+   */
+  void catchUp() {
+    if (pick() == null) {
+      guaranteedClock += Math.min(behindNs, (double) settings.memoryNs());
+      behindNs = 0;
     }
   }
 
@@ -126,18 +175,29 @@ final class ShareLevel {
   /** Takes from a tenant what it is owed beyond a bound, for the others. */
   void forgo(Tenant tenant, double mostNs) {
     double excessNs = lag(tenant) - mostNs;
-    if (excessNs > 0 && takers > 0) {
+    if (excessNs > 0) {
       changeBy(tenant, -excessNs);
       spread(excessNs);
     }
   }
 
-  /** A tenant has the turn: of equals, the others are before it. */
-  void turnGiven(Tenant tenant, long number) {
+  /**
+   * A tenant has the turn: of equals, the others are before it.
+   *
+   * @param takesNs what its turn is likely to take, with what still runs once its gate is shut
+   */
+  void turnGiven(Tenant tenant, long number, double takesNs) {
+    turnNs -= (turnNs - settings.shortestTurnNs()) * FADING;
+    turnTakes(takesNs);
     tenant.lastTurn = number;
     if (tenant.isRunnable()) {
       group(tenant).moved(tenant);
     }
+  }
+
+  /** A turn of one of them takes as long as this. */
+  void turnTakes(double ns) {
+    turnNs = Math.max(ns, turnNs);
   }
 
   /** Adds a tenant that has work from now on. */
@@ -200,6 +260,7 @@ final class ShareLevel {
       guaranteedSum = 0;
       guaranteedClock = 0;
       surplusClock = 0;
+      behindNs = 0;
     }
     spread(lagNs);
   }
@@ -209,22 +270,27 @@ final class ShareLevel {
     Tenant best = null;
     double bestDueNs = 0;
     boolean bestEligible = false;
+    boolean bestUrgent = false;
     for (int i = 0; i < busyGroups.size(); i++) {
       LagGroup group = busyGroups.get(i);
       Tenant tenant = group.first();
       double lagNs = tenant.key + accrued(group);
       double rate = exactRate(group);
-      boolean eligible = rate > 0 ? lagNs >= -TOLERANCE_NS : lagNs > 0;
+      boolean eligible = isEligible(group, lagNs);
       if (!eligible && (bestEligible || !group.takesSurplus)) {
         continue;
       }
-      double dueNs = rate > 0 ? (settings.shortestTurnNs() - lagNs) / rate : Double.MAX_VALUE;
-      if (best == null
-          || (eligible && !bestEligible)
-          || goesBefore(tenant, dueNs, best, bestDueNs, eligible)) {
+      double dueNs = rate > 0 ? (turnNs - lagNs) / rate : Double.MAX_VALUE;
+      boolean urgent = eligible && isUrgent(tenant, lagNs);
+      boolean before = dueNs < bestDueNs;
+      if (best != null && dueNs == bestDueNs) {
+        before = tenant.lastTurn < best.lastTurn;
+      }
+      if (best == null || (eligible && !bestEligible) || (urgent == bestUrgent ? before : urgent)) {
         best = tenant;
         bestDueNs = dueNs;
         bestEligible = eligible;
+        bestUrgent = urgent;
       }
     }
     for (int i = 0; i < gangs.size(); i++) {
@@ -235,18 +301,39 @@ final class ShareLevel {
     return best;
   }
 
+  /** Whether a tenant waits that would run if the GPU were free: all but those at their cap. */
+  boolean isAwaited() {
+    for (int i = 0; i < busyGroups.size(); i++) {
+      LagGroup group = busyGroups.get(i);
+      Tenant tenant = group.first();
+      boolean mayRun = group.takesSurplus || isEligible(group, tenant.key + accrued(group));
+      if (mayRun && !tenant.isActive()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private boolean isEligible(LagGroup group, double lagNs) {
+    return exactRate(group) > 0 ? lagNs >= -TOLERANCE_NS : lagNs > 0;
+  }
+
   /** Whether other GPUs are kept idle for a tenant, which is entitled to a turn here. */
   private boolean isHurried(Tenant gang, @Nullable Tenant best) {
     boolean passed = best != null && best.preemptionClass.isMoreUrgentThan(gang.preemptionClass);
     return !passed && lag(gang) >= -TOLERANCE_NS && gang.gate.isAwaited();
   }
 
-  private static boolean goesBefore(
-      Tenant tenant, double dueNs, Tenant other, double otherDueNs, boolean byClass) {
-    if (byClass && tenant.preemptionClass != other.preemptionClass) {
-      return tenant.preemptionClass.isMoreUrgentThan(other.preemptionClass);
+  /**
+   * Whether it goes before those of its level that are less urgent. A nearline tenant that is owed
+   * a whole turn does not wait any longer for each online one to have had its own.
+   */
+  private boolean isUrgent(Tenant tenant, double lagNs) {
+    if (tenant.preemptionClass != PreemptionClass.NEARLINE) {
+      return true;
     }
-    return dueNs < otherDueNs || (dueNs == otherDueNs && tenant.lastTurn < other.lastTurn);
+    double worthNs = Math.min((double) tenant.gate.leastTurnNs(), TurnLength.ACCURACY_NS);
+    return lagNs >= Math.max((double) settings.shortestTurnNs(), worthNs);
   }
 
   /** In how many nanoseconds of the level's time the first capped tenant may run again. */

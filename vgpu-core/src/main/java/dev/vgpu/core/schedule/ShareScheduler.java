@@ -44,6 +44,8 @@ public final class ShareScheduler implements TurnStepper {
   private static final double FLOOR_MEMORY_NS = 1_000_000_000;
 
   private static final long LEAST_WAKE_NS = 20_000;
+  /** What is kept of the largest lump at each that is told. */
+  private static final double LUMP_KEPT = 0.98;
 
   /** Is told of preemptions. */
   @FunctionalInterface
@@ -56,6 +58,14 @@ public final class ShareScheduler implements TurnStepper {
      * @param askedToEnd how many running calls were asked to end
      */
     void preempted(Tenant victim, Tenant by, int askedToEnd);
+
+    /**
+     * The GPU stood still although somebody might have used it; it does not any more. That never
+     * happens, unless news were lost or this scheduler is wrong.
+     *
+     * @param what what was found, and what was done
+     */
+    default void stoodStill(String what) {}
   }
 
   private final SchedulerSettings settings;
@@ -66,6 +76,9 @@ public final class ShareScheduler implements TurnStepper {
   private final LevelTurns upperTurns;
   private final LevelTurns offlineTurns;
   private double floorCreditNs;
+
+  /** Time that has passed and that the upper level's clock has not counted yet. */
+  private double unclaimedNs;
   private long lastNs;
   private long nextWakeNs = NEVER;
 
@@ -241,6 +254,8 @@ public final class ShareScheduler implements TurnStepper {
     gates.begin(nowNs);
     gates.settleEarly();
     gates.separate();
+    catchUp(upper, false);
+    catchUp(offline, true);
     boolean floorDue = isFloorDue();
     boolean floorTurn = endFloorTurns(floorDue);
     upperTurns.step(floorDue || floorTurn);
@@ -249,9 +264,28 @@ public final class ShareScheduler implements TurnStepper {
       beginFloorTurns();
     }
     wakeForThoseWhoWait(floorTurn);
+    watch();
     int work = gates.end();
     nextWakeNs = gates.wakeNs();
     return work;
+  }
+
+  /** Where nobody has had the turn for too long, gives one to who is next. */
+  private void watch() {
+    Tenant next = upper.pick();
+    next = next == null ? offline.pick() : next;
+    if (gates.standStill.isTooLong(next, gates) && next != null) {
+      gates.standStill.tell(next, state());
+      floorCreditNs = 0;
+      upperTurns.forceTurn();
+      offlineTurns.forceTurn();
+    }
+  }
+
+  private void catchUp(ShareLevel level, boolean ofOffline) {
+    if (level.isBehind() && !gates.isActive(ofOffline)) {
+      level.catchUp();
+    }
   }
 
   // ---- the floor
@@ -351,7 +385,9 @@ public final class ShareScheduler implements TurnStepper {
     lastNs = Math.max(lastNs, nowNs);
     gates.now(lastNs);
     if (gates.size() == 0) {
+      upper.passed(passedNs);
       upper.advance(passedNs, 0);
+      offline.passed(passedNs);
       offline.advance(passedNs, 0);
       return;
     }
@@ -379,22 +415,42 @@ public final class ShareScheduler implements TurnStepper {
     // Processes tell what they used some time later, in lumps: such a lump is not time that passes
     // once more, or a cap would be passed.
     boolean contended = gates.runnable() > 1;
-    double upperClockNs = upperNs + (floorTurn ? 0 : offlineNs);
+    // What offline uses in the pauses of a tenant that has the turn is time that nobody else of the
+    // upper level could have used. If it counted, those who wait would all be owed more and more,
+    // and of them the most urgent ones alone would ever run.
+    unclaimedNs = Math.min(unclaimedNs + passedNs, ActiveGates.LUMP_NS);
+    boolean inPauses = gates.isOpen(false) && upper.isAwaited();
+    double upperClockNs = upperNs + (floorTurn || inPauses ? 0 : withinTime(offlineNs, upperNs));
     // What offline has on its way when it gives way is measured beside the work that it gives way
     // to: half of that is true.
     boolean beside = !floorTurn && gates.isOpen(false);
     double alsoNs = beside ? offlineNs / 2 : offlineNs;
-    creditFloor(contended ? upperNs + alsoNs : passedNs, alsoNs, floorTurn);
+    unclaimedNs -= upperClockNs;
+    // A floor turn takes all of its time from the more urgent ones: one that hardly uses it ends
+    // soon. (Its beginning and its end cost some time that is not held against it.)
+    double takenNs = floorTurn ? Math.max(alsoNs, passedNs / 4) : alsoNs;
+    creditFloor(contended ? upperNs + alsoNs : passedNs, takenNs, floorTurn);
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
       tenant.bookedNs += tenant.usedNs;
       gates.levelOf(tenant).charge(tenant, tenant.usedNs);
     }
+    upper.passed(floorTurn ? passedNs - offlineNs : passedNs);
     upper.advance(contended || floorTurn ? upperClockNs : passedNs, upperNs);
-    offline.advance(contended || offlineNs == 0 ? offlineNs : passedNs, offlineNs);
+    double offlineClockNs = contended || offlineNs == 0 ? offlineNs : passedNs;
+    offline.passed(upper.size() == 0 ? passedNs : offlineClockNs);
+    offline.advance(offlineClockNs, offlineNs);
     gates.settleEarly();
     upperTurns.passed(passedNs, upperNs);
     offlineTurns.passed(passedNs - upperNs, offlineNs);
+  }
+
+  /**
+   * How much of what offline used can have been beside what the upper level used: both are measured
+   * on the device, where work that is sliced counts for longer than it runs.
+   */
+  private double withinTime(double offlineNs, double upperNs) {
+    return Math.max(0, Math.min(offlineNs, unclaimedNs - upperNs));
   }
 
   /** Reads what a tenant used since it was last read, as far as that can be. */
@@ -405,6 +461,7 @@ public final class ShareScheduler implements TurnStepper {
     tenant.readNs = readNs;
     tenant.saidNs = usedNs;
     if (usedNs > 0) {
+      tenant.lumpNs = Math.max(usedNs, tenant.lumpNs * LUMP_KEPT);
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
       Slices slices = (tenant.isOffline() ? offlineTurns : upperTurns).slices;
       double part = slices.told(tenant, usedNs);

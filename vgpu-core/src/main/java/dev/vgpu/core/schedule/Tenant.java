@@ -66,6 +66,9 @@ public final class Tenant {
 
   double usedNs;
 
+  /** The largest lump in which it told lately what it used. */
+  double lumpNs;
+
   /** What it used in all, as far as believed. */
   double bookedNs;
 
@@ -98,6 +101,9 @@ public final class Tenant {
   double turnBegan;
 
   double bookedAtTurnNs;
+
+  /** What it was owed then. */
+  double lagAtTurnNs;
 
   /** Since when the work of the turn before its own is done. */
   double aloneSinceNs;
@@ -133,6 +139,7 @@ public final class Tenant {
 
   long deadlineNs;
   long abandonedCheckNs;
+  long askAgainNs;
 
   // ---- its hand-overs and its pauses
 

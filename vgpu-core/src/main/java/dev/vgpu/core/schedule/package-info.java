@@ -25,13 +25,28 @@
  * kernel, a call), and <i>r</i> its rate.
  *
  * <p><b>Not below:</b> a turn is given at lag ≥ 0 only, and while it lasts the lag falls by (1 − r)
- * per unit of use. So lag ≥ −(q + c)(1 − r). <b>Not above:</b> the lags of those who divide the
- * surplus sum to 0, so where somebody is behind, somebody else is ahead, by no more than the bound
- * below; and of those behind the most urgent by due time is next. So a lag rises, while one turn of
- * another and the turns that are due before pass, by r times these; with rates that sum to 1 by no
- * more than about one turn more. {@code ShareAccuracyProperties.lagIsBounded} holds it to −(q + c)
- * and 2 (q + c). In any window of time a tenant is off its part by no more than the range of its
- * lag.
+ * per unit of use. So lag ≥ −(q + c)(1 − r).
+ *
+ * <p><b>Not above:</b> the lags of those who divide the surplus sum to 0, so where somebody is
+ * behind, somebody else is ahead, by no more than the bound above; and of those who may run, the
+ * one whose turn is due first is next. A turn is due once its tenant is owed what a turn takes: all
+ * of (q + c), as was seen of late, and not q alone. Then what is due to all by any time is no more
+ * than that time, none is later than one turn of another that had begun, and lag ≤ (q + c) + r (q +
+ * c). Were q alone due, ten tenants of 1 % that are due together would use ten times c more than
+ * they are due, while one of 90 % waits.
+ *
+ * <p><b>Online before nearline:</b> of those who may run an online tenant is next, until a nearline
+ * one is owed a whole turn: then that counts as online. Without this it would wait for a turn of
+ * each online one, and be behind by r times all of these. So lag rises to a turn, and by one turn
+ * of another at most until it is seen. {@code ShareAccuracyProperties.lagIsBounded} holds all to
+ * −(q + c) and 2 (q + c). In any window of time a tenant is off its part by no more than the range
+ * of its lag.
+ *
+ * <p><b>Fixed shares alone</b> are parts of the time that passes. What hand-overs take of it does
+ * not count at first, as it could not be made up for where the shares sum to 100. Whenever all are
+ * at their cap there is time to spare, and it counts after all. So a share is exact where
+ * hand-overs take less than the shares leave, and else at least 99 hundredths of it, by the length
+ * of turns (below); in no case more than the share.
  *
  * <p>So that a window of one second is within one point (10 ms), no turn changes any lag by more
  * than {@code TurnLength} allows: {@code q (1 − r) ≤ ACCURACY_NS}. Within that and the settings'
@@ -42,6 +57,17 @@
  * <p><b>Debt.</b> What was used too much is owed, and paid back by waiting; but no longer than
  * {@code lockoutNs} at the tenant's rate, what is beyond that is forgiven, at the cost of those who
  * divide the surplus. Short of that the long run is exact.
+ *
+ * <p><b>Pauses.</b> Where a tenant leaves part of its turn unused and offline work fills it, that
+ * time counts for its level only if nobody else of the level might have used it. Else all who wait
+ * would be owed more and more by nobody, and only the most urgent of them, or those with the largest
+ * guarantee, would ever run. And what a tenant is owed does not grow in its own turn, but for what
+ * it has not told yet: so nobody saves up what it did not use, and keeps others waiting with it
+ * later. A floor turn pays for at least a quarter of the time that it takes from the upper level.
+ * {@code StandStillProperties} holds how long a tenant waits that owes nothing.
+ *
+ * <p><b>Standing still.</b> If no gate is open, no work is ending and somebody might run, the next
+ * one gets a turn after 100 ms whatever the accounts say, and the log tells so ({@code StandStill}).
  *
  * <p><b>Classes.</b> Two levels, each divided so. The lower one lives on the time in which nobody
  * of the upper one may run, and on its floor, a token bucket that only those turns are charged to

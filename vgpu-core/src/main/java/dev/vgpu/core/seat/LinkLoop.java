@@ -1,6 +1,7 @@
 package dev.vgpu.core.seat;
 
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.ThreadEnd;
 import java.io.IOException;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.CancelledKeyException;
@@ -378,5 +379,14 @@ public final class LinkLoop implements AutoCloseable {
   public void close() {
     closed = true;
     selector.wakeup();
+  }
+
+  /**
+   * Waits until the thread has ended, which must have been told so.
+   *
+   * @param deadlineNs until when at most
+   */
+  public void awaitEnd(long deadlineNs) {
+    ThreadEnd.await(thread, clock, deadlineNs);
   }
 }

@@ -1,8 +1,12 @@
 package dev.vgpu.core.seat;
 
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.TrustedFiles;
+import dev.vgpu.files.UntrustedFileException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -80,22 +84,12 @@ public record RunDirectory(Path path, Origin origin) {
   }
 
   /**
-   * Makes the directory where it is missing, and checks that it can be used.
+   * Makes the directory where it is missing, and checks that it can be used. A full disk is no
+   * obstacle: a client needs no room, nor does the seat of leases that are there.
    *
    * @throws VgpuException if it cannot; the message says why, and what to do
    */
   public void prepare() {
-    restore();
-    checkSpace();
-  }
-
-  /**
-   * The same for who was there before, and takes the seat over: on a full disk as well, since what
-   * that needs has its room already.
-   *
-   * @throws VgpuException if it cannot; the message says why, and what to do
-   */
-  public void restore() {
     int bytes = socket().toString().getBytes(StandardCharsets.UTF_8).length;
     if (bytes > MOST_SOCKET_PATH_BYTES) {
       throw unusable(
@@ -140,13 +134,13 @@ public record RunDirectory(Path path, Origin origin) {
     if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
       throw unusable("it is not a directory (a symbolic link is not followed)");
     }
-    int owner = (Integer) Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
-    int user = (Integer) Files.getAttribute(Path.of("/proc/self"), "unix:uid");
-    if (owner != user && owner != 0) {
-      throw unusable("it belongs to another user: uid=" + owner + ", this process has uid=" + user);
-    }
-    if (Files.getPosixFilePermissions(path).contains(PosixFilePermission.OTHERS_WRITE)) {
-      throw unusable("every user can write into it; chmod 0700 it");
+    try {
+      TrustedFiles.checkPrivate(path);
+    } catch (UntrustedFileException e) {
+      throw unusable(
+          e.getMessage()
+              + "; name a directory of your own: every process that may write to it could take the"
+              + " seat of all (a seat for the users of a group is not there yet)");
     }
     if (!Files.isWritable(path)) {
       throw unusable("it is not writable for this process");
@@ -163,13 +157,34 @@ public record RunDirectory(Path path, Origin origin) {
     }
   }
 
-  private void checkSpace() {
+  /**
+   * Checks that there is room for a seat's files, if none are there.
+   *
+   * @throws VgpuException if there is not
+   */
+  public void checkSpace() {
+    if (hasLeases()) {
+      return;
+    }
     // Not the file store's: a chroot may have none.
     long usableBytes = path.toFile().getUsableSpace();
     if (usableBytes < LEAST_FREE_BYTES) {
       throw unusable(
           "its file system is full: usableBytes=" + usableBytes + " needed=" + LEAST_FREE_BYTES);
     }
+  }
+
+  private boolean hasLeases() {
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(leases())) {
+      for (Path file : files) {
+        if (Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS)) {
+          return true;
+        }
+      }
+    } catch (IOException | DirectoryIteratorException e) {
+      return false;
+    }
+    return false;
   }
 
   /** Nothing where it is not known: in a chroot whose root is no mount point, there is no entry. */

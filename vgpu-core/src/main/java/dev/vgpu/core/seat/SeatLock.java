@@ -1,5 +1,6 @@
 package dev.vgpu.core.seat;
 
+import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.channels.FileLock;
@@ -12,6 +13,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -22,11 +24,14 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The kernel's lock belongs to the process and is dropped when <em>any</em> descriptor of the
  * file is closed. So a JVM that has the lock must not open the file a second time, not even to read
- * it, which is why nothing is in it: the JDK says so by an {@link OverlappingFileLockException},
- * and the descriptor is then kept open for good.
+ * it, which is why nothing is in it. Before it opens the file it says so in a system property,
+ * which all copies of this class in the JVM see, whatever class loaders they come from. Where that
+ * is lost, the JDK says so by an {@link OverlappingFileLockException}, and the descriptor is then
+ * kept open for good.
  */
 public final class SeatLock implements AutoCloseable {
   private static final String ENDING = ".lock";
+  private static final int MOST_HOLDER_BYTES = 256;
   private static final String HOLDER = "pid=(\\d{1,18}) start=(\\d{1,18})\\s*";
 
   /** Files that this JVM has the lock of through another descriptor: must never be closed. */
@@ -40,12 +45,17 @@ public final class SeatLock implements AutoCloseable {
    */
   public record Outcome(@Nullable SeatLock lock, Optional<ProcessIdentity> holder) {}
 
+  private static final String PROPERTY = "dev.vgpu.lock.";
+
   private final RandomAccessFile file;
   private final FileLock lock;
+  private final String property;
+  private final AtomicBoolean closed = new AtomicBoolean();
 
-  private SeatLock(RandomAccessFile file, FileLock lock) {
+  private SeatLock(RandomAccessFile file, FileLock lock, String property) {
     this.file = file;
     this.lock = lock;
+    this.property = property;
   }
 
   /**
@@ -57,6 +67,23 @@ public final class SeatLock implements AutoCloseable {
    * @throws IOException if the file cannot be opened, or its file system has no locks
    */
   public static Outcome tryTake(Path path, ProcessIdentity self) throws IOException {
+    String property = PROPERTY + path.toFile().getCanonicalPath();
+    if (System.getProperties().putIfAbsent(property, "taken") != null) {
+      return new Outcome(null, Optional.of(self)); // by this JVM
+    }
+    Outcome outcome = new Outcome(null, Optional.empty());
+    try {
+      outcome = tryTakeFirst(path, self, property);
+      return outcome;
+    } finally {
+      if (outcome.lock() == null) {
+        System.clearProperty(property);
+      }
+    }
+  }
+
+  private static Outcome tryTakeFirst(Path path, ProcessIdentity self, String property)
+      throws IOException {
     RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw");
     FileLock lock;
     try {
@@ -77,7 +104,7 @@ public final class SeatLock implements AutoCloseable {
     } catch (IOException e) {
       overwrite(holderFile(path), self);
     }
-    return new Outcome(new SeatLock(file, lock), Optional.of(self));
+    return new Outcome(new SeatLock(file, lock, property), Optional.of(self));
   }
 
   /** On a full disk: the last holder's name has room for this one's, or almost always. */
@@ -85,7 +112,9 @@ public final class SeatLock implements AutoCloseable {
     byte[] text = (self + "\n").getBytes(StandardCharsets.US_ASCII);
     try (RandomAccessFile file = new RandomAccessFile(holderFile.toFile(), "rw")) {
       // One write, of blanks as well where the old one was longer: no reader sees half of it.
-      byte[] whole = Arrays.copyOf(text, (int) Math.max(text.length, Math.min(file.length(), 256)));
+      byte[] whole =
+          Arrays.copyOf(
+              text, (int) Math.max(text.length, Math.min(file.length(), MOST_HOLDER_BYTES)));
       Arrays.fill(whole, text.length, whole.length, (byte) '\n');
       file.write(whole);
     } catch (IOException e) {
@@ -107,7 +136,7 @@ public final class SeatLock implements AutoCloseable {
   private static Optional<ProcessIdentity> holder(Path path) {
     String text;
     try {
-      text = Files.readString(holderFile(path), StandardCharsets.US_ASCII);
+      text = TrustedFiles.readText(holderFile(path), MOST_HOLDER_BYTES);
     } catch (IOException e) {
       return Optional.empty();
     }
@@ -125,6 +154,10 @@ public final class SeatLock implements AutoCloseable {
       lock.release();
     } catch (IOException e) {
       // Closed already, or the descriptor is gone: either way the lock is not held any more.
+    } finally {
+      if (!closed.getAndSet(true)) {
+        System.clearProperty(property);
+      }
     }
   }
 }

@@ -36,6 +36,7 @@ public final class VirtualNode {
   private final boolean recordsDecisions;
   private final TreeMap<Long, List<Runnable>> agenda = new TreeMap<>();
   private long nowNs;
+  private long stoppedUntilNs;
   private int steps;
 
   /** Makes one without an offline floor. */
@@ -259,8 +260,10 @@ public final class VirtualNode {
         agenda.pollFirstEntry().getValue().forEach(Runnable::run);
       }
       device.settle();
-      tell();
-      step();
+      if (nowNs >= stoppedUntilNs) {
+        tell();
+        step();
+      }
       if (nowNs >= endNs && nextNs() > endNs) {
         return;
       }
@@ -271,9 +274,18 @@ public final class VirtualNode {
     }
   }
 
+  /**
+   * The seat stands still from now on: nothing is decided, and no news are heard until then.
+   *
+   * @param untilNs until when
+   */
+  public void stopSeat(long untilNs) {
+    stoppedUntilNs = untilNs;
+  }
+
   /** When the scheduler or the agenda is due. */
   private long nextNs() {
-    long nextNs = scheduler.nextWakeNs();
+    long nextNs = Math.max(scheduler.nextWakeNs(), stoppedUntilNs);
     return agenda.isEmpty() ? nextNs : Math.min(nextNs, agenda.firstKey());
   }
 

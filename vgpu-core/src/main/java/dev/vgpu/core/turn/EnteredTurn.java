@@ -11,6 +11,9 @@ final class EnteredTurn implements GpuTurn, ThreadTurns.HeldTurn {
   private final InProcessGate gate;
   private final long memoryBytes;
 
+  /** Those of the thread that entered; reachable as long as this. */
+  private final ThreadTurns turns;
+
   /** Kept reachable, so that the virtual GPU is not taken for leaked while its turn is held. */
   @SuppressWarnings("UnusedVariable")
   private volatile @Nullable Object owner;
@@ -18,8 +21,9 @@ final class EnteredTurn implements GpuTurn, ThreadTurns.HeldTurn {
   private final AtomicInteger uses = new AtomicInteger(1);
   private final AtomicInteger closed = new AtomicInteger();
 
-  EnteredTurn(InProcessGate gate, long memoryBytes, Object owner) {
+  EnteredTurn(InProcessGate gate, ThreadTurns turns, long memoryBytes, Object owner) {
     this.gate = gate;
+    this.turns = turns;
     this.memoryBytes = memoryBytes;
     this.owner = owner;
   }
@@ -41,6 +45,7 @@ final class EnteredTurn implements GpuTurn, ThreadTurns.HeldTurn {
   void release() {
     if (uses.decrementAndGet() == 0) {
       owner = null; // the thread that entered may refer to this turn for long
+      turns.letGo(this);
       ThreadTurns.current().remove(this);
       gate.exit(memoryBytes);
     }

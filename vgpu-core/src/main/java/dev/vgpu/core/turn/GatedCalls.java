@@ -73,9 +73,10 @@ public final class GatedCalls {
       return nested;
     }
     long memoryBytes = options.memory().bytes();
-    EnteredTurn turn = new EnteredTurn(gate, memoryBytes, owner);
+    EnteredTurn turn = new EnteredTurn(gate, turns, memoryBytes, owner);
     enter(options, memoryBytes);
     push(turns, turn, memoryBytes);
+    turns.keep(turn);
     return turn;
   }
 

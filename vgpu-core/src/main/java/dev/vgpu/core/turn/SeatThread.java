@@ -1,6 +1,7 @@
 package dev.vgpu.core.turn;
 
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.ThreadEnd;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
@@ -102,5 +103,14 @@ public final class SeatThread implements AutoCloseable {
   public void close() {
     closed = true;
     LockSupport.unpark(thread);
+  }
+
+  /**
+   * Waits until the thread has ended.
+   *
+   * @param deadlineNs until when at most
+   */
+  public void awaitEnd(long deadlineNs) {
+    ThreadEnd.await(thread, clock, deadlineNs);
   }
 }

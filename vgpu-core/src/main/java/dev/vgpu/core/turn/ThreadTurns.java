@@ -1,16 +1,31 @@
 package dev.vgpu.core.turn;
 
 import dev.vgpu.spi.ProcessAttachment;
+import java.lang.ref.WeakReference;
 import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The gates that the current thread is inside of, so that a call within a call is let through.
  * Confined to its thread. Holds a gate only while the thread is inside, so nothing outlives a
  * closed virtual GPU.
+ *
+ * <p>A thread that is inside of nothing refers to no class of ours: it may be a server's, which
+ * outlives the class loader that this class came from. It refers to this object weakly; while it is
+ * inside, a frame of its stack does, or a turn that {@link #kept} holds.
  */
 final class ThreadTurns {
-  private static final ThreadLocal<ThreadTurns> CURRENT = ThreadLocal.withInitial(ThreadTurns::new);
+  private static final ThreadLocal<@Nullable WeakReference<ThreadTurns>> CURRENT =
+      new ThreadLocal<>();
+
+  /** What the thread itself refers to; a set of the JDK's, which any thread may change. */
+  private static final ThreadLocal<Set<Object>> KEPT =
+      ThreadLocal.withInitial(ConcurrentHashMap::newKeySet);
+
+  /** The turns of this thread that are not ended, and this while the thread is bound. */
+  private final Set<Object> kept = KEPT.get();
 
   private @Nullable InProcessGate[] gates = new @Nullable InProcessGate[4];
 
@@ -23,7 +38,23 @@ final class ThreadTurns {
   private @Nullable ProcessAttachment bound;
 
   static ThreadTurns current() {
-    return CURRENT.get();
+    WeakReference<ThreadTurns> last = CURRENT.get();
+    ThreadTurns turns = last == null ? null : last.get();
+    if (turns == null) {
+      turns = new ThreadTurns();
+      CURRENT.set(new WeakReference<>(turns));
+    }
+    return turns;
+  }
+
+  /** Holds a turn until {@link #letGo}, and by it this. */
+  void keep(EnteredTurn turn) {
+    boolean ignored = kept.add(turn);
+  }
+
+  /** The turn has ended. By any thread. */
+  void letGo(EnteredTurn turn) {
+    boolean ignored = kept.remove(turn);
   }
 
   /**
@@ -97,13 +128,14 @@ final class ThreadTurns {
   private void bind(ProcessAttachment attachment, InProcessGate gate) {
     if (VirtualThreads.isVirtual(Thread.currentThread())) {
       throw new IllegalStateException(
-          "a virtual thread cannot be bound to a virtual GPU, it would leave the binding to whatever"
-              + " thread its carrier runs next: use submit(), or a platform thread: id="
+          "a virtual thread cannot be bound to a virtual GPU, it would leave the binding to"
+              + " whatever thread its carrier runs next: use submit(), or a platform thread: id="
               + gate.id());
     }
     if (attachment != bound) {
       attachment.bindThread();
       bound = attachment;
+      boolean ignored = kept.add(this);
     }
   }
 
@@ -124,6 +156,7 @@ final class ThreadTurns {
     }
     bound = inner;
     if (inner == null) {
+      boolean ignored = kept.remove(this);
       last.unbindThread();
     } else {
       inner.bindThread();

@@ -31,9 +31,6 @@ import net.jqwik.api.constraints.Size;
 /** What a pool grants and refuses (DESIGN.md, 2, admission), for any sequence of requests. */
 @Tag("property")
 class AdmissionProperties {
-  /** Fixed, so that every build tries the same; take it out to try others. */
-  private static final String SEED = "2026112002";
-
   private static final int USABLE_MIB = 900;
 
   private record Gpu(GpuId id) implements PhysicalGpu {
@@ -220,7 +217,7 @@ class AdmissionProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(tries = 300)
   void nothingIsOvercommitted(
       @ForAll("sizes") int size, @ForAll @Size(max = 40) List<@From("steps") Step> all)
       throws InterruptedException {
@@ -241,7 +238,7 @@ class AdmissionProperties {
     return Arbitraries.integers().between(1, 3);
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(tries = 300)
   void requestIsGrantedExactlyWhereThereIsRoom(
       @ForAll("sizes") int size, @ForAll @Size(max = 40) List<@From("steps") Step> all)
       throws InterruptedException {
@@ -290,7 +287,7 @@ class AdmissionProperties {
     return fits ? "granted" : "refused";
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(tries = 300)
   void whatIsRefusedChangesNothing(
       @ForAll("sizes") int size, @ForAll @Size(max = 40) List<@From("steps") Step> all)
       throws InterruptedException {
@@ -307,7 +304,7 @@ class AdmissionProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(tries = 300)
   void closingAllRestoresTheStartState(
       @ForAll("sizes") int size, @ForAll @Size(max = 40) List<@From("steps") Step> all)
       throws InterruptedException {
@@ -327,7 +324,7 @@ class AdmissionProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 300)
+  @Property(tries = 300)
   void theSameStepsGiveTheSamePlacements(
       @ForAll("sizes") int size, @ForAll @Size(max = 40) List<@From("steps") Step> all)
       throws InterruptedException {

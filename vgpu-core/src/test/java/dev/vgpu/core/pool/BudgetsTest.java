@@ -12,6 +12,7 @@ import dev.vgpu.MemoryReservation;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.testing.TestSeed;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -42,7 +43,7 @@ class BudgetsTest {
     AtomicLong most = new AtomicLong();
     List<FutureTask<Integer>> tasks = new ArrayList<>();
     for (int i = 0; i < 8; i++) {
-      Random random = new Random(i);
+      Random random = new Random(TestSeed.seed() + i);
       tasks.add(
           CallsTest.start(
               () -> {

@@ -14,6 +14,7 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.testing.TestSeed;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -31,14 +32,13 @@ import org.junit.jupiter.api.Test;
 
 /**
  * Threads do all that can be done with virtual GPUs, at random; afterwards nothing is left behind.
- * {@code -Dvgpu.stress.steps=1000000} and {@code -Dvgpu.stress.seed=n} by hand: longer, and others.
- * Then with {@code -Dvgpu.testTimeout} as well.
+ * {@code -Dvgpu.stress.steps=1000000} by hand: longer; then with {@code -Dvgpu.testTimeout} as
+ * well.
  */
 class GateStressTest {
   private static final List<PreemptionClass> CLASSES = List.of(PreemptionClass.values());
   private static final int THREADS = 8;
   private static final int STEPS = Integer.getInteger("vgpu.stress.steps", 2000);
-  private static final long SEED = Long.getLong("vgpu.stress.seed", 20261120);
   private static final int QUOTA_MIB = 20;
   private static final int MOST_CALLS = 4;
 
@@ -103,7 +103,7 @@ class GateStressTest {
     private volatile Thread thread;
 
     Worker(int number) {
-      random = new Random(SEED + number);
+      random = new Random(TestSeed.seed() + number);
     }
 
     Integer work() {
@@ -270,7 +270,7 @@ class GateStressTest {
 
   /** Closes the turns that are handed over, and interrupts now and then whom it meets. */
   private Integer disturb(List<Worker> workers) throws InterruptedException {
-    Random random = new Random(SEED - 1);
+    Random random = new Random(TestSeed.seed() - 1);
     while (!over.get() || !handedOver.isEmpty()) {
       Runnable close = handedOver.poll(20, TimeUnit.MICROSECONDS);
       if (close != null) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.core.pool.SeatProcesses.Child;
 import dev.vgpu.core.seat.ProcessIdentity;
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
@@ -62,7 +63,7 @@ class SeatIT {
 
   @Test
   void floodAndGarbageHarmNobodyElse() throws Exception {
-    Random random = new Random(42);
+    Random random = TestSeed.random();
     try (SeatProcesses node = new SeatProcesses()) {
       Child holder = node.start();
       Child client = node.start();
@@ -178,7 +179,7 @@ class SeatIT {
 
   private static String randomBytes(int count) {
     byte[] bytes = new byte[count];
-    new Random(7).nextBytes(bytes);
+    TestSeed.random().nextBytes(bytes);
     return new String(bytes, StandardCharsets.ISO_8859_1);
   }
 

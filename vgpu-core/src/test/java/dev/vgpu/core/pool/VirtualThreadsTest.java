@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
@@ -71,16 +72,16 @@ class VirtualThreadsTest {
   private static Process start(Path output, String program, String argument) throws IOException {
     String home = System.getProperty("vgpu.newerJdk");
     assertThat(home).as("-Dvgpu.newerJdk: the home of a JDK of at least 21").isNotNull();
-    return new ProcessBuilder(
+    ProcessBuilder builder =
+        new ProcessBuilder(
             Path.of(home, "bin", "java").toString(),
             "-XX:+UseSerialGC",
             "-Xmx512m",
             "-cp",
             System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
             program,
-            argument)
-        .redirectErrorStream(true)
-        .redirectOutput(output.toFile())
-        .start();
+            argument);
+    builder.environment().put(TestSeed.VARIABLE, Long.toString(TestSeed.seed()));
+    return builder.redirectErrorStream(true).redirectOutput(output.toFile()).start();
   }
 }

@@ -31,7 +31,6 @@ import net.jqwik.api.Tag;
 class ReclaimPlannerProperties {
   private static final int TRIES = 200;
   private static final List<Manner> MANNERS = List.of(Manner.values());
-  private static final String SEED = "2026112004";
 
   /** Plays a random history; {@code look} is told each action with the memory as it then is. */
   private static VirtualMemory play(long seed, long forecastNs, Consumer<VirtualMemory> look) {
@@ -72,14 +71,14 @@ class ReclaimPlannerProperties {
     return memory;
   }
 
-  @Property(tries = TRIES, seed = SEED)
+  @Property(tries = TRIES)
   void onlineIsNeverTouched(@ForAll long seed) {
     VirtualMemory memory = play(seed, S, ignored -> {});
     assertThat(memory.done).noneMatch(done -> idOf(done.action()).equals("online"));
     assertThat(memory.tenants.get("online").suspended).isFalse();
   }
 
-  @Property(tries = TRIES, seed = SEED)
+  @Property(tries = TRIES)
   void everyStepOfTheLadderHasItsTimeAndItsOrder(@ForAll long seed) {
     VirtualMemory memory = play(seed, S, ignored -> {});
     Map<String, Long> asked = new HashMap<>();
@@ -116,7 +115,7 @@ class ReclaimPlannerProperties {
     }
   }
 
-  @Property(tries = TRIES, seed = SEED)
+  @Property(tries = TRIES)
   void nothingIsTakenWhileTheHighWatermarkIsFree(@ForAll long seed) {
     VirtualMemory memory = play(seed, 0, ignored -> {});
     assertThat(memory.done)
@@ -129,7 +128,7 @@ class ReclaimPlannerProperties {
         .allSatisfy(done -> assertThat(done.freeBytes()).isLessThan(memory.settings.highBytes()));
   }
 
-  @Property(tries = TRIES, seed = SEED)
+  @Property(tries = TRIES)
   void nearlineIsTouchedOnlyWhenNoOfflineMemoryIsLeftToTake(@ForAll long seed) {
     int[] looked = {0};
     VirtualMemory ignored =
@@ -153,7 +152,7 @@ class ReclaimPlannerProperties {
             });
   }
 
-  @Property(tries = TRIES, seed = SEED)
+  @Property(tries = TRIES)
   void nobodyComesAndGoesFasterThanTheHoldBackTime(@ForAll long seed) {
     VirtualMemory memory = play(seed, S, ignored -> {});
     Map<String, Long> suspended = new HashMap<>();
@@ -174,7 +173,7 @@ class ReclaimPlannerProperties {
     }
   }
 
-  @Property(tries = TRIES, seed = SEED)
+  @Property(tries = TRIES)
   void memoryIsFreedUnlessNothingIsLeftToTake(@ForAll long seed) {
     VirtualMemory memory = play(seed, S, ignored -> {});
     memory.tenants.values().stream()
@@ -194,7 +193,7 @@ class ReclaimPlannerProperties {
     assertThat(memory.free() >= settings.lowBytes() || stuck).isTrue();
   }
 
-  @Property(tries = 50, seed = SEED)
+  @Property(tries = 50)
   void theSameEventsGiveTheSameActions(@ForAll long seed) {
     assertThat(play(seed, S, ignored -> {}).done).isEqualTo(play(seed, S, ignored -> {}).done);
   }

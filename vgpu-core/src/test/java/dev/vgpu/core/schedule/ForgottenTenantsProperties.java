@@ -19,9 +19,6 @@ import net.jqwik.api.constraints.IntRange;
 /** Closing every tenant restores the start state. */
 @Tag("property")
 class ForgottenTenantsProperties {
-  /** Fixed, so that every build tries the same; take it out to try others. */
-  private static final String SEED = "2026112043";
-
   @Provide
   Arbitrary<List<Busy>> mixes() {
     return Mixes.ofOneLevel();
@@ -40,7 +37,7 @@ class ForgottenTenantsProperties {
     return numbers;
   }
 
-  @Property(seed = SEED, tries = 40)
+  @Property(tries = 40)
   void afterAllHaveGoneDecisionsAreAsOnTheFirstDay(
       @ForAll("mixes") List<Busy> before,
       @ForAll("mixes") List<Busy> mix,

@@ -1,18 +1,26 @@
 package dev.vgpu.core.schedule;
 
+import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.PreemptionClass.OFFLINE;
+import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.SharePolicy.BEST_EFFORT;
+import static dev.vgpu.SharePolicy.BURST_SHARE;
+import static dev.vgpu.SharePolicy.FIXED_SHARE;
 import static dev.vgpu.core.simulate.VirtualNode.MS;
 import static dev.vgpu.core.simulate.VirtualNode.S;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.core.schedule.Mixes.Busy;
 import dev.vgpu.core.simulate.GateModel;
 import dev.vgpu.core.simulate.VirtualGate;
 import dev.vgpu.core.simulate.VirtualNode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
@@ -21,9 +29,6 @@ import net.jqwik.api.Tag;
 /** How far tenants that always have work are from what an ideal division gives them. */
 @Tag("property")
 class ShareAccuracyProperties {
-  /** Fixed, so that every build tries the same; take it out to try others. */
-  private static final String SEED = "2026112041";
-
   @Provide
   Arbitrary<List<Busy>> mixes() {
     return Mixes.ofOneLevel();
@@ -35,38 +40,97 @@ class ShareAccuracyProperties {
     return Arbitraries.of(GateModel.ideal(-1), GateModel.calls(-1), GateModel.processes());
   }
 
-  @Property(seed = SEED, tries = 30)
+  @Property(tries = 30)
   void everySecondIsWithinOnePointOfIdeal(@ForAll("mixes") List<Busy> mix) {
-    VirtualNode node = Mixes.start(mix, GateModel.calls(-1), VirtualNode.settings(0));
+    checkSecond(mix, GateModel.calls(-1));
+  }
+
+  private static void checkSecond(List<Busy> mix, GateModel model) {
+    VirtualNode node = Mixes.start(mix, model, VirtualNode.settings(0));
     assertThat(Mixes.worstSecond(node, mix, 4)).isLessThanOrEqualTo(1.0);
   }
 
   /** Up to four milliseconds of work are on their way to the GPU when a process loses its turn. */
-  @Property(seed = SEED, tries = 30)
+  @Property(tries = 30)
   void everySecondOfProcessesIsWithinOnePoint(@ForAll("mixes") List<Busy> mix) {
-    VirtualNode node = Mixes.start(mix, GateModel.processes(), VirtualNode.settings(0));
-    assertThat(Mixes.worstSecond(node, mix, 4)).isLessThanOrEqualTo(1.0);
+    checkSecond(mix, GateModel.processes());
   }
 
-  @Property(seed = SEED, tries = 12)
+  /** Hand-overs took 0.6 points of the largest share, though the GPU had time to spare. */
+  @Example
+  void fixedSharesGetTheTimeOfTheirHandOversBackWhereThereIsTimeToSpare() {
+    List<Busy> mix =
+        List.of(
+            new Busy(FIXED_SHARE, 6, OFFLINE, 50_002),
+            new Busy(FIXED_SHARE, 13, OFFLINE, 50_001),
+            new Busy(FIXED_SHARE, 38, OFFLINE, 50_001));
+    checkSecond(mix, GateModel.processes());
+    checkLongRun(mix, GateModel.processes());
+  }
+
+  /** Here nothing is left to make up for hand-overs. */
+  @Example
+  void fixedSharesThatLeaveNothingLoseAHundredthAtMost() {
+    List<Busy> mix =
+        List.of(
+            new Busy(FIXED_SHARE, 30, OFFLINE, 50_000),
+            new Busy(FIXED_SHARE, 51, OFFLINE, 2_000_000),
+            new Busy(FIXED_SHARE, 19, OFFLINE, 50_000));
+    checkSecond(mix, GateModel.calls(-1));
+    checkLongRun(mix, GateModel.calls(-1));
+  }
+
+  /** Tenants of small parts were due together, and each used twice what it was due. */
+  @Example
+  void thoseWhoAreDueTogetherUseNoMoreThanTheyAreDue() {
+    List<Busy> small = Collections.nCopies(13, new Busy(BEST_EFFORT, 0, ONLINE, 1_907_305));
+    List<Busy> mix = new ArrayList<>(small);
+    mix.add(new Busy(FIXED_SHARE, 34, ONLINE, 50_000));
+    mix.add(new Busy(FIXED_SHARE, 53, ONLINE, 50_000));
+    checkSecond(mix, GateModel.calls(-1));
+    checkLags(mix);
+  }
+
+  @Property(tries = 12)
   void longRunIsWithinATenthOfAPoint(
       @ForAll("mixes") List<Busy> mix, @ForAll("models") GateModel model) {
+    checkLongRun(mix, model);
+  }
+
+  private static void checkLongRun(List<Busy> mix, GateModel model) {
     VirtualNode node = Mixes.start(mix, model, VirtualNode.settings(0));
     node.runUntil(40 * S);
     double[] entitled = Mixes.entitled(mix);
-    boolean takers = mix.stream().anyMatch(b -> b.policy() != SharePolicy.FIXED_SHARE);
+    boolean takers = mix.stream().anyMatch(b -> b.policy() != FIXED_SHARE);
     double all = node.gates().stream().mapToLong(VirtualGate::servedNs).sum();
+    // Where fixed shares leave nothing, what hand-overs take is theirs: a hundredth at most.
+    double handOvers = takers || Arrays.stream(entitled).sum() < 0.99 ? 0 : 0.01;
     for (int i = 0; i < entitled.length; i++) {
       double part = node.gate(i).servedNs() / (takers ? all : node.nowNs());
       assertThat(100 * part)
           .as("tenant %d of %s", i, mix)
-          .isBetween(100 * entitled[i] - 0.1, 100 * entitled[i] + 0.1);
+          .isBetween(100 * entitled[i] * (1 - handOvers) - 0.1, 100 * entitled[i] + 0.1);
     }
   }
 
   /** Turns overlap, and each says then that it used the time of both. */
-  @Property(seed = SEED, tries = 30)
+  @Property(tries = 30)
   void whatIsBookedIsWhatTheDeviceDid(@ForAll("mixes") List<Busy> mix) {
+    checkBooks(mix);
+  }
+
+  /** A turn was charged before the kernel in it had told anything, and then not booked. */
+  @Example
+  void whatWasChargedBeforeItWasToldIsBooked() {
+    checkBooks(
+        List.of(
+            new Busy(BEST_EFFORT, 0, ONLINE, 50_001),
+            new Busy(BEST_EFFORT, 0, ONLINE, 1_677_908),
+            new Busy(BEST_EFFORT, 0, NEARLINE, 50_317),
+            new Busy(BURST_SHARE, 21, ONLINE, 50_002)));
+  }
+
+  private static void checkBooks(List<Busy> mix) {
     VirtualNode node = Mixes.start(mix, GateModel.processes(), VirtualNode.settings(0));
     node.runUntil(10 * S);
     for (int i = 0; i < mix.size(); i++) {
@@ -75,43 +139,57 @@ class ShareAccuracyProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 40)
+  @Property(tries = 40)
   void lagIsBounded(@ForAll("mixes") List<Busy> mix) {
+    checkLags(mix);
+  }
+
+  /** A nearline tenant waited until each online one had had its turn. */
+  @Example
+  void aNearlineTenantThatIsOwedATurnDoesNotWaitForAllOnlineOnes() {
+    checkLags(
+        List.of(
+            new Busy(BEST_EFFORT, 0, ONLINE, 50_000),
+            new Busy(BEST_EFFORT, 0, NEARLINE, 50_000),
+            new Busy(FIXED_SHARE, 1, ONLINE, 50_000),
+            new Busy(FIXED_SHARE, 1, ONLINE, 50_000)));
+  }
+
+  private static void checkLags(List<Busy> mix) {
     SchedulerSettings settings = VirtualNode.settings(0);
     VirtualNode node = Mixes.start(mix, GateModel.ideal(-1), settings);
     long longest = mix.stream().mapToLong(Busy::kernelNs).max().orElseThrow();
     double turnNs = settings.shortestTurnNs() + longest;
-    boolean capped = mix.stream().allMatch(b -> b.policy() == SharePolicy.FIXED_SHARE);
+    boolean capped = mix.stream().allMatch(b -> b.policy() == FIXED_SHARE);
     for (long atNs = 0; atNs < 3 * S; atNs += 3 * MS) {
       node.runUntil(atNs);
       double sum = 0;
       for (Tenant tenant : node.tenants()) {
         double lagNs = node.scheduler().lagNs(tenant);
         sum += lagNs;
-        // Ahead by no more than one turn of its own; behind by no more than one of another's, and
-        // those of the others that are due before.
+        // Ahead by no more than one turn of its own; behind by no more than two of others.
         assertThat(lagNs).isGreaterThanOrEqualTo(-turnNs - 1e3);
         assertThat(lagNs).isLessThanOrEqualTo(2 * turnNs + 1e3);
       }
       if (!capped) {
-        boolean allTakers = mix.stream().noneMatch(b -> b.policy() == SharePolicy.FIXED_SHARE);
+        boolean allTakers = mix.stream().noneMatch(b -> b.policy() == FIXED_SHARE);
         assertThat(allTakers ? Math.abs(sum) : 0).isLessThan(1e3);
       }
     }
   }
 
-  @Property(seed = SEED, tries = 30)
+  @Property(tries = 30)
   void sharesThatDoNotAddUpStarveNobody(@ForAll("mixes") List<Busy> mix) {
     // Admission does not let this happen; a take-over of wrong files might.
     List<Busy> twice =
         mix.stream()
-            .map(b -> new Busy(SharePolicy.FIXED_SHARE, Math.max(60, b.percent()), b.cls(), MS))
+            .map(b -> new Busy(FIXED_SHARE, Math.max(60, b.percent()), b.cls(), MS))
             .toList();
     VirtualNode node = Mixes.start(twice, GateModel.ideal(-1), VirtualNode.settings(0));
     node.runUntil(20 * S);
-    boolean online = twice.stream().anyMatch(b -> b.cls() == PreemptionClass.ONLINE);
+    boolean online = twice.stream().anyMatch(b -> b.cls() == ONLINE);
     for (int i = 0; i < twice.size(); i++) {
-      if (!online || twice.get(i).cls() == PreemptionClass.ONLINE) {
+      if (!online || twice.get(i).cls() == ONLINE) {
         assertThat(node.usedNs(i)).as("tenant %d of %s", i, twice).isGreaterThan(100 * MS);
       }
     }

@@ -28,9 +28,6 @@ import net.jqwik.api.constraints.IntRange;
  */
 @Tag("property")
 class ShareSchedulerProperties {
-  /** Fixed, so that every build tries the same; take it out to try others. */
-  private static final String SEED = "2026112003";
-
   private static final long TURN = 2 * MS;
   private static final long RUN = 10 * S;
 
@@ -90,7 +87,7 @@ class ShareSchedulerProperties {
     return node;
   }
 
-  @Property(seed = SEED, tries = 100)
+  @Property(tries = 100)
   void fixedShareIsNeverExceeded(
       @ForAll("mixes") Mix mix, @ForAll @IntRange(max = 30) int floorPercent) {
     VirtualNode node = start(mix, floorPercent, true);
@@ -106,7 +103,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 100)
+  @Property(tries = 100)
   void guaranteedShareIsGiven(@ForAll("mixes") Mix mix) {
     VirtualNode node = start(mix, 0, true);
     boolean upperBusy = mix.specs().stream().anyMatch(s -> s.cls() != PreemptionClass.OFFLINE);
@@ -123,7 +120,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 100)
+  @Property(tries = 100)
   void busyBestEffortTenantsOfALevelGetEqualParts(@ForAll("mixes") Mix mix) {
     VirtualNode node = start(mix, 0, false);
     node.runUntil(RUN);
@@ -142,7 +139,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 100)
+  @Property(tries = 100)
   void theGpuIsNotIdleWhileSomebodyMayUseIt(@ForAll("mixes") Mix mix) {
     VirtualNode node = start(mix, 0, false);
     node.runUntil(RUN);
@@ -162,7 +159,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 100)
+  @Property(tries = 100)
   void offlineNeverStarvesWithAFloor(
       @ForAll("mixes") Mix mix, @ForAll @IntRange(min = 1, max = 50) int floorPercent) {
     VirtualNode node = start(mix, floorPercent, false);
@@ -181,7 +178,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 100)
+  @Property(tries = 100)
   void offlineRunsOnlyWhereNoOtherTenantMayRun(@ForAll("mixes") Mix mix) {
     VirtualNode node = start(mix, 0, true);
     for (long untilNs = 5 * MS; untilNs <= 2 * S; untilNs += 5 * MS) {
@@ -205,7 +202,7 @@ class ShareSchedulerProperties {
     }
   }
 
-  @Property(seed = SEED, tries = 50)
+  @Property(tries = 50)
   void theSameEventsGiveTheSameDecisions(
       @ForAll("mixes") Mix mix, @ForAll @IntRange(max = 30) int floorPercent) {
     VirtualNode first = start(mix, floorPercent, true);
@@ -215,7 +212,7 @@ class ShareSchedulerProperties {
     assertThat(second.decisions()).isEqualTo(first.decisions());
   }
 
-  @Property(seed = SEED, tries = 100)
+  @Property(tries = 100)
   void removingAllTenantsLeavesNothingBehind(
       @ForAll("mixes") Mix mix, @ForAll @IntRange(min = 1, max = 1000) int stopMs) {
     VirtualNode node = start(mix, 0, true);

@@ -21,27 +21,6 @@ import org.junit.jupiter.api.Test;
 
 /** Several gates open together: when, and what comes of it. */
 class SharingTest {
-  /** Kernels of one length, and the host pauses after each. */
-  private record Pausing(long kernelNs, long pauseNs) implements Workload {
-    @Override
-    public boolean hasKernel() {
-      return true;
-    }
-
-    @Override
-    public long takeKernel() {
-      return kernelNs;
-    }
-
-    @Override
-    public long kernelEnded(long nowNs) {
-      return pauseNs;
-    }
-
-    @Override
-    public void cancelled(long ofNs) {}
-  }
-
   private static double served(VirtualNode node, int tenant) {
     return 100.0 * node.gate(tenant).servedNs() / node.nowNs();
   }

@@ -10,6 +10,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.SharingMode;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.testing.TestSeed;
 import java.nio.ByteBuffer;
 import java.time.Instant;
 import java.util.List;
@@ -52,7 +53,7 @@ class MessageTest {
 
   @Test
   void noiseIsRefusedAsSuch() {
-    Random random = new Random(1);
+    Random random = TestSeed.random();
     for (int i = 0; i < 2_000; i++) {
       byte[] noise = new byte[random.nextInt(200)];
       random.nextBytes(noise);
@@ -62,7 +63,7 @@ class MessageTest {
 
   @Test
   void damagedMessageIsReadOrRefusedAsSuch() {
-    Random random = new Random(2);
+    Random random = TestSeed.random();
     Message whole = new Message("test");
     LeaseValues.put(whole, "usage.", USAGE);
     byte[] bytes = whole.encode().array();

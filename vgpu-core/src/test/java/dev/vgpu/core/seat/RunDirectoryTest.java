@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.seat.RunDirectory.Origin;
+import dev.vgpu.files.ProcessUser;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -77,7 +78,41 @@ class RunDirectoryTest {
   void directoryThatEverybodyCanWriteIntoIsRefused() throws Exception {
     Path open = Files.createDirectory(temporary.resolve("open"));
     Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
-    assertThatThrownBy(() -> named(open).prepare()).hasMessageContaining("chmod 0700");
+    assertThatThrownBy(() -> named(open).prepare()).hasMessageContaining("chmod go-w");
+  }
+
+  @Test
+  void directoryThatAGroupCanWriteIntoIsRefused() throws Exception {
+    Path shared = Files.createDirectory(temporary.resolve("shared"));
+    assertThat(new ProcessBuilder("chmod", "2770", shared.toString()).start().waitFor()).isZero();
+    assertThatThrownBy(() -> named(shared).prepare())
+        .hasMessageContaining("its group, gid=")
+        .hasMessageContaining("chmod 0700")
+        .hasMessageContaining("name a directory of your own");
+    assertThat(shared).isEmptyDirectory();
+  }
+
+  @Test
+  void directoryInAnotherThatAllCanWriteIntoIsRefused() throws Exception {
+    Path open = Files.createDirectory(temporary.resolve("open"));
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
+    Path inner = Files.createDirectory(open.resolve("vgpu"));
+    Files.setPosixFilePermissions(inner, PosixFilePermissions.fromString("rwx------"));
+    assertThatThrownBy(() -> named(inner).prepare()).hasMessageContaining("path=" + open);
+  }
+
+  /** As somebody who could write to it once has left it there. */
+  @Test
+  void directoryWithSomethingOfAnotherUserInItIsRefused() throws Exception {
+    RunDirectory directory = named(temporary.resolve("run"));
+    directory.prepare();
+    Path lib = Files.createDirectory(directory.path().resolve("lib"));
+    directory.prepare();
+    if (ProcessUser.id() == 0) { // only root can give it away
+      Files.setAttribute(lib, "unix:uid", 12_345);
+      assertThatThrownBy(directory::prepare)
+          .hasMessageContaining("belongs to another user: path=" + lib);
+    }
   }
 
   @Test

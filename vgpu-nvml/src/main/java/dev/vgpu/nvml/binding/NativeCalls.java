@@ -1,5 +1,8 @@
 package dev.vgpu.nvml.binding;
 
+import dev.vgpu.files.JnaPlace;
+import dev.vgpu.files.TrustedFiles;
+import dev.vgpu.files.UntrustedFileException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.ref.Reference;
@@ -48,8 +51,9 @@ public final class NativeCalls {
       loadOwn(directories);
     } catch (IOException e) {
       try {
+        JnaPlace.check(System.getenv());
         jna = new JnaCalls();
-      } catch (LinkageError none) {
+      } catch (LinkageError | UntrustedFileException none) {
         e.addSuppressed(none);
         throw e;
       }
@@ -87,7 +91,10 @@ public final class NativeCalls {
     // Neither createTempFile with its random numbers nor ProcessHandle with its threads: each takes
     // longer than all the rest.
     Path process = Files.readSymbolicLink(Path.of("/proc/self"));
-    Path file = directory.resolve("." + process + "-" + NAME);
+    // Each copy of this class has a file: a JVM refuses one that another class loader has loaded.
+    String copy = Integer.toHexString(System.identityHashCode(NativeCalls.class));
+    // Nobody else can put another file in its place before it is loaded.
+    Path file = TrustedFiles.check(directory.resolve("." + process + "-" + copy + "-" + NAME));
     Files.deleteIfExists(file);
     Set<OpenOption> fresh = Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
     try (var channel =
@@ -99,7 +106,7 @@ public final class NativeCalls {
       while (bytes.hasRemaining()) {
         channel.write(bytes);
       }
-      System.load(file.toAbsolutePath().toString());
+      System.load(file.toString());
     } finally {
       Files.deleteIfExists(file);
     }

@@ -19,7 +19,6 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.ServiceLoader;
 import java.util.function.Supplier;
 
 /**
@@ -45,7 +44,7 @@ public final class MpsBackend implements EnforcementBackend {
 
   /** Makes the backend; {@code ServiceLoader} does. */
   public MpsBackend() {
-    this(System.getenv(), ServiceLoader.load(GpuDriver.class), USUAL, new NvmlProvider()::readings);
+    this(System.getenv(), NvmlProvider.installedDrivers(), USUAL, new NvmlProvider()::readings);
   }
 
   MpsBackend(

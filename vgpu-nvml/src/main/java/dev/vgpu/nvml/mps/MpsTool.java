@@ -1,6 +1,7 @@
 package dev.vgpu.nvml.mps;
 
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
@@ -41,7 +42,13 @@ record MpsTool(Path file, long timeoutMs) {
   static Optional<Path> find(Map<String, String> environment) {
     String named = environment.get("VGPU_MPS_CONTROL");
     if (named != null && !named.isBlank()) {
-      return Optional.of(Path.of(named).toAbsolutePath());
+      Path file = Path.of(named).toAbsolutePath();
+      Optional<String> objection = TrustedFiles.objection(file);
+      if (objection.isPresent()) {
+        throw new VgpuException(
+            "VGPU_MPS_CONTROL names a file that cannot be used: " + objection.get());
+      }
+      return Optional.of(file);
     }
     for (String directory : (environment.getOrDefault("PATH", "") + ":/usr/bin").split(":", -1)) {
       Path file = Path.of(directory.isEmpty() ? "." : directory).resolve(NAME);

@@ -1,4 +1,4 @@
-package dev.vgpu.cuda;
+package dev.vgpu.files;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -8,7 +8,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class LibraryPlaceTest {
-  private static final Path RUN = Path.of("/run/vgpu");
+  private static final Path RUN = Path.of("/run/vgpu/lib");
   private static final String ROOT = "1 0 8:1 / / rw,relatime - ext4 /dev/sda1 rw";
   private static final String NOEXEC = "2 1 0:9 / /run rw,nosuid,noexec shared:5 - tmpfs tmpfs rw";
   private static final String EXEC = "3 1 0:9 / /run/vgpu rw,nosuid - tmpfs tmpfs rw";
@@ -35,5 +35,18 @@ class LibraryPlaceTest {
   void nonsenseInTheMountTableIsPassedOver() {
     assertThat(new LibraryPlace(HOME, List.of("", "garbage", NOEXEC, "1 2 3 4")).in(RUN))
         .hasToString("/home/u/.cache/vgpu/lib");
+  }
+
+  @Test
+  void ofMountsWhoseNamesHoldBlanksTheUppermostDecides() {
+    List<String> mounts =
+        List.of(
+            ROOT,
+            "4 1 0:41 / /mnt/two\\040words rw,noexec - tmpfs tmpfs rw",
+            "5 4 0:42 / /mnt/two\\040words rw - tmpfs tmpfs rw");
+    Path lib = Path.of("/mnt/two words/lib");
+    assertThat(new LibraryPlace(HOME, mounts).in(lib)).isEqualTo(lib);
+    assertThat(new LibraryPlace(HOME, List.of(ROOT, NOEXEC)).in(Path.of("/runtime/lib")))
+        .hasToString("/runtime/lib");
   }
 }

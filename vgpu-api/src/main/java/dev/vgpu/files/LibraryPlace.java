@@ -1,4 +1,4 @@
-package dev.vgpu.cuda;
+package dev.vgpu.files;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -9,10 +9,10 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Where the hook is unpacked to: in the run directory, or among the cached files where that is
- * mounted so that no library in it can be loaded, as {@code /run} is on some systems. Immutable.
+ * Where libraries are unpacked to: the usual place, or among the cached files where that is mounted
+ * so that no library in it can be loaded, as {@code /run} is on some systems. Immutable.
  */
-final class LibraryPlace {
+public final class LibraryPlace {
   private static final int MOUNT_POINT = 4;
   private static final int OPTIONS = 5;
 
@@ -33,7 +33,12 @@ final class LibraryPlace {
     this.mounts = List.copyOf(mounts);
   }
 
-  static LibraryPlace ofThisProcess(Map<String, String> environment) {
+  /**
+   * {@return the place for this process}
+   *
+   * @param environment names the cache
+   */
+  public static LibraryPlace ofThisProcess(Map<String, String> environment) {
     try {
       return new LibraryPlace(environment, Files.readAllLines(Path.of("/proc/self/mountinfo")));
     } catch (IOException e) {
@@ -47,26 +52,39 @@ final class LibraryPlace {
         .map(Path::of);
   }
 
-  /** The directory for libraries of a run directory's tenants. */
-  Path in(Path runDirectory) {
-    Path usual = runDirectory.resolve("lib").toAbsolutePath();
-    return allowsExecution(usual) ? usual : cache.resolve("vgpu").resolve("lib");
+  /**
+   * {@return the directory for libraries}
+   *
+   * @param usual where they are if they can be loaded from there
+   */
+  public Path in(Path usual) {
+    Path directory = usual.toAbsolutePath();
+    return allowsExecution(directory) ? directory : cache.resolve("vgpu").resolve("lib");
   }
 
   /** Of two mounts at one place, the later one lies on top. */
   private boolean allowsExecution(Path path) {
     int longest = -1;
     boolean allowed = true;
+    String text = path.toString();
     for (String line : mounts) {
       String[] fields = line.split(" ", -1);
-      if (fields.length > OPTIONS) {
-        Path point = Path.of(fields[MOUNT_POINT].replace("\\040", " "));
-        if (path.startsWith(point) && point.getNameCount() >= longest) {
-          longest = point.getNameCount();
-          allowed = !Arrays.asList(fields[OPTIONS].split(",", -1)).contains("noexec");
-        }
+      String point = fields.length > OPTIONS ? unescape(fields[MOUNT_POINT]) : "";
+      if (point.isEmpty() || !text.startsWith(point)) {
+        continue; // of the many lines nearly all: quicker than to make a path of each
+      }
+      Path at = Path.of(point);
+      if (path.startsWith(at) && at.getNameCount() >= longest) {
+        longest = at.getNameCount();
+        allowed = !Arrays.asList(fields[OPTIONS].split(",", -1)).contains("noexec");
       }
     }
     return allowed;
+  }
+
+  private static String unescape(String text) {
+    return text.indexOf('\\') < 0
+        ? text
+        : text.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
   }
 }

@@ -1,0 +1,112 @@
+package dev.vgpu.files;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.JarURLConnection;
+import java.net.URL;
+import java.net.URLConnection;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.jar.JarEntry;
+import java.util.zip.CRC32;
+
+/**
+ * A native library or program of a jar, as a file {@code DIRECTORY/SHA-256/NAME}, so that several
+ * versions can lie side by side. It is checked against the checksum that the build wrote, and
+ * appears whole or not at all: several processes may unpack it at once. One that is there already
+ * is used if {@link TrustedFiles the rule} holds of its path and its bytes are those of the jar.
+ * Immutable.
+ *
+ * @param jar a class of the jar
+ * @param resource where in the jar; its checksum is beside it
+ * @param name the file's name
+ */
+public record UnpackedFile(Class<?> jar, String resource, String name) {
+  private static final String PERMISSIONS = "r-xr-xr-x";
+  private static final int MOST_BYTES = 64 << 20;
+
+  /**
+   * What the bytes are told by. That nobody else wrote the file is proved by its path, so this is
+   * against damage alone. A JVM that has just begun takes 100 ms to load the providers of SHA-256.
+   */
+  private record Sum(long bytes, long crc) {
+    static Sum of(byte[] content) {
+      CRC32 crc = new CRC32();
+      crc.update(content);
+      return new Sum(content.length, crc.getValue());
+    }
+  }
+
+  /**
+   * {@return the file; unpacked if it is not there, or is damaged}
+   *
+   * @param directory made where it is missing, for its owner alone
+   * @throws UntrustedFileException if another user can change the file
+   * @throws IOException if it cannot be written there, or the jar has none, or a damaged one
+   */
+  public Path in(Path directory) throws IOException {
+    String checksum = new String(read(resource + ".sha256"), StandardCharsets.US_ASCII).strip();
+    Path place = directory.toAbsolutePath().resolve(checksum);
+    Path target = place.resolve(name);
+    if (!isWhole(target)) {
+      byte[] content = read(resource);
+      String found = sha256(content);
+      if (!checksum.equals(found)) {
+        throw new IOException(
+            "it is damaged in the jar: name=" + name + " sha256=" + found + " not=" + checksum);
+      }
+      Path ignored = TrustedFiles.makeDirectories(place);
+      TrustedFiles.put(target, content, PERMISSIONS);
+    }
+    return target;
+  }
+
+  private boolean isWhole(Path file) throws IOException {
+    try {
+      return Sum.of(TrustedFiles.read(file, MOST_BYTES)).equals(sum());
+    } catch (NoSuchFileException e) {
+      return false;
+    }
+  }
+
+  /** As the jar tells it, without inflating; what it does not tell is computed. */
+  private Sum sum() throws IOException {
+    URL url = jar.getResource(resource);
+    if (url == null) {
+      throw missing(resource);
+    }
+    URLConnection connection = url.openConnection();
+    connection.setUseCaches(false); // it would keep the jar open for good
+    try (InputStream stream = connection.getInputStream()) {
+      JarEntry entry = connection instanceof JarURLConnection inJar ? inJar.getJarEntry() : null;
+      return entry != null && entry.getSize() >= 0 && entry.getCrc() >= 0
+          ? new Sum(entry.getSize(), entry.getCrc())
+          : Sum.of(stream.readAllBytes());
+    }
+  }
+
+  private byte[] read(String of) throws IOException {
+    try (InputStream stream = jar.getResourceAsStream(of)) {
+      if (stream == null) {
+        throw missing(of);
+      }
+      return stream.readAllBytes();
+    }
+  }
+
+  private static IOException missing(String resource) {
+    return new IOException("the jar has no such file: " + resource);
+  }
+
+  private static String sha256(byte[] bytes) {
+    try {
+      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java has SHA-256", e);
+    }
+  }
+}

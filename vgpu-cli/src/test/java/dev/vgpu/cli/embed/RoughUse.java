@@ -1,0 +1,116 @@
+package dev.vgpu.cli.embed;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuTurn;
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.bench.harness.NanoClock;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** What a host may do to a pool, each in turn; prints a line for each that ended well. */
+final class RoughUse {
+  private static final int CALLERS = 4;
+  private static final int TIMES = 20;
+
+  private RoughUse() {}
+
+  private static VirtualGpuRequest request(String name) {
+    return VirtualGpuRequest.builder().name(name).memory(MemorySize.ofMebibytes(128)).build();
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    for (int i = 0; i < TIMES; i++) {
+      closeDuringCalls();
+    }
+    System.out.println("closed during calls");
+    closeInterrupted();
+    closeInListener();
+    Runtime.getRuntime().addShutdownHook(new Thread(RoughUse::useAtTheEnd, "use-at-the-end"));
+    GpuPool left = GpuPool.open();
+    VirtualGpu gpu = left.acquire(request("left"));
+    GpuTurn turn = gpu.enter();
+    System.out.println("left open " + !turn.isYieldRequested());
+  }
+
+  /** Each caller goes on until it is told that there is nothing any more. */
+  private static void closeDuringCalls() throws Exception {
+    GpuPool pool = GpuPool.open();
+    VirtualGpu gpu = pool.acquire(request("busy"));
+    AtomicInteger told = new AtomicInteger();
+    CountDownLatch called = new CountDownLatch(CALLERS);
+    List<Thread> callers = new ArrayList<>();
+    for (int i = 0; i < CALLERS; i++) {
+      Thread caller = new Thread(() -> callUntilClosed(gpu, called, told), "caller-" + i);
+      callers.add(caller);
+      caller.start();
+    }
+    called.await();
+    pool.close();
+    for (Thread caller : callers) {
+      caller.join();
+    }
+    if (told.get() != CALLERS) {
+      throw new AssertionError("told=" + told);
+    }
+  }
+
+  private static void callUntilClosed(VirtualGpu gpu, CountDownLatch called, AtomicInteger told) {
+    try {
+      while (true) {
+        int ignored = gpu.call(() -> 1);
+        called.countDown();
+      }
+    } catch (IllegalStateException e) {
+      told.incrementAndGet();
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static void closeInterrupted() throws Exception {
+    GpuPool pool = GpuPool.open();
+    try (VirtualGpu gpu = pool.acquire(request("interrupted"))) {
+      int ignored = gpu.submit(() -> 1).get();
+    }
+    Thread.currentThread().interrupt();
+    pool.close();
+    System.out.println("closed interrupted " + Thread.interrupted());
+  }
+
+  /** One listener throws what it can; another closes the pool. */
+  private static void closeInListener() throws Exception {
+    GpuPool pool = GpuPool.open();
+    CountDownLatch closed = new CountDownLatch(1);
+    GpuPool.Listening throwing =
+        pool.listen(
+            event -> {
+              throw new StackOverflowError("a listener's");
+            });
+    GpuPool.Listening closing =
+        pool.listen(
+            event -> {
+              pool.close();
+              closed.countDown();
+            });
+    long beginNs = NanoClock.nanoTime();
+    pool.acquire(request("heard"));
+    closed.await();
+    boolean quick = NanoClock.nanoTime() - beginNs < 60_000_000_000L;
+    closing.close();
+    throwing.close();
+    System.out.println("closed in a listener " + quick);
+  }
+
+  private static void useAtTheEnd() {
+    try (GpuPool pool = GpuPool.open();
+        VirtualGpu gpu = pool.acquire(request("last"))) {
+      System.out.println("used at the end " + gpu.call(() -> true));
+    } catch (Exception e) {
+      System.out.println("at the end " + e);
+    }
+  }
+}

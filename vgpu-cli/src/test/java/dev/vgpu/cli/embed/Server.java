@@ -1,0 +1,124 @@
+package dev.vgpu.cli.embed;
+
+import dev.vgpu.bench.harness.NanoClock;
+import java.lang.ref.WeakReference;
+import java.net.MalformedURLException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+
+/**
+ * A server that loads applications and drops them again, each with a copy of vgpu in a class loader
+ * of its own. Its threads outlive them. Prints what is left of them.
+ */
+public final class Server {
+  private static final long PATIENCE_NS = 60_000_000_000L;
+
+  private final ThreadPoolExecutor threads =
+      new ThreadPoolExecutor(3, 3, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
+  private final List<WeakReference<ClassLoader>> dropped = new ArrayList<>();
+
+  /** The JDK keeps the types of the record that was linked last: then it is this one's. */
+  private record Last(Object first, String second) {}
+
+  private Server() {}
+
+  /** Starts with the name of the application's class, how often to load it, and how many beside. */
+  public static void main(String[] arguments) throws Exception {
+    Server server = new Server();
+    // A thread refers for ever to the classes of those that started it: not to an application's.
+    server.threads.prestartAllCoreThreads();
+    int times = Integer.parseInt(arguments[1]);
+    int beside = Integer.parseInt(arguments[2]);
+    for (int i = 0; i < times; i += beside) {
+      server.deploy(arguments[0], beside);
+    }
+    System.out.println("left " + server.left());
+    server.threads.shutdown();
+  }
+
+  private void deploy(String application, int beside) throws Exception {
+    List<URLClassLoader> loaders = new ArrayList<>();
+    List<Callable<?>> running = new ArrayList<>();
+    for (int i = 0; i < beside; i++) {
+      URLClassLoader loader = new URLClassLoader(classPath(), ClassLoader.getPlatformClassLoader());
+      loaders.add(loader);
+      running.add(start(application, loader));
+      dropped.add(new WeakReference<>(loader));
+    }
+    for (int i = 0; i < beside; i++) {
+      System.out.println(running.get(i).call());
+      loaders.get(i).close();
+    }
+    long beginNs = NanoClock.nanoTime();
+    while (!guests().isEmpty() && NanoClock.nanoTime() - beginNs < PATIENCE_NS) {
+      NanoClock.sleepMillis(1);
+    }
+    System.out.println("threads " + guests());
+  }
+
+  /** {@return what ends it} */
+  private Callable<?> start(String application, ClassLoader loader) throws Exception {
+    Thread thread = Thread.currentThread();
+    ClassLoader own = thread.getContextClassLoader();
+    thread.setContextClassLoader(loader);
+    try {
+      Callable<?> started =
+          (Callable<?>)
+              loader
+                  .loadClass(application)
+                  .getConstructor(ExecutorService.class)
+                  .newInstance(threads);
+      return started;
+    } finally {
+      thread.setContextClassLoader(own);
+    }
+  }
+
+  private static URL[] classPath() {
+    return Arrays.stream(System.getProperty("java.class.path", "").split(":", -1))
+        .map(Server::url)
+        .toArray(URL[]::new);
+  }
+
+  private static URL url(String path) {
+    try {
+      return Path.of(path).toUri().toURL();
+    } catch (MalformedURLException e) {
+      throw new IllegalArgumentException(path, e);
+    }
+  }
+
+  /** The threads that vgpu has left running. */
+  private static String guests() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .map(Thread::getName)
+        .filter(name -> name.startsWith("vgpu-"))
+        .sorted()
+        .collect(Collectors.joining(","));
+  }
+
+  /** How many class loaders are not collected. */
+  private long left() throws InterruptedException {
+    long beginNs = NanoClock.nanoTime();
+    Last last = new Last(this, "");
+    boolean ignored =
+        last.equals(new Last(this, "")) && (last.hashCode() + last.toString()).isEmpty();
+    long left;
+    do {
+      System.gc();
+      NanoClock.sleepMillis(100);
+      left = dropped.stream().filter(each -> each.get() != null).count();
+    } while (left > 0 && NanoClock.nanoTime() - beginNs < PATIENCE_NS);
+    return left;
+  }
+}

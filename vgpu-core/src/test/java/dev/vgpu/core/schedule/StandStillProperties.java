@@ -1,0 +1,153 @@
+package dev.vgpu.core.schedule;
+
+import static dev.vgpu.core.simulate.VirtualNode.MS;
+import static dev.vgpu.core.simulate.VirtualNode.S;
+import static dev.vgpu.core.simulate.VirtualNode.US;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.core.simulate.GateModel;
+import dev.vgpu.core.simulate.VirtualGate;
+import dev.vgpu.core.simulate.VirtualNode;
+import java.util.ArrayList;
+import java.util.List;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.Tag;
+import net.jqwik.api.constraints.IntRange;
+
+/**
+ * Nobody who is entitled to a turn stands still: whatever the others leave of their turns, and
+ * however often the seat itself stands still.
+ */
+@Tag("property")
+class StandStillProperties {
+  private static final long RUN = 8 * S;
+  private static final long LOOK = 2 * MS;
+
+  /** Processes whose pauses look like work that is not done yet, and let offline work by. */
+  static final GateModel LATE =
+      new GateModel(
+          100 * US, 100 * US, 2 * MS, 10 * MS, 400 * US, 10 * MS, 5 * MS, true, 50 * US, true, true,
+          -1);
+
+  /** A tenant that has always work again, some time after its last. */
+  record Spec(
+      SharePolicy policy, int percent, PreemptionClass preemptionClass, long kernelNs, long gapNs) {
+    VirtualGate gate(int number) {
+      return new VirtualGate("t" + number, LATE, new Pausing(kernelNs, gapNs));
+    }
+  }
+
+  /** The seat stands still. */
+  record Stop(long atNs, long forNs) {}
+
+  @Provide
+  Arbitrary<List<Spec>> specs() {
+    Arbitrary<Spec> spec =
+        Combinators.combine(
+                Arbitraries.of(SharePolicy.values()),
+                Arbitraries.integers().between(1, 40),
+                Arbitraries.of(PreemptionClass.values()),
+                Arbitraries.longs().between(50 * US, 4 * MS),
+                Arbitraries.longs().between(0, 6 * MS))
+            .as(Spec::new);
+    return spec.list().ofMinSize(2).ofMaxSize(7).map(StandStillProperties::admitted);
+  }
+
+  @Provide
+  Arbitrary<List<Stop>> stops() {
+    return Combinators.combine(
+            Arbitraries.longs().between(0, RUN), Arbitraries.longs().between(MS, 400 * MS))
+        .as(Stop::new)
+        .list()
+        .ofMaxSize(6);
+  }
+
+  private static List<Spec> admitted(List<Spec> specs) {
+    List<Spec> admitted = new ArrayList<>();
+    int[] left = {100, 100};
+    for (Spec spec : specs) {
+      int level = spec.preemptionClass() == PreemptionClass.OFFLINE ? 1 : 0;
+      boolean guaranteed = spec.policy() != SharePolicy.BEST_EFFORT;
+      int percent = guaranteed ? Math.min(spec.percent(), left[level]) : 0;
+      if (!guaranteed || percent > 0) {
+        left[level] -= percent;
+        admitted.add(
+            new Spec(
+                spec.policy(), percent, spec.preemptionClass(), spec.kernelNs(), spec.gapNs()));
+      }
+    }
+    return admitted;
+  }
+
+  /**
+   * A tenant that waits and owes nothing waits for two turns of each, which last 50 ms at most; and
+   * until it is due: at its rate, what another may have saved up in its own turn ({@code
+   * LevelTurns}) takes so long to be used.
+   */
+  @Property(tries = 60)
+  void whoIsEntitledGetsATurn(
+      @ForAll("specs") List<Spec> specs,
+      @ForAll("stops") List<Stop> stops,
+      @ForAll @IntRange(max = 20) int floorPercent) {
+    VirtualNode node = new VirtualNode(floorPercent);
+    for (int i = 0; i < specs.size(); i++) {
+      node.add(
+          specs.get(i).gate(i),
+          specs.get(i).policy(),
+          specs.get(i).percent(),
+          specs.get(i).preemptionClass());
+    }
+    for (Stop stop : stops) {
+      node.at(stop.atNs(), () -> node.stopSeat(stop.atNs() + stop.forNs()));
+    }
+    long[] waitedNs = new long[specs.size()];
+    double[] boundNs = new double[specs.size()];
+    for (int i = 0; i < specs.size(); i++) {
+      boundNs[i] = 2.0 * specs.size() * 50 * MS + 25 * MS / rate(specs, i);
+    }
+    for (long nowNs = LOOK; nowNs <= RUN; nowNs += LOOK) {
+      node.runUntil(nowNs);
+      long atNs = nowNs;
+      boolean stopped =
+          stops.stream().anyMatch(s -> atNs >= s.atNs() && atNs < s.atNs() + s.forNs() + 20 * MS);
+      for (int i = 0; i < specs.size(); i++) {
+        boolean waits = !stopped && boundNs[i] < RUN && isEntitled(node, specs, i);
+        waitedNs[i] = waits ? waitedNs[i] + LOOK : stopped ? waitedNs[i] : 0;
+        assertThat(waitedNs[i]).as("%s of %s at %s", i, specs, nowNs).isLessThan((long) boundNs[i]);
+      }
+    }
+  }
+
+  /** What a tenant gets at least of its level's time, of 1; 0 where nothing is left for it. */
+  private static double rate(List<Spec> specs, int i) {
+    boolean offline = specs.get(i).preemptionClass() == PreemptionClass.OFFLINE;
+    double left = 100;
+    int takers = 0;
+    for (Spec spec : specs) {
+      if ((spec.preemptionClass() == PreemptionClass.OFFLINE) == offline) {
+        left -= spec.percent();
+        takers += spec.policy() == SharePolicy.FIXED_SHARE ? 0 : 1;
+      }
+    }
+    boolean takes = specs.get(i).policy() != SharePolicy.FIXED_SHARE;
+    return (specs.get(i).percent() + (takes ? left / takers : 0)) / 100;
+  }
+
+  private static boolean isEntitled(VirtualNode node, List<Spec> specs, int i) {
+    Tenant tenant = node.tenants().get(i);
+    boolean urgent = specs.get(i).preemptionClass() != PreemptionClass.OFFLINE;
+    boolean alone =
+        specs.stream().allMatch(spec -> spec.preemptionClass() == PreemptionClass.OFFLINE);
+    return (urgent || alone)
+        && !tenant.isActive()
+        && tenant.gate.hasWork()
+        && node.scheduler().lagNs(tenant) >= 0;
+  }
+}

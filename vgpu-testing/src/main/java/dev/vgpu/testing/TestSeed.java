@@ -1,0 +1,36 @@
+package dev.vgpu.testing;
+
+import java.util.Random;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What the random tests of a run draw from: the environment variable {@value #VARIABLE}, or a new
+ * number for each test process, which is printed. Safe for use by several threads.
+ */
+public final class TestSeed {
+  /** Set to the number that a run printed, it makes tests draw the same again. */
+  public static final String VARIABLE = "VGPU_TEST_SEED";
+
+  private static final long SEED = seed(System.getenv(VARIABLE));
+
+  private TestSeed() {}
+
+  private static long seed(@Nullable String given) {
+    long seed =
+        given == null || given.isEmpty()
+            ? new Random().nextInt(Integer.MAX_VALUE)
+            : Long.parseLong(given);
+    System.err.println(VARIABLE + "=" + seed + " repeats what these tests draw");
+    return seed;
+  }
+
+  /** {@return the seed, which fits the C tests' unsigned int if it was drawn here} */
+  public static long seed() {
+    return SEED;
+  }
+
+  /** {@return what a test draws from; the same in each run with the same seed} */
+  public static Random random() {
+    return new Random(SEED);
+  }
+}
