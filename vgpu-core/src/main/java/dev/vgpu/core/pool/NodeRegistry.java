@@ -178,7 +178,7 @@ final class NodeRegistry {
             + gpus);
   }
 
-  private static Set<GpuId> ids(List<PhysicalGpu> gpus) {
+  static Set<GpuId> ids(List<PhysicalGpu> gpus) {
     Set<GpuId> ids = new HashSet<>();
     for (PhysicalGpu gpu : gpus) {
       ids.add(gpu.id());

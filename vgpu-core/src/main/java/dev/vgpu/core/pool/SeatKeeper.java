@@ -9,7 +9,6 @@ import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.seat.LeaseDirectory;
 import dev.vgpu.core.seat.LeaseRecord;
 import dev.vgpu.core.seat.LinkLoop;
-import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RunDirectory;
 import dev.vgpu.core.seat.SeatLock;
 import dev.vgpu.core.turn.UsageReading;
@@ -114,16 +113,12 @@ final class SeatKeeper {
         throw new VgpuException(
             "another process has the seat and does not answer: path="
                 + directory.path()
-                + outcome.holder().map(holder -> " " + describe(holder)).orElse("")
+                + outcome.describedHolder()
                 + ": "
                 + failure);
       }
       LockSupport.parkNanos(this, RETRY_NS);
     }
-  }
-
-  private static String describe(ProcessIdentity holder) {
-    return holder + " state=" + holder.state();
   }
 
   private SeatLock.Outcome tryLock() {
@@ -294,8 +289,8 @@ final class SeatKeeper {
   }
 
   private void checkSameGpus(SeatClient with) {
-    Set<GpuId> theirs = ids(with.gpus());
-    Set<GpuId> ours = ids(node.gpus().isEmpty() ? asked : node.gpus());
+    Set<GpuId> theirs = NodeRegistry.ids(with.gpus());
+    Set<GpuId> ours = NodeRegistry.ids(node.gpus().isEmpty() ? asked : node.gpus());
     if (!ours.isEmpty() && !ours.equals(theirs)) {
       with.close();
       throw new VgpuException(
@@ -315,12 +310,6 @@ final class SeatKeeper {
           with.holder(),
           with.settings());
     }
-  }
-
-  private static Set<GpuId> ids(List<PhysicalGpu> gpus) {
-    Set<GpuId> ids = new HashSet<>();
-    gpus.forEach(gpu -> ids.add(gpu.id()));
-    return ids;
   }
 
   private void checkClaimed(SeatCalls.Call claim, Lease lease) {

@@ -43,7 +43,12 @@ public final class SeatLock implements AutoCloseable {
    * @param lock the lock; null: another has it
    * @param holder who has it, if it is known
    */
-  public record Outcome(@Nullable SeatLock lock, Optional<ProcessIdentity> holder) {}
+  public record Outcome(@Nullable SeatLock lock, Optional<ProcessIdentity> holder) {
+    /** {@return who has it and what that process is doing, for messages; empty: not known} */
+    public String describedHolder() {
+      return holder.map(process -> " " + process + " state=" + process.state()).orElse("");
+    }
+  }
 
   private static final String PROPERTY = "dev.vgpu.lock.";
 
