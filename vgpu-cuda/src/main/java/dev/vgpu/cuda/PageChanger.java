@@ -3,7 +3,6 @@ package dev.vgpu.cuda;
 import dev.vgpu.VgpuException;
 import java.io.EOFException;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -98,12 +97,20 @@ final class PageChanger implements AutoCloseable {
         ByteBuffer.allocate(REQUEST_BYTES + path.length).order(ByteOrder.LITTLE_ENDIAN);
     request.putLong(offset).putLong(expected).putLong(value).putInt(size).putInt(path.length);
     request.put(path);
-    OutputStream out = running.getOutputStream();
-    out.write(request.array());
+    try {
+      return ask(running, request.array());
+    } catch (IOException e) {
+      process = null; // it may seem to be alive still
+      running.destroyForcibly();
+      throw e;
+    }
+  }
+
+  private static Answer ask(Process process, byte[] request) throws IOException {
+    OutputStream out = process.getOutputStream();
+    out.write(request);
     out.flush();
-    InputStream in = running.getInputStream();
-    int answer = in.read();
-    return switch (answer) {
+    return switch (process.getInputStream().read()) {
       case 'y' -> Answer.CHANGED;
       case 'n' -> Answer.OTHER_VALUE;
       case '-' -> Answer.LOST;
