@@ -154,7 +154,8 @@ final class SoakMeter {
 
   private static double residentMib(long pid) {
     try {
-      String[] words = Files.readString(Path.of("/proc", Long.toString(pid), "statm")).split(" ");
+      String[] words =
+          Files.readString(Path.of("/proc", Long.toString(pid), "statm")).split(" ", -1);
       return Long.parseLong(words[1]) / 256.0;
     } catch (IOException e) {
       throw new ChaosFailure("the seat's holder has ended: " + e);

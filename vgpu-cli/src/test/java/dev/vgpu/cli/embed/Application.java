@@ -49,7 +49,9 @@ public final class Application implements Callable<String> {
           + " usage="
           + !pool.usageSince(Instant.EPOCH).isEmpty()
           + " open="
-          + !leftOpen.isClosed();
+          + !leftOpen.isClosed()
+          + " heard by "
+          + listening.getClass().isSynthetic();
     }
   }
 
@@ -92,7 +94,7 @@ public final class Application implements Callable<String> {
     boolean called = gpu.call(() -> gpu.call(() -> true));
     try (GpuTurn turn = gpu.enter();
         GpuTurn nested = gpu.enter()) {
-      return called;
+      return called && !turn.equals(nested);
     }
   }
 }
