@@ -86,7 +86,7 @@ static void look_at_slot(unsigned index, unsigned slot, uint64_t now) {
   }
   uint64_t gpu = read64(&is->gpu_ns);
   if (gpu != seen->gpu) {
-    note(now, index, slot, GPU, (gpu - seen->gpu) / 1000);
+    note(now, index, slot, GPU, (gpu > seen->gpu ? gpu - seen->gpu : gpu) / 1000); /* a slot's next process begins at 0 */
     seen->gpu = gpu;
   }
 }
