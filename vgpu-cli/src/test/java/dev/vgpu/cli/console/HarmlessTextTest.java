@@ -49,7 +49,9 @@ class HarmlessTextTest {
               public void write(int b) throws java.io.IOException {
                 throw new java.io.IOException("closed");
               }
-            });
+            },
+            true,
+            UTF_8);
     Console console = new Console(broken, System.err);
     console.out().println("x");
     assertThat(console.out().checkError()).isTrue();

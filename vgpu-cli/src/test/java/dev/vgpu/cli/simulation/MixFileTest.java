@@ -136,7 +136,7 @@ class MixFileTest {
 
   private static String jsonTenant() {
     return "{\"name\": \"a\", \"arrivals\": \"closedLoop\", \"request\": {\"kernelTime\":"
-               + " \"1ms\"}}";
+        + " \"1ms\"}}";
   }
 
   @Test

@@ -9,7 +9,6 @@ import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.pool.Authority.SeatLostException;
 import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.schedule.ShareScheduler;
-import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.seat.LeaseDirectory;
 import dev.vgpu.core.seat.OwnerSecret;
 import dev.vgpu.core.seat.ProcessIdentity;
@@ -34,8 +33,6 @@ import java.util.function.Function;
 import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The GPUs that this JVM's pools share, the leases that were acquired through them, and the threads
@@ -43,8 +40,6 @@ import org.slf4j.LoggerFactory;
  * several threads.
  */
 final class Node {
-  private static final Logger log = LoggerFactory.getLogger(Node.class);
-
   private static final int IDLE_THREAD_SECONDS = 5;
 
   /** How long a pool's closing waits for threads; one may be in a caller's code, or a driver's. */
@@ -209,26 +204,12 @@ final class Node {
     }
   }
 
-  private ShareScheduler.Observer observer(GpuId gpu, GpuSeat seat) {
-    return new ShareScheduler.Observer() {
-      @Override
-      public void preempted(Tenant victim, Tenant by, int askedToEnd) {
-        seat.doAfterwards(() -> preemptions.add(victim.id(), by.id(), askedToEnd));
-      }
-
-      @Override
-      public void stoodStill(String what) {
-        log.warn("a GPU stood still, and does not any more: gpu={} {}", gpu, what);
-      }
-    };
-  }
-
   /** New books, whose schedulers decide from now on. */
   List<GpuSlot> newSlots() {
     List<GpuSlot> slots = new ArrayList<>();
     for (PhysicalGpu gpu : gpuList) {
       GpuSeat seat = gpu(gpu.id()).seat();
-      ShareScheduler.Observer observer = observer(gpu.id(), seat);
+      ShareScheduler.Observer observer = preemptions.observer(gpu.id(), seat);
       SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
       ShareScheduler scheduler = new ShareScheduler(goBy, observer, clock.nanoTime());
       slots.add(new GpuSlot(gpu, seat, scheduler, settings.of(gpu.id())));

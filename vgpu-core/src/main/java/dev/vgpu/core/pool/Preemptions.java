@@ -1,7 +1,11 @@
 package dev.vgpu.core.pool;
 
 import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.schedule.Tenant;
+import dev.vgpu.core.turn.GpuSeat;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -9,6 +13,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Tells who lost a turn to whom: the first time at once; when the same happens again within a
@@ -16,6 +22,7 @@ import org.jspecify.annotations.Nullable;
  * and not thousands. Safe for use by several threads.
  */
 final class Preemptions {
+  private static final Logger log = LoggerFactory.getLogger(Preemptions.class);
   private static final long TOGETHER_NS = 1_000_000_000;
 
   private record Pair(String victim, String by) {}
@@ -34,6 +41,26 @@ final class Preemptions {
   Preemptions(Listeners listeners, NanoClock clock) {
     this.listeners = listeners;
     this.clock = clock;
+  }
+
+  /**
+   * {@return what a GPU's scheduler tells of: preemptions, and standing still}
+   *
+   * @param gpu the GPU
+   * @param seat its scheduler's owner
+   */
+  ShareScheduler.Observer observer(GpuId gpu, GpuSeat seat) {
+    return new ShareScheduler.Observer() {
+      @Override
+      public void preempted(Tenant victim, Tenant by, int askedToEnd) {
+        seat.doAfterwards(() -> add(victim.id(), by.id(), askedToEnd));
+      }
+
+      @Override
+      public void stoodStill(String what) {
+        log.warn("a GPU stood still, and does not any more: gpu={} {}", gpu, what);
+      }
+    };
   }
 
   /** One has happened. */

@@ -56,6 +56,9 @@ final class ShareLevel {
   private double guaranteedClock;
   private double surplusClock;
 
+  /** Whether tenants of several GPUs have been here, which take time of it that they do not use. */
+  private boolean hadGangs;
+
   /** By how much the level's time is behind the time in which it might have had the GPU. */
   private double behindNs;
 
@@ -126,7 +129,7 @@ final class ShareLevel {
 
   /** Whether its clock is behind, and there is no surplus, which is a part of what the GPU did. */
   boolean isBehind() {
-    return takers == 0 && behindNs > 0;
+    return takers == 0 && behindNs > 0 && !hadGangs;
   }
 
   /**
@@ -217,6 +220,7 @@ final class ShareLevel {
     runnable.add(tenant);
     if (tenant.gate.spansGpus()) {
       gangs.add(tenant);
+      hadGangs = true;
     }
     online += tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     guaranteedSum += tenant.guaranteed;

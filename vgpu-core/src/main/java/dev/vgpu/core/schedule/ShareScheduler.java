@@ -44,6 +44,7 @@ public final class ShareScheduler implements TurnStepper {
   private static final double FLOOR_MEMORY_NS = 1_000_000_000;
 
   private static final long LEAST_WAKE_NS = 20_000;
+
   /** What is kept of the largest lump at each that is told. */
   private static final double LUMP_KEPT = 0.98;
 
@@ -79,6 +80,7 @@ public final class ShareScheduler implements TurnStepper {
 
   /** Time that has passed and that the upper level's clock has not counted yet. */
   private double unclaimedNs;
+
   private long lastNs;
   private long nextWakeNs = NEVER;
 
@@ -317,7 +319,7 @@ public final class ShareScheduler implements TurnStepper {
         continue;
       }
       boolean over = gates.nowNs() >= tenant.deadlineNs || !tenant.gate.hasWork();
-      if (over && floorDue && tenant.gate.hasWork()) {
+      if (over && floorDue && tenant.gate.hasWork() && offline.pick() == tenant) {
         tenant.deadlineNs = gates.nowNs() + floorOpenNs(tenant);
         over = false;
       }

@@ -37,10 +37,12 @@
  *
  * <p><b>Online before nearline:</b> of those who may run an online tenant is next, until a nearline
  * one is owed a whole turn: then that counts as online. Without this it would wait for a turn of
- * each online one, and be behind by r times all of these. So lag rises to a turn, and by one turn
- * of another at most until it is seen. {@code ShareAccuracyProperties.lagIsBounded} holds all to
- * −(q + c) and 2 (q + c). In any window of time a tenant is off its part by no more than the range
- * of its lag.
+ * each online one, and be behind by r times all of these. So before it stands in line with them it
+ * is owed q, and from there on the bound above holds: lag ≤ q + (q + c)(1 + r).
+ *
+ * <p>{@code ShareAccuracyProperties.lagIsBounded} holds all to −(q + c), and online ones to 2 (q +
+ * c), nearline ones to q more. In any window of time a tenant is off its part by no more than the
+ * range of its lag.
  *
  * <p><b>Fixed shares alone</b> are parts of the time that passes. What hand-overs take of it does
  * not count at first, as it could not be made up for where the shares sum to 100. Whenever all are
@@ -60,14 +62,15 @@
  *
  * <p><b>Pauses.</b> Where a tenant leaves part of its turn unused and offline work fills it, that
  * time counts for its level only if nobody else of the level might have used it. Else all who wait
- * would be owed more and more by nobody, and only the most urgent of them, or those with the largest
- * guarantee, would ever run. And what a tenant is owed does not grow in its own turn, but for what
- * it has not told yet: so nobody saves up what it did not use, and keeps others waiting with it
- * later. A floor turn pays for at least a quarter of the time that it takes from the upper level.
- * {@code StandStillProperties} holds how long a tenant waits that owes nothing.
+ * would be owed more and more by nobody, and only the most urgent of them, or those with the
+ * largest guarantee, would ever run. And what a tenant is owed does not grow in its own turn, but
+ * for what it has not told yet: so nobody saves up what it did not use, and keeps others waiting
+ * with it later. A floor turn pays for at least a quarter of the time that it takes from the upper
+ * level. {@code StandStillProperties} holds how long a tenant waits that owes nothing.
  *
  * <p><b>Standing still.</b> If no gate is open, no work is ending and somebody might run, the next
- * one gets a turn after 100 ms whatever the accounts say, and the log tells so ({@code StandStill}).
+ * one gets a turn after 100 ms whatever the accounts say, and the log tells so ({@code
+ * StandStill}).
  *
  * <p><b>Classes.</b> Two levels, each divided so. The lower one lives on the time in which nobody
  * of the upper one may run, and on its floor, a token bucket that only those turns are charged to

@@ -273,11 +273,6 @@ class BackfillProperties {
     }
 
     @Override
-    public String ownerKey() {
-      return "key";
-    }
-
-    @Override
     public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
       return new NoCalls();
     }
