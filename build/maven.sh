@@ -160,7 +160,13 @@ maven() {
   local label=$1
   shift
   # shellcheck disable=SC2086 # VGPU_MAVEN_ARGS is a list of words
-  run_logged "$label" maven_progress env JAVA_HOME="$JDK" VGPU_BUILDING=1 mvn -B ${VGPU_MAVEN_ARGS-} "$@"
+  # What a script starts in the background ignores SIGINT, and so would all programs that tests interrupt.
+  if env --default-signal=INT true 2>/dev/null; then
+    set -- --default-signal=INT JAVA_HOME="$JDK" VGPU_BUILDING=1 mvn -B ${VGPU_MAVEN_ARGS-} "$@"
+  else
+    set -- JAVA_HOME="$JDK" VGPU_BUILDING=1 mvn -B ${VGPU_MAVEN_ARGS-} "$@"
+  fi
+  run_logged "$label" maven_progress env "$@"
 }
 
 # Makes a file in target empty, or there at all.

@@ -1,5 +1,7 @@
 package dev.vgpu.cuda;
 
+import dev.vgpu.files.JnaPlace;
+import dev.vgpu.files.UntrustedFileException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -31,9 +33,10 @@ final class FutexWake implements Wake {
 
   private void load() {
     try {
+      JnaPlace.check(System.getenv());
       LinuxCalls.load();
       ready = true;
-    } catch (LinkageError e) {
+    } catch (UntrustedFileException | LinkageError e) {
       log.warn("JNA cannot be used here, so waiting programs are not woken: {}", e.getMessage());
     }
   }

@@ -8,6 +8,8 @@ import com.sun.jna.NativeLong;
 import com.sun.jna.Pointer;
 import com.sun.jna.StringArray;
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.JnaPlace;
+import dev.vgpu.files.UntrustedFileException;
 import dev.vgpu.spi.ProcessAttachment;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -105,9 +107,10 @@ final class SelfAttachment implements ProcessAttachment {
 
   private static NativeLibrary load(String path) {
     try {
+      JnaPlace.check(System.getenv());
       return NativeLibrary.getInstance(
           path, Map.of(Library.OPTION_OPEN_FLAGS, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE));
-    } catch (UnsatisfiedLinkError e) {
+    } catch (UntrustedFileException | UnsatisfiedLinkError e) {
       // The first line says what was tried, the second what the loader said.
       String reason =
           String.valueOf(e.getMessage())

@@ -25,8 +25,17 @@ final class Seats {
 
   /** Opens pools until there are enough. */
   void fillUp() throws InterruptedException {
+    Patience patience =
+        new Patience(machine, () -> pools.stream().map(pool -> pool.child().pid()).toList());
     while (pools.size() < POOLS) {
-      pools.add(node.openPool(OFFLINE_FLOOR));
+      try {
+        pools.add(node.openPool(OFFLINE_FLOOR));
+      } catch (IllegalStateException e) {
+        // It waits for a holder of the seat for 5 s, in which a machine that is late starts none.
+        if (patience.isOver(LONGEST_TAKE_OVER_NS)) {
+          throw e;
+        }
+      }
     }
   }
 
