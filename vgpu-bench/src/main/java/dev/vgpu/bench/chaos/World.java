@@ -23,6 +23,7 @@ final class World implements AutoCloseable {
 
   private static final long DISK_BYTES = 96L << 20;
   private static final long LEASE_END_NS = 40_000_000_000L;
+  private static final long WITNESS_START_NS = 10_000_000_000L;
 
   final Node node;
   final Seats seats;
@@ -84,10 +85,25 @@ final class World implements AutoCloseable {
     Map<String, String> bare = Node.bare(tenants.get(0).environment());
     waits = new Waits(machine, this::seatPids, this::pids);
     for (Tenant tenant : tenants.subList(0, tenants.size() - 1)) {
-      Child child = node.start(tenant.environment(), "load", "1000000", "132", "1", "start");
-      witnesses.add(new Program(child.awaitReady(), tenant));
+      witnesses.add(new Program(witness(tenant), tenant));
     }
     auditor = new Auditor(node.start(bare, "audit").awaitReady());
+  }
+
+  /** A machine that is late may not let the seat answer it in time at first. */
+  private Child witness(Tenant tenant) throws InterruptedException {
+    Patience patience = new Patience(machine, this::seatPids);
+    while (true) {
+      Child child = node.start(tenant.environment(), "load", "1000000", "132", "1", "start");
+      try {
+        return child.awaitReady();
+      } catch (IllegalStateException e) {
+        child.close();
+        if (patience.isOver(WITNESS_START_NS)) {
+          throw e;
+        }
+      }
+    }
   }
 
   /** For a process and the seat that serves it. */

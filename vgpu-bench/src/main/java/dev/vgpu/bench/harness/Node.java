@@ -22,6 +22,9 @@ import java.util.stream.Stream;
  */
 public final class Node implements AutoCloseable {
   /** What puts a program under a virtual GPU; a bare one has none of them. */
+  private static final int REMOVALS = 50;
+
+  private static final long REMOVE_AGAIN_US = 20_000;
   private static final List<String> OF_A_LEASE = List.of("LD_PRELOAD", "VGPU_LEASE");
 
   /** Where the C program is, built already: for machines without a compiler. */
@@ -318,6 +321,18 @@ public final class Node implements AutoCloseable {
     } catch (IOException | InterruptedException e) {
       return; // It goes with our namespace; the empty directory stays.
     }
+    try {
+      remove();
+      for (int i = 0; i < REMOVALS && Files.exists(directory); i++) {
+        NanoClock.sleepMicros(REMOVE_AGAIN_US); // a compiler may have written into it meanwhile
+        remove();
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void remove() {
     try (Stream<Path> files = Files.walk(directory)) {
       files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
     } catch (IOException | UncheckedIOException e) {

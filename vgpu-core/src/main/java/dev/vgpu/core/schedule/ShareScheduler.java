@@ -77,10 +77,6 @@ public final class ShareScheduler implements TurnStepper {
   private final LevelTurns upperTurns;
   private final LevelTurns offlineTurns;
   private double floorCreditNs;
-
-  /** Time that has passed and that the upper level's clock has not counted yet. */
-  private double unclaimedNs;
-
   private long lastNs;
   private long nextWakeNs = NEVER;
 
@@ -420,14 +416,12 @@ public final class ShareScheduler implements TurnStepper {
     // What offline uses in the pauses of a tenant that has the turn is time that nobody else of the
     // upper level could have used. If it counted, those who wait would all be owed more and more,
     // and of them the most urgent ones alone would ever run.
-    unclaimedNs = Math.min(unclaimedNs + passedNs, ActiveGates.LUMP_NS);
     boolean inPauses = gates.isOpen(false) && upper.isAwaited();
-    double upperClockNs = upperNs + (floorTurn || inPauses ? 0 : withinTime(offlineNs, upperNs));
+    double upperClockNs = upperNs + (floorTurn || inPauses ? 0 : offlineNs);
     // What offline has on its way when it gives way is measured beside the work that it gives way
     // to: half of that is true.
     boolean beside = !floorTurn && gates.isOpen(false);
     double alsoNs = beside ? offlineNs / 2 : offlineNs;
-    unclaimedNs -= upperClockNs;
     // A floor turn takes all of its time from the more urgent ones: one that hardly uses it ends
     // soon. (Its beginning and its end cost some time that is not held against it.)
     double takenNs = floorTurn ? Math.max(alsoNs, passedNs / 4) : alsoNs;
@@ -437,7 +431,8 @@ public final class ShareScheduler implements TurnStepper {
       tenant.bookedNs += tenant.usedNs;
       gates.levelOf(tenant).charge(tenant, tenant.usedNs);
     }
-    upper.passed(floorTurn ? passedNs - offlineNs : passedNs);
+    // Where offline work takes what the upper level leaves, no time is to spare for that.
+    upper.passed(offline.size() > 0 ? upperClockNs : passedNs);
     upper.advance(contended || floorTurn ? upperClockNs : passedNs, upperNs);
     double offlineClockNs = contended || offlineNs == 0 ? offlineNs : passedNs;
     offline.passed(upper.size() == 0 ? passedNs : offlineClockNs);
@@ -445,14 +440,6 @@ public final class ShareScheduler implements TurnStepper {
     gates.settleEarly();
     upperTurns.passed(passedNs, upperNs);
     offlineTurns.passed(passedNs - upperNs, offlineNs);
-  }
-
-  /**
-   * How much of what offline used can have been beside what the upper level used: both are measured
-   * on the device, where work that is sliced counts for longer than it runs.
-   */
-  private double withinTime(double offlineNs, double upperNs) {
-    return Math.max(0, Math.min(offlineNs, unclaimedNs - upperNs));
   }
 
   /** Reads what a tenant used since it was last read, as far as that can be. */

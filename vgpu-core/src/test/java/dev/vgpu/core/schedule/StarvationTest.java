@@ -77,14 +77,6 @@ class StarvationTest {
   }
 
   @Test
-  void fixedShareThatPausesBesideOfflineWorkGetsAllOfIt() {
-    int fixed = add(FIXED_SHARE, 30, ONLINE);
-    node.processes(BEST_EFFORT, 0, OFFLINE, MS);
-    node.runUntil(20 * S);
-    assertThat(node.usedNs(fixed)).isBetween(20 * S * 29 / 100, 20 * S * 31 / 100);
-  }
-
-  @Test
   void onlineTenantIsNotKeptWaitingByAFloorTurnThatIsHardlyUsed() {
     VirtualNode floored = new VirtualNode(6);
     int online = floored.processes(BEST_EFFORT, 0, ONLINE, MS);
