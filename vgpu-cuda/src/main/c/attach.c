@@ -14,7 +14,8 @@
 #include "level2.h"
 #include "seat.h"
 
-enum { SETTING_SIZE = VGPU_PATH, PATIENCE_MS = 2000, RETRY_MS = 2 };
+/* How long to wait for a seat; and in all for one that changes hands meanwhile, again and again where the machine is overloaded. */
+enum { SETTING_SIZE = VGPU_PATH, PATIENCE_MS = 2000, MOST_PATIENCE_MS = 10000, RETRY_MS = 2 };
 
 /* Settings that vgpu_attach was given; they go before the environment's. */
 struct setting {
@@ -144,11 +145,14 @@ static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint6
 }
 
 static int vgpu__ask_for_slot(struct vgpu_tenant *tenant, uint32_t *slot) {
-  uint64_t deadline = vgpu__now_ns() + (uint64_t)PATIENCE_MS * NS_PER_MS;
+  uint64_t begin = vgpu__now_ns(), deadline = begin + (uint64_t)PATIENCE_MS * NS_PER_MS;
   do {
     vgpu__read_secret(tenant);
     int why = vgpu__seat_connect(tenant);
     if (why == 0) {
+      uint64_t most = begin + (uint64_t)MOST_PATIENCE_MS * NS_PER_MS;
+      deadline = vgpu__now_ns() + (uint64_t)PATIENCE_MS * NS_PER_MS;
+      if (deadline > most) deadline = most;
       int answer = vgpu__await_welcome(tenant, slot, deadline);
       if (answer != 0) return answer > 0 ? 0 : -1;
       vgpu__log("the seat closed the connection, or does not answer");

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -342,6 +344,32 @@ static void role_refused(const char *unused) {
   CHECK(cuDeviceGet(&device, 0) == ABI_NOT_INITIALIZED, "nothing works");
 }
 
+static void *join_late(void *unused) {
+  (void)unused;
+  CHECK(cuInit(0) == ABI_SYSTEM_NOT_READY, "cuInit");
+  return NULL;
+}
+
+/* It gives up while its HELLO lies unread, and lives on; so does a child that was forked meanwhile and has the connection too. */
+static void role_late(const char *unused) {
+  (void)unused;
+  char path[128];
+  pthread_t joins;
+  CHECK(pthread_create(&joins, NULL, join_late, NULL) == 0, "thread");
+  usleep(500000);
+  pid_t parent = getpid();
+  if (fork() == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == parent) usleep(1000);
+    _exit(0);
+  }
+  pthread_join(joins, NULL);
+  snprintf(path, sizeof path, "%s/refused", getenv("VGPU_RUN_DIR"));
+  close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
+  while (access(path, F_OK) != 0) usleep(1000);
+}
+
 static void role_open_mode(const char *unused) {
   (void)unused;
   CUdeviceptr a = 0;
@@ -431,6 +459,7 @@ static const struct {
     {"small-kernels", role_small_kernels},
     {"revoked", role_revoked},
     {"refused", role_refused},
+    {"late", role_late},
     {"open-mode", role_open_mode},
     {"churn", role_churn},
     {"fill", role_fill},

@@ -336,6 +336,38 @@ static void test_refused(void) {
   seat_close(&seat);
 }
 
+/* What a seat gives to one that waits for it no longer is given back, though that process lives on. */
+static void test_late_welcome(void) {
+  char path[128];
+  SEATED(64u << 20, 1 << 20);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  pid_t pid = start(&seat, "late", "");
+  snprintf(path, sizeof path, "%s/refused", seat.dir);
+  while (access(path, F_OK) != 0 && kill(pid, 0) == 0) usleep(1000);
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  uint64_t until = seat_now() + 5000000000u;
+  while ((GET(seat.hellos) == 0 || GET(seat.slots[1].state) != SHM_SLOT_FREE) && seat_now() < until) usleep(1000);
+  CHECK(GET(seat.hellos) == 1 && GET(seat.slots[1].state) == SHM_SLOT_FREE, "%u hellos, slot 1 is in state %u", GET(seat.hellos),
+        GET(seat.slots[1].state));
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/* A seat that changes hands is waited for longer than one that never answers. */
+static void test_seat_changes(void) {
+  SEATED(64u << 20, 1 << 20);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  pid_t pid = start(&seat, "launch", "");
+  usleep(1500000);
+  seat_stop(&seat);
+  seat_start(&seat);
+  usleep(800000);
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  CHECK(await_work(&seat, 0), "no work");
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
 static const struct {
   const char *name;
   void (*run)(void);
@@ -374,6 +406,8 @@ static const struct {
     {"tenants-churn", test_tenants_churn},
     {"tenants-killed", test_tenants_killed},
     {"refused", test_refused},
+    {"late-welcome", test_late_welcome},
+    {"seat-changes", test_seat_changes},
     {"garbage", test_garbage},
     {"garbage-grant", test_garbage_grant},
     {"peers-even", test_peers_even},

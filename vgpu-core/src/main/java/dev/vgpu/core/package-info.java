@@ -1,9 +1,9 @@
 /**
  * What several packages of the core share; and where each promise is tested.
  *
- * <p>Left: a sentence of DESIGN.md, 2. Right: the tests that fail where it does not hold. Those
- * that end in {@code IT} run over real processes and are in {@code vgpu-cuda} and {@code vgpu-cli};
- * the others of the hook and its pages are in {@code vgpu-cuda}, the rest is here.
+ * <p>Left: what tenants may rely on. Right: the tests that fail where it does not hold. Those that
+ * end in {@code IT} run over real processes and are in {@code vgpu-cuda} and {@code vgpu-cli}; the
+ * others of the hook and its pages are in {@code vgpu-cuda}, the rest is here.
  *
  * <table>
  *   <caption>Promises and their tests</caption>
@@ -109,7 +109,7 @@
  *     <td>{@code NativeTest.hookKeepsItsPromises},
  *     {@code NativeTest.sanitizersFindNothing},
  *     {@code HostileIT.randomBytesInItsOwnReportPageHarmNobodyElse}</td></tr>
- *   <tr><td><b>Beyond DESIGN.md, 2</b></td><td></td></tr>
+ *   <tr><td><b>For those who maintain it</b></td><td></td></tr>
  *   <tr><td>The same events give the same decisions</td>
  *     <td>{@code ShareSchedulerProperties.theSameEventsGiveTheSameDecisions}</td></tr>
  *   <tr><td>Closing every tenant restores the start state</td>

@@ -25,7 +25,7 @@ record CheckOptions(
     boolean keep,
     Optional<Path> driver,
     List<String> only) {
-  /** A command on a lent machine may take ten minutes; the rest is for packing and copying. */
+  /** In seconds: with packing and copying under ten minutes, a common limit of lent machines. */
   private static final String BUDGET = "540";
 
   static final String USAGE =

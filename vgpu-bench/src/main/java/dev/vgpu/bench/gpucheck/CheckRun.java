@@ -13,9 +13,12 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.BooleanSupplier;
 
 /** Runs the steps one after the other. Confined to one thread. */
 final class CheckRun {
+  private static final int INTERRUPTED = 130;
+
   /** A step that could have only less than this is left out. */
   private static final double LEAST_SECONDS = 5;
 
@@ -40,7 +43,7 @@ final class CheckRun {
     Thread atEnd = new Thread(work::end, "end-of-the-check");
     Runtime.getRuntime().addShutdownHook(atEnd);
     try {
-      return run(Place.of(work.directory()));
+      return run(Place.of(work.directory()), work::isEnding);
     } finally {
       if (options.keep()) {
         System.err.println("gpu-check: the working directory is " + work.directory());
@@ -56,7 +59,7 @@ final class CheckRun {
     }
   }
 
-  private int run(Place place) throws IOException, InterruptedException {
+  private int run(Place place, BooleanSupplier isEnding) throws IOException, InterruptedException {
     Path program = place.program().orElse(null);
     if (program == null) {
       program = Node.buildProgram(Files.createDirectory(place.work().resolve("c")));
@@ -83,6 +86,9 @@ final class CheckRun {
     Report report = new Report(options, place, about.json());
     System.err.println("gpu-check: " + report.title());
     for (StepName step : StepName.values()) {
+      if (isEnding.getAsBoolean()) {
+        return INTERRUPTED;
+      }
       if (options.only().isEmpty() || options.only().contains(step.word())) {
         report.add(step, step(place, program, step));
         report.write(seconds());

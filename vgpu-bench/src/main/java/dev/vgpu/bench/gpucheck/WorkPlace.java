@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -25,6 +26,7 @@ final class WorkPlace {
 
   private final Path directory;
   private volatile boolean kept;
+  private volatile boolean isEnding;
 
   private WorkPlace(Path directory) {
     this.directory = directory;
@@ -79,10 +81,20 @@ final class WorkPlace {
     }
   }
 
+  /** {@return whether this process has been told to end: nothing may be started any more} */
+  boolean isEnding() {
+    return isEnding;
+  }
+
   /** When this process is told to end: what it runs now is ended first. */
   void end() {
-    ProcessHandle.current().children().forEach(ProcessHandle::destroy);
-    ProcessHandle.current().children().forEach(WorkPlace::await);
+    isEnding = true;
+    List<ProcessHandle> running = ProcessHandle.current().children().toList();
+    while (!running.isEmpty()) { // one may have been about to start
+      running.forEach(ProcessHandle::destroy);
+      running.forEach(WorkPlace::await);
+      running = ProcessHandle.current().children().filter(ProcessHandle::isAlive).toList();
+    }
     if (!kept) {
       remove();
     }
@@ -98,7 +110,8 @@ final class WorkPlace {
     }
   }
 
-  void remove() {
+  /** Again is no harm: the thread that works and the one that ends this process both do it. */
+  synchronized void remove() {
     remove(directory);
   }
 

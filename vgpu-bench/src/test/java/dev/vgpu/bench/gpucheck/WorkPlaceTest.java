@@ -38,6 +38,21 @@ class WorkPlaceTest {
   }
 
   @Test
+  void nothingIsLeftWhereTwoRemoveItAtOnce() throws Exception {
+    for (int round = 0; round < 10; round++) {
+      WorkPlace made = WorkPlace.make(base);
+      for (int i = 0; i < 200; i++) {
+        Files.createFile(made.directory().resolve("log" + i));
+      }
+      Thread other = new Thread(made::end);
+      other.start();
+      made.remove();
+      other.join();
+      assertThat(made.directory()).doesNotExist();
+    }
+  }
+
+  @Test
   void whatAnotherUserCanChangeIsLeftAlone() throws IOException {
     Path open = leftBehind("1", "rwxrwxrwx");
     Path theirs = leftBehind("2", "rwx------");

@@ -4,6 +4,7 @@ import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.seat.LinkLoop;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.function.LongSupplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -12,32 +13,47 @@ import org.slf4j.LoggerFactory;
  * now and then, to go through what each of their messages needs, and has the seat given up if no
  * answer comes. A thread of its own, which takes no lock.
  *
- * <p>Only time that this thread itself was running counts. A process that is stopped, or comes late
- * to its processor, is silent as a whole: it is not deposed for that, and cannot depose itself.
+ * <p>Only time in which the machine lets this process run counts. A process that is stopped is
+ * silent as a whole, and cannot depose itself; one whose threads wait for a processor is late, and
+ * the next holder would be later still. Where some thread of it always waits, a longer time counts.
  */
 final class SeatWatch implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatWatch.class);
   private static final long MILLI_NS = 1_000_000;
   private static final long EVERY_NS = 50 * MILLI_NS;
 
+  /** Within that time a thread that waits no longer for a processor does what it has to. */
+  private static final long MOST_WAITED_NS = 10 * MILLI_NS;
+
   /** So many looks in time without an answer mean that none will come. */
   private static final int MOST_SILENT = 4;
+
+  /** The same where threads of this process wait for a processor. */
+  private static final int MOST_LATE = 40;
 
   private final Node node;
   private final LinkLoop loop;
   private final Consumer<String> whenMute;
+  private final LongSupplier waitedNs;
   private volatile boolean answered = true;
   private volatile boolean closed;
 
-  private SeatWatch(Node node, LinkLoop loop, Consumer<String> whenMute) {
+  private SeatWatch(Node node, LinkLoop loop, Consumer<String> whenMute, LongSupplier waitedNs) {
     this.node = node;
     this.loop = loop;
     this.whenMute = whenMute;
+    this.waitedNs = waitedNs;
   }
 
   /** Begins; {@code whenMute} is run once at most, on the thread of the watch. */
   static SeatWatch start(Node node, LinkLoop loop, Consumer<String> whenMute) {
-    SeatWatch watch = new SeatWatch(node, loop, whenMute);
+    return start(node, loop, whenMute, new ProcessorWaits()::mostSinceLastNs);
+  }
+
+  /** With what tells for how long a thread has waited for a processor since it was asked last. */
+  static SeatWatch start(
+      Node node, LinkLoop loop, Consumer<String> whenMute, LongSupplier waitedNs) {
+    SeatWatch watch = new SeatWatch(node, loop, whenMute, waitedNs);
     Thread thread = new Thread(watch::run, "vgpu-seat-watch");
     thread.setDaemon(true);
     thread.start();
@@ -48,9 +64,11 @@ final class SeatWatch implements AutoCloseable {
     NanoClock clock = node.clock();
     long lastNs = clock.nanoTime();
     int silent = 0;
+    int late = 0;
     while (!closed) {
       if (answered) {
         silent = 0;
+        late = 0;
         answered = false;
         loop.perform(this::serve);
       }
@@ -58,17 +76,24 @@ final class SeatWatch implements AutoCloseable {
       long nowNs = clock.nanoTime();
       boolean inTime = nowNs - lastNs < 2 * EVERY_NS;
       lastNs = nowNs;
-      if (!answered && inTime && !closed && ++silent >= MOST_SILENT) {
-        giveUp();
+      if (answered || closed || !inTime) {
+        continue;
+      }
+      if (waitedNs.getAsLong() > MOST_WAITED_NS) {
+        late++;
+      } else {
+        silent++;
+      }
+      if (silent >= MOST_SILENT || silent + late >= MOST_LATE) {
+        giveUp((silent + late) * EVERY_NS);
         return;
       }
     }
   }
 
-  private void giveUp() {
+  private void giveUp(long silentNs) {
     try {
-      whenMute.accept(
-          "its clients have not been served for " + MOST_SILENT * EVERY_NS / MILLI_NS + " ms");
+      whenMute.accept("its clients have not been served for " + silentNs / MILLI_NS + " ms");
     } catch (RuntimeException | Error e) {
       log.error("the seat could not be given up in order", e);
     }

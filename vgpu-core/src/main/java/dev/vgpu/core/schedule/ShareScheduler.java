@@ -270,8 +270,9 @@ public final class ShareScheduler implements TurnStepper {
 
   /** Where nobody has had the turn for too long, gives one to who is next. */
   private void watch() {
-    Tenant next = upper.pick();
-    next = next == null ? offline.pick() : next;
+    boolean isIdle = gates.size() == 0;
+    Tenant next = isIdle ? upper.pick() : null;
+    next = isIdle && next == null ? offline.pick() : next;
     if (gates.standStill.isTooLong(next, gates) && next != null) {
       gates.standStill.tell(next, state());
       floorCreditNs = 0;

@@ -24,11 +24,11 @@ final class StandStill {
   /**
    * Looks whether the GPU has stood still for too long.
    *
-   * @param next who might have the turn; null: nobody
-   * @param gates those that are open, or whose work is ending
+   * @param next who might have the turn; null: nobody, or a gate is open, or its work is ending
+   * @param gates the time
    */
   boolean isTooLong(@Nullable Tenant next, ActiveGates gates) {
-    if (gates.size() > 0 || next == null) {
+    if (next == null) {
       sinceNs = ShareScheduler.NEVER;
       return false;
     }

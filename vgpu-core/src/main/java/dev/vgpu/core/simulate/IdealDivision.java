@@ -6,8 +6,8 @@ import dev.vgpu.VirtualGpuRequest;
 import java.util.List;
 
 /**
- * What the policies and classes promise (DESIGN.md, 2) to those that have work, if the GPU could be
- * divided into parts as small as one likes: what each is entitled to.
+ * What the policies and classes promise to those that have work, if the GPU could be divided into
+ * parts as small as one likes: what each is entitled to.
  */
 final class IdealDivision {
   private final List<VirtualGpuRequest> requests;

@@ -28,7 +28,7 @@ import net.jqwik.api.Tag;
 import net.jqwik.api.Tuple;
 import net.jqwik.api.constraints.Size;
 
-/** What a pool grants and refuses (DESIGN.md, 2, admission), for any sequence of requests. */
+/** What a pool grants and refuses, for any sequence of requests. */
 @Tag("property")
 class AdmissionProperties {
   private static final int USABLE_MIB = 900;

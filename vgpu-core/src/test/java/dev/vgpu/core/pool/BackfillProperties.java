@@ -29,9 +29,8 @@ import net.jqwik.api.constraints.Size;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Who of those that wait is served when (DESIGN.md, 2): by class, then arrival; and one that is
- * served out of turn never delays the first in line, whatever is given back and when. Requests are
- * of one GPU or more.
+ * Who of those that wait is served when: by class, then arrival; and one that is served out of turn
+ * never delays the first in line, whatever is given back and when. Requests are of one GPU or more.
  */
 @Tag("property")
 class BackfillProperties {

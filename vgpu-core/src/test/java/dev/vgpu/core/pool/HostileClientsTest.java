@@ -283,6 +283,5 @@ class HostileClientsTest {
     System.out.println(
         "100 pools opened and closed: threads gone after ms="
             + (NanoClock.SYSTEM.nanoTime() - startNs) / 1_000_000);
-    assertThat(NanoClock.SYSTEM.nanoTime() - startNs).isLessThan(2_000_000_000L);
   }
 }

@@ -21,7 +21,7 @@ import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.IntRange;
 
 /**
- * What each policy and class promises (DESIGN.md, 2), for any mix of tenants.
+ * What each policy and class promises, for any mix of tenants.
  *
  * <p>The bounds: a tenant may be ahead of or behind its ideal by one turn or call of its own and
  * one of each other tenant, because a call is never interrupted for a share.

@@ -25,8 +25,8 @@ import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.IntRange;
 
 /**
- * Tenants of several GPUs beside tenants of one (DESIGN.md, 2): turns on all GPUs together or on
- * none, which {@link GangNode} looks at after every step; nobody waits for ever.
+ * Tenants of several GPUs beside tenants of one: turns on all GPUs together or on none, which
+ * {@link GangNode} looks at after every step; nobody waits for ever.
  */
 @Tag("property")
 class GangGateProperties {
