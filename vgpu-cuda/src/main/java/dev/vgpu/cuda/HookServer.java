@@ -11,11 +11,15 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -67,6 +71,7 @@ final class HookServer implements AutoCloseable {
   private final NanoClock clock;
   private final Selector selector;
   private final ServerSocketChannel server;
+  private final @Nullable Object socketKey;
   private final SelectionKey serverKey;
   private final Map<String, HookLease> leases = new ConcurrentHashMap<>();
   private final Set<String> ended = ConcurrentHashMap.newKeySet();
@@ -99,6 +104,7 @@ final class HookServer implements AutoCloseable {
       this.selector = Selector.open();
       this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server.bind(UnixDomainSocketAddress.of(path), 512);
+      this.socketKey = key(path);
       access.apply(path, true);
       server.configureBlocking(false);
       this.serverKey = server.register(selector, SelectionKey.OP_ACCEPT);
@@ -373,10 +379,26 @@ final class HookServer implements AutoCloseable {
     }
     try {
       selector.close();
-      server.close();
-      Files.deleteIfExists(path);
+      removeOwnSocket();
+      server.close(); // only now: until then no other file gets our file's number
     } catch (IOException e) {
       log.debug("the hook's socket would not close", e);
     }
+  }
+
+  /** Another seat may listen under the name already, if this one was given up: that stays. */
+  private void removeOwnSocket() throws IOException {
+    Path aside = path.resolveSibling(path.getFileName() + "." + ProcessHandle.current().pid());
+    Files.move(path, aside, StandardCopyOption.ATOMIC_MOVE);
+    if (Objects.equals(socketKey, key(aside))) {
+      Files.delete(aside);
+    } else {
+      Files.move(aside, path);
+    }
+  }
+
+  private static @Nullable Object key(Path file) throws IOException {
+    return Files.readAttributes(file, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS)
+        .fileKey();
   }
 }

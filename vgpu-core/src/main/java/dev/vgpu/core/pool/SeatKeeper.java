@@ -445,8 +445,8 @@ final class SeatKeeper {
     if (health != null) {
       health.close();
     }
-    if (meter != null) {
-      meter.close();
+    if (meter != null && seatLock != null && seatLock.isHeld()) {
+      meter.close(); // else the next holder writes the journal
     }
   }
 

@@ -152,15 +152,21 @@ public final class SeatLock implements AutoCloseable {
         : Optional.empty();
   }
 
+  /** {@return whether it has not been given back; nor is about to be} */
+  public boolean isHeld() {
+    return !closed.get();
+  }
+
   /** Gives the lock back. A second call does nothing. */
   @Override
   public void close() {
+    boolean isFirst = !closed.getAndSet(true);
     try (file) {
       lock.release();
     } catch (IOException e) {
       // Closed already, or the descriptor is gone: either way the lock is not held any more.
     } finally {
-      if (!closed.getAndSet(true)) {
+      if (isFirst) {
         System.clearProperty(property);
       }
     }

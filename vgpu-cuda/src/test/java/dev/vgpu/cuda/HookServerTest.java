@@ -1,0 +1,50 @@
+package dev.vgpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The socket that programs find the seat by. */
+class HookServerTest {
+  @TempDir private Path run;
+  private Path socket;
+
+  @BeforeEach
+  void name() {
+    socket = run.resolve("hook.sock");
+  }
+
+  private HookServer server() throws IOException {
+    HookServer server = new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM);
+    server.start();
+    return server;
+  }
+
+  @Test
+  void nothingIsLeftOfASeatThatEnds() throws IOException {
+    server().close();
+    try (Stream<Path> left = Files.list(run)) {
+      assertThat(left).isEmpty();
+    }
+  }
+
+  @Test
+  void seatThatWasGivenUpEndsLateAndLeavesTheNextOneItsSocket() throws IOException {
+    HookServer givenUp = server();
+    HookServer next = server();
+    givenUp.close();
+    try (SocketChannel program = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
+      assertThat(program.isConnected()).isTrue();
+    }
+    next.close();
+    assertThat(socket).doesNotExist();
+  }
+}
