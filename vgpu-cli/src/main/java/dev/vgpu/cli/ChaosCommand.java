@@ -53,6 +53,14 @@ final class ChaosCommand implements Callable<Integer> {
       description = "How many steps at most. Default: as many as there is time for.")
   private @Nullable Integer steps;
 
+  @Option(
+      names = "--runs",
+      paramLabel = "N",
+      description =
+          "How many runs one after the other, each with a seed of its own and a line of output."
+              + " Default: 1.")
+  private int runs = 1;
+
   @Mixin private final JsonOption json = new JsonOption();
 
   ChaosCommand(CliContext context) {
@@ -67,6 +75,9 @@ final class ChaosCommand implements Callable<Integer> {
     if (steps != null && steps < 1) {
       throw new ParameterException(spec.commandLine(), "--steps must be at least 1");
     }
+    if (runs < 1) {
+      throw new ParameterException(spec.commandLine(), "--runs must be at least 1");
+    }
     return BenchProcess.run(context.environment(), "chaos", options());
   }
 
@@ -77,6 +88,9 @@ final class ChaosCommand implements Callable<Integer> {
     }
     if (steps != null) {
       options.addAll(List.of("--steps", Integer.toString(steps)));
+    }
+    if (runs > 1) {
+      options.addAll(List.of("--runs", Integer.toString(runs)));
     }
     if (json.isGiven()) {
       options.add("--json");

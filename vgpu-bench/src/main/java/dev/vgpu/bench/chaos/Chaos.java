@@ -3,9 +3,11 @@ package dev.vgpu.bench.chaos;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.ObjectWriter;
 import dev.vgpu.bench.harness.NanoClock;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -20,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 public final class Chaos {
   private static final String USAGE =
       """
-      usage: vgpu chaos [--minutes N] [--seed S] [--steps N] [--json]
+      usage: vgpu chaos [--minutes N] [--seed S] [--steps N] [--runs N] [--json]
       """;
   private static final int BOOKS_EVERY = 4;
   private static final int SHARES_EVERY = 20;
@@ -53,7 +55,11 @@ public final class Chaos {
       System.err.print("chaos: " + e.getMessage() + "\n" + USAGE);
       return 2;
     }
-    return new Chaos(options).run();
+    int exitCode = 0;
+    for (ChaosOptions each : options.each()) {
+      exitCode = Math.max(exitCode, new Chaos(each).run());
+    }
+    return exitCode;
   }
 
   private int run() throws InterruptedException, IOException {
@@ -129,6 +135,7 @@ public final class Chaos {
     result.put("seed", options.seed());
     result.put("steps", step);
     result.put("seconds", rounded(seconds()));
+    result.put("load_average", rounded(load()));
     result.put("full_disk", world.disk.isPossible());
     result.put("counts", steps.counts());
     result.put("programs_did", checks.did());
@@ -138,6 +145,11 @@ public final class Chaos {
     worst.put("take_over", rounded(world.seats.worstTakeOverMs()));
     result.put("worst_ms", worst);
     return result;
+  }
+
+  /** Of the last minute. */
+  private static double load() {
+    return ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage();
   }
 
   private static double rounded(double value) {
@@ -157,12 +169,26 @@ public final class Chaos {
   }
 
   private void print(Map<String, Object> result) throws IOException {
+    boolean isOnly = options.runs() == 1;
     if (options.json()) {
       ObjectMapper json = new ObjectMapper();
-      System.out.println(json.writerWithDefaultPrettyPrinter().writeValueAsString(result));
+      ObjectWriter writer = isOnly ? json.writerWithDefaultPrettyPrinter() : json.writer();
+      System.out.println(writer.writeValueAsString(result));
+      return;
+    }
+    String outcome = result.containsKey("failure") ? "FAILED" : "all held";
+    if (!isOnly && !result.containsKey("failure")) {
+      System.out.printf(
+          Locale.ROOT,
+          "seed %7d: %3d steps in %3.0f s, load %4.1f: %s%n",
+          options.seed(),
+          step,
+          seconds(),
+          load(),
+          outcome);
       return;
     }
     result.forEach((name, value) -> System.out.println(name + ": " + value));
-    System.out.println(result.containsKey("failure") ? "FAILED" : "all held");
+    System.out.println(outcome);
   }
 }

@@ -11,9 +11,10 @@ import java.util.Random;
  * @param seed what the steps are drawn from
  * @param seconds how long
  * @param steps how many steps at most
- * @param json whether one JSON object is printed
+ * @param runs how many, one after the other
+ * @param json whether a JSON object is printed for each
  */
-record ChaosOptions(long seed, double seconds, int steps, boolean json) {
+record ChaosOptions(long seed, double seconds, int steps, int runs, boolean json) {
   private static final double MINUTES = 5;
   private static final long LARGEST_RANDOM_SEED = 1_000_000;
 
@@ -23,7 +24,8 @@ record ChaosOptions(long seed, double seconds, int steps, boolean json) {
    * @throws IllegalArgumentException if it makes no sense; the message says what
    */
   static ChaosOptions parse(List<String> arguments) {
-    long seed = 1 + new Random().nextLong(LARGEST_RANDOM_SEED);
+    long seed = random(new Random());
+    int runs = 1;
     double minutes = MINUTES;
     int steps = Integer.MAX_VALUE;
     boolean json = false;
@@ -35,13 +37,28 @@ record ChaosOptions(long seed, double seconds, int steps, boolean json) {
         case "--seed" -> seed = Long.parseLong(value(word, words));
         case "--minutes" -> minutes = Double.parseDouble(value(word, words));
         case "--steps" -> steps = Integer.parseInt(value(word, words));
+        case "--runs" -> runs = Integer.parseInt(value(word, words));
         default -> throw new IllegalArgumentException("what is '" + word + "'?");
       }
     }
-    if (!(minutes > 0) || steps < 1) {
-      throw new IllegalArgumentException("--minutes and --steps must be more than 0");
+    if (!(minutes > 0) || steps < 1 || runs < 1) {
+      throw new IllegalArgumentException("--minutes, --steps and --runs must be more than 0");
     }
-    return new ChaosOptions(seed, minutes * 60, steps, json);
+    return new ChaosOptions(seed, minutes * 60, steps, runs, json);
+  }
+
+  private static long random(Random random) {
+    return 1 + random.nextLong(LARGEST_RANDOM_SEED);
+  }
+
+  /** {@return each of the runs: the first with the seed, the others with what is drawn from it} */
+  List<ChaosOptions> each() {
+    List<ChaosOptions> each = new ArrayList<>(List.of(this));
+    Random random = new Random(seed);
+    while (each.size() < runs) {
+      each.add(new ChaosOptions(random(random), seconds, steps, runs, json));
+    }
+    return each;
   }
 
   static String value(String word, Iterator<String> words) {

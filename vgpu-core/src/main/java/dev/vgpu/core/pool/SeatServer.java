@@ -52,8 +52,11 @@ final class SeatServer implements AutoCloseable {
 
   private static final long MILLI_NS = 1_000_000;
 
-  /** How long a living process may take to come back with its leases. */
-  static final long GRACE_NS = 1_000 * MILLI_NS;
+  /**
+   * How long a living process may take to come back with its leases. On an overloaded machine it
+   * takes seconds; one that has closed its pool meanwhile leaves them reserved for so long.
+   */
+  private static final long GRACE_NS = 10_000 * MILLI_NS;
 
   private static final long AWAITED_EVERY_NS = 2 * MILLI_NS;
   private static final long KEPT_EVERY_NS = 100 * MILLI_NS;

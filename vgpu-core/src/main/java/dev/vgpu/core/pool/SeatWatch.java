@@ -29,7 +29,7 @@ final class SeatWatch implements AutoCloseable {
   private static final int MOST_SILENT = 4;
 
   /** The same where threads of this process wait for a processor. */
-  private static final int MOST_LATE = 40;
+  private static final int MOST_LATE = 100;
 
   private final Node node;
   private final LinkLoop loop;

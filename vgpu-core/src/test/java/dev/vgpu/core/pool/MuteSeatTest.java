@@ -20,15 +20,19 @@ import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** The process that has the seat lives, and serves nobody. */
 @Timeout(60)
 class MuteSeatTest {
+  private static final long HANGS_NS = 3_000_000_000L;
+
   private final FakeBackend backend = new FakeBackend();
   private final List<Pools.TestGpu> gpus = Pools.gpus(1);
   private final CountDownLatch goesOn = new CountDownLatch(1);
@@ -103,6 +107,21 @@ class MuteSeatTest {
     assertThat(ofHolder.isClosed()).isFalse();
     ofClient.close();
     assertThat(waiting.get(30, TimeUnit.SECONDS)).isPresent();
+    backend.leases.get(programs.id()).exit(1);
+  }
+
+  @Test
+  void holderThatHangsForSecondsLosesNothing() throws Exception {
+    VirtualGpu ofHolder = holder.acquire(Pools.share(ONLINE, 30));
+    VirtualGpu programs = client.acquire(Pools.share(NEARLINE, 20));
+    assertThat(programs.environment()).isNotEmpty();
+    hang(programs).await();
+    assertThat(client.leases()).hasSize(2);
+    LockSupport.parkNanos(HANGS_NS);
+    assertThat(client.leases()).hasSize(2);
+    goesOn.countDown();
+    assertThat(ofHolder.call(() -> 42)).isEqualTo(42);
+    assertThat(ofHolder.isClosed()).isFalse();
     backend.leases.get(programs.id()).exit(1);
   }
 
