@@ -239,7 +239,7 @@ final class HookServer implements AutoCloseable {
     beats++;
     boolean checks = !resting || beats % IDLE_BEATS_A_CHECK == 0;
     nextToCheck = (nextToCheck + (checks ? 1 : 0)) % attached.size();
-    for (int i = 0; i < attached.size(); i++) {
+    for (int i = 0; i < attached.size() && !closed; i++) { // the next seat's, if it is given up
       attached.get(i).tick(nowNs, checks && i == nextToCheck);
     }
   }

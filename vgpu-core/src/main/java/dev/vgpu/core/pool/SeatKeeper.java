@@ -39,7 +39,6 @@ final class SeatKeeper {
   private static final long OPENING_NS = 5_000 * MILLI_NS;
   private static final long AGAIN_NS = 100 * MILLI_NS;
   private static final long MOST_AGAIN_NS = 5_000 * MILLI_NS;
-  private static final long STOPPING_NS = 50 * MILLI_NS;
   private static final long REPORT_EVERY_NS = 100 * MILLI_NS;
 
   private final Node node;
@@ -415,10 +414,7 @@ final class SeatKeeper {
     Thread stopping = new Thread(this::stopDeciding, "vgpu-seat-stop");
     stopping.setDaemon(true);
     stopping.start();
-    long startNs = clock.nanoTime();
-    while (stopping.isAlive() && clock.nanoTime() - startNs < STOPPING_NS) {
-      LockSupport.parkNanos(this, RETRY_NS);
-    }
+    ProcessorWaits.awaitEnd(stopping, clock);
     gpuLocks.close();
     seatLock.close();
     while (stopping.isAlive()) {

@@ -22,9 +22,6 @@ final class SeatWatch implements AutoCloseable {
   private static final long MILLI_NS = 1_000_000;
   private static final long EVERY_NS = 50 * MILLI_NS;
 
-  /** Within that time a thread that waits no longer for a processor does what it has to. */
-  private static final long MOST_WAITED_NS = 10 * MILLI_NS;
-
   /** So many looks in time without an answer mean that none will come. */
   private static final int MOST_SILENT = 4;
 
@@ -79,7 +76,7 @@ final class SeatWatch implements AutoCloseable {
       if (answered || closed || !inTime) {
         continue;
       }
-      if (waitedNs.getAsLong() > MOST_WAITED_NS) {
+      if (waitedNs.getAsLong() > ProcessorWaits.MOST_WAITED_NS) {
         late++;
       } else {
         silent++;
