@@ -433,6 +433,13 @@ final class HookLease extends LeaseReadings {
     }
   }
 
+  /** How many of its processes have a socket here. */
+  int connected() {
+    synchronized (lock) {
+      return slots.connections().size();
+    }
+  }
+
   boolean isDraining() {
     synchronized (lock) {
       return watch.isDraining();
