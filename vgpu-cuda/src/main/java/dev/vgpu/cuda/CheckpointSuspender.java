@@ -6,7 +6,6 @@ import dev.vgpu.cuda.CheckpointTool.State;
 import dev.vgpu.cuda.CheckpointTool.Step;
 import dev.vgpu.spi.ProcessSuspender;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -147,8 +146,8 @@ public final class CheckpointSuspender implements ProcessSuspender {
 
   private boolean runsUnderMps(long pid) {
     try {
-      byte[] bytes = Files.readAllBytes(proc.resolve(Long.toString(pid)).resolve("environ"));
-      return Arrays.stream(new String(bytes, StandardCharsets.UTF_8).split("\0", -1))
+      String environment = ProcFiles.environment(proc.resolve(Long.toString(pid)));
+      return Arrays.stream(environment.split("\0", -1))
           .anyMatch(
               variable ->
                   variable.startsWith("CUDA_MPS_PIPE_DIRECTORY=")

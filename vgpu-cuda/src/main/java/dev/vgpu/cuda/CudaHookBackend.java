@@ -66,6 +66,11 @@ public final class CudaHookBackend implements EnforcementBackend {
 
   @Override
   public Enforcement open(Path runDirectory) {
+    return open(runDirectory, PROC);
+  }
+
+  /** With another directory in the place of {@code /proc}. */
+  Enforcement open(Path runDirectory, Path proc) {
     return new HookEnforcement(
         runDirectory.toAbsolutePath(),
         preloads,
@@ -73,7 +78,7 @@ public final class CudaHookBackend implements EnforcementBackend {
         !"off".equals(environment.get(HookEnvironment.VGPU_EXPRESS_LANE)),
         !"off".equals(environment.get(HookEnvironment.VGPU_LEVEL2)),
         NanoClock.SYSTEM,
-        new ProcFiles(PROC),
+        new ProcFiles(proc),
         new FutexWake(),
         environment);
   }

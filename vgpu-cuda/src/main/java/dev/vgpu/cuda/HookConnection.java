@@ -7,6 +7,7 @@ import static dev.vgpu.cuda.ShmLayout.MESSAGE_IDLE;
 import static dev.vgpu.cuda.ShmLayout.MESSAGE_VERSION;
 import static dev.vgpu.cuda.ShmLayout.MESSAGE_WANT;
 import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.ShmLayout.STATUS_FULL;
 import static dev.vgpu.cuda.ShmLayout.STATUS_NO_LEASE;
 import static dev.vgpu.cuda.ShmLayout.STATUS_VERSION;
 
@@ -14,8 +15,6 @@ import dev.vgpu.cuda.ShmLayout.Message;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
-import java.util.Map;
-import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -37,30 +36,16 @@ final class HookConnection {
   /** Whether its HELLO is still to come. */
   boolean isStranger = true;
 
-  private final Map<String, HookLease> leases;
-  private final Predicate<String> isStillToCome;
+  private final HookServer server;
   private final ByteBuffer input = ByteBuffer.allocateDirect(MESSAGES_AT_A_TIME * Message.BYTES);
   private @Nullable HookLease lease;
   private @Nullable SeatSlot slot;
   private long windowNs;
   private int messages;
 
-  /**
-   * Makes one.
-   *
-   * @param channel the socket
-   * @param leases those that are ready, by their names
-   * @param isStillToCome whether a lease of some name will be ready soon
-   * @param nowNs the present
-   */
-  HookConnection(
-      SocketChannel channel,
-      Map<String, HookLease> leases,
-      Predicate<String> isStillToCome,
-      long nowNs) {
+  HookConnection(SocketChannel channel, HookServer server, long nowNs) {
     this.channel = channel;
-    this.leases = leases;
-    this.isStillToCome = isStillToCome;
+    this.server = server;
     this.openedNs = nowNs;
     this.windowNs = nowNs;
   }
@@ -111,7 +96,7 @@ final class HookConnection {
     HookLease known = lease;
     SeatSlot mine = slot;
     if (message.type() == MESSAGE_HELLO && known == null) {
-      if (isStillToCome.test(message.lease())) {
+      if (server.isStillToCome(message.lease())) {
         // Without an answer, the process comes again in some milliseconds.
         return "its virtual GPU is not ready yet";
       }
@@ -161,9 +146,16 @@ final class HookConnection {
               + " layout "
               + LAYOUT_MAJOR);
     }
-    HookLease named = leases.get(hello.lease());
+    HookLease named = server.lease(hello.lease());
     if (named == null) {
       return HookMessage.welcome(NO_SLOT, STATUS_NO_LEASE, "no such virtual GPU");
+    }
+    if (!server.hasRoom(named, hello.slot() == NO_SLOT)) {
+      return HookMessage.welcome(
+          NO_SLOT,
+          STATUS_FULL,
+          "too many programs for the open files that the seat's process may have; raise its limit"
+              + " (ulimit -n)");
     }
     return named.hello(hello, this);
   }

@@ -13,6 +13,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,6 +27,9 @@ final class HookEnforcement implements Enforcement {
 
   /** A lease's id has to fit a message, with a zero behind it. */
   private static final int MOST_ID_BYTES = ShmLayout.Message.LEASE_LENGTH - 1;
+
+  private static final long IDLE_THREAD_SECONDS = 5;
+  private static final long LONGEST_END_SECONDS = 1;
 
   private final Path runDirectory;
   private final HookServer server;
@@ -37,6 +44,18 @@ final class HookEnforcement implements Enforcement {
   private final byte[] secretKey;
   private final PageChanger changer;
   private final Map<String, ExpressLane> lanes = new HashMap<>();
+  private final ThreadPoolExecutor mapsReader =
+      new ThreadPoolExecutor(
+          1,
+          1,
+          IDLE_THREAD_SECONDS,
+          TimeUnit.SECONDS,
+          new LinkedBlockingQueue<>(),
+          task -> {
+            Thread thread = new Thread(task, "vgpu-hook-maps");
+            thread.setDaemon(true);
+            return thread;
+          });
 
   HookEnforcement(
       Path runDirectory,
@@ -58,6 +77,7 @@ final class HookEnforcement implements Enforcement {
     this.changer =
         new PageChanger(() -> HookLibrary.checkpointProgram(environment).in(runDirectory));
     this.wake = wake;
+    mapsReader.allowCoreThreadTimeOut(true);
     this.startTime = proc.startTime(ProcessHandle.current().pid());
     try {
       FileAccess access = FileAccess.of(runDirectory);
@@ -144,6 +164,11 @@ final class HookEnforcement implements Enforcement {
     return secretKey;
   }
 
+  /** Reads the mappings of tenants' processes, one after the other. */
+  Executor mapsReader() {
+    return mapsReader;
+  }
+
   NanoClock clock() {
     return clock;
   }
@@ -169,11 +194,27 @@ final class HookEnforcement implements Enforcement {
   @Override
   public void close() {
     server.close();
+    endMapsReader();
     server.leases().forEach(HookLease::release);
     changer.close();
     synchronized (this) {
       lanes.values().forEach(ExpressLane::close);
     }
     wake.close();
+  }
+
+  /** Waits for it a while: a class loader that is closed must not have a thread at work. */
+  private void endMapsReader() {
+    List<Runnable> ignored = mapsReader.shutdownNow();
+    boolean interrupted = Thread.interrupted();
+    try {
+      boolean ended = mapsReader.awaitTermination(LONGEST_END_SECONDS, TimeUnit.SECONDS);
+      log.debug("mappings are read no more: ended={} left={}", ended, ignored.size());
+    } catch (InterruptedException e) {
+      interrupted = true;
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 }

@@ -84,7 +84,7 @@ final class HookLease extends LeaseReadings {
       Map<String, String> environment) {
     GrantPage grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
     LeaseExpress express = new LeaseExpress(id, lane, grant, preemptionClass);
-    SlotTable slots = new SlotTable(id, pages, express, owner.life(), owner.clock().nanoTime());
+    SlotTable slots = new SlotTable(id, pages, express, owner);
     return new HookLease(id, owner, pages, grant, express, slots, listener, environment);
   }
 
@@ -430,6 +430,13 @@ final class HookLease extends LeaseReadings {
       boolean done = guarded(() -> done(() -> grant.resting(rests)), false);
       lookedNs -= lookPauseNs();
       return done;
+    }
+  }
+
+  /** How many of its processes have a socket here. */
+  int connected() {
+    synchronized (lock) {
+      return slots.connections().size();
     }
   }
 

@@ -1,6 +1,7 @@
 package dev.vgpu.cuda;
 
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.OpenFiles;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -62,7 +63,7 @@ final class HookServer implements AutoCloseable {
   private static final int MOST_ENDED = 4_096;
   private static final int MOST_CONNECTIONS = 4_096;
   private static final int MOST_STRANGERS = 256;
-  private static final int ACCEPTS_AT_A_TIME = 64;
+  private static final int ACCEPTS_AT_A_TIME = 16;
 
   /** What an address of a Unix socket can hold. */
   private static final int MOST_PATH_BYTES = 107;
@@ -74,6 +75,8 @@ final class HookServer implements AutoCloseable {
   private final @Nullable Object socketKey;
   private final SelectionKey serverKey;
   private final Map<String, HookLease> leases = new ConcurrentHashMap<>();
+  private final int mostStrangers;
+  private final int mostAttached;
   private final Set<String> ended = ConcurrentHashMap.newKeySet();
   private final Queue<HookConnection> toClose = new ConcurrentLinkedQueue<>();
   private final Thread thread;
@@ -92,6 +95,9 @@ final class HookServer implements AutoCloseable {
   HookServer(Path path, FileAccess access, NanoClock clock) {
     this.path = path;
     this.clock = clock;
+    int most = OpenFiles.part(MOST_CONNECTIONS);
+    this.mostStrangers = Math.max(1, Math.min(MOST_STRANGERS, most / 4));
+    this.mostAttached = most - mostStrangers;
     if (path.toString().getBytes(StandardCharsets.UTF_8).length > MOST_PATH_BYTES) {
       throw new VgpuException(
           "the run directory's path is too long for a socket in it: path="
@@ -156,11 +162,28 @@ final class HookServer implements AutoCloseable {
    * Whether a lease lies in its directory and is not ready yet. A seat that has just been taken
    * makes the leases ready one after the other, and answers the socket meanwhile.
    */
-  private boolean isStillToCome(String id) {
+  boolean isStillToCome(String id) {
     return !leases.containsKey(id)
         && !ended.contains(id)
         && ID.matcher(id).matches()
         && Files.exists(path.resolveSibling("leases").resolve(id).resolve(LeasePages.REPORT));
+  }
+
+  /** One that is ready; null: there is none of that name. */
+  @Nullable HookLease lease(String id) {
+    return leases.get(id);
+  }
+
+  /**
+   * Whether a process of a lease may be connected for as long as it likes. All of them together
+   * leave the host descriptors of its own. A lease with processes here already gets no more than
+   * what stays free for the others: so none can keep another one out.
+   *
+   * @param isNew whether it has no slot yet
+   */
+  boolean hasRoom(HookLease lease, boolean isNew) {
+    int free = mostAttached - (selector.keys().size() - 1 - strangers);
+    return free > (isNew ? lease.connected() : 0);
   }
 
   Collection<HookLease> leases() {
@@ -263,19 +286,13 @@ final class HookServer implements AutoCloseable {
         if (channel == null) {
           return;
         }
-        if (selector.keys().size() > MOST_CONNECTIONS) {
-          channel.close();
-          continue;
-        }
-        if (strangers >= MOST_STRANGERS) {
+        if (strangers >= mostStrangers) {
           // An honest one says its HELLO at once, so the oldest that has not is the least honest.
           closeOldestStranger();
         }
         channel.configureBlocking(false);
         channel.register(
-            selector,
-            SelectionKey.OP_READ,
-            new HookConnection(channel, leases, this::isStillToCome, clock.nanoTime()));
+            selector, SelectionKey.OP_READ, new HookConnection(channel, this, clock.nanoTime()));
         strangers++;
       }
     } catch (IOException e) {

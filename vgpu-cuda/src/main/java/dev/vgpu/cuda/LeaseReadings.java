@@ -65,16 +65,20 @@ abstract class LeaseReadings implements EnforcedLease {
 
   @Override
   public List<Long> visibleProcesses() {
+    List<SeatSlot> visible;
     synchronized (lock) {
-      return slots.visiblePids();
+      visible = slots.visible(slot -> true);
     }
+    return slots.mappings().genuine(visible);
   }
 
   @Override
   public List<Long> memoryHolders() {
+    List<SeatSlot> holders;
     synchronized (lock) {
-      return fresh(() -> slots.memoryHolders(), List.of());
+      holders = fresh(() -> slots.visible(SeatSlot::holdsMemory), List.of());
     }
+    return slots.mappings().genuine(holders);
   }
 
   @Override

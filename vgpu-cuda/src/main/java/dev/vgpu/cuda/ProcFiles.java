@@ -1,7 +1,12 @@
 package dev.vgpu.cuda;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.BufferedReader;
+import java.io.FileInputStream;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
+import java.io.InputStreamReader;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -14,6 +19,10 @@ final class ProcFiles implements ProcessLife {
   // Fields of /proc/PID/stat, counted from the state on, which is the third.
   private static final int STATE = 0;
   private static final int START_TIME = 19;
+
+  private static final long MOST_MAPS_BYTES = 16 << 20;
+  private static final int MOST_ENVIRONMENT_BYTES = 2 << 20;
+  private static final int MOST_ENDED_TASKS = 256;
 
   private final Path proc;
   private final long pidNamespace;
@@ -50,8 +59,10 @@ final class ProcFiles implements ProcessLife {
       }
       // The first thread has ended; others of the process may go on without it.
       try (DirectoryStream<Path> tasks = Files.newDirectoryStream(directory.resolve("task"))) {
+        int ended = 0;
         for (Path task : tasks) {
-          if (!taskHasEnded(task)) {
+          // Those that a debugger keeps are there still: with very many, it is asked again later.
+          if (!taskHasEnded(task) || ++ended > MOST_ENDED_TASKS) {
             return State.ALIVE;
           }
         }
@@ -84,7 +95,7 @@ final class ProcFiles implements ProcessLife {
 
   /** The fields behind the name, which may hold spaces and parentheses itself. */
   private static String[] stat(Path file) throws IOException {
-    String text = new String(Files.readAllBytes(file), StandardCharsets.ISO_8859_1);
+    String text = new String(Files.readAllBytes(file), ISO_8859_1);
     return text.substring(text.lastIndexOf(')') + 2).split(" ", -1);
   }
 
@@ -120,28 +131,47 @@ final class ProcFiles implements ProcessLife {
   /** What has ended has no environment any more; another user's is not shown to all. */
   private static boolean isStartedWith(Path process, List<String> variables) {
     try {
-      byte[] bytes = Files.readAllBytes(process.resolve("environ"));
-      String all = "\0" + new String(bytes, StandardCharsets.UTF_8) + "\0";
-      return variables.stream().allMatch(variable -> all.contains("\0" + variable + "\0"));
+      String all = "\0" + environment(process) + "\0";
+      return variables.stream()
+          .map(variable -> new String(variable.getBytes(UTF_8), ISO_8859_1))
+          .allMatch(variable -> all.contains("\0" + variable + "\0"));
     } catch (IOException e) {
       return false;
     }
   }
 
-  @Override
-  public boolean maps(long pid, String pathEnd) {
-    try {
-      String maps =
-          new String(Files.readAllBytes(proc.resolve(pid + "/maps")), StandardCharsets.ISO_8859_1);
-      // One that is ending has no memory any more, and may have the driver's files still.
-      return maps.isEmpty()
-          || maps.lines()
-              .map(
-                  line ->
-                      line.endsWith(" (deleted)") ? line.substring(0, line.length() - 10) : line)
-              .anyMatch(line -> line.endsWith(pathEnd));
-    } catch (IOException e) {
-      return true;
+  /**
+   * {@return the environment that a process was started with, each byte as a character} A process
+   * can make it as long as it likes: only the beginning counts.
+   */
+  static String environment(Path process) throws IOException {
+    // Not by a channel: an interrupt of the caller's thread would close that.
+    try (FileInputStream in = new FileInputStream(process.resolve("environ").toFile())) {
+      return new String(in.readNBytes(MOST_ENVIRONMENT_BYTES), ISO_8859_1);
     }
+  }
+
+  @Override
+  public Mapping mapping(long pid, String pathEnd) {
+    String deletedEnd = pathEnd + " (deleted)";
+    long bytes = 0;
+    try (BufferedReader maps =
+        new BufferedReader(
+            new InputStreamReader(
+                new FileInputStream(proc.resolve(pid + "/maps").toFile()), ISO_8859_1))) {
+      for (String line = maps.readLine(); line != null; line = maps.readLine()) {
+        bytes += line.length();
+        if (line.endsWith(pathEnd) || line.endsWith(deletedEnd)) {
+          return Mapping.MAPPED;
+        }
+        if (bytes > MOST_MAPS_BYTES) {
+          return Mapping.UNKNOWN;
+        }
+      }
+    } catch (IOException e) {
+      return Mapping.UNKNOWN;
+    }
+    // One that is ending has no memory any more, and may have the driver's files still.
+    return bytes == 0 ? Mapping.UNKNOWN : Mapping.NOT_MAPPED;
   }
 }

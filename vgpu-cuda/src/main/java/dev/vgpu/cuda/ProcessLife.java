@@ -17,6 +17,16 @@ interface ProcessLife {
     DEAD
   }
 
+  /** What is known of a file and a process's memory. */
+  enum Mapping {
+    /** The process has it mapped. */
+    MAPPED,
+    /** It has not. */
+    NOT_MAPPED,
+    /** It cannot be told: it may not be read, the process is ending, or has too many mappings. */
+    UNKNOWN
+  }
+
   /** {@return the inode of this process's own pid namespace; 0 if it cannot be told} */
   long pidNamespace();
 
@@ -29,12 +39,12 @@ interface ProcessLife {
   State state(long pid, long startTime);
 
   /**
-   * {@return whether a file is mapped by a process; true also where that cannot be told}
+   * {@return whether a file is mapped by a process} Takes as long as the process makes it take.
    *
    * @param pid its id in this process's namespace
    * @param pathEnd how the file's path ends
    */
-  boolean maps(long pid, String pathEnd);
+  Mapping mapping(long pid, String pathEnd);
 
   /**
    * {@return a process that was started with all of these variables; empty if none is seen that

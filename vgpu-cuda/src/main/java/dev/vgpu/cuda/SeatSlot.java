@@ -46,8 +46,10 @@ final class SeatSlot {
   /** Whether the seat can see it in {@code /proc}. */
   final boolean visible;
 
-  /** It was seen to have the lease's own page. */
-  boolean genuine;
+  final SlotMapping mapping;
+
+  /** It was seen to have the lease's own page. Set without the lease's lock. */
+  volatile boolean genuine;
 
   /** Its socket; null while it has none. */
   @Nullable HookConnection connection;
@@ -87,6 +89,7 @@ final class SeatSlot {
     this.number = number;
     this.pid = pid;
     this.suspicions = new Suspicions(pid);
+    this.mapping = new SlotMapping(pid);
     this.startTime = startTime;
     this.pidNamespace = pidNamespace;
     this.visible = visible;

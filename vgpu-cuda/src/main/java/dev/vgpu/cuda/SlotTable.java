@@ -32,9 +32,9 @@ final class SlotTable {
   private static final int MOST_SLOTS_OF_A_PROCESS = 4;
 
   private final LeasePages pages;
-  private final String reportEnd;
   private final MemoryLedger ledger;
   private final ProcessLife life;
+  private final LeaseMappings mappings;
   private final SlotReadings readings;
   private final LeaseExpress express;
   private final List<SeatSlot> attached = new ArrayList<>();
@@ -45,12 +45,13 @@ final class SlotTable {
   private int nextToCheck;
   private boolean finishing;
 
-  SlotTable(String lease, LeasePages pages, LeaseExpress express, ProcessLife life, long nowNs) {
+  SlotTable(String lease, LeasePages pages, LeaseExpress express, HookEnforcement owner) {
+    long nowNs = owner.clock().nanoTime();
     this.express = express;
     this.pages = pages;
-    this.reportEnd = "/" + lease + "/" + LeasePages.REPORT;
     this.ledger = new MemoryLedger(pages.grant(), pages.report());
-    this.life = life;
+    this.life = owner.life();
+    this.mappings = new LeaseMappings(lease, owner);
     this.readings = new SlotReadings(pages.report());
     this.credit = new TimeCredit(nowNs);
     if (pages.adopted()) {
@@ -183,12 +184,12 @@ final class SlotTable {
     slot.connection = null;
     slot.disconnectedNs = nowNs;
     slot.checkedNs = nowNs;
-    if (isGone(slot)) {
+    if (isGone(slot, nowNs)) {
       recover(slot, nowNs);
     }
   }
 
-  private boolean isGone(SeatSlot slot) {
+  private boolean isGone(SeatSlot slot, long nowNs) {
     if (!slot.visible) {
       return true;
     }
@@ -197,7 +198,7 @@ final class SlotTable {
       case STOPPED -> false;
       // It has closed our socket and lives on: by closing all its files, as another program, or
       // having left while no seat heard it; then it may be under other leases, or here again.
-      case ALIVE -> isElsewhere(slot) || !life.maps(slot.pid, reportEnd);
+      case ALIVE -> isElsewhere(slot) || mappings.isSeenWithout(slot, nowNs);
     };
   }
 
@@ -237,11 +238,7 @@ final class SlotTable {
       }
     } else if (nowNs - slot.checkedNs >= (away < SOON_FOR_NS ? SOON_NS : LATER_NS)) {
       slot.checkedNs = nowNs;
-      boolean gone =
-          away < SOON_FOR_NS
-              ? life.state(slot.pid, slot.startTime) == ProcessLife.State.DEAD
-              : isGone(slot);
-      if (gone) {
+      if (isGone(slot, nowNs)) {
         recover(slot, nowNs);
       }
     }
@@ -311,31 +308,13 @@ final class SlotTable {
     return attached.stream().map(slot -> slot.pid).toList();
   }
 
-  /**
-   * Those in this namespace that are what they say: a process names its own pid, and must not name
-   * another's to have that suspended or ended.
-   */
-  List<Long> visiblePids() {
-    return visiblePids(slot -> true);
+  LeaseMappings mappings() {
+    return mappings;
   }
 
-  /** The same, of those that hold memory on the GPU. */
-  List<Long> memoryHolders() {
-    return visiblePids(SeatSlot::holdsMemory);
-  }
-
-  private List<Long> visiblePids(Predicate<SeatSlot> which) {
-    return attached.stream()
-        .filter(slot -> slot.visible && which.test(slot))
-        .filter(this::isGenuine)
-        .map(slot -> slot.pid)
-        .toList();
-  }
-
-  private boolean isGenuine(SeatSlot slot) {
-    boolean there = life.state(slot.pid, slot.startTime) != ProcessLife.State.DEAD;
-    slot.genuine = there && (slot.genuine || life.maps(slot.pid, reportEnd));
-    return slot.genuine;
+  /** Those that say that they are of this namespace. */
+  List<SeatSlot> visible(Predicate<SeatSlot> which) {
+    return attached.stream().filter(slot -> slot.visible && which.test(slot)).toList();
   }
 
   /** Says whether what is stopped inside a kernel is to end, so that it counts as busy. */

@@ -42,8 +42,8 @@ class SeatSlotTest {
     }
 
     @Override
-    public boolean maps(long pid, String pathEnd) {
-      return true;
+    public Mapping mapping(long pid, String pathEnd) {
+      return Mapping.MAPPED;
     }
 
     @Override

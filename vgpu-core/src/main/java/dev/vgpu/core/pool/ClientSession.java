@@ -38,7 +38,6 @@ import org.slf4j.LoggerFactory;
 final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Orders {
   private static final Logger log = LoggerFactory.getLogger(ClientSession.class);
   private static final int MOST_PENDING = 1_000;
-  private static final int MOST_LEASES = LeaseGrants.MOST_LEASES / 2;
 
   private static final int MOST_EVENT_BYTES = 2 << 10;
   private static final int MOST_EVENTS_A_SECOND = 100;
@@ -336,8 +335,9 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   private Asked asked(Message message) {
-    if (leases.size() >= MOST_LEASES) {
-      throw new IllegalStateException("one process has so many virtual GPUs: " + MOST_LEASES);
+    int most = server.mostLeasesOfOne();
+    if (leases.size() >= most) {
+      throw new IllegalStateException("one process has so many virtual GPUs: " + most);
     }
     return new Asked(RequestValues.request(message.under(REQUEST)), this);
   }

@@ -6,6 +6,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.seat.LeaseDirectory;
 import dev.vgpu.core.seat.LeaseRecord;
+import dev.vgpu.files.OpenFiles;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.EnforcementBackend;
 import java.util.List;
@@ -17,6 +18,7 @@ final class LeaseGrants {
   /** So many fit into one answer to a client that asks what is leased. */
   static final int MOST_LEASES = 1_000;
 
+  private final int mostForClients = OpenFiles.part(MOST_LEASES); // each may have a file open
   private final Node node;
   private final LeaseTable table;
   private final Enforcements enforcements;
@@ -64,9 +66,9 @@ final class LeaseGrants {
 
   /** What this JVM acquires is its own business; what others acquire, it must hold for them. */
   private void checkRoom(Asked asked) {
-    if (asked.by() instanceof ClientSession && table.bookings().size() >= MOST_LEASES) {
+    if (asked.by() instanceof ClientSession && table.bookings().size() >= mostForClients) {
       throw new GpuCapacityException(
-          "more virtual GPUs than one node keeps account of: most=" + MOST_LEASES, List.of());
+          "more virtual GPUs than one node keeps account of: most=" + mostForClients, List.of());
     }
   }
 

@@ -11,6 +11,7 @@ import dev.vgpu.core.seat.LinkLoop;
 import dev.vgpu.core.seat.Message;
 import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.core.seat.RequestValues;
+import dev.vgpu.files.OpenFiles;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -41,14 +42,10 @@ import org.slf4j.LoggerFactory;
  */
 final class SeatServer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatServer.class);
-  private static final String DESCRIPTORS = "Max open files";
   private static final String ROOT = "0";
   private static final int BACKLOG = 512;
   private static final int MOST_SESSIONS = 512;
   private static final int MOST_UNGREETED = 64;
-
-  /** Of the descriptors that this process may have, clients may have one in so many. */
-  private static final int DESCRIPTORS_A_SESSION = 4;
 
   private static final long MILLI_NS = 1_000_000;
 
@@ -66,7 +63,9 @@ final class SeatServer implements AutoCloseable {
   private final LinkLoop loop;
   private final Set<ClientSession> sessions = new LinkedHashSet<>();
   private final Set<ClientSession> ungreeted = new LinkedHashSet<>();
-  private final int mostSessions = mostSessions();
+  private final int mostSessions = OpenFiles.part(MOST_SESSIONS);
+  private final int mostLeasesOfOne = OpenFiles.part(LeaseGrants.MOST_LEASES) / 2;
+  private final int mostUngreeted = Math.min(MOST_UNGREETED, mostSessions / 4);
 
   private final SeatDesks desks = new SeatDesks();
 
@@ -115,21 +114,6 @@ final class SeatServer implements AutoCloseable {
     return desks;
   }
 
-  private static int mostSessions() {
-    try {
-      long descriptors =
-          Files.readAllLines(Path.of("/proc/self/limits")).stream()
-              .filter(line -> line.startsWith(DESCRIPTORS))
-              .map(line -> line.substring(DESCRIPTORS.length()).trim().split(" ", 2)[0])
-              .mapToLong(Long::parseLong)
-              .findFirst()
-              .orElse(Long.MAX_VALUE);
-      return (int) Math.min(MOST_SESSIONS, descriptors / DESCRIPTORS_A_SESSION);
-    } catch (IOException | NumberFormatException e) {
-      return MOST_SESSIONS; // not known, or unlimited
-    }
-  }
-
   /** Lets others connect. Called once, by who has taken the seat. */
   void listen(Path socket) {
     try {
@@ -144,6 +128,11 @@ final class SeatServer implements AutoCloseable {
       throw new VgpuException(
           "the seat's socket cannot be made: path=" + socket + ": " + e.getMessage(), e);
     }
+  }
+
+  /** How many leases one process may have. */
+  int mostLeasesOfOne() {
+    return mostLeasesOfOne;
   }
 
   private static UserPrincipal lookUp(Path socket, String user) throws IOException {
@@ -168,11 +157,11 @@ final class SeatServer implements AutoCloseable {
   }
 
   private Link.@Nullable Handler accept() {
-    if (sessions.size() >= mostSessions && !closeIdleSession()) {
+    if (sessions.size() >= mostSessions - mostUngreeted && !closeIdleSession()) {
       log.warn("a process was turned away: {} are connected already", sessions.size());
       return null;
     }
-    if (ungreeted.size() >= MOST_UNGREETED) {
+    if (ungreeted.size() >= mostUngreeted && !ungreeted.isEmpty()) {
       ClientSession oldest = ungreeted.iterator().next();
       ungreeted.remove(oldest);
       oldest.close("it has not said who it is, and others want to");
