@@ -14,7 +14,7 @@ abi_result cuInit(unsigned flags) {
   enum vgpu_mode mode = vgpu__attach();
   if (mode == VGPU_REFUSED || mode == VGPU_UNATTACHED) return ABI_SYSTEM_NOT_READY;
   int first = !LOAD_ACQUIRE(vgpu__driver_initialised) && LOAD(vgpu__attached);
-  if (first) vgpu__devices_show();
+  if (first) vgpu__devices_show(), vgpu__held_began();
   abi_result result = REAL(cuInit)(flags);
   if (first && result == ABI_SUCCESS && !vgpu__devices_are_ours()) {
     STORE(foreign, 1);

@@ -174,6 +174,7 @@ int vgpu__context_add(uint64_t bytes); /* 1: charged so much more, all of it; 0:
 const char *vgpu__held_open(void); /* why it does not tell; NULL: it does */
 int vgpu__held_read(uint64_t *bytes); /* on all GPUs. 1: told; 0: it is not among the processes; -1: not told */
 void vgpu__held_forget(void);
+void vgpu__held_began(void); /* by the thread in which the driver is initialised */
 
 /* ---- measure.c: what contexts and modules take ---- */
 extern uint32_t vgpu__measure_less VGPU_INTERNAL; /* something is charged that NVML does not count: what it tells may be too little */

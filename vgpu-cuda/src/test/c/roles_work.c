@@ -203,6 +203,41 @@ static void role_stopped(const char *unused) {
   CHECK(measured < STOP_MS / 2, "%.2f ms", measured);
 }
 
+static void hold(const char *bytes) { setenv("STUB_NVML_BYTES", bytes, 1); }
+
+/* All that the quota of 64 MiB has room for but this, in MiB, which contexts take. */
+static int await_taken(size_t mib) {
+  size_t left = 0, total = 0;
+  for (int i = 0; i < 10000; i++) {
+    if (cuMemGetInfo_v2(&left, &total) == ABI_SUCCESS && total - left == mib << 20) return 1;
+    usleep(1000);
+  }
+  return 0;
+}
+
+static void *begin_here(void *unused) {
+  (void)unused;
+  char pid[16];
+  snprintf(pid, sizeof pid, "%d", gettid());
+  setenv("STUB_NVML_PID", pid, 1);
+  begin();
+  CHECK(await_taken(8), "%llu", (unsigned long long)GET(own_slot()->overhead_bytes));
+  return NULL;
+}
+
+/* The driver knows the process by a thread of it, which then ends. */
+static void role_thread_pid(const char *unused) {
+  (void)unused;
+  CUcontext second = NULL;
+  pthread_t thread;
+  setenv("VGPU_NVML", getenv("STUB_NVML"), 1);
+  hold("8388608");
+  CHECK(pthread_create(&thread, NULL, begin_here, NULL) == 0 && pthread_join(thread, NULL) == 0, "thread");
+  hold("12582912");
+  CHECK(cuCtxCreate_v2(&second, 0, 0) == ABI_SUCCESS, "a second context");
+  CHECK(await_taken(12), "after the thread");
+}
+
 static const struct {
   const char *name;
   void (*run)(const char *argument);
@@ -214,6 +249,7 @@ static const struct {
     {"graphs-long", role_graphs_long},
     {"waits", role_waits},
     {"stopped", role_stopped},
+    {"thread-pid", role_thread_pid},
 };
 
 int run_work_role(const char *role, const char *argument) {

@@ -422,6 +422,7 @@ static const struct {
     {"peers-stopped-soon", test_peers_stopped_soon},
     {"peers-line", test_peers_line},
     {"suspended-waits", test_suspended_waits},
+    {"thread-pid", test_thread_pid},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };
