@@ -316,7 +316,6 @@ extern struct vgpu_pass vgpu_pass_begin[] VGPU_INTERNAL, vgpu_pass_end[] VGPU_IN
 void *vgpu__bind(struct vgpu_pass *slot);
 void vgpu__publish_passed(void);
 void *vgpu__dlopen(const char *path, int flags); /* the C library's */
-void *vgpu__dlopen_own(const char *path, int flags);
-extern void *vgpu__dlopen_next VGPU_INTERNAL;
+extern void *vgpu__dlopen_next VGPU_INTERNAL, *vgpu__dlmopen_next VGPU_INTERNAL; /* trampolines.S jumps there */
 
 #endif
