@@ -300,8 +300,6 @@ void vgpu__drop_tenant(const struct vgpu_tenant *tenant); /* its lanes of defaul
 
 /* By the monitor: closes what is old, harvests; adds how many batches live, by tenant. */
 void vgpu__tend_lanes(uint64_t now, unsigned *batches);
-void vgpu__capture_begins(CUstream stream);
-void vgpu__capture_ended(void);
 void vgpu__lanes_forget(void);
 void vgpu__entries_forget(void); /* this thread's, when its current context changes */
 

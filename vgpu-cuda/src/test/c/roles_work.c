@@ -203,6 +203,68 @@ static void role_stopped(const char *unused) {
   CHECK(measured < STOP_MS / 2, "%.2f ms", measured);
 }
 
+/* A capture that fails is over, and one that began by a function that is passed through is one: no event of ours comes into it. */
+static void role_capture_other(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL;
+  void *graph = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = kernel("20000");
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < 10; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+    CHECK(cuStreamBeginCaptureToCig(stream, NULL) == ABI_SUCCESS, "begin");
+    for (int i = 0; i < 200; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "captured");
+    usleep(2000);
+    CHECK(cuStreamEndCaptureToCig(stream) == ABI_SUCCESS, "end");
+    CHECK(cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "begin");
+    CHECK(cuStreamSynchronize(stream) == 900 && cuStreamEndCapture(stream, &graph) == 901, "a capture that fails");
+  }
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  CHECK(stub()->polluted == 0, "%llu events in captures", (unsigned long long)stub()->polluted);
+}
+
+enum { SILENT_ROUNDS = 30, SILENT_MORE = 2 };
+static pthread_barrier_t silence;
+
+/* Ends each round with launches that nobody waits for: the batch stays open. */
+static void *fall_silent(void *unused) {
+  (void)unused;
+  begin();
+  CUfunction function = kernel("20000");
+  for (int round = 0; round < SILENT_ROUNDS; round++) {
+    for (int i = 0; i < 1 + 2 + SILENT_MORE; i++) {
+      CHECK(cuLaunchKernel_ptsz(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == ABI_SUCCESS, "launch");
+    }
+    pthread_barrier_wait(&silence);
+    pthread_barrier_wait(&silence);
+  }
+  return NULL;
+}
+
+/* What a thread left open in its own default stream ends all the same, and nothing is put into the legacy stream for that. */
+static void role_silent(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL;
+  void *graph = NULL;
+  pthread_t thread;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS && cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "capture");
+  CHECK(cuStreamSynchronize(stream) == 900 && cuStreamEndCapture(stream, &graph) == 901, "that fails");
+  CHECK(pthread_barrier_init(&silence, NULL, 2) == 0 && pthread_create(&thread, NULL, fall_silent, NULL) == 0, "thread");
+  for (int round = 0; round < SILENT_ROUNDS; round++) {
+    pthread_barrier_wait(&silence);
+    for (int i = 0; i < 10000 && GET(own_slot()->busy) != 0; i++) usleep(1000);
+    CHECK(GET(own_slot()->busy) == 0, "work that does not end");
+    pthread_barrier_wait(&silence);
+  }
+  pthread_join(thread, NULL);
+  double measured = (double)GET(own_slot()->gpu_ns), expected = (double)stub()->gpu_ns;
+  printf("  %.2f ms of kernels: charged %.2f ms\n", expected / 1e6, measured / 1e6);
+  CHECK(measured > expected / 2 && measured < 4 * expected + 50e6, "%.3f", measured / expected);
+  CHECK(stub()->legacy_records == 0, "%llu events in the legacy stream", (unsigned long long)stub()->legacy_records);
+}
+
 static void hold(const char *bytes) { setenv("STUB_NVML_BYTES", bytes, 1); }
 
 /* All that the quota of 64 MiB has room for but this, in MiB, which contexts take. */
@@ -250,6 +312,8 @@ static const struct {
     {"waits", role_waits},
     {"stopped", role_stopped},
     {"thread-pid", role_thread_pid},
+    {"capture-other", role_capture_other},
+    {"silent", role_silent},
 };
 
 int run_work_role(const char *role, const char *argument) {

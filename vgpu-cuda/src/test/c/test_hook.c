@@ -423,6 +423,8 @@ static const struct {
     {"peers-line", test_peers_line},
     {"suspended-waits", test_suspended_waits},
     {"thread-pid", test_thread_pid},
+    {"capture-other", test_capture_other},
+    {"silent", test_silent},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };
