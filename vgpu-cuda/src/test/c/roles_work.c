@@ -116,6 +116,36 @@ static void role_copies(const char *unused) {
         (unsigned long long)worked, (unsigned long long)launches);
 }
 
+/* Batches of copies and copies with attributes are copies where they cross; from = to: within the device. */
+static void copy_batches(CUstream stream, uint64_t to, uint64_t from) {
+  uint64_t targets[2] = {to, to}, sources[2] = {from, from};
+  size_t sizes[2] = {64, 64};
+  struct abi_batch_3d operation = {.source = {.type = ABI_OPERAND_POINTER, .pointer = from},
+                                   .target = {.type = ABI_OPERAND_POINTER, .pointer = to}};
+  CHECK(cuMemcpyBatchAsync_v2(targets, sources, sizes, 2, NULL, NULL, 0, stream) == ABI_SUCCESS, "batch");
+  CHECK(cuMemcpy3DBatchAsync_v2(1, &operation, 0, stream) == ABI_SUCCESS, "3D batch");
+  CHECK(cuMemcpyWithAttributesAsync(to, from, 64, NULL, stream) == ABI_SUCCESS, "with attributes");
+  CHECK(cuMemcpy3DWithAttributesAsync(&operation, 0, stream) == ABI_SUCCESS, "3D with attributes");
+}
+
+static void role_copies_batched(const char *unused) {
+  (void)unused;
+  char text[64];
+  CUstream stream = NULL;
+  CUdeviceptr device = 0;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS && cuMemAlloc_v2(&device, 4096) == ABI_SUCCESS, "stream");
+  for (int i = 0; i < 20; i++) copy_batches(stream, device, (uint64_t)(uintptr_t)text), copy_batches(stream, (uint64_t)(uintptr_t)text, device);
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  CHECK(GET(own_slot()->copy_ns) > 100000 && GET(own_slot()->gpu_ns) == 0, "%llu copied, %llu worked",
+        (unsigned long long)GET(own_slot()->copy_ns), (unsigned long long)GET(own_slot()->gpu_ns));
+  uint64_t copied = GET(own_slot()->copy_ns);
+  for (int i = 0; i < 20; i++) copy_batches(stream, device, device);
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  CHECK(GET(own_slot()->copy_ns) == copied && GET(own_slot()->gpu_ns) > 50000, "within the device: %llu copied, %llu worked",
+        (unsigned long long)GET(own_slot()->copy_ns), (unsigned long long)GET(own_slot()->gpu_ns));
+}
+
 /* A graph's time is its own: the kernels beside it are not taken to be as long, nor it as short. */
 static void role_graphs(const char *unused) {
   (void)unused;
@@ -312,6 +342,7 @@ static const struct {
     {"waits", role_waits},
     {"stopped", role_stopped},
     {"thread-pid", role_thread_pid},
+    {"copies-batched", role_copies_batched},
     {"capture-other", role_capture_other},
     {"silent", role_silent},
 };
