@@ -12,8 +12,6 @@ static const uint64_t STALE_BASE_NS = 4000u * (uint64_t)NS_PER_MS;
 static const uint64_t SLEW_NS = 20u * NS_PER_US;
 enum { MOST_LAUNCHES = 256, FIRST_CORRECTIONS = 16 };
 
-uint32_t vgpu__captures;
-
 CUevent vgpu__event_take(struct vgpu_context *context) {
   CUevent event = NULL;
   vgpu__lock(&context->lock);
@@ -32,10 +30,12 @@ void vgpu__event_return(struct vgpu_context *context, CUevent event) {
   if (!kept) REAL(cuEventDestroy_v2)(event);
 }
 
-/* An error counts as yes: then no event of ours is recorded. */
+/*
+ * The driver is asked, and nothing counted: captures begin and end by functions that are not known here, by errors and with their stream. An
+ * error counts as yes: then no event of ours is recorded.
+ */
 int vgpu__is_capturing(CUstream stream) {
   int status = ABI_CAPTURE_NONE;
-  if (LOAD_ACQUIRE(vgpu__captures) == 0) return 0;
   abi_result result = REAL(cuStreamIsCapturing)(stream, &status);
   return result == ABI_NOT_SUPPORTED ? 0 : result != ABI_SUCCESS || status != ABI_CAPTURE_NONE;
 }
@@ -100,23 +100,37 @@ static void vgpu__abandon(struct vgpu_lane *lane) {
   if (lane->piece.kind == PIECE_WORK) vgpu__busy_leave(lane->tenant, 1);
 }
 
+/* The end event of the open batch, recorded; NULL: it cannot be. */
+static CUevent vgpu__record_end(struct vgpu_lane *lane) {
+  int entered = vgpu__context_enter(lane->context);
+  CUevent end = vgpu__is_capturing(lane->stream) ? NULL : vgpu__event_take(lane->context);
+  if (end != NULL && REAL(cuEventRecord)(end, lane->stream) != ABI_SUCCESS) {
+    vgpu__event_return(lane->context, end);
+    end = NULL;
+  }
+  vgpu__context_leave(entered);
+  return end;
+}
+
+/*
+ * Another thread's own default stream cannot be named from here, and the legacy stream, which comes after all of them, would hold them up
+ * and wait for what may wait for them. So that batch gets no end event: its length is estimated, from when its start event has passed.
+ * Nobody but its thread knows how much of its plan was launched: half of it, on average.
+ */
+static uint32_t vgpu__estimate_launches(const struct vgpu_lane *lane) {
+  uint32_t half = (lane->plan + 1) / 2, folded = LOAD(lane->folded);
+  return folded > half ? folded : half;
+}
+
 void vgpu__batch_close(struct vgpu_lane *lane) {
   if ((lane->ticket & 1) == 0) return;
-  CUstream stream = lane->stream;
   int foreign = lane->owner != 0 && lane->owner != vgpu__thread_token();
-  /* Another thread's own stream cannot be named from here; the legacy stream comes after all of them. */
-  if (foreign) stream = ABI_STREAM_LEGACY;
-  if (foreign && LOAD_ACQUIRE(vgpu__captures) != 0) return;
-  int entered = vgpu__context_enter(lane->context);
-  CUevent end = vgpu__is_capturing(stream) ? NULL : vgpu__event_take(lane->context);
-  if (end == NULL || REAL(cuEventRecord)(end, stream) != ABI_SUCCESS) {
-    vgpu__event_return(lane->context, end);
-    vgpu__context_leave(entered);
+  CUevent end = foreign ? NULL : vgpu__record_end(lane);
+  if (end == NULL && !foreign) {
     vgpu__abandon(lane);
     return;
   }
-  vgpu__context_leave(entered);
-  uint32_t launches = LOAD(lane->folded);
+  uint32_t launches = foreign ? vgpu__estimate_launches(lane) : LOAD(lane->folded);
   uint64_t cost = lane->alone || launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
   uint64_t paused = vgpu__paused_ns(vgpu__now_ns()) - lane->paused_ns;
   ADD(lane->tenant->inflight_ns, cost - lane->cost_ns);
@@ -231,15 +245,34 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   if (!keep) vgpu__event_return(lane->context, batch->end);
 }
 
+/* A batch without an end event: whether it should be over. */
+static abi_result vgpu__query_unended(struct vgpu_batch *batch) {
+  abi_result status = REAL(cuEventQuery)(batch->start);
+  if (status != ABI_SUCCESS) return status;
+  uint64_t now = vgpu__now_ns();
+  if (batch->began_ns == 0) batch->began_ns = now;
+  return now - batch->began_ns >= batch->cost_ns ? ABI_SUCCESS : ABI_NOT_READY;
+}
+
+static void vgpu__account_unended(struct vgpu_lane *lane, const struct vgpu_batch *batch) {
+  struct vgpu_batch estimated = *batch;
+  estimated.launches = 0; /* it teaches nothing of what one takes */
+  lane->ended_ns = batch->began_ns + batch->cost_ns;
+  vgpu__charge_batch(lane, &estimated, batch->cost_ns, lane->ended_ns);
+  vgpu__event_return(lane->context, batch->start);
+}
+
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane) {
   unsigned done = 0;
   if (lane->count == 0) return 0;
   int entered = vgpu__context_enter(lane->context);
   while (lane->count > 0) {
     struct vgpu_batch *batch = &lane->ring[lane->head];
-    abi_result status = REAL(cuEventQuery)(batch->end);
+    abi_result status = batch->end == NULL ? vgpu__query_unended(batch) : REAL(cuEventQuery)(batch->end);
     if (status == ABI_NOT_READY) break;
-    if (status == ABI_SUCCESS) {
+    if (status == ABI_SUCCESS && batch->end == NULL) {
+      vgpu__account_unended(lane, batch);
+    } else if (status == ABI_SUCCESS) {
       vgpu__account(lane, batch);
     } else {
       vgpu__event_return(lane->context, batch->start);

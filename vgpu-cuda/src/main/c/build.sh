@@ -17,7 +17,7 @@ flags="$flags -fno-math-errno -fno-plt -ftls-model=initial-exec -include $here/c
 {
   echo '{ global:'
   sed -n 's/^\(PASS\|HANDLED\|SYNC_WORK\|ASYNC_WORK\)(\([A-Za-z0-9_]*\).*/  \2;/p' "$here/../shm/vgpu_hooks.def"
-  echo '  dlopen; vgpu_attach; vgpu_hook_version; vgpu_tenant_add; vgpu_tenant_bind; vgpu_tenant_drop;'
+  echo '  dlopen; dlmopen; vgpu_attach; vgpu_hook_version; vgpu_tenant_add; vgpu_tenant_bind; vgpu_tenant_drop;'
   echo 'local: *; };'
 } > "$work/exports.map"
 

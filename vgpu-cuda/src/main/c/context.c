@@ -150,6 +150,17 @@ abi_result cuCtxCreate_v4(CUcontext *context, void *params, unsigned flags, CUde
   MAKE_CONTEXT(REAL(cuCtxCreate_v4)(context, params, flags, device));
 }
 
+#define MAKE_GL_CONTEXT(name) \
+  abi_result name(CUcontext *context, unsigned flags, CUdevice device) { MAKE_CONTEXT(REAL(name)(context, flags, device)); }
+#define MAKE_VDPAU_CONTEXT(name)                                                                                   \
+  abi_result name(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find) {               \
+    MAKE_CONTEXT(REAL(name)(context, flags, device, vdpau, find));                                                 \
+  }
+MAKE_GL_CONTEXT(cuGLCtxCreate)
+MAKE_GL_CONTEXT(cuGLCtxCreate_v2)
+MAKE_VDPAU_CONTEXT(cuVDPAUCtxCreate)
+MAKE_VDPAU_CONTEXT(cuVDPAUCtxCreate_v2)
+
 static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext context) {
   CHANGING();
   vgpu__context_going(context);

@@ -101,6 +101,22 @@ struct abi_launch_config {
   CUstream stream;
 };
 
+/* CUmemcpy3DOperand, up to what we read. */
+enum { ABI_OPERAND_POINTER = 1 };
+struct abi_operand {
+  int type;
+  CUdeviceptr pointer;
+  char unread[24];
+};
+
+/* CUDA_MEMCPY3D_BATCH_OP. */
+struct abi_batch_3d {
+  struct abi_operand source, target;
+  size_t extent[3];
+  int order;
+  unsigned flags;
+};
+
 /* CUDA_LAUNCH_PARAMS. */
 struct abi_launch_params {
   CUfunction function;

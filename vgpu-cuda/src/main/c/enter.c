@@ -246,7 +246,9 @@ void vgpu__slipped(struct vgpu_entry *entry) {
   vgpu__lock(&lane->lock);
   if (vgpu__lane_is(lane, entry->stream) && lane->ticket == entry->ticket + 1 && lane->count > 0 &&
       !vgpu__is_capturing(lane->stream)) {
-    REAL(cuEventRecord)(lane->ring[(lane->head + lane->count - 1) % VGPU_RING].end, lane->stream);
+    struct vgpu_batch *batch = &lane->ring[(lane->head + lane->count - 1) % VGPU_RING];
+    if (batch->end == NULL) batch->end = vgpu__event_take(lane->context); /* its thread can name its stream */
+    if (batch->end != NULL) REAL(cuEventRecord)(batch->end, lane->stream);
   }
   vgpu__fold(entry);
   vgpu__unlock(&lane->lock);

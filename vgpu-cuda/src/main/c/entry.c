@@ -1,5 +1,4 @@
-/* The ways in: cuInit, cuGetProcAddress in both forms, dlopen of the driver by its path. */
-#include <dlfcn.h>
+/* The ways in: cuInit, cuGetProcAddress in both forms. By dlopen: dlopen.c. */
 #include <string.h>
 
 #include "hook.h"
@@ -14,7 +13,7 @@ abi_result cuInit(unsigned flags) {
   enum vgpu_mode mode = vgpu__attach();
   if (mode == VGPU_REFUSED || mode == VGPU_UNATTACHED) return ABI_SYSTEM_NOT_READY;
   int first = !LOAD_ACQUIRE(vgpu__driver_initialised) && LOAD(vgpu__attached);
-  if (first) vgpu__devices_show();
+  if (first) vgpu__devices_show(), vgpu__held_began();
   abi_result result = REAL(cuInit)(flags);
   if (first && result == ABI_SUCCESS && !vgpu__devices_are_ours()) {
     STORE(foreign, 1);
@@ -109,42 +108,4 @@ abi_result cuGetProcAddress_v2(const char *symbol, void **found_at, int version,
   abi_result result = REAL(cuGetProcAddress_v2)(symbol, found_at, version, flags, found);
   if (result == ABI_SUCCESS) vgpu__replace(symbol, found_at, version, flags);
   return result;
-}
-
-/* ---- dlopen, where we are preloaded; see trampolines.S ---- */
-
-void *vgpu__dlopen_next;
-
-static void vgpu__find_dlopen(void) {
-  if (LOAD_ACQUIRE(vgpu__dlopen_next) == NULL) {
-    void *next = dlsym(RTLD_NEXT, "dlopen");
-    STORE_RELEASE(vgpu__dlopen_next, next);
-  }
-}
-
-void *vgpu__dlopen(const char *path, int flags) {
-  void *(*next)(const char *, int);
-  vgpu__find_dlopen();
-  memcpy(&next, &vgpu__dlopen_next, sizeof next);
-  return next == NULL ? NULL : next(path, flags);
-}
-
-/* What stands in for NVML, if it was preloaded too; it is told by its marker. */
-static void *vgpu__dlopen_nvml(int flags) {
-  void *found = vgpu__dlopen("libnvidia-ml.so.1", flags | RTLD_NOLOAD);
-  if (found == NULL || dlsym(found, "vgpu_nvml_version") != NULL) return found;
-  dlclose(found);
-  return NULL;
-}
-
-/* Our own handle if `path` is a driver by its full path; NULL: let the C library do it. */
-void *vgpu__dlopen_own(const char *path, int flags) {
-  Dl_info self;
-  vgpu__find_dlopen();
-  if (path == NULL || path[0] != '/') return NULL;
-  const char *base = strrchr(path, '/') + 1;
-  if (strncmp(base, "libnvidia-ml.so", sizeof "libnvidia-ml.so" - 1) == 0) return vgpu__dlopen_nvml(flags);
-  if (strncmp(base, "libcuda.so", sizeof "libcuda.so" - 1) != 0) return NULL;
-  if (dladdr((void *)(uintptr_t)&vgpu_hook_version, &self) == 0) return NULL;
-  return vgpu__dlopen(self.dli_fname, flags);
 }

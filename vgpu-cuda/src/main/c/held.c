@@ -1,6 +1,9 @@
 /* What NVML says that this process holds on its GPUs. The real NVML, opened by the thread of measure.c; read by any thread. */
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../nvml/nvml_abi.h"
@@ -41,9 +44,27 @@ const char *vgpu__held_open(void) {
   return nvml.init() == NVML_SUCCESS ? NULL : "it cannot be initialised";
 }
 
+static uint32_t began; /* the thread that called cuInit */
+
+void vgpu__held_began(void) { STORE(began, (uint32_t)syscall(SYS_gettid)); }
+
+/*
+ * Drivers up to 570.86 know a process by the thread that began with CUDA: os_get_pid_info takes PIDTYPE_PID there, later PIDTYPE_TGID. That
+ * thread may have ended; then its number is ours as long as no other process or thread has it.
+ */
+static int vgpu__is_ours(unsigned pid) {
+  struct stat seen;
+  char path[64];
+  if (pid == (unsigned)getpid()) return 1;
+  snprintf(path, sizeof path, "/proc/self/task/%u", pid);
+  if (vgpu__stat(path, &seen) == 0) return 1;
+  snprintf(path, sizeof path, "/proc/%u", pid);
+  return pid == LOAD(began) && vgpu__stat(path, &seen) != 0;
+}
+
 static int vgpu__held_by_us(uint64_t *bytes) {
   static _Alignas(8) char infos[PROCESSES * sizeof(struct nvml_process_v2)];
-  unsigned devices = 0, self = (unsigned)getpid();
+  unsigned devices = 0;
   int seen = 0;
   *bytes = 0;
   if (nvml.count(&devices) != NVML_SUCCESS) return -1;
@@ -56,7 +77,7 @@ static int vgpu__held_by_us(uint64_t *bytes) {
     for (unsigned j = 0; j < count && j < PROCESSES; j++) {
       struct nvml_process_v1 info; /* with which the later forms begin */
       memcpy(&info, infos + j * nvml.size, sizeof info);
-      if (info.pid != self) continue;
+      if (!vgpu__is_ours(info.pid)) continue;
       if (info.bytes == NOT_AVAILABLE) return -1;
       *bytes += info.bytes;
       seen = 1;

@@ -174,6 +174,7 @@ int vgpu__context_add(uint64_t bytes); /* 1: charged so much more, all of it; 0:
 const char *vgpu__held_open(void); /* why it does not tell; NULL: it does */
 int vgpu__held_read(uint64_t *bytes); /* on all GPUs. 1: told; 0: it is not among the processes; -1: not told */
 void vgpu__held_forget(void);
+void vgpu__held_began(void); /* by the thread in which the driver is initialised */
 
 /* ---- measure.c: what contexts and modules take ---- */
 extern uint32_t vgpu__measure_less VGPU_INTERNAL; /* something is charged that NVML does not count: what it tells may be too little */
@@ -299,8 +300,6 @@ void vgpu__drop_tenant(const struct vgpu_tenant *tenant); /* its lanes of defaul
 
 /* By the monitor: closes what is old, harvests; adds how many batches live, by tenant. */
 void vgpu__tend_lanes(uint64_t now, unsigned *batches);
-void vgpu__capture_begins(CUstream stream);
-void vgpu__capture_ended(void);
 void vgpu__lanes_forget(void);
 void vgpu__entries_forget(void); /* this thread's, when its current context changes */
 
@@ -315,7 +314,6 @@ extern struct vgpu_pass vgpu_pass_begin[] VGPU_INTERNAL, vgpu_pass_end[] VGPU_IN
 void *vgpu__bind(struct vgpu_pass *slot);
 void vgpu__publish_passed(void);
 void *vgpu__dlopen(const char *path, int flags); /* the C library's */
-void *vgpu__dlopen_own(const char *path, int flags);
-extern void *vgpu__dlopen_next VGPU_INTERNAL;
+extern void *vgpu__dlopen_next VGPU_INTERNAL, *vgpu__dlmopen_next VGPU_INTERNAL; /* trampolines.S jumps there */
 
 #endif

@@ -15,7 +15,6 @@ static struct vgpu_lane lanes[VGPU_LANES];
 static struct vgpu_lane *buckets[BUCKETS];
 static unsigned lanes_used; /* lanes beyond were never used */
 static struct vgpu_lock lanes_lock;
-static struct vgpu_lock record_lock; /* the monitor records under it; a capture begins under it */
 
 /* Unique among living threads: an address of their own. */
 uintptr_t vgpu__thread_token(void) { return (uintptr_t)&vgpu__entries; }
@@ -246,11 +245,7 @@ static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_t
   if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
     uint64_t age = now - lane->opened_ns;
     uint64_t most = lane->owner != 0 ? CLOSE_FOREIGN_NS : CLOSE_AFTER_NS;
-    if ((int64_t)age > (int64_t)most || (shut && lane->owner == 0)) {
-      vgpu__lock(&record_lock);
-      vgpu__batch_close(lane);
-      vgpu__unlock(&record_lock);
-    }
+    if ((int64_t)age > (int64_t)most || (shut && lane->owner == 0)) vgpu__batch_close(lane);
   }
   unsigned batches = vgpu__batch_harvest(lane) + (unsigned)(lane->ticket & 1);
   if (batches == 0 && lane->state == LANE_ORPHAN) STORE(lane->state, (uint32_t)LANE_FREE);
@@ -285,28 +280,6 @@ void vgpu__tend_lanes(uint64_t now, unsigned *batches) {
   }
 }
 
-/* Before the driver's own call: from now on no event of ours may come into this stream, nor any other that joins it. */
-void vgpu__capture_begins(CUstream stream) {
-  if (!LOAD_ACQUIRE(vgpu__attached)) return;
-  vgpu__close_stream(stream);
-  uint64_t deadline = vgpu__now_ns() + 20u * NS_PER_MS;
-  while (!vgpu__try_lock(&record_lock)) {
-    if (vgpu__now_ns() > deadline) {
-      __atomic_fetch_add(&vgpu__captures, 1, __ATOMIC_SEQ_CST);
-      return;
-    }
-    vgpu__sleep_ns(20u * NS_PER_US);
-  }
-  __atomic_fetch_add(&vgpu__captures, 1, __ATOMIC_SEQ_CST);
-  vgpu__unlock(&record_lock);
-}
-
-void vgpu__capture_ended(void) {
-  uint32_t seen = LOAD(vgpu__captures);
-  while (seen > 0 && !__atomic_compare_exchange_n(&vgpu__captures, &seen, seen - 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
-  }
-}
-
 void vgpu__entries_forget(void) {
   for (int i = 0; i < VGPU_ENTRIES; i++) {
     vgpu__fold(&vgpu__entries[i]);
@@ -319,6 +292,4 @@ void vgpu__lanes_forget(void) {
   for (unsigned i = 0; i < BUCKETS; i++) buckets[i] = NULL;
   lanes_used = 0;
   lanes_lock.word = 0;
-  record_lock.word = 0;
-  vgpu__captures = 0;
 }

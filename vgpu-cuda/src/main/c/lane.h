@@ -21,8 +21,9 @@ struct vgpu_context {
 };
 
 struct vgpu_batch {
-  CUevent start, end;
+  CUevent start, end; /* end NULL: what it takes is estimated */
   uint64_t opened_ns, cost_ns;
+  uint64_t began_ns; /* of such a one: when its start was seen to have passed */
   uint64_t paused_ns; /* how long the process stood still while it was open */
   uint32_t launches; /* 0: not known */
   uint32_t kind;     /* enum vgpu_piece_kind */
@@ -58,8 +59,6 @@ struct vgpu_lane {
 };
 
 enum lane_state { LANE_FREE, LANE_LIVE, LANE_ORPHAN /* its stream is gone, its batches are not */ };
-
-extern uint32_t vgpu__captures; /* streams being captured */
 
 /* context.c */
 struct vgpu_context *vgpu__context_of(CUcontext handle);

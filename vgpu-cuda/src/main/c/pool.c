@@ -241,7 +241,7 @@ static abi_result vgpu__pool_allocate(const struct request *r) {
   CUmemoryPool handle = r->pool;
   CUdevice device = NO_DEVICE;
   if (r->pointer == NULL || r->bytes == 0 || !vgpu__is_charged(tenant)) return vgpu__pool_call(r);
-  if (UNLIKELY(LOAD_ACQUIRE(vgpu__captures) != 0) && vgpu__is_capturing(stream)) { /* a node, charged when the graph runs */
+  if (vgpu__is_capturing(stream)) { /* a node, charged when the graph runs */
     STORE(vgpu__graph_memory_seen, 1);
     return vgpu__pool_call(r);
   }

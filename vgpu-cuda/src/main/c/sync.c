@@ -67,11 +67,10 @@ abi_result cuStreamDestroy_v2(CUstream stream) {
   return REAL(cuStreamDestroy_v2)(stream);
 }
 
-#define BEGIN_CAPTURE(which, call)                   \
-  vgpu__capture_begins(which);                       \
-  abi_result result = call;                          \
-  if (result != ABI_SUCCESS) vgpu__capture_ended();  \
-  return result
+/* What was launched before is measured: in a stream that is being captured no batch can end. */
+#define BEGIN_CAPTURE(which, call) \
+  vgpu__close_stream(which);       \
+  return call
 
 abi_result cuStreamBeginCapture(CUstream stream) { BEGIN_CAPTURE(stream, REAL(cuStreamBeginCapture)(stream)); }
 
@@ -95,16 +94,4 @@ abi_result cuStreamBeginCaptureToGraph(CUstream stream, void *graph, const void 
 abi_result cuStreamBeginCaptureToGraph_ptsz(CUstream stream, void *graph, const void *nodes, const void *edges,
                                             size_t node_count, int mode) {
   BEGIN_CAPTURE(vgpu__own(stream), REAL(cuStreamBeginCaptureToGraph_ptsz)(stream, graph, nodes, edges, node_count, mode));
-}
-
-abi_result cuStreamEndCapture(CUstream stream, void **graph) {
-  abi_result result = REAL(cuStreamEndCapture)(stream, graph);
-  if (result == ABI_SUCCESS) vgpu__capture_ended();
-  return result;
-}
-
-abi_result cuStreamEndCapture_ptsz(CUstream stream, void **graph) {
-  abi_result result = REAL(cuStreamEndCapture_ptsz)(stream, graph);
-  if (result == ABI_SUCCESS) vgpu__capture_ended();
-  return result;
 }

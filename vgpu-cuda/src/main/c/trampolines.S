@@ -93,36 +93,41 @@ vgpu_lazy:
 #include "vgpu_hooks.def"
 
 /*
- * dlopen: our own handle when the driver is asked for by its absolute path, else the C library's dlopen, by a jump, because
- * that one looks at its return address to find the caller's search path.
+ * dlopen and dlmopen: what dlopen.c gives instead, else the C library's, by a jump, because that one looks at its return address
+ * to find the caller's search path.
  */
+.macro vgpu_open name
   .text
   .p2align 4
-  .globl dlopen
-  .type dlopen, @function
-dlopen:
+  .globl \name
+  .type \name, @function
+\name:
   .cfi_startproc
   endbr64
   pushq %rdi
   .cfi_adjust_cfa_offset 8
   pushq %rsi
   .cfi_adjust_cfa_offset 8
-  subq $8, %rsp
+  pushq %rdx
   .cfi_adjust_cfa_offset 8
-  call vgpu__dlopen_own
-  addq $8, %rsp
+  call vgpu__\name\()_own
+  testq %rdx, %rdx
+  popq %rdx
   .cfi_adjust_cfa_offset -8
   popq %rsi
   .cfi_adjust_cfa_offset -8
   popq %rdi
   .cfi_adjust_cfa_offset -8
-  testq %rax, %rax
   jnz 1f
-  jmp *vgpu__dlopen_next(%rip)
+  jmp *vgpu__\name\()_next(%rip)
 1:
   ret
   .cfi_endproc
-  .size dlopen, . - dlopen
+  .size \name, . - \name
+.endm
+
+vgpu_open dlopen
+vgpu_open dlmopen
 
   .data
   .p2align 5

@@ -4,6 +4,7 @@
 
 #include "changing.h"
 #include "hook.h"
+#include "rm_abi.h"
 
 /*
  * `stream` is the caller's; forms whose default stream is the thread's own name it explicitly. When the batch was closed under
@@ -182,7 +183,7 @@ static void vgpu__settle_copy(CUstream stream) {
  * Copies between host and device, and between devices, are done by copy engines, beside the kernels of whoever has the GPU. Memsets, and
  * copies within a device, run on its processors. Where the name does not tell, the places do; else it counts as GPU time.
  */
-enum where { WHERE_PROCESSORS, WHERE_ENGINE, WHERE_POINTERS, WHERE_SHAPE_2D, WHERE_SHAPE_3D };
+enum where { WHERE_PROCESSORS, WHERE_ENGINE, WHERE_POINTERS, WHERE_SHAPE_2D, WHERE_SHAPE_3D, WHERE_LISTS, WHERE_OPERANDS, WHERE_OPERAND };
 enum { MEMORY_TYPE = 2 /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */, TYPE_HOST = 1, TYPE_DEVICE = 2 };
 
 static inline __attribute__((always_inline)) enum where vgpu__where(const char *name) {
@@ -190,11 +191,13 @@ static inline __attribute__((always_inline)) enum where vgpu__where(const char *
       __builtin_strstr(name, "AtoH") != NULL || __builtin_strstr(name, "Prefetch") != NULL || __builtin_strstr(name, "Peer") != NULL) {
     return WHERE_ENGINE;
   }
-  if (__builtin_strstr(name, "Batch") != NULL) return WHERE_PROCESSORS;
+  if (__builtin_strncmp(name, "cuMemcpyBatchAsync", 18) == 0) return WHERE_LISTS;
+  if (__builtin_strncmp(name, "cuMemcpy3DBatchAsync", 20) == 0) return WHERE_OPERANDS;
+  if (__builtin_strncmp(name, "cuMemcpy3DWithAttributesAsync", 29) == 0) return WHERE_OPERAND;
   if (__builtin_strncmp(name, "cuMemcpy2D", 10) == 0) return __builtin_strstr(name, "_v2") == NULL ? WHERE_PROCESSORS : WHERE_SHAPE_2D;
   if (__builtin_strncmp(name, "cuMemcpy3D", 10) == 0) return __builtin_strstr(name, "_v2") == NULL ? WHERE_PROCESSORS : WHERE_SHAPE_3D;
   if (__builtin_strcmp(name, "cuMemcpy") == 0 || __builtin_strcmp(name, "cuMemcpy_ptds") == 0 ||
-      __builtin_strncmp(name, "cuMemcpyAsync", 13) == 0) {
+      __builtin_strncmp(name, "cuMemcpyAsync", 13) == 0 || __builtin_strncmp(name, "cuMemcpyWithAttributesAsync", 27) == 0) {
     return WHERE_POINTERS;
   }
   return WHERE_PROCESSORS;
@@ -206,7 +209,36 @@ static int vgpu__is_on_device(CUdeviceptr pointer) {
   return REAL(cuPointerGetAttribute)(&type, MEMORY_TYPE, pointer) == ABI_SUCCESS && type == TYPE_DEVICE;
 }
 
-/* The first two arguments of the call: pointers, or CUDA_MEMCPY2D or 3D, in which the two memory types lie at these places. */
+/* Of a batch, the first few are looked at: if one of those is within the device, it counts as GPU time. */
+enum { LOOKS = 16 };
+
+static enum vgpu_piece_kind vgpu__kind_of_lists(uint64_t targets, uint64_t sources, uint64_t count) {
+  uint64_t to[LOOKS], from[LOOKS];
+  size_t looks = count < LOOKS ? (size_t)count : (size_t)LOOKS;
+  if (looks == 0 || vgpu__peek(to, targets, looks * sizeof *to) != 0 || vgpu__peek(from, sources, looks * sizeof *from) != 0) {
+    return PIECE_WORK;
+  }
+  for (size_t i = 0; i < looks; i++) {
+    if (vgpu__is_on_device(to[i]) && vgpu__is_on_device(from[i])) return PIECE_WORK;
+  }
+  return PIECE_COPY;
+}
+
+static int vgpu__operand_is_on_device(const struct abi_operand *operand) {
+  return operand->type != ABI_OPERAND_POINTER || vgpu__is_on_device(operand->pointer);
+}
+
+static enum vgpu_piece_kind vgpu__kind_of_operands(uint64_t list, uint64_t count) {
+  struct abi_batch_3d all[LOOKS];
+  size_t looks = count < LOOKS ? (size_t)count : (size_t)LOOKS;
+  if (looks == 0 || vgpu__peek(all, list, looks * sizeof *all) != 0) return PIECE_WORK;
+  for (size_t i = 0; i < looks; i++) {
+    if (vgpu__operand_is_on_device(&all[i].source) && vgpu__operand_is_on_device(&all[i].target)) return PIECE_WORK;
+  }
+  return PIECE_COPY;
+}
+
+/* The first arguments of the call: pointers, lists, or CUDA_MEMCPY2D or 3D, in which the two memory types lie at these places. */
 static enum vgpu_piece_kind vgpu__kind(int where, ...) {
   enum { SOURCE_2D = 16, TARGET_2D = 72, SOURCE_3D = 32, TARGET_3D = 120 };
   int types[2] = {0, 0};
@@ -218,7 +250,19 @@ static enum vgpu_piece_kind vgpu__kind(int where, ...) {
     va_end(arguments);
     return vgpu__is_on_device(first) && vgpu__is_on_device(second) ? PIECE_WORK : PIECE_COPY;
   }
+  if (where == WHERE_LISTS) {
+    uint64_t second = va_arg(arguments, uint64_t), sizes = va_arg(arguments, uint64_t), count = va_arg(arguments, uint64_t);
+    (void)sizes;
+    va_end(arguments);
+    return vgpu__kind_of_lists(first, second, count);
+  }
+  if (where == WHERE_OPERANDS) {
+    uint64_t list = va_arg(arguments, uint64_t);
+    va_end(arguments);
+    return vgpu__kind_of_operands(list, first);
+  }
   va_end(arguments);
+  if (where == WHERE_OPERAND) return vgpu__kind_of_operands(first, 1);
   if (first == 0) return PIECE_WORK;
   const char *shape = (const char *)(uintptr_t)first;
   memcpy(&types[0], shape + (where == WHERE_SHAPE_2D ? SOURCE_2D : SOURCE_3D), sizeof types[0]);

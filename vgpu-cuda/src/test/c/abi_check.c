@@ -68,6 +68,15 @@ AT(abi_launch_config, gx, CUlaunchConfig, gridDimX);
 AT(abi_launch_config, bz, CUlaunchConfig, blockDimZ);
 AT(abi_launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes);
 AT(abi_launch_config, stream, CUlaunchConfig, hStream);
+#if CUDA_VERSION >= 12080
+SAME(ABI_OPERAND_POINTER, CU_MEMCPY_OPERAND_TYPE_POINTER);
+SAME(sizeof(struct abi_operand), sizeof(CUmemcpy3DOperand));
+AT(abi_operand, type, CUmemcpy3DOperand, type);
+AT(abi_operand, pointer, CUmemcpy3DOperand, op.ptr.ptr);
+SAME(sizeof(struct abi_batch_3d), sizeof(CUDA_MEMCPY3D_BATCH_OP));
+AT(abi_batch_3d, source, CUDA_MEMCPY3D_BATCH_OP, src);
+AT(abi_batch_3d, target, CUDA_MEMCPY3D_BATCH_OP, dst);
+#endif
 SAME(sizeof(struct abi_launch_params), sizeof(CUDA_LAUNCH_PARAMS));
 AT(abi_launch_params, function, CUDA_LAUNCH_PARAMS, function);
 AT(abi_launch_params, stream, CUDA_LAUNCH_PARAMS, hStream);

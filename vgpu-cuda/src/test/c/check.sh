@@ -32,7 +32,7 @@ case $1 in
     ;;
   exports)
     nm -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
-    { listed; printf 'dlopen\nvgpu_attach\nvgpu_hook_version\nvgpu_tenant_add\nvgpu_tenant_bind\nvgpu_tenant_drop\n'; } | sort > "$work/listed"
+    { listed; printf 'dlopen\ndlmopen\nvgpu_attach\nvgpu_hook_version\nvgpu_tenant_add\nvgpu_tenant_bind\nvgpu_tenant_drop\n'; } | sort > "$work/listed"
     [ -z "$(listed | uniq -d)" ] || { echo "listed twice: $(listed | uniq -d)" >&2; exit 1; }
     diff "$work/listed" "$work/exported"
     echo "$(listed | wc -l) functions"

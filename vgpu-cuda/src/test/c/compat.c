@@ -23,6 +23,8 @@ enum attaches { AT_LEAST_ONE, NONE };
   ROW("dlopen", "dlopen", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                    \
   ROW("dlopen, lazy and global", "dlopen_lazy", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
   ROW("dlopen by absolute path", "dlopen_path", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
+  ROW("dlopen by other names", "dlopen_names", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
+  ROW("dlmopen", "dlmopen", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                  \
   ROW("dlsym RTLD_DEFAULT", "dlsym_default", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
   ROW("dlsym RTLD_NEXT", "dlsym_next", HOOK_AND_NVML, NULL, AT_LEAST_ONE)       \
   ROW("cuGetProcAddress, old", "proc_address", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \

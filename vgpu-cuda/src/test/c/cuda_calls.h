@@ -11,6 +11,9 @@ abi_result cuModuleGetFunction(CUfunction *function, void *module, const char *n
 abi_result cuEventCreate(CUevent *event, unsigned flags);
 abi_result cuCtxGetCurrent(CUcontext *context);
 abi_result cuProfilerStart(void);
+abi_result cuStreamEndCapture(CUstream stream, void **graph);
+abi_result cuStreamBeginCaptureToCig(CUstream stream, void *params);
+abi_result cuStreamEndCaptureToCig(CUstream stream);
 
 static inline abi_result launch(CUfunction function, CUstream stream) {
   return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);

@@ -119,6 +119,8 @@ static void role_memory(const char *unused) {
   CHECK(cuCtxCreate_v2(&second, 0, 0) == ABI_SUCCESS && room() == 62u << 20, "second context");
   CHECK(cuMemAlloc_v2(&a, 10u << 20) == ABI_SUCCESS && room() == 52u << 20, "in the second context");
   CHECK(cuCtxDestroy_v2(second) == ABI_SUCCESS && room() == 63u << 20, "its memory goes with it");
+  CHECK(cuGLCtxCreate_v2(&second, 0, 0) == ABI_SUCCESS && room() == 62u << 20, "a context for OpenGL");
+  CHECK(cuCtxDestroy_v2(second) == ABI_SUCCESS && room() == 63u << 20, "destroyed");
   CHECK(cuCtxSetCurrent(context) == ABI_SUCCESS, "back");
   CHECK(cuMemAlloc_v2(&a, 1 << 20) == ABI_SUCCESS, "for the primary context to take");
   CHECK(cuDevicePrimaryCtxRelease_v2(0) == ABI_SUCCESS && room() == 64u << 20, "last release: %zu", room());

@@ -116,6 +116,36 @@ static void role_copies(const char *unused) {
         (unsigned long long)worked, (unsigned long long)launches);
 }
 
+/* Batches of copies and copies with attributes are copies where they cross; from = to: within the device. */
+static void copy_batches(CUstream stream, uint64_t to, uint64_t from) {
+  uint64_t targets[2] = {to, to}, sources[2] = {from, from};
+  size_t sizes[2] = {64, 64};
+  struct abi_batch_3d operation = {.source = {.type = ABI_OPERAND_POINTER, .pointer = from},
+                                   .target = {.type = ABI_OPERAND_POINTER, .pointer = to}};
+  CHECK(cuMemcpyBatchAsync_v2(targets, sources, sizes, 2, NULL, NULL, 0, stream) == ABI_SUCCESS, "batch");
+  CHECK(cuMemcpy3DBatchAsync_v2(1, &operation, 0, stream) == ABI_SUCCESS, "3D batch");
+  CHECK(cuMemcpyWithAttributesAsync(to, from, 64, NULL, stream) == ABI_SUCCESS, "with attributes");
+  CHECK(cuMemcpy3DWithAttributesAsync(&operation, 0, stream) == ABI_SUCCESS, "3D with attributes");
+}
+
+static void role_copies_batched(const char *unused) {
+  (void)unused;
+  char text[64];
+  CUstream stream = NULL;
+  CUdeviceptr device = 0;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS && cuMemAlloc_v2(&device, 4096) == ABI_SUCCESS, "stream");
+  for (int i = 0; i < 20; i++) copy_batches(stream, device, (uint64_t)(uintptr_t)text), copy_batches(stream, (uint64_t)(uintptr_t)text, device);
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  CHECK(GET(own_slot()->copy_ns) > 100000 && GET(own_slot()->gpu_ns) == 0, "%llu copied, %llu worked",
+        (unsigned long long)GET(own_slot()->copy_ns), (unsigned long long)GET(own_slot()->gpu_ns));
+  uint64_t copied = GET(own_slot()->copy_ns);
+  for (int i = 0; i < 20; i++) copy_batches(stream, device, device);
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  CHECK(GET(own_slot()->copy_ns) == copied && GET(own_slot()->gpu_ns) > 50000, "within the device: %llu copied, %llu worked",
+        (unsigned long long)GET(own_slot()->copy_ns), (unsigned long long)GET(own_slot()->gpu_ns));
+}
+
 /* A graph's time is its own: the kernels beside it are not taken to be as long, nor it as short. */
 static void role_graphs(const char *unused) {
   (void)unused;
@@ -203,6 +233,103 @@ static void role_stopped(const char *unused) {
   CHECK(measured < STOP_MS / 2, "%.2f ms", measured);
 }
 
+/* A capture that fails is over, and one that began by a function that is passed through is one: no event of ours comes into it. */
+static void role_capture_other(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL;
+  void *graph = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = kernel("20000");
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < 10; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+    CHECK(cuStreamBeginCaptureToCig(stream, NULL) == ABI_SUCCESS, "begin");
+    for (int i = 0; i < 200; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "captured");
+    usleep(2000);
+    CHECK(cuStreamEndCaptureToCig(stream) == ABI_SUCCESS, "end");
+    CHECK(cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "begin");
+    CHECK(cuStreamSynchronize(stream) == 900 && cuStreamEndCapture(stream, &graph) == 901, "a capture that fails");
+  }
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  CHECK(stub()->polluted == 0, "%llu events in captures", (unsigned long long)stub()->polluted);
+}
+
+enum { SILENT_ROUNDS = 30, SILENT_MORE = 2 };
+static pthread_barrier_t silence;
+
+/* Ends each round with launches that nobody waits for: the batch stays open. */
+static void *fall_silent(void *unused) {
+  (void)unused;
+  begin();
+  CUfunction function = kernel("20000");
+  for (int round = 0; round < SILENT_ROUNDS; round++) {
+    for (int i = 0; i < 1 + 2 + SILENT_MORE; i++) {
+      CHECK(cuLaunchKernel_ptsz(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == ABI_SUCCESS, "launch");
+    }
+    pthread_barrier_wait(&silence);
+    pthread_barrier_wait(&silence);
+  }
+  return NULL;
+}
+
+/* What a thread left open in its own default stream ends all the same, and nothing is put into the legacy stream for that. */
+static void role_silent(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL;
+  void *graph = NULL;
+  pthread_t thread;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS && cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "capture");
+  CHECK(cuStreamSynchronize(stream) == 900 && cuStreamEndCapture(stream, &graph) == 901, "that fails");
+  CHECK(pthread_barrier_init(&silence, NULL, 2) == 0 && pthread_create(&thread, NULL, fall_silent, NULL) == 0, "thread");
+  for (int round = 0; round < SILENT_ROUNDS; round++) {
+    pthread_barrier_wait(&silence);
+    for (int i = 0; i < 10000 && GET(own_slot()->busy) != 0; i++) usleep(1000);
+    CHECK(GET(own_slot()->busy) == 0, "work that does not end");
+    pthread_barrier_wait(&silence);
+  }
+  pthread_join(thread, NULL);
+  double measured = (double)GET(own_slot()->gpu_ns), expected = (double)stub()->gpu_ns;
+  printf("  %.2f ms of kernels: charged %.2f ms\n", expected / 1e6, measured / 1e6);
+  CHECK(measured > expected / 2 && measured < 4 * expected + 50e6, "%.3f", measured / expected);
+  CHECK(stub()->legacy_records == 0, "%llu events in the legacy stream", (unsigned long long)stub()->legacy_records);
+}
+
+static void hold(const char *bytes) { setenv("STUB_NVML_BYTES", bytes, 1); }
+
+/* All that the quota of 64 MiB has room for but this, in MiB, which contexts take. */
+static int await_taken(size_t mib) {
+  size_t left = 0, total = 0;
+  for (int i = 0; i < 10000; i++) {
+    if (cuMemGetInfo_v2(&left, &total) == ABI_SUCCESS && total - left == mib << 20) return 1;
+    usleep(1000);
+  }
+  return 0;
+}
+
+static void *begin_here(void *unused) {
+  (void)unused;
+  char pid[16];
+  snprintf(pid, sizeof pid, "%d", gettid());
+  setenv("STUB_NVML_PID", pid, 1);
+  begin();
+  CHECK(await_taken(8), "%llu", (unsigned long long)GET(own_slot()->overhead_bytes));
+  return NULL;
+}
+
+/* The driver knows the process by a thread of it, which then ends. */
+static void role_thread_pid(const char *unused) {
+  (void)unused;
+  CUcontext second = NULL;
+  pthread_t thread;
+  setenv("VGPU_NVML", getenv("STUB_NVML"), 1);
+  hold("8388608");
+  CHECK(pthread_create(&thread, NULL, begin_here, NULL) == 0 && pthread_join(thread, NULL) == 0, "thread");
+  hold("12582912");
+  CHECK(cuCtxCreate_v2(&second, 0, 0) == ABI_SUCCESS, "a second context");
+  CHECK(await_taken(12), "after the thread");
+}
+
 static const struct {
   const char *name;
   void (*run)(const char *argument);
@@ -214,6 +341,10 @@ static const struct {
     {"graphs-long", role_graphs_long},
     {"waits", role_waits},
     {"stopped", role_stopped},
+    {"thread-pid", role_thread_pid},
+    {"copies-batched", role_copies_batched},
+    {"capture-other", role_capture_other},
+    {"silent", role_silent},
 };
 
 int run_work_role(const char *role, const char *argument) {

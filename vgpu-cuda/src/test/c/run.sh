@@ -16,6 +16,8 @@ case $kind in
 esac
 # shellcheck disable=SC2086
 $cc $flags -Wno-format-truncation -fvisibility=hidden -fPIC -shared -Wl,-Bsymbolic,-soname,libcuda_stub.so $sanitize "$here/stub_driver.c" -o "$work/libcuda_stub.so"
+# shellcheck disable=SC2086
+$cc $flags -fvisibility=hidden -fPIC -shared "$here/stub_nvml.c" -o "$work/libnvml_stub.so"
 if [ "$kind" = plain ]; then
   # shellcheck disable=SC2086
   $cc $flags $tests -o "$work/test_hook" "$hook" -ldl
@@ -28,4 +30,6 @@ else
   hook=-
 fi
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0:atexit_sleep_ms=0:suppressions=$here/tsan.supp UBSAN_OPTIONS=print_stacktrace=1
+STUB_NVML=$work/libnvml_stub.so
+export STUB_NVML
 exec timeout 120 "$work/test_hook" "$hook" "$work/libcuda_stub.so" "$@"

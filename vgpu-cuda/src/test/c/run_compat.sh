@@ -24,10 +24,15 @@ $cc $flags "$here/compat_program.c" "$here/compat_nvml.c" "$here/compat_visible.
 $cc $flags -fPIC -shared "$here/compat_other.c" -o "$work/libother.so" -ldl
 # shellcheck disable=SC2086
 $cc $flags -fvisibility=hidden -fPIC -shared "$here/compat_stub_nvml.c" -o "$work/libnvml_stub.so"
+# shellcheck disable=SC2086
+echo 'extern int cuInit(unsigned); int needs(void); int needs(void) { return cuInit(0); }' |
+  $cc $flags -fPIC -shared -x c - -x none -o "$work/libneeds.so" "$hook"
+ln -sf "$cuda" "$work/libcuda.so"
+ln -sf "$real_nvml" "$work/libnvidia-ml.so"
 wait
 COMPAT_STUB_NVML=$work/libnvml_stub.so
 export COMPAT_STUB_NVML
-LD_LIBRARY_PATH=$(dirname "$cuda"):$(dirname "$real_nvml")
+LD_LIBRARY_PATH=$(dirname "$cuda"):$(dirname "$real_nvml"):$work
 export LD_LIBRARY_PATH
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99:verify_asan_link_order=0 TSAN_OPTIONS=exitcode=99:die_after_fork=0
 exec timeout 200 "$work/compat" "$hook" "$nvml" "$cuda" "$real_nvml" "$work/libother.so" "$@"

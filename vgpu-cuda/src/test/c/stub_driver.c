@@ -34,6 +34,7 @@ static struct stub_counts counts;
 static struct stub_shared *shared, private_shared;
 static struct stub_process *process;
 
+enum { STUB_INVALIDATED = 2 };
 #define TABLE 65536
 static struct { uint64_t key, bytes; } table[TABLE];
 
@@ -180,6 +181,8 @@ API cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
   return ABI_SUCCESS;
 }
 
+API cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) { return cuCtxCreate_v2(context, flags, device); }
+
 API cuCtxDestroy_v2(CUcontext context) {
   if (depth > 0 && stack[depth - 1] == context) depth--;
   account(-(int64_t)STUB_CONTEXT);
@@ -246,7 +249,10 @@ API cuStreamGetCtx(CUstream stream, CUcontext *context) {
 API cuStreamSynchronize(CUstream stream) {
   pthread_mutex_lock(&lock);
   uint64_t until = of(stream)->ready;
+  int capturing = of(stream)->capturing;
+  if (capturing) of(stream)->capturing = STUB_INVALIDATED;
   pthread_mutex_unlock(&lock);
+  if (capturing) return 900; /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
   wait_until(until);
   return ABI_SUCCESS;
 }
@@ -280,6 +286,7 @@ API cuEventRecord(CUevent event, CUstream stream) {
   struct CUstream_st *queue = of(stream);
   pthread_mutex_lock(&lock);
   if (queue->capturing) counts.polluted++;
+  if (stream == ABI_STREAM_LEGACY) counts.legacy_records++;
   uint64_t now = now_ns();
   event->at = queue->ready > now ? queue->ready : now;
   counts.records++;
@@ -320,23 +327,32 @@ API cuThreadExchangeStreamCaptureMode(int *mode) {
   return ABI_SUCCESS;
 }
 
-API cuStreamBeginCapture_v2(CUstream stream, int mode) {
-  (void)mode;
+static abi_result set_capturing(CUstream stream, int on) {
   pthread_mutex_lock(&lock);
-  of(stream)->capturing = 1;
-  captures++;
+  int failed = of(stream)->capturing == STUB_INVALIDATED;
+  of(stream)->capturing = on;
+  captures += on ? 1 : -1;
   pthread_mutex_unlock(&lock);
-  return ABI_SUCCESS;
+  return failed ? 901 /* CUDA_ERROR_STREAM_CAPTURE_INVALIDATED */ : ABI_SUCCESS;
 }
 
-API cuStreamEndCapture(CUstream stream, void **graph) {
-  pthread_mutex_lock(&lock);
-  of(stream)->capturing = 0;
-  captures--;
-  pthread_mutex_unlock(&lock);
-  *graph = &counts;
-  return ABI_SUCCESS;
+API cuStreamBeginCapture_v2(CUstream stream, int mode) {
+  (void)mode;
+  return set_capturing(stream, 1);
 }
+
+/* The capture is over also where it has failed. */
+API cuStreamEndCapture(CUstream stream, void **graph) {
+  *graph = &counts;
+  return set_capturing(stream, 0);
+}
+
+API cuStreamBeginCaptureToCig(CUstream stream, void *params) {
+  (void)params;
+  return set_capturing(stream, 1);
+}
+
+API cuStreamEndCaptureToCig(CUstream stream) { return set_capturing(stream, 0); }
 
 API cuStreamIsCapturing(CUstream stream, int *status) {
   pthread_mutex_lock(&lock);
@@ -419,6 +435,34 @@ API cuMemsetD32_v2(uint64_t pointer, unsigned value, size_t count) {
 
 API cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, CUstream stream) {
   (void)to, (void)from, (void)bytes;
+  return run(1000, stream);
+}
+
+/* Device memory has high addresses here: next_address. */
+API cuPointerGetAttribute(void *value, int attribute, CUdeviceptr pointer) {
+  if (attribute != 2 || pointer >> 40 != 0x70) return ABI_INVALID_VALUE;
+  *(unsigned *)value = 2;
+  return ABI_SUCCESS;
+}
+
+API cuMemcpyBatchAsync_v2(void *to, void *from, void *sizes, size_t count, void *attributes, void *indices, size_t attribute_count,
+                          CUstream stream) {
+  (void)to, (void)from, (void)sizes, (void)attributes, (void)indices, (void)attribute_count;
+  return run(1000 * count, stream);
+}
+
+API cuMemcpy3DBatchAsync_v2(size_t count, void *list, unsigned long long flags, CUstream stream) {
+  (void)list, (void)flags;
+  return run(1000 * count, stream);
+}
+
+API cuMemcpyWithAttributesAsync(uint64_t to, uint64_t from, size_t bytes, void *attributes, CUstream stream) {
+  (void)to, (void)from, (void)bytes, (void)attributes;
+  return run(1000, stream);
+}
+
+API cuMemcpy3DWithAttributesAsync(void *operation, unsigned long long flags, CUstream stream) {
+  (void)operation, (void)flags;
   return run(1000, stream);
 }
 

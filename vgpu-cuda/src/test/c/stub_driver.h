@@ -24,6 +24,7 @@ struct stub_counts {
   uint64_t most_ahead_ns; /* the longest that the GPU had to do at a launch */
   int64_t events;
   uint64_t polluted, violations; /* what the hook must not do to a capture */
+  uint64_t legacy_records;       /* into the legacy stream by its name: it would wait for all others, and they for it */
 };
 struct stub_counts *stub_counts(void);
 

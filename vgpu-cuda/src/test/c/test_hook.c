@@ -422,6 +422,10 @@ static const struct {
     {"peers-stopped-soon", test_peers_stopped_soon},
     {"peers-line", test_peers_line},
     {"suspended-waits", test_suspended_waits},
+    {"thread-pid", test_thread_pid},
+    {"copies-batched", test_copies_batched},
+    {"capture-other", test_capture_other},
+    {"silent", test_silent},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };

@@ -81,6 +81,20 @@ void test_graphs_long(void) { one_role("graphs-long", (uint32_t)SHM_GRANT_OPEN);
 
 void test_waits_uncharged(void) { one_role("waits", (uint32_t)SHM_GRANT_OPEN); }
 
+void test_copies_batched(void) { one_role("copies-batched", (uint32_t)SHM_GRANT_OPEN); }
+
+void test_capture_other(void) { one_role("capture-other", (uint32_t)SHM_GRANT_OPEN); }
+
+void test_silent(void) { one_role("silent", (uint32_t)SHM_GRANT_OPEN); }
+
+void test_thread_pid(void) {
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat_start(&seat);
+  play_role(&seat, "thread-pid", "");
+  seat_close(&seat);
+}
+
 /* A busy machine may keep one from its processor for a while, and then the other goes on, rightly; without turns it is 0.3 or so. */
 void test_peers_even(void) {
   share("1000000 0 0", "1000000 0 0", 0.6);

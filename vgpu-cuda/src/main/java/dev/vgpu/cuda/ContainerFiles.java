@@ -50,6 +50,7 @@ final class ContainerFiles {
             environment.getOrDefault(HookEnvironment.VGPU_MIG, ""));
     if (!devices.isEmpty()) {
       addSiblings();
+      libraries.stream().findFirst().ifPresent(this::addAsDriver);
     }
     ContainerSpec.Builder spec = ContainerSpec.builder();
     environment.forEach(spec::variable);
@@ -153,10 +154,26 @@ final class ContainerFiles {
     }
   }
 
+  /**
+   * The name {@code libcuda.so}, which many programs ask for first, is the hook also for who asks
+   * in a way that {@code LD_PRELOAD} does not reach: the C library takes one file for one library.
+   */
+  private void addAsDriver(Path hook) {
+    Path driver = Path.of(named(HookEnvironment.VGPU_CUDA_DRIVER));
+    Path unversioned = driver.resolveSibling("libcuda.so");
+    if (driver.isAbsolute() && !unversioned.equals(driver)) {
+      add(hook, unversioned, Access.READ_ONLY);
+    }
+  }
+
   /** Where there is a link, what it leads to is mounted under the link's name. */
   private void add(Path path, Access access) {
+    add(path, path, access);
+  }
+
+  private void add(Path path, Path inContainer, Access access) {
     try {
-      mounts.put(path, new Mount(path.toRealPath(), path, access));
+      mounts.put(inContainer, new Mount(path.toRealPath(), inContainer, access));
     } catch (IOException e) {
       throw new VgpuException("a file that a container needs is not there: " + path, e);
     }
