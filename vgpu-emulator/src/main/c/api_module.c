@@ -74,6 +74,7 @@ static void free_module(CUmodule module) {
         CUfunction function = module->functions;
         module->functions = function->next;
         free(function->param_offset);
+        free(function->legacy);
         emu_pool_give(&emu_functions, function);
     }
     while (module->variables != NULL) {

@@ -13,6 +13,8 @@ typedef struct emu_variable {
     char name[EMU_PTX_NAME];
 } emu_variable;
 
+typedef struct emu_legacy_launch emu_legacy_launch;
+
 struct CUfunc_st {
     emu_object object;
     CUmodule module;
@@ -25,6 +27,7 @@ struct CUfunc_st {
     uint32_t *param_offset; /* and behind them the sizes */
     uint32_t *param_size;
     int attributes[16];
+    emu_legacy_launch *legacy; /* what cuFuncSetBlockShape and its like have set; NULL: nothing */
     char name[EMU_PTX_NAME];
 };
 
