@@ -21,7 +21,8 @@ static CUresult push(CUcontext context) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     emu_thread.stack[emu_thread.depth++] = (emu_stack_entry){
-        .context = context, .generation = context == NULL ? 0 : context->object.generation};
+        .context = context,
+        .generation = context == NULL || context->is_primary ? 0 : context->object.generation};
     return CUDA_SUCCESS;
 }
 

@@ -40,7 +40,7 @@ static CUresult check_shape(const emu_launch *launch) {
         launch->block[2] > 64 || launch->block[0] > 1024 || launch->block[1] > 1024) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (launch->shared_bytes > 232448 || threads > 1024) {
+    if (launch->shared_bytes > emu_function_shared_most(function) || threads > 1024) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     return threads > function->max_threads ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;

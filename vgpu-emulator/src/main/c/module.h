@@ -10,7 +10,7 @@ typedef struct emu_variable {
     struct emu_variable *next;
     uint64_t address;
     uint64_t bytes;
-    char name[EMU_PTX_NAME];
+    char name[];
 } emu_variable;
 
 typedef struct emu_legacy_launch emu_legacy_launch;
@@ -28,7 +28,7 @@ struct CUfunc_st {
     uint32_t *param_size;
     int attributes[16];
     emu_legacy_launch *legacy; /* what cuFuncSetBlockShape and its like have set; NULL: nothing */
-    char name[EMU_PTX_NAME];
+    char *name;
 };
 
 struct CUmod_st {
@@ -42,8 +42,13 @@ struct CUmod_st {
     emu_variable *variables;
     emu_gpu *gpu; /* on which it takes memory; NULL: it takes none */
     uint64_t held_bytes;
-    bool is_binary; /* no text to read: it has every kernel that is asked for */
+    bool has_any_kernel; /* nothing to read: it has every kernel that is asked for */
 };
+
+enum { EMU_SHARED_DEFAULT = 49152 };
+
+/* The shared memory that a launch of it may ask for, in bytes: more only if the function was told so. */
+uint32_t emu_function_shared_most(CUfunction function);
 
 extern emu_pool emu_modules;
 extern emu_pool emu_functions;
