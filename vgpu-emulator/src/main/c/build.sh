@@ -14,7 +14,7 @@ driver="api_array api_ipc fail graph_memory imported shared_memory api_capture a
   api_green api_link api_lookup api_mapping api_memory api_module api_pool
   api_stream api_word capture driver graph graph_clone heap
   driver_mig host_calls ipc_event kernels machine_code memory objects operation ptx rm_driver rm_import rm_model timeline"
-nvml="nvml nvml_events nvml_health nvml_mig nvml_mig_devices nvml_mig_parts nvml_processes nvml_settings"
+nvml="nvml nvml_events nvml_health nvml_mig nvml_mig_devices nvml_mig_parts nvml_monitor nvml_processes nvml_settings"
 
 # Nothing to do if no source is newer than what was built.
 if [ -f "$work/stamp" ] && [ "$(cat "$work/stamp")" = "$CC $flags" ] && [ -f "$target/nvidia-cuda-mps-control.sha256" ] &&

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #define EMU_API __attribute__((visibility("default")))
-enum { EMU_DRIVER_VERSION = 13000 };
 
 typedef int CUresult;
 typedef int CUdevice;

@@ -189,7 +189,7 @@ EMU_API CUresult cuInit(unsigned int flags) {
 
 EMU_API CUresult cuDriverGetVersion(int *version) {
     EMU_REQUIRE(version != NULL);
-    *version = EMU_DRIVER_VERSION;
+    *version = emu_settings_cuda_version();
     return CUDA_SUCCESS;
 }
 

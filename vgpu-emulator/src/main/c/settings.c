@@ -58,12 +58,26 @@ static bool read_number(const char *value, const unit *units, uint64_t low, uint
     return false;
 }
 
+static bool read_version(const char *value, unsigned int *major, unsigned int *minor) {
+    char rest = 0;
+    return sscanf(value, "%u.%u%c", major, minor, &rest) == 2 && *major > 0 && *major < 100 &&
+           *minor <= 9;
+}
+
+static bool read_cuda_version(const char *value, emu_kernel_times *times) {
+    unsigned int major = 0;
+    unsigned int minor = 0;
+    if (!read_version(value, &major, &minor) || major < 11 || major > 13) {
+        return false;
+    }
+    times->cuda_version = major * 1000 + minor * 10;
+    return true;
+}
+
 static bool read_capability(const char *value, emu_settings *settings) {
     unsigned int major = 0;
     unsigned int minor = 0;
-    char rest = 0;
-    if (sscanf(value, "%u.%u%c", &major, &minor, &rest) != 2 || major == 0 || major > 99 ||
-        minor > 9) {
+    if (!read_version(value, &major, &minor)) {
         return false;
     }
     settings->capability_major = major;
@@ -128,6 +142,9 @@ static bool apply(const char *name, const char *value, emu_settings *settings,
     if (strcmp(name, "mig-slices") == 0 && read_number(value, plain, 4, 7, &number)) {
         settings->mig_slices = (uint32_t)number;
         return number == 4 || number == 7;
+    }
+    if (strcmp(name, "cuda") == 0) {
+        return read_cuda_version(value, times);
     }
     if (strcmp(name, "capability") == 0) {
         return read_capability(value, settings);
@@ -209,6 +226,7 @@ int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_time
                                .model = "Emulated GPU"};
     memset(times, 0, sizeof *times);
     times->wave_ns = 10000;
+    times->cuda_version = 13000;
     if (text == NULL || text[0] == '\0') {
         return 0;
     }
@@ -229,4 +247,18 @@ int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_time
     }
     free(copy);
     return result;
+}
+
+int emu_settings_cuda_version(void) {
+    static int known; /* 0: not yet */
+    int version = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (version == 0) {
+        emu_settings settings;
+        emu_kernel_times times;
+        char problem[200];
+        emu_settings_parse(getenv("VGPU_EMULATOR"), &settings, &times, problem, sizeof problem);
+        version = (int)times.cuda_version;
+        __atomic_store_n(&known, version, __ATOMIC_RELAXED);
+    }
+    return version;
 }

@@ -41,6 +41,7 @@ typedef struct {
 /* What each process may have of its own. */
 typedef struct {
     uint64_t module_bytes; /* what a module takes on its device */
+    uint32_t cuda_version; /* what cuDriverGetVersion says: 12040 for 12.4 */
     uint64_t wave_ns; /* one wave of blocks over all SMs of a kernel that is in no table */
     uint64_t kernel_count;
     emu_kernel_time kernels[EMU_MAX_KERNEL_TIMES];
@@ -51,5 +52,8 @@ typedef struct {
  */
 int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times,
                        char *problem, size_t size);
+
+/* The version of CUDA that this process is told of; also before cuInit. */
+int emu_settings_cuda_version(void);
 
 #endif

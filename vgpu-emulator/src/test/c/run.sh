@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text trusted driver forms green memory ipc time graph random sharing suspend rm mig processes"
+tests="schedule text trusted driver forms green memory ipc time graph random sharing suspend rm mig monitor processes"
 case $2 in
   plain) sanitize= ;;
   address)
@@ -42,7 +42,7 @@ build() {
   for source in $(sources_of "$1"); do
     sources="$sources $out/emulator-native/$source.o"
   done
-  $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread \
+  $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread -ldl \
     "$libraries/libcuda.so.1" "$libraries/libnvidia-ml.so.1" -Wl,-rpath,"$libraries"
 }
 # Against the toolkit's own header, where there is one: our declarations, and the list of functions.
