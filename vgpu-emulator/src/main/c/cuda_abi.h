@@ -28,6 +28,7 @@ typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUuserObject_st *CUuserObject;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUextMemory_st *CUexternalMemory;
 typedef uint64_t CUmemGenericAllocationHandle;
@@ -324,6 +325,27 @@ typedef struct {
     CUhostFn function;
     void *data;
 } CUDA_HOST_NODE_PARAMS;
+
+/* What a node does, in the form that all kinds share. */
+typedef struct {
+    int type;
+    int reserved0[3];
+    union {
+        int64_t reserved1[29];
+        CUDA_KERNEL_NODE_PARAMS_v2 kernel;
+        struct {
+            int flags;
+            int reserved;
+            CUcontext context;
+            CUDA_MEMCPY3D copy;
+        } copy;
+        CUDA_MEMSET_NODE_PARAMS fill; /* a context follows it */
+        CUDA_HOST_NODE_PARAMS host;
+        CUgraph graph; /* its ownership follows it */
+        CUevent event;
+    };
+    int64_t reserved2;
+} CUgraphNodeParams;
 
 enum {
     CU_STREAM_WAIT_VALUE_GEQ = 0,

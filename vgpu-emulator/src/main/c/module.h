@@ -50,6 +50,9 @@ enum { EMU_SHARED_DEFAULT = 49152 };
 /* The shared memory that a launch of it may ask for, in bytes: more only if the function was told so. */
 uint32_t emu_function_shared_most(CUfunction function);
 
+/* What its arguments take, one behind the other. */
+uint32_t emu_function_argument_bytes(CUfunction function);
+
 extern emu_pool emu_modules;
 extern emu_pool emu_functions;
 
