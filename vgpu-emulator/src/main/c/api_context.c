@@ -73,6 +73,27 @@ EMU_API CUresult cuCtxDestroy_v2(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
+EMU_API CUresult cuCtxAttach(CUcontext *result, unsigned int flags) {
+    EMU_CONTEXT(context);
+    EMU_REQUIRE(result != NULL && flags == 0);
+    __atomic_add_fetch(&context->attached, 1, __ATOMIC_RELAXED);
+    *result = context;
+    return CUDA_SUCCESS;
+}
+
+/* Only who has it as current may detach it; with the last use it ends. */
+EMU_API CUresult cuCtxDetach(CUcontext context) {
+    EMU_CONTEXT(current);
+    if (context != current) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (__atomic_load_n(&context->attached, __ATOMIC_RELAXED) > 0) {
+        __atomic_sub_fetch(&context->attached, 1, __ATOMIC_RELAXED);
+        return CUDA_SUCCESS;
+    }
+    return cuCtxDestroy_v2(context);
+}
+
 EMU_API CUresult cuCtxPushCurrent_v2(CUcontext context) {
     EMU_INITIALIZED();
     EMU_REQUIRE(context != NULL);

@@ -87,6 +87,9 @@ static void free_module(CUmodule module) {
         if (variable->address != 0) {
             emu_memory_free(variable->address, 1u << EMU_DEVICE_MEMORY);
         }
+        if (variable->reference != NULL) {
+            emu_pool_give(&emu_texture_references, variable->reference);
+        }
         free(variable);
     }
     if (module->gpu != NULL) {
@@ -329,6 +332,35 @@ static CUresult get_variable(CUcontext context, uint64_t *address, size_t *bytes
     }
     pthread_mutex_unlock(&modules_lock);
     return result;
+}
+
+static CUresult get_reference(CUtexref *reference, CUmodule module, const char *name) {
+    EMU_CONTEXT(context);
+    (void)context;
+    EMU_REQUIRE(reference != NULL && name != NULL);
+    if (!emu_pool_has(&emu_modules, module)) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    CUresult result = CUDA_ERROR_NOT_FOUND;
+    pthread_mutex_lock(&modules_lock);
+    for (emu_variable *v = module->variables; v != NULL; v = v->next) {
+        if (strcmp(v->name, name) == 0) {
+            v->reference = v->reference != NULL ? v->reference : emu_texture_reference_open();
+            *reference = v->reference;
+            result = v->reference == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&modules_lock);
+    return result;
+}
+
+EMU_API CUresult cuModuleGetTexRef(CUtexref *reference, CUmodule module, const char *name) {
+    return get_reference(reference, module, name);
+}
+
+EMU_API CUresult cuModuleGetSurfRef(CUtexref *reference, CUmodule module, const char *name) {
+    return get_reference(reference, module, name);
 }
 
 EMU_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module,

@@ -29,6 +29,8 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUuserObject_st *CUuserObject;
+typedef struct CUtexref_st *CUtexref; /* also a surface's */
+typedef uint64_t CUtexObject;         /* also a surface's */
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUextMemory_st *CUexternalMemory;
 typedef uint64_t CUmemGenericAllocationHandle;
@@ -273,6 +275,55 @@ typedef struct {
     unsigned int channels;
     unsigned int flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
+
+typedef struct {
+    int type;
+    union {
+        CUarray array;
+        CUmipmappedArray mipmapped;
+        struct {
+            CUdeviceptr address;
+            int format;
+            unsigned int channels;
+            size_t bytes;
+        } linear;
+        struct {
+            CUdeviceptr address;
+            int format;
+            unsigned int channels;
+            size_t width;
+            size_t height;
+            size_t pitch;
+        } pitched;
+        int reserved[32];
+    };
+    unsigned int flags;
+} CUDA_RESOURCE_DESC;
+
+typedef struct {
+    int address_mode[3];
+    int filter_mode;
+    unsigned int flags;
+    unsigned int max_anisotropy;
+    int mipmap_filter_mode;
+    float mipmap_level_bias;
+    float least_mipmap_level;
+    float most_mipmap_level;
+    float border_color[4];
+    int reserved[12];
+} CUDA_TEXTURE_DESC;
+
+typedef struct {
+    int format;
+    size_t width;
+    size_t height;
+    size_t depth;
+    unsigned int first_mipmap_level;
+    unsigned int last_mipmap_level;
+    unsigned int first_layer;
+    unsigned int last_layer;
+    unsigned int reserved[16];
+} CUDA_RESOURCE_VIEW_DESC;
 
 typedef struct {
     int id;

@@ -10,6 +10,7 @@ typedef struct emu_variable {
     struct emu_variable *next;
     uint64_t address;
     uint64_t bytes;
+    CUtexref reference; /* of a texture or surface; NULL: nobody has asked for it */
     char name[];
 } emu_variable;
 
@@ -52,6 +53,10 @@ uint32_t emu_function_shared_most(CUfunction function);
 
 /* What its arguments take, one behind the other. */
 uint32_t emu_function_argument_bytes(CUfunction function);
+
+/* api_texture.c: a reference that nothing is bound to. NULL: no memory. */
+CUtexref emu_texture_reference_open(void);
+extern emu_pool emu_texture_references;
 
 extern emu_pool emu_modules;
 extern emu_pool emu_functions;

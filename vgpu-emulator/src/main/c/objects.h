@@ -109,6 +109,7 @@ struct CUctx_st {
     unsigned int flags;
     unsigned int api_version;
     bool is_primary;
+    unsigned int attached; /* by cuCtxAttach, beside who made it */
     CUgreenCtx green;  /* whose it is; NULL: it has the whole device */
     CUcontext primary; /* of a green one */
     uint32_t sms;      /* 0: all */

@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text trusted driver forms green memory ipc time graph nodes random sharing suspend rm mig monitor processes"
+tests="schedule text trusted driver forms green memory ipc time graph nodes texture random sharing suspend rm mig monitor processes"
 case $2 in
   plain) sanitize= ;;
   address)
@@ -17,7 +17,7 @@ case $2 in
   thread)
     # The fences that the sanitizer does not know order accesses that are atomic each; see state_values.c.
     sanitize="-fsanitize=thread -Wno-tsan"
-    tests="driver forms green memory ipc time graph nodes random rm"
+    tests="driver forms green memory ipc time graph nodes texture random rm"
     ;;
   *) exit 2 ;;
 esac
