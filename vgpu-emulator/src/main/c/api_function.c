@@ -100,13 +100,14 @@ EMU_API CUresult cuFuncSetSharedMemConfig(CUfunction function, int config) {
 }
 
 EMU_API CUresult cuFuncLoad(CUfunction function) {
-    return check(function, true);
+    CUresult result = check(function, true);
+    return result == CUDA_SUCCESS ? emu_function_load(function) : result;
 }
 
 EMU_API CUresult cuFuncIsLoaded(int *state, CUfunction function) {
     CUresult result = check(function, state != NULL);
     if (result == CUDA_SUCCESS) {
-        *state = 1;
+        *state = emu_function_is_loaded(function) ? 1 : 0;
     }
     return result;
 }

@@ -303,7 +303,11 @@ static CUresult launch(CUgraphExec exec, CUstream handle, bool per_thread, bool 
     EMU_REQUIRE(emu_is_exec(exec));
     CUstream stream = NULL;
     CUresult result = emu_stream_of(context, handle, per_thread, &stream);
-    return result != CUDA_SUCCESS || upload ? result : emu_graph_launch(exec, stream);
+    if (result != CUDA_SUCCESS || upload) {
+        return result;
+    }
+    emu_cost(emu_driver.state.times.launch_cost_ns);
+    return emu_graph_launch(exec, stream);
 }
 
 EMU_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {

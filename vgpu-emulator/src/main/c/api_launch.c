@@ -71,6 +71,10 @@ CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation) 
     if (result != CUDA_SUCCESS) {
         return result;
     }
+    result = emu_function_load(function);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
     operation->kind = EMU_KERNEL;
     operation->next = NULL;
     operation->kernel.known = function->known;
@@ -100,7 +104,7 @@ CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation) 
  * little that takes. */
 static inline bool is_nothing(const emu_launch *launch, CUstream stream) {
     CUfunction function = launch->function;
-    return emu_pool_has(&emu_functions, function) && function->is_timed &&
+    return emu_pool_has(&emu_functions, function) && function->is_timed && emu_function_is_loaded(function) &&
            function->duration_ns == 0 &&
            (function->known == NULL || function->known->compute == NULL) &&
            emu_stream_is_plain(stream);
@@ -113,6 +117,7 @@ static CUresult launch_in(const emu_launch *launch, CUstream handle, bool per_th
     if (result != CUDA_SUCCESS) {
         return result;
     }
+    emu_cost(emu_driver.state.times.launch_cost_ns);
     if (is_nothing(launch, stream)) {
         return check_shape(launch);
     }

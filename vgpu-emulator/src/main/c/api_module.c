@@ -49,6 +49,7 @@ static CUfunction add_function(CUmodule module, const emu_ptx_item *item) {
         function->is_timed = true;
         function->duration_ns = function->known->duration_ns(NULL);
     }
+    function->is_loaded = !emu_driver.state.times.is_lazy;
     function->next = module->functions;
     module->functions = function;
     module->function_count++;
@@ -113,6 +114,41 @@ static CUresult fill_module(CUmodule module, const void *image) {
     return emu_ptx_read(text, add_item, module) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* What a module takes on its device. */
+static CUresult take_memory(CUmodule module, emu_gpu *gpu) {
+    uint64_t bytes = emu_driver.state.times.module_bytes;
+    if (bytes == 0 || module->gpu != NULL) {
+        return CUDA_SUCCESS;
+    }
+    if (!emu_gpu_charge(gpu, bytes)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    module->gpu = gpu;
+    module->held_bytes = bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult emu_function_load(CUfunction function) {
+    CUcontext context = NULL;
+    if (emu_function_is_loaded(function)) {
+        return CUDA_SUCCESS;
+    }
+    CUresult result = emu_current(&context);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    pthread_mutex_lock(&modules_lock);
+    if (!emu_function_is_loaded(function)) {
+        result = take_memory(function->module, context->gpu);
+        if (result == CUDA_SUCCESS) {
+            emu_cost(emu_driver.state.times.load_ns);
+            __atomic_store_n(&function->is_loaded, 1, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&modules_lock);
+    return result;
+}
+
 static CUresult load(CUmodule *result, const void *image, CUcontext context) {
     EMU_REQUIRE(result != NULL && image != NULL);
     CUmodule module = emu_pool_take(&emu_modules);
@@ -122,14 +158,9 @@ static CUresult load(CUmodule *result, const void *image, CUcontext context) {
     module->context = context;
     module->context_generation = context == NULL ? 0 : context->object.generation;
     CUresult filled = fill_module(module, image);
-    uint64_t bytes = emu_driver.state.times.module_bytes;
-    if (filled == CUDA_SUCCESS && context != NULL && bytes != 0) {
-        if (emu_gpu_charge(context->gpu, bytes)) {
-            module->gpu = context->gpu;
-            module->held_bytes = bytes;
-        } else {
-            filled = CUDA_ERROR_OUT_OF_MEMORY;
-        }
+    if (filled == CUDA_SUCCESS && context != NULL && !emu_driver.state.times.is_lazy) {
+        filled = take_memory(module, context->gpu);
+        emu_cost(emu_driver.state.times.load_ns * module->function_count);
     }
     if (filled != CUDA_SUCCESS) {
         free_module(module);

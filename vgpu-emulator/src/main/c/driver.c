@@ -19,9 +19,26 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fork_handler_set;
 static uint64_t thread_count;
 
+static uint32_t is_torn_down;
+
 CUresult emu_not_ready(const char *function) {
-    return __atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) == 0 ? CUDA_ERROR_NOT_INITIALIZED
-                                                                     : emu_fail_now(function);
+    if (__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 0) {
+        return emu_fail_now(function);
+    }
+    return __atomic_load_n(&is_torn_down, __ATOMIC_ACQUIRE) != 0 ? CUDA_ERROR_DEINITIALIZED
+                                                                 : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* The process exits. What it has on the GPUs goes with it. */
+static void tear_down(void) {
+    __atomic_store_n(&is_torn_down, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&emu_driver.ready, 0, __ATOMIC_RELEASE);
+}
+
+void emu_spin(uint64_t ns) {
+    uint64_t end = emu_now_ns() + ns;
+    while (emu_now_ns() < end) {
+    }
 }
 
 uint64_t emu_thread_id(void) {
@@ -171,6 +188,9 @@ EMU_API CUresult cuInit(unsigned int flags) {
     if (__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 0) {
         return CUDA_SUCCESS;
     }
+    if (__atomic_load_n(&is_torn_down, __ATOMIC_ACQUIRE) != 0) {
+        return CUDA_ERROR_DEINITIALIZED;
+    }
     pthread_mutex_lock(&init_lock);
     CUresult result = emu_driver.inherited ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS && emu_driver.ready == 0) {
@@ -180,6 +200,9 @@ EMU_API CUresult cuInit(unsigned int flags) {
         }
         result = initialize();
         if (result == CUDA_SUCCESS) {
+            if (emu_driver.state.times.has_teardown) {
+                atexit(tear_down);
+            }
             __atomic_store_n(&emu_driver.ready, emu_fail_open() ? 2 : 1, __ATOMIC_RELEASE);
         }
     }

@@ -97,6 +97,15 @@ static inline CUresult emu_current(CUcontext *context) {
     return (*context)->sticky;
 }
 
+void emu_spin(uint64_t ns);
+
+/* What a call costs the thread that makes it. */
+static inline void emu_cost(uint64_t ns) {
+    if (__builtin_expect(ns != 0, 0)) {
+        emu_spin(ns);
+    }
+}
+
 /* Why this call of an entry point cannot be served: no cuInit, or an error on purpose. */
 CUresult emu_not_ready(const char *function);
 

@@ -21,6 +21,7 @@ struct CUfunc_st {
     CUmodule module;
     CUfunction next;
     const emu_kernel *known;
+    uint32_t is_loaded;
     bool is_timed; /* its duration does not depend on the launch */
     uint64_t duration_ns;
     uint32_t max_threads;
@@ -50,6 +51,13 @@ enum { EMU_SHARED_DEFAULT = 49152 };
 
 /* The shared memory that a launch of it may ask for, in bytes: more only if the function was told so. */
 uint32_t emu_function_shared_most(CUfunction function);
+
+static inline bool emu_function_is_loaded(CUfunction function) {
+    return __atomic_load_n(&function->is_loaded, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Loads it into the calling thread's context, if it is not loaded: takes its module's memory, and time. */
+CUresult emu_function_load(CUfunction function);
 
 /* What its arguments take, one behind the other. */
 uint32_t emu_function_argument_bytes(CUfunction function);

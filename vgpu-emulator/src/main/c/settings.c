@@ -110,6 +110,36 @@ static bool read_mig(const char *value, emu_settings *settings) {
     return false;
 }
 
+static bool read_switch(const char *value, uint32_t *result) {
+    *result = strcmp(value, "on") == 0 ? 1 : 0;
+    return *result == 1 || strcmp(value, "off") == 0;
+}
+
+/* How near to the real driver this process has it. False: no such setting, or a bad value. */
+static bool apply_fidelity(const char *name, const char *value, emu_kernel_times *times) {
+    const struct {
+        const char *name;
+        uint64_t *time;
+        uint32_t *is_on;
+    } rows[] = {{"launch-cost", &times->launch_cost_ns, NULL},
+                {"record-cost", &times->record_cost_ns, NULL},
+                {"query-cost", &times->query_cost_ns, NULL},
+                {"elapsed-cost", &times->elapsed_cost_ns, NULL},
+                {"allocate-cost", &times->allocate_cost_ns, NULL},
+                {"load", &times->load_ns, NULL},
+                {"lazy", NULL, &times->is_lazy},
+                {"legacy-events", NULL, &times->has_legacy_events},
+                {"teardown", NULL, &times->has_teardown}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(name, rows[i].name) == 0) {
+            return rows[i].time != NULL
+                       ? read_number(value, time_units, 0, UINT64_C(10000000000), rows[i].time)
+                       : read_switch(value, rows[i].is_on);
+        }
+    }
+    return false;
+}
+
 static bool apply(const char *name, const char *value, emu_settings *settings,
                   emu_kernel_times *times) {
     uint64_t number = 0;
@@ -154,7 +184,8 @@ static bool apply(const char *name, const char *value, emu_settings *settings,
         memcpy(settings->model, value, strlen(value));
         return true;
     }
-    return strncmp(name, "kernel.", 7) == 0 && add_kernel(name + 7, value, times);
+    return apply_fidelity(name, value, times) ||
+           (strncmp(name, "kernel.", 7) == 0 && add_kernel(name + 7, value, times));
 }
 
 static char *trim(char *text) {

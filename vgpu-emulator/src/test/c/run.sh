@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text trusted driver forms green memory ipc time graph nodes texture random sharing suspend rm mig monitor processes"
+tests="schedule text trusted driver forms green memory ipc time graph nodes texture random sharing suspend rm mig monitor fidelity processes"
 case $2 in
   plain) sanitize= ;;
   address)
