@@ -21,7 +21,8 @@ static CUresult push(CUcontext context) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     emu_thread.stack[emu_thread.depth++] = (emu_stack_entry){
-        .context = context, .generation = context == NULL ? 0 : context->object.generation};
+        .context = context,
+        .generation = context == NULL || context->is_primary ? 0 : context->object.generation};
     return CUDA_SUCCESS;
 }
 
@@ -70,6 +71,27 @@ EMU_API CUresult cuCtxDestroy_v2(CUcontext context) {
     }
     emu_context_close(context);
     return CUDA_SUCCESS;
+}
+
+EMU_API CUresult cuCtxAttach(CUcontext *result, unsigned int flags) {
+    EMU_CONTEXT(context);
+    EMU_REQUIRE(result != NULL && flags == 0);
+    __atomic_add_fetch(&context->attached, 1, __ATOMIC_RELAXED);
+    *result = context;
+    return CUDA_SUCCESS;
+}
+
+/* Only who has it as current may detach it; with the last use it ends. */
+EMU_API CUresult cuCtxDetach(CUcontext context) {
+    EMU_CONTEXT(current);
+    if (context != current) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (__atomic_load_n(&context->attached, __ATOMIC_RELAXED) > 0) {
+        __atomic_sub_fetch(&context->attached, 1, __ATOMIC_RELAXED);
+        return CUDA_SUCCESS;
+    }
+    return cuCtxDestroy_v2(context);
 }
 
 EMU_API CUresult cuCtxPushCurrent_v2(CUcontext context) {

@@ -2,13 +2,24 @@
 #include "driver.h"
 #include "module.h"
 
+#include <string.h>
+
 enum {
     ATTRIBUTES = 16,
     THREADS_PER_SM = 2048,
     BLOCKS_PER_SM = 32,
     SHARED_PER_SM = 233472,
-    SHARED_DEFAULT = 49152
+    SHARED_RESERVED = 1024, /* of each block, for the driver */
+    SHARED_MOST = SHARED_PER_SM - SHARED_RESERVED,
+    CLUSTER_PORTABLE = 8,
+    CLUSTER_MOST = 16,
+    ATTRIBUTE_ANY_CLUSTER = 14, /* CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED */
+    LAUNCH_CLUSTER = 4          /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
 };
+
+uint32_t emu_function_shared_most(CUfunction function) {
+    return function->attributes[8] != 0 ? (uint32_t)function->attributes[8] : EMU_SHARED_DEFAULT;
+}
 
 static CUresult get_attribute(int *value, int attribute, CUfunction function) {
     EMU_REQUIRE(value != NULL && attribute >= 0 && attribute < ATTRIBUTES);
@@ -29,7 +40,7 @@ static CUresult get_attribute(int *value, int attribute, CUfunction function) {
         *value = version;
         return CUDA_SUCCESS;
     case 8:
-        *value = function->attributes[8] != 0 ? function->attributes[8] : SHARED_DEFAULT;
+        *value = (int)emu_function_shared_most(function);
         return CUDA_SUCCESS;
     default:
         *value = function->attributes[attribute];
@@ -39,7 +50,7 @@ static CUresult get_attribute(int *value, int attribute, CUfunction function) {
 
 static CUresult set_attribute(CUfunction function, int attribute, int value) {
     EMU_REQUIRE(attribute == 8 || attribute == 9 || (attribute >= 11 && attribute < ATTRIBUTES));
-    EMU_REQUIRE(attribute != 8 || (value >= 0 && value <= SHARED_PER_SM));
+    EMU_REQUIRE(attribute != 8 || (value >= 0 && value <= SHARED_MOST));
     if (!emu_pool_has(&emu_functions, function)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
@@ -89,13 +100,14 @@ EMU_API CUresult cuFuncSetSharedMemConfig(CUfunction function, int config) {
 }
 
 EMU_API CUresult cuFuncLoad(CUfunction function) {
-    return check(function, true);
+    CUresult result = check(function, true);
+    return result == CUDA_SUCCESS ? emu_function_load(function) : result;
 }
 
 EMU_API CUresult cuFuncIsLoaded(int *state, CUfunction function) {
     CUresult result = check(function, state != NULL);
     if (result == CUDA_SUCCESS) {
-        *state = 1;
+        *state = emu_function_is_loaded(function) ? 1 : 0;
     }
     return result;
 }
@@ -141,7 +153,7 @@ EMU_API CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *off
 static int blocks_per_sm(uint64_t threads, size_t shared) {
     uint64_t blocks = THREADS_PER_SM / ((threads + 31) / 32 * 32);
     blocks = blocks > BLOCKS_PER_SM ? BLOCKS_PER_SM : blocks;
-    uint64_t fitting = shared == 0 ? blocks : SHARED_PER_SM / shared;
+    uint64_t fitting = SHARED_PER_SM / (shared + SHARED_RESERVED);
     return (int)(fitting < blocks ? fitting : blocks);
 }
 
@@ -201,7 +213,60 @@ EMU_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfuncti
                                                          int blocks, int threads) {
     CUresult result = check(function, bytes != NULL && blocks > 0 && threads > 0);
     if (result == CUDA_SUCCESS) {
-        *bytes = (size_t)(SHARED_PER_SM / blocks);
+        int each = SHARED_PER_SM / blocks / 128 * 128;
+        *bytes = each > SHARED_RESERVED ? (size_t)(each - SHARED_RESERVED) : 0;
     }
     return result;
+}
+
+static int cluster_most(CUfunction function) {
+    return function->attributes[ATTRIBUTE_ANY_CLUSTER] != 0 ? CLUSTER_MOST : CLUSTER_PORTABLE;
+}
+
+static CUresult check_cluster(const int *result, CUfunction function, const CUlaunchConfig *config) {
+    CUresult checked = check(function, result != NULL && config != NULL &&
+                                           (config->attribute_count == 0 || config->attributes != NULL));
+    if (checked != CUDA_SUCCESS) {
+        return checked;
+    }
+    EMU_REQUIRE(config->block_x > 0 && config->block_y > 0 && config->block_z > 0);
+    return emu_driver.state.settings.capability_major < 9 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+/* How many blocks of a launch's shape are on one processor at a time. */
+static int blocks_of(CUfunction function, const CUlaunchConfig *config) {
+    uint64_t threads = (uint64_t)config->block_x * config->block_y * config->block_z;
+    return threads > function->max_threads || config->shared_bytes > emu_function_shared_most(function)
+               ? 0
+               : blocks_per_sm(threads, config->shared_bytes);
+}
+
+EMU_API CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction function,
+                                                    const CUlaunchConfig *config) {
+    CUresult result = check_cluster(size, function, config);
+    if (result == CUDA_SUCCESS) {
+        *size = blocks_of(function, config) == 0 ? 0 : cluster_most(function);
+    }
+    return result;
+}
+
+EMU_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function,
+                                              const CUlaunchConfig *config) {
+    CUresult result = check_cluster(clusters, function, config);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    uint64_t size = 1;
+    for (unsigned int i = 0; i < config->attribute_count; i++) {
+        if (config->attributes[i].id == LAUNCH_CLUSTER) {
+            uint32_t shape[3];
+            memcpy(shape, config->attributes[i].value, sizeof shape);
+            size = (uint64_t)shape[0] * shape[1] * shape[2];
+        }
+    }
+    if (size == 0 || size > (uint64_t)cluster_most(function)) {
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    }
+    *clusters = (int)((uint64_t)blocks_of(function, config) * emu_driver.state.settings.sms / size);
+    return CUDA_SUCCESS;
 }

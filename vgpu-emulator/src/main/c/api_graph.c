@@ -7,18 +7,6 @@
 
 #include <string.h>
 
-static bool is_graph(CUgraph graph) {
-    return emu_pool_has(&emu_graphs, graph);
-}
-
-static bool is_exec(CUgraphExec exec) {
-    return emu_pool_has(&emu_graph_execs, exec);
-}
-
-static bool is_node(CUgraphNode node) {
-    return emu_pool_has(&emu_nodes_pool, node);
-}
-
 EMU_API CUresult cuGraphCreate(CUgraph *graph, unsigned int flags) {
     EMU_INITIALIZED();
     EMU_REQUIRE(graph != NULL && flags == 0);
@@ -28,29 +16,31 @@ EMU_API CUresult cuGraphCreate(CUgraph *graph, unsigned int flags) {
 
 EMU_API CUresult cuGraphDestroy(CUgraph graph) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_graph(graph));
+    EMU_REQUIRE(emu_is_graph(graph));
     emu_graph_close(graph);
     return CUDA_SUCCESS;
 }
 
 static CUresult add(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count,
                     const emu_operation *operation) {
-    EMU_REQUIRE(node != NULL && is_graph(graph) && (count == 0 || needs != NULL));
+    EMU_REQUIRE(node != NULL && emu_is_graph(graph) && (count == 0 || needs != NULL));
     for (size_t i = 0; i < count; i++) {
-        EMU_REQUIRE(is_node(needs[i]) && needs[i]->graph == graph);
+        EMU_REQUIRE(emu_is_node(needs[i]) && needs[i]->graph == graph);
     }
     *node = emu_graph_add(graph, operation, needs, count);
     return *node == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-static CUresult prepare(const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUfunction function,
-                        emu_operation *operation) {
+CUresult emu_graph_kernel(const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUfunction function,
+                          emu_operation *operation) {
     emu_launch launch = {function,
                          {params->grid_x, params->grid_y, params->grid_z},
                          {params->block_x, params->block_y, params->block_z},
                          params->shared_bytes,
                          params->params,
-                         params->extra, 0};
+                         params->extra,
+                         0,
+                         true};
     memset(operation, 0, sizeof *operation);
     return emu_launch_prepare(&launch, operation);
 }
@@ -60,7 +50,7 @@ EMU_API CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CU
     EMU_INITIALIZED();
     EMU_REQUIRE(params != NULL);
     emu_operation operation;
-    CUresult result = prepare(params, params->function, &operation);
+    CUresult result = emu_graph_kernel(params, params->function, &operation);
     return result == CUDA_SUCCESS ? add(node, graph, needs, count, &operation) : result;
 }
 
@@ -70,7 +60,7 @@ EMU_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const
     EMU_REQUIRE(params != NULL);
     emu_operation operation;
     CUfunction function = params->v1.function != NULL ? params->v1.function : params->kernel;
-    CUresult result = prepare(&params->v1, function, &operation);
+    CUresult result = emu_graph_kernel(&params->v1, function, &operation);
     return result == CUDA_SUCCESS ? add(node, graph, needs, count, &operation) : result;
 }
 
@@ -81,7 +71,13 @@ EMU_API CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CU
     EMU_REQUIRE(copy != NULL);
     emu_operation operation;
     CUresult result = emu_box_of(copy, &operation);
-    return result == CUDA_SUCCESS ? add(node, graph, needs, count, &operation) : result;
+    if (result == CUDA_SUCCESS) {
+        result = add(node, graph, needs, count, &operation);
+    }
+    if (result == CUDA_SUCCESS) {
+        emu_graph_node_describe(*node, copy);
+    }
+    return result;
 }
 
 EMU_API CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
@@ -115,9 +111,9 @@ EMU_API CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUg
 EMU_API CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from,
                                         const CUgraphNode *to, size_t count) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_graph(graph) && (count == 0 || (from != NULL && to != NULL)));
+    EMU_REQUIRE(emu_is_graph(graph) && (count == 0 || (from != NULL && to != NULL)));
     for (size_t i = 0; i < count; i++) {
-        EMU_REQUIRE(is_node(from[i]) && is_node(to[i]) && from[i]->graph == graph &&
+        EMU_REQUIRE(emu_is_node(from[i]) && emu_is_node(to[i]) && from[i]->graph == graph &&
                     to[i]->graph == graph);
         if (!emu_nodes_add(&to[i]->needs, from[i])) {
             return CUDA_ERROR_OUT_OF_MEMORY;
@@ -135,7 +131,7 @@ EMU_API CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *fro
 
 static CUresult list(CUgraph graph, CUgraphNode *nodes, size_t *count, bool roots) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_graph(graph) && count != NULL);
+    EMU_REQUIRE(emu_is_graph(graph) && count != NULL);
     size_t found = 0;
     for (CUgraphNode node = graph->first; node != NULL; node = node->next) {
         if (roots && node->needs.count > 0) {
@@ -163,7 +159,7 @@ EMU_API CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *
 
 EMU_API CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_graph(graph) && count != NULL && (from == NULL) == (to == NULL));
+    EMU_REQUIRE(emu_is_graph(graph) && count != NULL && (from == NULL) == (to == NULL));
     size_t found = 0;
     for (CUgraphNode node = graph->first; node != NULL; node = node->next) {
         for (size_t i = 0; i < node->needs.count; i++) {
@@ -189,7 +185,7 @@ EMU_API CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNod
 
 EMU_API CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *needs, size_t *count) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_node(node) && count != NULL);
+    EMU_REQUIRE(emu_is_node(node) && count != NULL);
     for (size_t i = 0; needs != NULL && i < *count; i++) {
         needs[i] = i < node->needs.count ? node->needs.items[i] : NULL;
     }
@@ -199,7 +195,7 @@ EMU_API CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *needs
 
 EMU_API CUresult cuGraphNodeGetType(CUgraphNode node, int *type) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_node(node) && type != NULL);
+    EMU_REQUIRE(emu_is_node(node) && type != NULL);
     static const int types[] = {[EMU_KERNEL] = 0, [EMU_COPY] = 1,  [EMU_FILL] = 2,
                                 [EMU_HOST] = 3,   [EMU_EMPTY] = 5, [EMU_WAIT] = 6,
                                 [EMU_RECORD] = 7, [EMU_FREE] = 11, [EMU_ALLOC] = 10, [EMU_CHILD] = 4,
@@ -210,7 +206,7 @@ EMU_API CUresult cuGraphNodeGetType(CUgraphNode node, int *type) {
 
 EMU_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *params) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_node(node) && params != NULL && node->operation.kind == EMU_KERNEL);
+    EMU_REQUIRE(emu_is_node(node) && params != NULL && node->operation.kind == EMU_KERNEL);
     const emu_operation *o = &node->operation;
     *params = (CUDA_KERNEL_NODE_PARAMS_v1){.function = o->kernel.function,
                                            .grid_x = o->kernel.grid[0],
@@ -219,7 +215,8 @@ EMU_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_P
                                            .block_x = o->kernel.block[0],
                                            .block_y = o->kernel.block[1],
                                            .block_z = o->kernel.block[2],
-                                           .shared_bytes = o->kernel.shared_bytes};
+                                           .shared_bytes = o->kernel.shared_bytes,
+                                           .params = emu_graph_node_params(node)};
     return CUDA_SUCCESS;
 }
 
@@ -231,51 +228,10 @@ EMU_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node,
     return cuGraphKernelNodeGetParams(node, &params->v1);
 }
 
-EMU_API CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
-                                            const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
-    EMU_INITIALIZED();
-    EMU_REQUIRE(is_node(node) && params != NULL && node->operation.kind == EMU_KERNEL);
-    return prepare(params, params->function, &node->operation);
-}
-
-EMU_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node,
-                                               const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
-    EMU_REQUIRE(params != NULL);
-    return cuGraphKernelNodeSetParams(node, &params->v1);
-}
-
-EMU_API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                                const CUDA_KERNEL_NODE_PARAMS_v1 *params) {
-    EMU_INITIALIZED();
-    EMU_REQUIRE(is_exec(exec) && node != NULL && params != NULL);
-    emu_operation operation;
-    CUresult result = prepare(params, params->function, &operation);
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
-    result = CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&exec->lock);
-    for (size_t i = 0; i < exec->count; i++) {
-        if (exec->steps[i].node == node && exec->steps[i].operation.kind == EMU_KERNEL) {
-            exec->steps[i].operation = operation;
-            emu_graph_exec_time(exec);
-            result = CUDA_SUCCESS;
-        }
-    }
-    pthread_mutex_unlock(&exec->lock);
-    return result;
-}
-
-EMU_API CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
-                                                   const CUDA_KERNEL_NODE_PARAMS_v2 *params) {
-    EMU_REQUIRE(params != NULL);
-    return cuGraphExecKernelNodeSetParams(exec, node, &params->v1);
-}
-
 EMU_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
                                              unsigned long long flags) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(exec != NULL && is_graph(graph));
+    EMU_REQUIRE(exec != NULL && emu_is_graph(graph));
     return emu_graph_instantiate(graph, flags, exec);
 }
 
@@ -309,14 +265,14 @@ EMU_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph gr
 
 EMU_API CUresult cuGraphExecDestroy(CUgraphExec exec) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_exec(exec));
+    EMU_REQUIRE(emu_is_exec(exec));
     emu_graph_exec_close(exec);
     return CUDA_SUCCESS;
 }
 
 EMU_API CUresult cuGraphExecGetFlags(CUgraphExec exec, uint64_t *flags) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_exec(exec) && flags != NULL);
+    EMU_REQUIRE(emu_is_exec(exec) && flags != NULL);
     *flags = exec->flags;
     return CUDA_SUCCESS;
 }
@@ -324,7 +280,7 @@ EMU_API CUresult cuGraphExecGetFlags(CUgraphExec exec, uint64_t *flags) {
 EMU_API CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *node,
                                    int *status) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_exec(exec) && is_graph(graph));
+    EMU_REQUIRE(emu_is_exec(exec) && emu_is_graph(graph));
     CUresult result = emu_graph_exec_update(exec, graph);
     if (node != NULL) {
         *node = NULL;
@@ -344,10 +300,14 @@ EMU_API CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,
 
 static CUresult launch(CUgraphExec exec, CUstream handle, bool per_thread, bool upload) {
     EMU_CONTEXT(context);
-    EMU_REQUIRE(is_exec(exec));
+    EMU_REQUIRE(emu_is_exec(exec));
     CUstream stream = NULL;
     CUresult result = emu_stream_of(context, handle, per_thread, &stream);
-    return result != CUDA_SUCCESS || upload ? result : emu_graph_launch(exec, stream);
+    if (result != CUDA_SUCCESS || upload) {
+        return result;
+    }
+    emu_cost(emu_driver.state.times.launch_cost_ns);
+    return emu_graph_launch(exec, stream);
 }
 
 EMU_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {

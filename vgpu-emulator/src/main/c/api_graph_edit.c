@@ -3,19 +3,11 @@
 #include "graph.h"
 #include "host_calls.h"
 
-static bool is_graph(CUgraph graph) {
-    return emu_pool_has(&emu_graphs, graph);
-}
-
-static bool is_node(CUgraphNode node) {
-    return emu_pool_has(&emu_nodes_pool, node);
-}
-
 static CUresult add(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count,
                     const emu_operation *operation) {
-    EMU_REQUIRE(node != NULL && is_graph(graph) && (count == 0 || needs != NULL));
+    EMU_REQUIRE(node != NULL && emu_is_graph(graph) && (count == 0 || needs != NULL));
     for (size_t i = 0; i < count; i++) {
-        EMU_REQUIRE(is_node(needs[i]) && needs[i]->graph == graph);
+        EMU_REQUIRE(emu_is_node(needs[i]) && needs[i]->graph == graph);
     }
     *node = emu_graph_add(graph, operation, needs, count);
     return *node == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -24,7 +16,7 @@ static CUresult add(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, 
 EMU_API CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
                                           const CUgraphNode *needs, size_t count, CUgraph child) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_graph(child) && child != graph);
+    EMU_REQUIRE(emu_is_graph(child) && child != graph);
     emu_operation operation = {.kind = EMU_CHILD, .child = emu_graph_clone(child)};
     if (operation.child == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -38,7 +30,7 @@ EMU_API CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
 
 EMU_API CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_node(node) && graph != NULL && node->operation.kind == EMU_CHILD);
+    EMU_REQUIRE(emu_is_node(node) && graph != NULL && node->operation.kind == EMU_CHILD);
     *graph = node->operation.child;
     return CUDA_SUCCESS;
 }
@@ -67,14 +59,14 @@ EMU_API CUresult cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph, const
 
 EMU_API CUresult cuGraphClone(CUgraph *clone, CUgraph graph) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(clone != NULL && is_graph(graph));
+    EMU_REQUIRE(clone != NULL && emu_is_graph(graph));
     *clone = emu_graph_clone(graph);
     return *clone == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 EMU_API CUresult cuGraphNodeFindInClone(CUgraphNode *node, CUgraphNode original, CUgraph clone) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(node != NULL && original != NULL && is_graph(clone));
+    EMU_REQUIRE(node != NULL && original != NULL && emu_is_graph(clone));
     for (CUgraphNode n = clone->first; n != NULL; n = n->next) {
         if (n->source == original) {
             *node = n;
@@ -86,7 +78,7 @@ EMU_API CUresult cuGraphNodeFindInClone(CUgraphNode *node, CUgraphNode original,
 
 EMU_API CUresult cuGraphDestroyNode(CUgraphNode node) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_node(node));
+    EMU_REQUIRE(emu_is_node(node));
     emu_graph_remove(node);
     return CUDA_SUCCESS;
 }
@@ -94,9 +86,9 @@ EMU_API CUresult cuGraphDestroyNode(CUgraphNode node) {
 EMU_API CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from,
                                            const CUgraphNode *to, size_t count) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_graph(graph) && (count == 0 || (from != NULL && to != NULL)));
+    EMU_REQUIRE(emu_is_graph(graph) && (count == 0 || (from != NULL && to != NULL)));
     for (size_t i = 0; i < count; i++) {
-        EMU_REQUIRE(is_node(from[i]) && is_node(to[i]) && from[i]->graph == graph &&
+        EMU_REQUIRE(emu_is_node(from[i]) && emu_is_node(to[i]) && from[i]->graph == graph &&
                     to[i]->graph == graph);
         emu_nodes_remove(&to[i]->needs, from[i]);
     }
@@ -115,7 +107,7 @@ static bool needs_node(CUgraphNode node, CUgraphNode needed) {
 EMU_API CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *dependents,
                                               size_t *count) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(is_node(node) && count != NULL);
+    EMU_REQUIRE(emu_is_node(node) && count != NULL);
     size_t found = 0;
     for (CUgraphNode n = node->graph->first; n != NULL; n = n->next) {
         if (!needs_node(n, node)) {

@@ -27,9 +27,25 @@ static CUresult gather(CUfunction function, void **params, void **extra, emu_ope
             return CUDA_ERROR_INVALID_VALUE;
         }
     }
-    EMU_REQUIRE(buffer != NULL && size >= function->known->argument_bytes);
-    memcpy(arguments, buffer, function->known->argument_bytes);
+    uint32_t bytes = emu_function_argument_bytes(function);
+    EMU_REQUIRE(buffer != NULL && size >= bytes);
+    memcpy(arguments, buffer, bytes);
     return CUDA_SUCCESS;
+}
+
+uint32_t emu_function_argument_bytes(CUfunction function) {
+    uint32_t last = function->param_count - 1;
+    return function->param_count == 0 ? 0
+                                      : function->param_offset[last] + function->param_size[last];
+}
+
+/* Whether a launch's arguments are looked at. Of a kernel that is not known they only are for a graph, if they fit. */
+static bool is_gathered(const emu_launch *launch) {
+    CUfunction function = launch->function;
+    return function->param_count > 0 &&
+           (function->known != NULL ||
+            (launch->is_kept && (launch->params != NULL || launch->extra != NULL) &&
+             emu_function_argument_bytes(function) <= EMU_KERNEL_ARGUMENTS));
 }
 
 static CUresult check_shape(const emu_launch *launch) {
@@ -40,7 +56,7 @@ static CUresult check_shape(const emu_launch *launch) {
         launch->block[2] > 64 || launch->block[0] > 1024 || launch->block[1] > 1024) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (launch->shared_bytes > 232448 || threads > 1024) {
+    if (launch->shared_bytes > emu_function_shared_most(function) || threads > 1024) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     return threads > function->max_threads ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
@@ -55,6 +71,10 @@ CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation) 
     if (result != CUDA_SUCCESS) {
         return result;
     }
+    result = emu_function_load(function);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
     operation->kind = EMU_KERNEL;
     operation->next = NULL;
     operation->kernel.known = function->known;
@@ -62,7 +82,7 @@ CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation) 
     memcpy(operation->kernel.grid, launch->grid, sizeof launch->grid);
     memcpy(operation->kernel.block, launch->block, sizeof launch->block);
     operation->kernel.shared_bytes = launch->shared_bytes;
-    if (function->known != NULL && function->param_count > 0) {
+    if (is_gathered(launch)) {
         result = gather(function, launch->params, launch->extra, operation);
     }
     if (function->is_timed) {
@@ -84,7 +104,7 @@ CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation) 
  * little that takes. */
 static inline bool is_nothing(const emu_launch *launch, CUstream stream) {
     CUfunction function = launch->function;
-    return emu_pool_has(&emu_functions, function) && function->is_timed &&
+    return emu_pool_has(&emu_functions, function) && function->is_timed && emu_function_is_loaded(function) &&
            function->duration_ns == 0 &&
            (function->known == NULL || function->known->compute == NULL) &&
            emu_stream_is_plain(stream);
@@ -97,6 +117,7 @@ static CUresult launch_in(const emu_launch *launch, CUstream handle, bool per_th
     if (result != CUDA_SUCCESS) {
         return result;
     }
+    emu_cost(emu_driver.state.times.launch_cost_ns);
     if (is_nothing(launch, stream)) {
         return check_shape(launch);
     }
@@ -104,6 +125,7 @@ static CUresult launch_in(const emu_launch *launch, CUstream handle, bool per_th
     operation.duration_ns = 0;
     emu_launch placed = *launch;
     placed.sms = stream->context->sms;
+    placed.is_kept = emu_stream_is_captured(stream);
     result = emu_launch_prepare(&placed, &operation);
     return result == CUDA_SUCCESS ? emu_enqueue(stream, &operation) : result;
 }
@@ -112,7 +134,7 @@ static CUresult launch_in(const emu_launch *launch, CUstream handle, bool per_th
     unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x, \
         unsigned int block_y, unsigned int block_z, unsigned int shared_bytes
 #define LAUNCH(params, extra) \
-    {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, params, extra, 0}
+    {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, params, extra, 0, false}
 
 EMU_API CUresult cuLaunchKernel(CUfunction function, SHAPE, CUstream stream, void **params,
                                 void **extra) {
@@ -160,7 +182,8 @@ static CUresult launch_config(const CUlaunchConfig *config, CUfunction function,
                          config->shared_bytes,
                          params,
                          extra,
-                         0};
+                         0,
+                         false};
     for (unsigned int i = 0; i < config->attribute_count; i++) {
         int value = 0;
         memcpy(&value, config->attributes[i].value, sizeof value);

@@ -58,7 +58,8 @@ static const api_entry *find_symbol(const char *symbol) {
 
 EMU_API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
                                      uint64_t flags, int *status) {
-    EMU_REQUIRE(symbol != NULL && function != NULL && flags < 3 && version <= EMU_DRIVER_VERSION);
+    EMU_REQUIRE(symbol != NULL && function != NULL && flags < 3 &&
+                version <= emu_settings_cuda_version());
     int found = CU_PROC_NOT_FOUND;
     *function = NULL;
     const api_entry *entry = find(symbol, version, &found);

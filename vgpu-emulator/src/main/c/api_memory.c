@@ -33,6 +33,7 @@ static CUresult allocate(CUcontext context, CUdeviceptr *address, size_t bytes,
 EMU_API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(address != NULL);
+    emu_cost(emu_driver.state.times.allocate_cost_ns);
     return allocate(context, address, bytes, EMU_DEVICE_MEMORY);
 }
 

@@ -1,5 +1,6 @@
 /* Modules, libraries, functions. */
 #include "driver.h"
+#include "machine_code.h"
 #include "memory.h"
 #include "module.h"
 
@@ -22,7 +23,10 @@ static CUfunction add_function(CUmodule module, const emu_ptx_item *item) {
         return NULL;
     }
     function->param_offset = malloc(2 * (item->param_count + 1) * sizeof(uint32_t));
-    if (function->param_offset == NULL) {
+    function->name = strndup(item->name, item->name_length);
+    if (function->param_offset == NULL || function->name == NULL) {
+        free(function->param_offset);
+        free(function->name);
         emu_pool_give(&emu_functions, function);
         return NULL;
     }
@@ -31,14 +35,13 @@ static CUfunction add_function(CUmodule module, const emu_ptx_item *item) {
     memcpy(function->param_size, item->param_size, item->param_count * sizeof(uint32_t));
     function->param_count = item->param_count;
     function->max_threads = item->max_threads;
-    memcpy(function->name, item->name, EMU_PTX_NAME);
     function->module = module;
-    const emu_kernel *known = emu_kernel_find(item->name);
+    const emu_kernel *known = emu_kernel_find(function->name);
     uint32_t bytes = item->param_count == 0 ? 0
                                             : item->param_offset[item->param_count - 1] +
                                                   item->param_size[item->param_count - 1];
     function->known = known != NULL && known->argument_bytes == bytes ? known : NULL;
-    const emu_kernel_time *timed = emu_kernel_time_find(&emu_driver.state.times, item->name);
+    const emu_kernel_time *timed = emu_kernel_time_find(&emu_driver.state.times, function->name);
     if (timed != NULL) {
         function->is_timed = true;
         function->duration_ns = timed->duration_ns;
@@ -46,6 +49,7 @@ static CUfunction add_function(CUmodule module, const emu_ptx_item *item) {
         function->is_timed = true;
         function->duration_ns = function->known->duration_ns(NULL);
     }
+    function->is_loaded = !emu_driver.state.times.is_lazy;
     function->next = module->functions;
     module->functions = function;
     module->function_count++;
@@ -53,11 +57,11 @@ static CUfunction add_function(CUmodule module, const emu_ptx_item *item) {
 }
 
 static bool add_variable(CUmodule module, const emu_ptx_item *item) {
-    emu_variable *variable = calloc(1, sizeof *variable);
+    emu_variable *variable = calloc(1, sizeof *variable + item->name_length + 1);
     if (variable == NULL) {
         return false;
     }
-    memcpy(variable->name, item->name, EMU_PTX_NAME);
+    memcpy(variable->name, item->name, item->name_length);
     variable->bytes = item->bytes;
     variable->next = module->variables;
     module->variables = variable;
@@ -74,6 +78,8 @@ static void free_module(CUmodule module) {
         CUfunction function = module->functions;
         module->functions = function->next;
         free(function->param_offset);
+        free(function->name);
+        free(function->legacy);
         emu_pool_give(&emu_functions, function);
     }
     while (module->variables != NULL) {
@@ -81,6 +87,9 @@ static void free_module(CUmodule module) {
         module->variables = variable->next;
         if (variable->address != 0) {
             emu_memory_free(variable->address, 1u << EMU_DEVICE_MEMORY);
+        }
+        if (variable->reference != NULL) {
+            emu_pool_give(&emu_texture_references, variable->reference);
         }
         free(variable);
     }
@@ -90,23 +99,54 @@ static void free_module(CUmodule module) {
     emu_pool_give(&emu_modules, module);
 }
 
-/* PTX text is read. Of machine code (an ELF file, or a fat binary) the emulator cannot know the
- * kernels. */
+/* PTX text is read, and machine code's symbols, if they can be. */
 static CUresult fill_module(CUmodule module, const void *image) {
-    static const unsigned char elf[] = {0x7f, 'E', 'L', 'F'};
-    static const unsigned char fat[] = {0x50, 0xed, 0x55, 0xba};
-    static const unsigned char wrapper[] = {0xb1, 0x43, 0x62, 0x46};
     const char *text = image;
-    if (text[0] != '\0' && text[1] != '\0' && text[2] != '\0' &&
-        (memcmp(image, elf, 4) == 0 || memcmp(image, fat, 4) == 0 ||
-         memcmp(image, wrapper, 4) == 0)) {
-        module->is_binary = true;
-        return CUDA_SUCCESS;
+    if (emu_machine_code_is(image)) {
+        bool is_known = false;
+        bool is_read = emu_machine_code_read(image, add_item, module, &is_known);
+        module->has_any_kernel = !is_known;
+        return is_read ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (!emu_ptx_is_text(text)) {
         return CUDA_ERROR_INVALID_IMAGE;
     }
     return emu_ptx_read(text, add_item, module) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* What a module takes on its device. */
+static CUresult take_memory(CUmodule module, emu_gpu *gpu) {
+    uint64_t bytes = emu_driver.state.times.module_bytes;
+    if (bytes == 0 || module->gpu != NULL) {
+        return CUDA_SUCCESS;
+    }
+    if (!emu_gpu_charge(gpu, bytes)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    module->gpu = gpu;
+    module->held_bytes = bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult emu_function_load(CUfunction function) {
+    CUcontext context = NULL;
+    if (emu_function_is_loaded(function)) {
+        return CUDA_SUCCESS;
+    }
+    CUresult result = emu_current(&context);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    pthread_mutex_lock(&modules_lock);
+    if (!emu_function_is_loaded(function)) {
+        result = take_memory(function->module, context->gpu);
+        if (result == CUDA_SUCCESS) {
+            emu_cost(emu_driver.state.times.load_ns);
+            __atomic_store_n(&function->is_loaded, 1, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&modules_lock);
+    return result;
 }
 
 static CUresult load(CUmodule *result, const void *image, CUcontext context) {
@@ -118,14 +158,9 @@ static CUresult load(CUmodule *result, const void *image, CUcontext context) {
     module->context = context;
     module->context_generation = context == NULL ? 0 : context->object.generation;
     CUresult filled = fill_module(module, image);
-    uint64_t bytes = emu_driver.state.times.module_bytes;
-    if (filled == CUDA_SUCCESS && context != NULL && bytes != 0) {
-        if (emu_gpu_charge(context->gpu, bytes)) {
-            module->gpu = context->gpu;
-            module->held_bytes = bytes;
-        } else {
-            filled = CUDA_ERROR_OUT_OF_MEMORY;
-        }
+    if (filled == CUDA_SUCCESS && context != NULL && !emu_driver.state.times.is_lazy) {
+        filled = take_memory(module, context->gpu);
+        emu_cost(emu_driver.state.times.load_ns * module->function_count);
     }
     if (filled != CUDA_SUCCESS) {
         free_module(module);
@@ -234,7 +269,8 @@ EMU_API CUresult cuModuleUnload(CUmodule module) {
 EMU_API CUresult cuModuleGetLoadingMode(int *mode) {
     EMU_INITIALIZED();
     EMU_REQUIRE(mode != NULL);
-    *mode = 1; /* eager */
+    const char *wanted = getenv("CUDA_MODULE_LOADING");
+    *mode = wanted != NULL && strcmp(wanted, "EAGER") == 0 ? 1 : 2; /* lazy, from 12.2 on */
     return CUDA_SUCCESS;
 }
 
@@ -249,10 +285,11 @@ static CUresult get_function(CUfunction *result, CUmodule module, const char *na
     while (function != NULL && strcmp(function->name, name) != 0) {
         function = function->next;
     }
-    if (function == NULL && module->is_binary && strlen(name) < EMU_PTX_NAME) {
+    if (function == NULL && module->has_any_kernel) {
         emu_ptx_item *item = calloc(1, sizeof *item);
         if (item != NULL) {
-            memcpy(item->name, name, strlen(name));
+            item->name = name;
+            item->name_length = strlen(name);
             item->max_threads = 1024;
             function = add_function(module, item);
             free(item);
@@ -328,6 +365,35 @@ static CUresult get_variable(CUcontext context, uint64_t *address, size_t *bytes
     return result;
 }
 
+static CUresult get_reference(CUtexref *reference, CUmodule module, const char *name) {
+    EMU_CONTEXT(context);
+    (void)context;
+    EMU_REQUIRE(reference != NULL && name != NULL);
+    if (!emu_pool_has(&emu_modules, module)) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    CUresult result = CUDA_ERROR_NOT_FOUND;
+    pthread_mutex_lock(&modules_lock);
+    for (emu_variable *v = module->variables; v != NULL; v = v->next) {
+        if (strcmp(v->name, name) == 0) {
+            v->reference = v->reference != NULL ? v->reference : emu_texture_reference_open();
+            *reference = v->reference;
+            result = v->reference == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&modules_lock);
+    return result;
+}
+
+EMU_API CUresult cuModuleGetTexRef(CUtexref *reference, CUmodule module, const char *name) {
+    return get_reference(reference, module, name);
+}
+
+EMU_API CUresult cuModuleGetSurfRef(CUtexref *reference, CUmodule module, const char *name) {
+    return get_reference(reference, module, name);
+}
+
 EMU_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module,
                                       const char *name) {
     EMU_CONTEXT(context);
@@ -344,8 +410,9 @@ EMU_API CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *op
                                    void **values, unsigned int count, int *library_options,
                                    void **library_values, unsigned int library_count) {
     EMU_INITIALIZED();
-    EMU_REQUIRE((count == 0 || (options != NULL && values != NULL)) &&
-                (library_count == 0 || (library_options != NULL && library_values != NULL)));
+    (void)values; /* of options that have none it may be NULL */
+    (void)library_values;
+    EMU_REQUIRE((count == 0 || options != NULL) && (library_count == 0 || library_options != NULL));
     return load(library, code, NULL);
 }
 

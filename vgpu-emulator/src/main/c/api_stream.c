@@ -66,6 +66,7 @@ BOTH(cuStreamSynchronize, _ptsz, (CUstream stream), stream)
 
 static CUresult cuStreamQuery_in(CUstream handle, bool per_thread) {
     STREAM(handle, per_thread);
+    emu_cost(emu_driver.state.times.query_cost_ns);
     if (emu_stream_is_captured(stream)) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
@@ -243,6 +244,7 @@ static CUresult cuEventRecordWithFlags_in(CUevent event, CUstream handle, unsign
                                           bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags <= CU_EVENT_RECORD_EXTERNAL);
+    emu_cost(emu_driver.state.times.record_cost_ns);
     if (!emu_event_known(event) || device_context(event->context) != device_context(stream->context)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
@@ -295,6 +297,7 @@ static CUresult look_at_event(CUevent event, bool wait) {
 }
 
 EMU_API CUresult cuEventQuery(CUevent event) {
+    emu_cost(emu_driver.state.times.query_cost_ns);
     return look_at_event(event, false);
 }
 
@@ -310,6 +313,7 @@ EMU_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent 
         !end->recorded) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    emu_cost(emu_driver.state.times.elapsed_cost_ns);
     CUresult first = look_at_event(start, false);
     CUresult last = look_at_event(end, false);
     if (first != CUDA_SUCCESS || last != CUDA_SUCCESS) {

@@ -10,11 +10,11 @@ work=$1/../emulator-native
 flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIC $CFLAGS"
 link="-shared -Wl,-Bsymbolic,-z,defs,-z,relro,-z,now,--as-needed"
 common="gpu gpu_schedule log mig mig_geometry process settings state_file state_values suspend trusted"
-driver="api_array api_ipc fail graph_memory imported shared_memory api_capture api_checkpoint api_context api_copy api_device api_forms api_function api_graph api_graph_edit api_launch
+driver="api_array api_ipc fail graph_memory imported shared_memory api_capture api_checkpoint api_context api_copy api_device api_forms api_function api_graph api_graph_any api_graph_edit api_graph_nodes api_launch api_legacy
   api_green api_link api_lookup api_mapping api_memory api_module api_pool
-  api_stream api_word capture driver graph graph_clone heap
-  driver_mig host_calls ipc_event kernels memory objects operation ptx rm_driver rm_import rm_model timeline"
-nvml="nvml nvml_events nvml_health nvml_mig nvml_mig_devices nvml_mig_parts nvml_processes nvml_settings"
+  api_stream api_texture api_user_object api_word capture driver graph graph_clone heap
+  driver_mig host_calls ipc_event kernels machine_code memory objects operation ptx rm_driver rm_import rm_model timeline"
+nvml="nvml nvml_events nvml_health nvml_mig nvml_mig_devices nvml_mig_parts nvml_monitor nvml_processes nvml_settings"
 
 # Nothing to do if no source is newer than what was built.
 if [ -f "$work/stamp" ] && [ "$(cat "$work/stamp")" = "$CC $flags" ] && [ -f "$target/nvidia-cuda-mps-control.sha256" ] &&

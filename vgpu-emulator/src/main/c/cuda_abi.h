@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #define EMU_API __attribute__((visibility("default")))
-enum { EMU_DRIVER_VERSION = 13000 };
 
 typedef int CUresult;
 typedef int CUdevice;
@@ -29,6 +28,9 @@ typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUuserObject_st *CUuserObject;
+typedef struct CUtexref_st *CUtexref; /* also a surface's */
+typedef uint64_t CUtexObject;         /* also a surface's */
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUextMemory_st *CUexternalMemory;
 typedef uint64_t CUmemGenericAllocationHandle;
@@ -120,6 +122,7 @@ typedef size_t (*CUoccupancyB2DSize)(int block_size);
     ERROR(CUDA_ERROR_CAPTURED_EVENT, 907, \
           "operation not permitted on an event last recorded in a capturing stream") \
     ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910, "the graph update was not performed") \
+    ERROR(CUDA_ERROR_INVALID_CLUSTER_SIZE, 912, "cluster misconfiguration") \
     ERROR(CUDA_ERROR_INVALID_RESOURCE_TYPE, 914, "invalid resource type") \
     ERROR(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, 915, \
           "resource configuration is invalid") \
@@ -274,6 +277,55 @@ typedef struct {
 } CUDA_ARRAY3D_DESCRIPTOR;
 
 typedef struct {
+    int type;
+    union {
+        CUarray array;
+        CUmipmappedArray mipmapped;
+        struct {
+            CUdeviceptr address;
+            int format;
+            unsigned int channels;
+            size_t bytes;
+        } linear;
+        struct {
+            CUdeviceptr address;
+            int format;
+            unsigned int channels;
+            size_t width;
+            size_t height;
+            size_t pitch;
+        } pitched;
+        int reserved[32];
+    };
+    unsigned int flags;
+} CUDA_RESOURCE_DESC;
+
+typedef struct {
+    int address_mode[3];
+    int filter_mode;
+    unsigned int flags;
+    unsigned int max_anisotropy;
+    int mipmap_filter_mode;
+    float mipmap_level_bias;
+    float least_mipmap_level;
+    float most_mipmap_level;
+    float border_color[4];
+    int reserved[12];
+} CUDA_TEXTURE_DESC;
+
+typedef struct {
+    int format;
+    size_t width;
+    size_t height;
+    size_t depth;
+    unsigned int first_mipmap_level;
+    unsigned int last_mipmap_level;
+    unsigned int first_layer;
+    unsigned int last_layer;
+    unsigned int reserved[16];
+} CUDA_RESOURCE_VIEW_DESC;
+
+typedef struct {
     int id;
     char padding[4];
     char value[64];
@@ -324,6 +376,27 @@ typedef struct {
     CUhostFn function;
     void *data;
 } CUDA_HOST_NODE_PARAMS;
+
+/* What a node does, in the form that all kinds share. */
+typedef struct {
+    int type;
+    int reserved0[3];
+    union {
+        int64_t reserved1[29];
+        CUDA_KERNEL_NODE_PARAMS_v2 kernel;
+        struct {
+            int flags;
+            int reserved;
+            CUcontext context;
+            CUDA_MEMCPY3D copy;
+        } copy;
+        CUDA_MEMSET_NODE_PARAMS fill; /* a context follows it */
+        CUDA_HOST_NODE_PARAMS host;
+        CUgraph graph; /* its ownership follows it */
+        CUevent event;
+    };
+    int64_t reserved2;
+} CUgraphNodeParams;
 
 enum {
     CU_STREAM_WAIT_VALUE_GEQ = 0,

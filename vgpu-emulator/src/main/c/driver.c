@@ -19,9 +19,26 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fork_handler_set;
 static uint64_t thread_count;
 
+static uint32_t is_torn_down;
+
 CUresult emu_not_ready(const char *function) {
-    return __atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) == 0 ? CUDA_ERROR_NOT_INITIALIZED
-                                                                     : emu_fail_now(function);
+    if (__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 0) {
+        return emu_fail_now(function);
+    }
+    return __atomic_load_n(&is_torn_down, __ATOMIC_ACQUIRE) != 0 ? CUDA_ERROR_DEINITIALIZED
+                                                                 : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* The process exits. What it has on the GPUs goes with it. */
+static void tear_down(void) {
+    __atomic_store_n(&is_torn_down, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&emu_driver.ready, 0, __ATOMIC_RELEASE);
+}
+
+void emu_spin(uint64_t ns) {
+    uint64_t end = emu_now_ns() + ns;
+    while (emu_now_ns() < end) {
+    }
 }
 
 uint64_t emu_thread_id(void) {
@@ -171,6 +188,9 @@ EMU_API CUresult cuInit(unsigned int flags) {
     if (__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 0) {
         return CUDA_SUCCESS;
     }
+    if (__atomic_load_n(&is_torn_down, __ATOMIC_ACQUIRE) != 0) {
+        return CUDA_ERROR_DEINITIALIZED;
+    }
     pthread_mutex_lock(&init_lock);
     CUresult result = emu_driver.inherited ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS && emu_driver.ready == 0) {
@@ -180,6 +200,9 @@ EMU_API CUresult cuInit(unsigned int flags) {
         }
         result = initialize();
         if (result == CUDA_SUCCESS) {
+            if (emu_driver.state.times.has_teardown) {
+                atexit(tear_down);
+            }
             __atomic_store_n(&emu_driver.ready, emu_fail_open() ? 2 : 1, __ATOMIC_RELEASE);
         }
     }
@@ -189,7 +212,7 @@ EMU_API CUresult cuInit(unsigned int flags) {
 
 EMU_API CUresult cuDriverGetVersion(int *version) {
     EMU_REQUIRE(version != NULL);
-    *version = EMU_DRIVER_VERSION;
+    *version = emu_settings_cuda_version();
     return CUDA_SUCCESS;
 }
 
@@ -199,12 +222,15 @@ emu_device *emu_device_at(CUdevice device) {
 
 static const size_t default_limits[EMU_LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0};
 
-static CUresult open_context(CUdevice device, unsigned int flags, uint64_t bytes, CUcontext *result) {
+/* again: the handle to use, of a context that is closed; NULL: any. */
+static CUresult open_context(CUdevice device, unsigned int flags, uint64_t bytes, CUcontext again,
+                             CUcontext *result) {
     emu_gpu *gpu = emu_driver.devices[device].gpu;
     if (!emu_gpu_charge(gpu, bytes)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    CUcontext context = emu_pool_take(&emu_contexts);
+    CUcontext context =
+        again != NULL ? emu_pool_revive(&emu_contexts, again) : emu_pool_take(&emu_contexts);
     uint32_t index = context == NULL ? EMU_MAX_CONTEXTS : emu_gpu_add_context(gpu);
     if (index != EMU_MAX_CONTEXTS && emu_mig_chosen() && !emu_mig_is_there()) {
         emu_gpu_remove_context(gpu, index); /* somebody destroys the instance */
@@ -231,7 +257,9 @@ static CUresult open_context(CUdevice device, unsigned int flags, uint64_t bytes
         if (index != EMU_MAX_CONTEXTS) {
             emu_gpu_remove_context(gpu, index);
         }
-        if (context != NULL) {
+        if (again != NULL) {
+            emu_pool_retire(&emu_contexts, again);
+        } else if (context != NULL) {
             emu_pool_give(&emu_contexts, context);
         }
         emu_gpu_refund(gpu, bytes);
@@ -246,15 +274,18 @@ static CUresult open_context(CUdevice device, unsigned int flags, uint64_t bytes
 
 CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUcontext *result) {
     uint64_t bytes = emu_driver.devices[device].gpu->state->settings.context_bytes;
-    CUresult opened = open_context(device, flags, bytes, result);
-    if (opened == CUDA_SUCCESS) {
-        (*result)->is_primary = primary;
+    emu_device *of = &emu_driver.devices[device];
+    CUresult opened =
+        open_context(device, flags, bytes, primary ? of->primary_handle : NULL, result);
+    if (opened == CUDA_SUCCESS && primary) {
+        (*result)->is_primary = true;
+        of->primary_handle = *result;
     }
     return opened;
 }
 
 CUresult emu_context_open_green(CUcontext primary, uint32_t sms, CUcontext *result) {
-    CUresult opened = open_context(primary->device, primary->flags, 0, result);
+    CUresult opened = open_context(primary->device, primary->flags, 0, NULL, result);
     if (opened == CUDA_SUCCESS) {
         (*result)->primary = primary;
         (*result)->sms = sms;
@@ -288,7 +319,7 @@ void emu_context_close(CUcontext context) {
     while (context->streams != NULL) {
         emu_stream_close(context->streams);
     }
-    emu_pool_give(&emu_contexts, context);
+    (context->is_primary ? emu_pool_retire : emu_pool_give)(&emu_contexts, context);
     pthread_mutex_unlock(&context->lock);
     if (!is_green) {
         emu_memory_free_owned(gpu, EMU_DEVICE_MEMORY, EMU_ARRAY_MEMORY, generation);

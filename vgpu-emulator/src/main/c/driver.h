@@ -39,6 +39,7 @@ typedef struct {
     emu_gpu *gpu;
     pthread_mutex_t lock;
     CUcontext primary;
+    CUcontext primary_handle; /* the primary context has the same one each time it is made */
     uint32_t primary_users;
     unsigned int primary_flags;
     CUmemoryPool default_pool;
@@ -58,7 +59,7 @@ typedef struct {
 
 typedef struct {
     CUcontext context;
-    uint32_t generation; /* of the context when it was pushed */
+    uint32_t generation; /* of the context when it was pushed; 0: a primary one, whichever it is now */
 } emu_stack_entry;
 
 /* The contexts of a thread; the last one is current. Small: it lies in the static TLS area. */
@@ -77,7 +78,7 @@ extern __thread emu_thread_state emu_thread __attribute__((tls_model("initial-ex
 
 static inline bool emu_is_live(CUcontext context, uint32_t generation) {
     return __atomic_load_n(&context->object.live, __ATOMIC_ACQUIRE) == 1 &&
-           context->object.generation == generation;
+           (context->object.generation == generation || generation == 0);
 }
 
 /* The calling thread's context. */
@@ -94,6 +95,15 @@ static inline CUresult emu_current(CUcontext *context) {
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
     return (*context)->sticky;
+}
+
+void emu_spin(uint64_t ns);
+
+/* What a call costs the thread that makes it. */
+static inline void emu_cost(uint64_t ns) {
+    if (__builtin_expect(ns != 0, 0)) {
+        emu_spin(ns);
+    }
 }
 
 /* Why this call of an entry point cannot be served: no cuInit, or an error on purpose. */

@@ -52,6 +52,9 @@ static void close_node(CUgraphNode node) {
     }
     emu_graph_memory_use(&node->operation, -1);
     emu_nodes_clear(&node->needs);
+    free(node->copy);
+    free(node->params);
+    free(node->attributes);
     emu_pool_give(&emu_nodes_pool, node);
 }
 
@@ -61,6 +64,7 @@ void emu_graph_close(CUgraph graph) {
         graph->first = node->next;
         close_node(node);
     }
+    emu_users_drop(&graph->users);
     emu_pool_give(&emu_graphs, graph);
 }
 
@@ -210,7 +214,7 @@ void emu_graph_exec_time(CUgraphExec exec) {
             uint64_t end = exec->steps[step->needs[j]].end_ns;
             start = end > start ? end : start;
         }
-        step->end_ns = start + step->operation.duration_ns;
+        step->end_ns = start + (step->is_disabled ? 0 : step->operation.duration_ns);
         exec->duration_ns = step->end_ns > exec->duration_ns ? step->end_ns : exec->duration_ns;
         emu_operation_kind kind = step->operation.kind;
         exec->is_plain = exec->is_plain && (kind == EMU_KERNEL || kind == EMU_COPY ||
@@ -226,6 +230,10 @@ CUresult emu_graph_instantiate(CUgraph graph, uint64_t flags, CUgraphExec *resul
         return ordered;
     }
     CUgraphExec exec = emu_pool_take(&emu_graph_execs);
+    if (exec != NULL && !emu_users_copy(&exec->users, graph->users)) {
+        emu_pool_give(&emu_graph_execs, exec);
+        exec = NULL;
+    }
     if (exec == NULL) {
         free_steps(steps, count);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -241,6 +249,7 @@ CUresult emu_graph_instantiate(CUgraph graph, uint64_t flags, CUgraphExec *resul
 
 void emu_graph_exec_close(CUgraphExec exec) {
     free_steps(exec->steps, exec->count);
+    emu_users_drop(&exec->users);
     emu_pool_give(&emu_graph_execs, exec);
 }
 
@@ -273,9 +282,11 @@ CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph) {
 /* All of it as one piece of work, as long as its longest way. */
 static void launch_whole(CUgraphExec exec, CUstream stream) {
     for (size_t i = 0; i < exec->count; i++) {
-        emu_operation operation = exec->steps[i].operation;
-        operation.duration_ns = 0;
-        emu_operation_run(stream, &operation);
+        if (!exec->steps[i].is_disabled) {
+            emu_operation operation = exec->steps[i].operation;
+            operation.duration_ns = 0;
+            emu_operation_run(stream, &operation);
+        }
     }
     pthread_mutex_lock(&stream->context->lock);
     emu_timeline_submit(stream->context, stream, exec->duration_ns);
@@ -293,7 +304,9 @@ CUresult emu_graph_launch(CUgraphExec exec, CUstream stream) {
         launch_whole(exec, stream);
     } else { /* step by step: some wait for the host, or become nodes of another graph */
         for (size_t i = 0; result == CUDA_SUCCESS && i < exec->count; i++) {
-            result = emu_enqueue(stream, &exec->steps[i].operation);
+            result = exec->steps[i].is_disabled
+                         ? CUDA_SUCCESS
+                         : emu_enqueue(stream, &exec->steps[i].operation);
         }
     }
     pthread_mutex_unlock(&exec->lock);

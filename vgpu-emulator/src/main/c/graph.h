@@ -4,6 +4,15 @@
 
 #include "operation.h"
 
+enum { EMU_NODE_ATTRIBUTES = 20, EMU_NODE_ATTRIBUTE_SIZE = 64 };
+
+/* References that a graph has to an object of the program. */
+typedef struct emu_user_references {
+    struct emu_user_references *next;
+    CUuserObject object;
+    unsigned int count;
+} emu_user_references;
+
 struct CUgraphNode_st {
     emu_object object;
     CUgraph graph;
@@ -12,6 +21,9 @@ struct CUgraphNode_st {
     emu_operation operation;
     CUgraphNode source; /* of a clone: what it was made from; only its address counts */
     size_t mark;        /* scratch: the position in an order, from 1 on */
+    CUDA_MEMCPY3D *copy; /* of a copy that the program described; NULL: what the operation says */
+    void **params;       /* of a kernel, for who asks: where each argument lies in the operation */
+    uint8_t (*attributes)[EMU_NODE_ATTRIBUTE_SIZE]; /* of a kernel; NULL: none has been set */
 };
 
 struct CUgraph_st {
@@ -19,6 +31,7 @@ struct CUgraph_st {
     CUgraphNode first;
     CUgraphNode last;
     size_t count;
+    emu_user_references *users;
 };
 
 typedef struct {
@@ -27,6 +40,7 @@ typedef struct {
     uint64_t end_ns; /* from the start of the graph, along the longest way */
     size_t need_count;
     size_t *needs; /* positions */
+    bool is_disabled;
 } emu_step;
 
 /* Steps in an order in which each comes after all that it needs. */
@@ -36,6 +50,7 @@ struct CUgraphExec_st {
     uint64_t flags;
     size_t count;
     emu_step *steps;
+    emu_user_references *users;
     bool is_plain; /* no step but kernels, copies and fills */
     uint64_t duration_ns;
 };
@@ -43,6 +58,18 @@ struct CUgraphExec_st {
 extern emu_pool emu_graphs;
 extern emu_pool emu_nodes_pool;
 extern emu_pool emu_graph_execs;
+
+static inline bool emu_is_graph(CUgraph graph) {
+    return emu_pool_has(&emu_graphs, graph);
+}
+
+static inline bool emu_is_node(CUgraphNode node) {
+    return emu_pool_has(&emu_nodes_pool, node);
+}
+
+static inline bool emu_is_exec(CUgraphExec exec) {
+    return emu_pool_has(&emu_graph_execs, exec);
+}
 
 /* Nodes that something depends on: sets that grow. False: no memory. */
 bool emu_nodes_add(emu_nodes *set, CUgraphNode node);
@@ -68,6 +95,16 @@ void emu_graph_exec_close(CUgraphExec exec);
 /* Gives an executable graph what a graph of the same shape has now. */
 CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph);
 CUresult emu_graph_launch(CUgraphExec exec, CUstream stream);
+/* api_graph_nodes.c: the arguments of a kernel's node, one pointer each; NULL: they are not kept. */
+void **emu_graph_node_params(CUgraphNode node);
+/* Keeps what the program said of a copy. */
+void emu_graph_node_describe(CUgraphNode node, const CUDA_MEMCPY3D *copy);
+/* api_graph.c: the operation of a kernel's node. */
+CUresult emu_graph_kernel(const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUfunction function,
+                          emu_operation *operation);
+/* api_user_object.c: another list has the same references, or one has none any more. False: no memory. */
+bool emu_users_copy(emu_user_references **users, const emu_user_references *from);
+void emu_users_drop(emu_user_references **users);
 /* Works out the times again after a step has changed. */
 void emu_graph_exec_time(CUgraphExec exec);
 

@@ -12,6 +12,7 @@ typedef struct {
     void **params;
     void **extra;
     uint32_t sms; /* on so many processors; 0: on all */
+    bool is_kept; /* becomes part of a graph: who asks the graph is told the arguments */
 } emu_launch;
 
 /* Checks a launch, copies the arguments that are needed, works out how long it takes. */

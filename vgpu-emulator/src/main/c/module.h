@@ -10,14 +10,18 @@ typedef struct emu_variable {
     struct emu_variable *next;
     uint64_t address;
     uint64_t bytes;
-    char name[EMU_PTX_NAME];
+    CUtexref reference; /* of a texture or surface; NULL: nobody has asked for it */
+    char name[];
 } emu_variable;
+
+typedef struct emu_legacy_launch emu_legacy_launch;
 
 struct CUfunc_st {
     emu_object object;
     CUmodule module;
     CUfunction next;
     const emu_kernel *known;
+    uint32_t is_loaded;
     bool is_timed; /* its duration does not depend on the launch */
     uint64_t duration_ns;
     uint32_t max_threads;
@@ -25,7 +29,8 @@ struct CUfunc_st {
     uint32_t *param_offset; /* and behind them the sizes */
     uint32_t *param_size;
     int attributes[16];
-    char name[EMU_PTX_NAME];
+    emu_legacy_launch *legacy; /* what cuFuncSetBlockShape and its like have set; NULL: nothing */
+    char *name;
 };
 
 struct CUmod_st {
@@ -39,8 +44,27 @@ struct CUmod_st {
     emu_variable *variables;
     emu_gpu *gpu; /* on which it takes memory; NULL: it takes none */
     uint64_t held_bytes;
-    bool is_binary; /* no text to read: it has every kernel that is asked for */
+    bool has_any_kernel; /* nothing to read: it has every kernel that is asked for */
 };
+
+enum { EMU_SHARED_DEFAULT = 49152 };
+
+/* The shared memory that a launch of it may ask for, in bytes: more only if the function was told so. */
+uint32_t emu_function_shared_most(CUfunction function);
+
+static inline bool emu_function_is_loaded(CUfunction function) {
+    return __atomic_load_n(&function->is_loaded, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Loads it into the calling thread's context, if it is not loaded: takes its module's memory, and time. */
+CUresult emu_function_load(CUfunction function);
+
+/* What its arguments take, one behind the other. */
+uint32_t emu_function_argument_bytes(CUfunction function);
+
+/* api_texture.c: a reference that nothing is bound to. NULL: no memory. */
+CUtexref emu_texture_reference_open(void);
+extern emu_pool emu_texture_references;
 
 extern emu_pool emu_modules;
 extern emu_pool emu_functions;

@@ -1,6 +1,7 @@
 #include "nvml_mig.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 static const char driver_version[] = "580.00.00";
 static const char nvml_version[] = "13.580.00";
-enum { CUDA_VERSION = 13000 };
+enum { OLD_PCI_INFO = 52 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users;
@@ -202,14 +203,16 @@ EMU_API nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int size
 
 EMU_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int size) {
     EMU_NVML_ENTER(true);
-    return emu_nvml_give_text(version, size, nvml_version);
+    char text[80];
+    bool is_set = emu_nvml_text("nvml_version", -1, text, sizeof text);
+    return emu_nvml_give_text(version, size, is_set ? text : nvml_version);
 }
 
 EMU_API nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version) {
     if (version == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    *version = CUDA_VERSION;
+    *version = (int)emu_nvml_number("cuda_version", -1, (uint64_t)emu_settings_cuda_version());
     return NVML_SUCCESS;
 }
 
@@ -322,8 +325,18 @@ EMU_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t 
     return NVML_SUCCESS;
 }
 
+/* The older forms end with four reserved words instead of the longer text. */
 EMU_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *info) {
-    return nvmlDeviceGetPciInfo_v3(device, info);
+    EMU_NVML_GPU(device, info != NULL);
+    nvmlPciInfo_t full;
+    emu_nvml_pci(gpu, &full);
+    memset(full.busId, 0, OLD_PCI_INFO - offsetof(nvmlPciInfo_t, busId));
+    memcpy(info, &full, OLD_PCI_INFO);
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *info) {
+    return nvmlDeviceGetPciInfo_v2(device, info);
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int size) {

@@ -44,6 +44,14 @@ typedef int nvmlClockType_t;
 typedef int nvmlMemoryErrorType_t;
 typedef int nvmlEccCounterType_t;
 typedef int nvmlGpuTopologyLevel_t;
+typedef int nvmlPcieUtilCounter_t;
+typedef int nvmlTemperatureThresholds_t;
+typedef int nvmlClockId_t;
+typedef int nvmlPerfPolicyType_t;
+typedef int nvmlPageRetirementCause_t;
+typedef int nvmlGpuP2PCapsIndex_t;
+typedef int nvmlMemoryLocation_t;
+typedef int nvmlValueType_t;
 typedef struct emu_nvml_device *nvmlDevice_t;
 typedef struct emu_nvml_gpu_instance *nvmlGpuInstance_t;
 typedef struct emu_nvml_compute_instance *nvmlComputeInstance_t;
@@ -72,6 +80,33 @@ typedef struct {
     unsigned int gpu;
     unsigned int memory;
 } nvmlUtilization_t;
+
+typedef struct {
+    unsigned long long bar1Total;
+    unsigned long long bar1Free;
+    unsigned long long bar1Used;
+} nvmlBAR1Memory_t;
+
+typedef struct {
+    unsigned long long referenceTime; /* µs */
+    unsigned long long violationTime; /* ns */
+} nvmlViolationTime_t;
+
+typedef union {
+    double dVal;
+    unsigned int uiVal;
+    unsigned long long ullVal;
+} nvmlValue_t;
+
+typedef struct {
+    unsigned int fieldId;
+    unsigned int scopeId;
+    long long timestamp; /* µs since 1970 */
+    long long latencyUsec;
+    nvmlValueType_t valueType; /* 1: unsigned int, 3: unsigned long long */
+    nvmlReturn_t nvmlReturn;
+    nvmlValue_t value;
+} nvmlFieldValue_t;
 
 typedef struct {
     unsigned int pid;

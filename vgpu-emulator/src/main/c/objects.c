@@ -21,6 +21,16 @@ static bool reserve(emu_pool *pool) {
     return true;
 }
 
+/* With the pool's lock. */
+static void *begin(const emu_pool *pool, emu_object *item) {
+    uint32_t generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
+    memset((char *)item + sizeof(emu_object), 0, pool->item_size - sizeof(emu_object));
+    item->generation = generation;
+    item->link = item;
+    __atomic_store_n(&item->live, 1, __ATOMIC_RELEASE);
+    return item;
+}
+
 void *emu_pool_take(emu_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     emu_object *item = NULL;
@@ -32,12 +42,23 @@ void *emu_pool_take(emu_pool *pool) {
         pool->used++;
     }
     if (item != NULL) {
-        uint32_t generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
-        memset((char *)item + sizeof(emu_object), 0, pool->item_size - sizeof(emu_object));
-        item->generation = generation;
-        item->link = item;
-        __atomic_store_n(&item->live, 1, __ATOMIC_RELEASE);
+        begin(pool, item);
     }
+    pthread_mutex_unlock(&pool->lock);
+    return item;
+}
+
+void emu_pool_retire(emu_pool *pool, void *item) {
+    emu_object *object = item;
+    pthread_mutex_lock(&pool->lock);
+    __atomic_store_n(&object->live, 0, __ATOMIC_RELEASE);
+    object->link = NULL;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void *emu_pool_revive(emu_pool *pool, void *item) {
+    pthread_mutex_lock(&pool->lock);
+    begin(pool, item);
     pthread_mutex_unlock(&pool->lock);
     return item;
 }

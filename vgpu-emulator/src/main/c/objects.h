@@ -35,6 +35,9 @@ typedef struct {
 /* A zeroed item, or NULL. */
 void *emu_pool_take(emu_pool *pool);
 void emu_pool_give(emu_pool *pool, void *item);
+/* As emu_pool_give, but nobody else gets the item: emu_pool_revive makes it live again, zeroed. */
+void emu_pool_retire(emu_pool *pool, void *item);
+void *emu_pool_revive(emu_pool *pool, void *item);
 
 static inline bool emu_pool_has(const emu_pool *pool, const void *item) {
     const char *items = __atomic_load_n(&pool->items, __ATOMIC_ACQUIRE);
@@ -106,6 +109,7 @@ struct CUctx_st {
     unsigned int flags;
     unsigned int api_version;
     bool is_primary;
+    unsigned int attached; /* by cuCtxAttach, beside who made it */
     CUgreenCtx green;  /* whose it is; NULL: it has the whole device */
     CUcontext primary; /* of a green one */
     uint32_t sms;      /* 0: all */

@@ -70,6 +70,7 @@ static void run_wait(CUstream stream, const emu_event_use *use) {
         return;
     }
     pthread_mutex_lock(&context->lock);
+    emu_timeline_barrier(stream);
     emu_timeline_delay(stream, event->end_ns);
     pthread_mutex_unlock(&context->lock);
 }

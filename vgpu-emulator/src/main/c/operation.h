@@ -77,7 +77,7 @@ struct emu_operation {
             uint32_t grid[3];
             uint32_t block[3];
             uint32_t shared_bytes;
-            uint8_t arguments[EMU_KERNEL_ARGUMENTS];
+            _Alignas(16) uint8_t arguments[EMU_KERNEL_ARGUMENTS];
         } kernel;
         emu_box copy;
         emu_fill fill;

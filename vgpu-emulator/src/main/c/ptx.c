@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD_SIZE = EMU_PTX_NAME };
-
 typedef struct {
     const char *at;
-    char word[WORD_SIZE]; /* the last word read; empty at the end */
+    const char *word; /* the last word read: so many characters of the text; none at the end */
+    size_t length;
 } reader;
+
+static bool is(const reader *r, const char *word) {
+    return strlen(word) == r->length && memcmp(word, r->word, r->length) == 0;
+}
 
 static void skip_blank(reader *r) {
     for (;;) {
@@ -31,32 +34,34 @@ static bool in_word(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.';
 }
 
-/* A directive, a name or number, or one character of punctuation. */
-static const char *next_word(reader *r) {
+/* A directive, a name or number, or one character of punctuation. False at the end. */
+static bool next_word(reader *r) {
     skip_blank(r);
-    size_t length = 0;
-    if (*r->at == '"') { /* only in .file, .pragma and debug sections */
+    r->word = r->at;
+    if (*r->at == '"') { /* only in .file, .pragma and debug sections: the quote stands for it */
         r->at++;
-        while (*r->at != '\0' && *r->at != '"') {
-            r->at++;
-        }
+        r->at += strcspn(r->at, "\"");
         r->at += *r->at == '"' ? 1 : 0;
-        r->word[length++] = '"';
-    } else if (in_word(*r->at)) {
-        while (in_word(*r->at)) {
-            if (length < WORD_SIZE - 1) {
-                r->word[length++] = *r->at;
-            }
-            r->at++;
-        }
-    } else if (*r->at != '\0') {
-        r->word[length++] = *r->at++;
+        r->length = 1;
+        return true;
     }
-    r->word[length] = '\0';
-    return r->word;
+    while (in_word(*r->at)) {
+        r->at++;
+    }
+    if (r->at == r->word && *r->at != '\0') {
+        r->at++;
+    }
+    r->length = (size_t)(r->at - r->word);
+    return r->length != 0;
 }
 
-static uint32_t type_size(const char *type) {
+/* The next word as a number; 0 if it is none. */
+static uint64_t next_number(reader *r) {
+    next_word(r);
+    return isdigit((unsigned char)r->word[0]) ? strtoull(r->word, NULL, 10) : 0;
+}
+
+static uint32_t type_size(const reader *type) {
     static const struct {
         const char *name;
         uint32_t size;
@@ -66,7 +71,7 @@ static uint32_t type_size(const char *type) {
                  {".f64", 8},  {".b128", 16}, {".texref", 8}, {".samplerref", 8}, {".surfref", 8},
                  {".f16x2", 4}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        if (strcmp(type, sizes[i].name) == 0) {
+        if (is(type, sizes[i].name)) {
             return sizes[i].size;
         }
     }
@@ -74,7 +79,8 @@ static uint32_t type_size(const char *type) {
 }
 
 typedef struct {
-    char name[WORD_SIZE];
+    const char *name; /* NULL: none */
+    size_t name_length;
     uint32_t align;
     uint64_t bytes;
 } declaration;
@@ -91,22 +97,23 @@ static void read_declaration(reader *r, declaration *d) {
         if (*r->at == '\0' || strchr(",);={", *r->at) != NULL) {
             break;
         }
-        const char *word = next_word(r);
-        if (strcmp(word, ".align") == 0) {
-            d->align = (uint32_t)strtoul(next_word(r), NULL, 10);
-        } else if (strcmp(word, ".v2") == 0) {
+        next_word(r);
+        char first = r->word[0];
+        if (is(r, ".align")) {
+            d->align = (uint32_t)next_number(r);
+        } else if (is(r, ".v2")) {
             vector = 2;
-        } else if (strcmp(word, ".v4") == 0) {
+        } else if (is(r, ".v4")) {
             vector = 4;
-        } else if (strcmp(word, "[") == 0) {
-            count *= strtoull(next_word(r), NULL, 10);
+        } else if (is(r, "[")) {
+            count *= next_number(r);
             next_word(r); /* ] */
-        } else if (word[0] == '.') {
-            uint32_t size = type_size(word);
+        } else if (first == '.') {
+            uint32_t size = type_size(r);
             element = size != 0 ? size : element;
-        } else if (word[0] == '_' || word[0] == '$' || word[0] == '%' ||
-                   isalpha((unsigned char)word[0])) {
-            memcpy(d->name, word, WORD_SIZE);
+        } else if (first == '_' || first == '$' || first == '%' || isalpha((unsigned char)first)) {
+            d->name = r->word;
+            d->name_length = r->length;
         }
     }
     d->bytes = element * vector * count;
@@ -116,8 +123,8 @@ static void read_declaration(reader *r, declaration *d) {
 /* ( .param … , .param … ) */
 static void read_params(reader *r, emu_ptx_item *item) {
     uint32_t offset = 0;
-    while (strcmp(next_word(r), ")") != 0 && r->word[0] != '\0') {
-        if (strcmp(r->word, ".param") != 0) {
+    while (next_word(r) && !is(r, ")")) {
+        if (!is(r, ".param")) {
             continue;
         }
         declaration d;
@@ -136,7 +143,7 @@ static void read_params(reader *r, emu_ptx_item *item) {
 static uint32_t read_threads(reader *r) {
     uint32_t threads = 1;
     for (;;) {
-        uint32_t number = (uint32_t)strtoul(next_word(r), NULL, 10);
+        uint32_t number = (uint32_t)next_number(r);
         threads *= number == 0 || number > 1024 ? 1 : number;
         skip_blank(r);
         if (*r->at != ',') {
@@ -152,57 +159,56 @@ static bool read_kernel(reader *r, emu_ptx_item *item) {
     memset(item, 0, sizeof *item);
     item->kind = EMU_PTX_KERNEL;
     item->max_threads = 1024;
-    memcpy(item->name, next_word(r), EMU_PTX_NAME);
-    for (;;) {
-        const char *word = next_word(r);
-        if (word[0] == '\0' || strcmp(word, ";") == 0) {
-            return false;
-        }
-        if (strcmp(word, "{") == 0) {
+    next_word(r);
+    item->name = r->word;
+    item->name_length = r->length;
+    while (next_word(r) && !is(r, ";")) {
+        if (is(r, "{")) {
             return true;
         }
-        if (strcmp(word, "(") == 0) {
+        if (is(r, "(")) {
             read_params(r, item);
-        } else if (strcmp(word, ".maxntid") == 0 || strcmp(word, ".reqntid") == 0) {
+        } else if (is(r, ".maxntid") || is(r, ".reqntid")) {
             item->max_threads = read_threads(r);
         }
     }
+    return false;
 }
 
 static void skip_body(reader *r) {
-    for (int depth = 1; depth > 0 && *r->at != '\0';) {
-        const char *word = next_word(r);
-        depth += strcmp(word, "{") == 0 ? 1 : strcmp(word, "}") == 0 ? -1 : 0;
+    for (int depth = 1; depth > 0 && next_word(r);) {
+        depth += is(r, "{") ? 1 : is(r, "}") ? -1 : 0;
     }
 }
 
 bool emu_ptx_is_text(const char *text) {
     reader r = {.at = text};
-    return strcmp(next_word(&r), ".version") == 0;
+    return next_word(&r) && is(&r, ".version");
 }
 
 bool emu_ptx_read(const char *text, emu_ptx_visitor visitor, void *data) {
     reader r = {.at = text};
-    if (strcmp(next_word(&r), ".version") != 0) {
+    if (!next_word(&r) || !is(&r, ".version")) {
         return false;
     }
     emu_ptx_item *item = malloc(sizeof *item);
     bool going = item != NULL;
-    while (going && next_word(&r)[0] != '\0') {
-        if (strcmp(r.word, ".entry") == 0) {
+    while (going && next_word(&r)) {
+        if (is(&r, ".entry")) {
             if (read_kernel(&r, item)) {
                 skip_body(&r);
                 going = visitor(item, data);
             }
-        } else if (strcmp(r.word, ".global") == 0 || strcmp(r.word, ".const") == 0) {
+        } else if (is(&r, ".global") || is(&r, ".const")) {
             declaration d;
             read_declaration(&r, &d);
             memset(item, 0, sizeof *item);
             item->kind = EMU_PTX_VARIABLE;
             item->bytes = d.bytes;
-            memcpy(item->name, d.name, EMU_PTX_NAME);
-            going = d.name[0] == '\0' || d.bytes == 0 || visitor(item, data);
-        } else if (strcmp(r.word, "{") == 0) {
+            item->name = d.name;
+            item->name_length = d.name_length;
+            going = d.name == NULL || d.bytes == 0 || visitor(item, data);
+        } else if (is(&r, "{")) {
             skip_body(&r);
         }
     }

@@ -7,13 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EMU_PTX_NAME = 256, EMU_PTX_PARAMS = 128 };
+enum { EMU_PTX_PARAMS = 128 };
 
 typedef enum { EMU_PTX_KERNEL, EMU_PTX_VARIABLE } emu_ptx_kind;
 
 typedef struct {
     emu_ptx_kind kind;
-    char name[EMU_PTX_NAME];
+    const char *name; /* in the text, without an end of its own */
+    size_t name_length;
     uint64_t bytes; /* of a variable */
     uint32_t max_threads;
     uint32_t param_count;

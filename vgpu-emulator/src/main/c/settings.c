@@ -58,12 +58,26 @@ static bool read_number(const char *value, const unit *units, uint64_t low, uint
     return false;
 }
 
+static bool read_version(const char *value, unsigned int *major, unsigned int *minor) {
+    char rest = 0;
+    return sscanf(value, "%u.%u%c", major, minor, &rest) == 2 && *major > 0 && *major < 100 &&
+           *minor <= 9;
+}
+
+static bool read_cuda_version(const char *value, emu_kernel_times *times) {
+    unsigned int major = 0;
+    unsigned int minor = 0;
+    if (!read_version(value, &major, &minor) || major < 11 || major > 13) {
+        return false;
+    }
+    times->cuda_version = major * 1000 + minor * 10;
+    return true;
+}
+
 static bool read_capability(const char *value, emu_settings *settings) {
     unsigned int major = 0;
     unsigned int minor = 0;
-    char rest = 0;
-    if (sscanf(value, "%u.%u%c", &major, &minor, &rest) != 2 || major == 0 || major > 99 ||
-        minor > 9) {
+    if (!read_version(value, &major, &minor)) {
         return false;
     }
     settings->capability_major = major;
@@ -91,6 +105,36 @@ static bool read_mig(const char *value, emu_settings *settings) {
         if (strcmp(value, words[i]) == 0) {
             settings->mig = i;
             return true;
+        }
+    }
+    return false;
+}
+
+static bool read_switch(const char *value, uint32_t *result) {
+    *result = strcmp(value, "on") == 0 ? 1 : 0;
+    return *result == 1 || strcmp(value, "off") == 0;
+}
+
+/* How near to the real driver this process has it. False: no such setting, or a bad value. */
+static bool apply_fidelity(const char *name, const char *value, emu_kernel_times *times) {
+    const struct {
+        const char *name;
+        uint64_t *time;
+        uint32_t *is_on;
+    } rows[] = {{"launch-cost", &times->launch_cost_ns, NULL},
+                {"record-cost", &times->record_cost_ns, NULL},
+                {"query-cost", &times->query_cost_ns, NULL},
+                {"elapsed-cost", &times->elapsed_cost_ns, NULL},
+                {"allocate-cost", &times->allocate_cost_ns, NULL},
+                {"load", &times->load_ns, NULL},
+                {"lazy", NULL, &times->is_lazy},
+                {"legacy-events", NULL, &times->has_legacy_events},
+                {"teardown", NULL, &times->has_teardown}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(name, rows[i].name) == 0) {
+            return rows[i].time != NULL
+                       ? read_number(value, time_units, 0, UINT64_C(10000000000), rows[i].time)
+                       : read_switch(value, rows[i].is_on);
         }
     }
     return false;
@@ -129,6 +173,9 @@ static bool apply(const char *name, const char *value, emu_settings *settings,
         settings->mig_slices = (uint32_t)number;
         return number == 4 || number == 7;
     }
+    if (strcmp(name, "cuda") == 0) {
+        return read_cuda_version(value, times);
+    }
     if (strcmp(name, "capability") == 0) {
         return read_capability(value, settings);
     }
@@ -137,7 +184,8 @@ static bool apply(const char *name, const char *value, emu_settings *settings,
         memcpy(settings->model, value, strlen(value));
         return true;
     }
-    return strncmp(name, "kernel.", 7) == 0 && add_kernel(name + 7, value, times);
+    return apply_fidelity(name, value, times) ||
+           (strncmp(name, "kernel.", 7) == 0 && add_kernel(name + 7, value, times));
 }
 
 static char *trim(char *text) {
@@ -209,6 +257,7 @@ int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_time
                                .model = "Emulated GPU"};
     memset(times, 0, sizeof *times);
     times->wave_ns = 10000;
+    times->cuda_version = 13000;
     if (text == NULL || text[0] == '\0') {
         return 0;
     }
@@ -229,4 +278,18 @@ int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_time
     }
     free(copy);
     return result;
+}
+
+int emu_settings_cuda_version(void) {
+    static int known; /* 0: not yet */
+    int version = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (version == 0) {
+        emu_settings settings;
+        emu_kernel_times times;
+        char problem[200];
+        emu_settings_parse(getenv("VGPU_EMULATOR"), &settings, &times, problem, sizeof problem);
+        version = (int)times.cuda_version;
+        __atomic_store_n(&known, version, __ATOMIC_RELAXED);
+    }
+    return version;
 }

@@ -41,6 +41,16 @@ typedef struct {
 /* What each process may have of its own. */
 typedef struct {
     uint64_t module_bytes; /* what a module takes on its device */
+    uint64_t launch_cost_ns;   /* what calls cost the thread that makes them */
+    uint64_t record_cost_ns;
+    uint64_t query_cost_ns;
+    uint64_t elapsed_cost_ns;
+    uint64_t allocate_cost_ns;
+    uint64_t load_ns;           /* what loading a function takes */
+    uint32_t is_lazy;           /* functions are loaded when they are first launched */
+    uint32_t has_legacy_events; /* an event in the legacy stream holds up all blocking streams */
+    uint32_t has_teardown;      /* nothing works any more once the process exits */
+    uint32_t cuda_version; /* what cuDriverGetVersion says: 12040 for 12.4 */
     uint64_t wave_ns; /* one wave of blocks over all SMs of a kernel that is in no table */
     uint64_t kernel_count;
     emu_kernel_time kernels[EMU_MAX_KERNEL_TIMES];
@@ -51,5 +61,8 @@ typedef struct {
  */
 int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times,
                        char *problem, size_t size);
+
+/* The version of CUDA that this process is told of; also before cuInit. */
+int emu_settings_cuda_version(void);
 
 #endif

@@ -1,5 +1,7 @@
 #include "timeline.h"
 
+#include "driver.h"
+
 enum { SPIN_NS = 3000, LONGEST_SLEEP_NS = 50000000 };
 
 static void learn(const emu_view *view, CUevent event, uint64_t known_ns,
@@ -71,6 +73,12 @@ void emu_timeline_delay(CUstream stream, uint64_t service_ns) {
     if ((stream->flags & CU_STREAM_NON_BLOCKING) == 0 &&
         context->blocking_end_ns < stream->end_ns) {
         context->blocking_end_ns = stream->end_ns;
+    }
+}
+
+void emu_timeline_barrier(CUstream stream) {
+    if (stream->is_legacy && emu_driver.state.times.has_legacy_events) {
+        emu_timeline_delay(stream, stream_start(stream->context, stream));
     }
 }
 
@@ -230,6 +238,7 @@ void emu_timeline_record(CUcontext context, CUstream stream, CUevent event) {
     event->recorded_generation = context->object.generation;
     event->recorded = true;
     __atomic_store_n(&event->capture, NULL, __ATOMIC_RELEASE);
+    emu_timeline_barrier(stream);
     event->end_ns = stream_start(context, stream);
     if (happens_now(context, stream, event)) {
         return;

@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text trusted driver green memory ipc time graph random sharing suspend rm mig processes"
+tests="schedule text trusted driver forms green memory ipc time graph nodes texture random sharing suspend rm mig monitor fidelity processes"
 case $2 in
   plain) sanitize= ;;
   address)
@@ -17,7 +17,7 @@ case $2 in
   thread)
     # The fences that the sanitizer does not know order accesses that are atomic each; see state_values.c.
     sanitize="-fsanitize=thread -Wno-tsan"
-    tests="driver green memory ipc time graph random rm"
+    tests="driver forms green memory ipc time graph nodes texture random rm"
     ;;
   *) exit 2 ;;
 esac
@@ -42,7 +42,7 @@ build() {
   for source in $(sources_of "$1"); do
     sources="$sources $out/emulator-native/$source.o"
   done
-  $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread \
+  $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread -ldl \
     "$libraries/libcuda.so.1" "$libraries/libnvidia-ml.so.1" -Wl,-rpath,"$libraries"
 }
 # Against the toolkit's own header, where there is one: our declarations, and the list of functions.

@@ -61,9 +61,13 @@ static const char ptx[] =
 
 static int seen;
 
+static bool is_named(const emu_ptx_item *item, const char *name) {
+    return strlen(name) == item->name_length && memcmp(name, item->name, item->name_length) == 0;
+}
+
 static bool visit(const emu_ptx_item *item, void *data) {
     (void)data;
-    if (strcmp(item->name, "first") == 0) {
+    if (is_named(item, "first")) {
         CHECK_EQUAL(item->param_count, 3);
         CHECK_EQUAL(item->param_offset[1], 8);
         CHECK_EQUAL(item->param_size[1], 4);
@@ -71,14 +75,14 @@ static bool visit(const emu_ptx_item *item, void *data) {
         CHECK_EQUAL(item->param_size[2], 24);
         CHECK_EQUAL(item->max_threads, 256);
         seen |= 1;
-    } else if (strcmp(item->name, "second") == 0) {
+    } else if (is_named(item, "second")) {
         CHECK_EQUAL(item->param_count, 0);
         seen |= 2;
-    } else if (strcmp(item->name, "table") == 0) {
+    } else if (is_named(item, "table")) {
         CHECK_EQUAL(item->kind, EMU_PTX_VARIABLE);
         CHECK_EQUAL(item->bytes, 40);
         seen |= 4;
-    } else if (strcmp(item->name, "factor") == 0) {
+    } else if (is_named(item, "factor")) {
         CHECK_EQUAL(item->bytes, 4);
         seen |= 8;
     } else {

@@ -1,0 +1,130 @@
+/* What may be set nearer to the real driver: costs of calls, lazy loading, the legacy stream's events, the end of the process. */
+#include "check.h"
+#include "cuda_api.h"
+
+#include <string.h>
+
+CUresult cuFuncIsLoaded(int *state, CUfunction function);
+CUresult cuFuncLoad(CUfunction function);
+
+enum { COST_MS = 2 };
+static const uint64_t module_bytes = 5 << 20;
+static CUcontext context;
+
+static size_t used_bytes(void) {
+    size_t available = 0;
+    size_t total = 0;
+    CHECK_OK(cuMemGetInfo_v2(&available, &total));
+    return total - available;
+}
+
+static void functionsAreLoadedWhenTheyAreLaunched(void) {
+    CUmodule module = NULL;
+    CUfunction functions[2] = {NULL};
+    int state = 1;
+    size_t before = used_bytes();
+    CHECK_OK(cuModuleLoadData(&module, test_ptx));
+    CHECK_OK(cuModuleGetFunction(&functions[0], module, "vgpu_null"));
+    CHECK_OK(cuModuleGetFunction(&functions[1], module, "unknown"));
+    CHECK_EQUAL(used_bytes(), before);
+    CHECK_OK(cuFuncIsLoaded(&state, functions[0]));
+    CHECK_EQUAL(state, 0);
+    CHECK_OK(cuLaunchKernel(functions[0], 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    CHECK_EQUAL(used_bytes() - before, module_bytes);
+    CHECK_OK(cuFuncIsLoaded(&state, functions[0]));
+    CHECK_EQUAL(state, 1);
+    CHECK_OK(cuFuncIsLoaded(&state, functions[1]));
+    CHECK_EQUAL(state, 0);
+    CHECK_OK(cuFuncLoad(functions[1]));
+    CHECK_OK(cuFuncIsLoaded(&state, functions[1]));
+    CHECK_EQUAL(state, 1);
+    CHECK_EQUAL(used_bytes() - before, module_bytes); /* once for the module */
+    CHECK_OK(cuModuleUnload(module));
+    CHECK_EQUAL(used_bytes(), before);
+}
+
+static uint64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Only that they cost no less: that holds on any machine. */
+static void callsCostWhatIsSet(void) {
+    CUevent event = NULL;
+    CUdeviceptr p = 0;
+    float ms = 0;
+    CHECK_OK(cuEventCreate(&event, 0));
+    uint64_t start = now_ms();
+    CHECK_OK(cuEventRecord(event, NULL));
+    CHECK_OK(cuEventSynchronize(event));
+    CHECK_OK(cuEventQuery(event));
+    CHECK_OK(cuStreamQuery(NULL));
+    CHECK_OK(cuEventElapsedTime(&ms, event, event));
+    CHECK_OK(cuMemAlloc_v2(&p, 1));
+    CHECK(now_ms() - start >= 5 * COST_MS - 1);
+    CHECK_OK(cuMemFree_v2(p));
+    CHECK_OK(cuEventDestroy_v2(event));
+}
+
+static void launch(CUfunction spin, uint64_t ms, CUstream stream) {
+    uint64_t ns = ms * 1000000;
+    void *params[] = {&ns};
+    CHECK_OK(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+}
+
+static void eventsInTheLegacyStreamHoldUpBlockingStreams(void) {
+    CUmodule module = NULL;
+    CUfunction spin = NULL;
+    CUstream streams[3];
+    CUevent ends[3];
+    CUevent between = NULL;
+    CHECK_OK(cuModuleLoadData(&module, test_ptx));
+    CHECK_OK(cuModuleGetFunction(&spin, module, "vgpu_spin"));
+    CHECK_OK(cuEventCreate(&between, 0));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(cuStreamCreate(&streams[i], i == 2 ? CU_STREAM_NON_BLOCKING : 0));
+        CHECK_OK(cuEventCreate(&ends[i], 0));
+    }
+    launch(spin, 400, streams[0]);
+    CHECK_OK(cuEventRecord(ends[0], streams[0]));
+    CHECK_OK(cuEventRecord(between, NULL));
+    for (int i = 1; i < 3; i++) {
+        launch(spin, 1, streams[i]);
+        CHECK_OK(cuEventRecord(ends[i], streams[i]));
+    }
+    CHECK_OK(cuCtxSynchronize());
+    float ms = 0;
+    CHECK_OK(cuEventElapsedTime(&ms, ends[0], ends[1]));
+    CHECK(ms > 0.9f); /* behind the first stream's work */
+    CHECK_OK(cuEventElapsedTime(&ms, ends[0], ends[2]));
+    CHECK(ms < 0); /* beside it */
+    CHECK_OK(cuModuleUnload(module));
+}
+
+/* Set before cuInit, so it comes after the driver's own. */
+static void at_exit(void) {
+    CHECK_EQUAL(cuCtxSynchronize(), CUDA_ERROR_DEINITIALIZED);
+    CHECK_EQUAL(cuInit(0), CUDA_ERROR_DEINITIALIZED);
+    if (check_failures != 0) {
+        _exit(1);
+    }
+}
+
+int main(void) {
+    char settings[300];
+    const char *given = getenv("VGPU_EMULATOR");
+    snprintf(settings, sizeof settings,
+             "%s,module=5MiB,lazy=on,load=1us,legacy-events=on,teardown=on,launch-cost=2200ns,record-cost=%dms,"
+             "query-cost=%dms,elapsed-cost=%dms,allocate-cost=%dms",
+             given == NULL ? "devices=1" : given, COST_MS, COST_MS, COST_MS, COST_MS);
+    setenv("VGPU_EMULATOR", settings, 1);
+    atexit(at_exit);
+    CHECK_OK(cuInit(0));
+    CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
+    CHECK_OK(cuCtxSetCurrent(context));
+    functionsAreLoadedWhenTheyAreLaunched();
+    callsCostWhatIsSet();
+    eventsInTheLegacyStreamHoldUpBlockingStreams();
+    return check_failures != 0;
+}
