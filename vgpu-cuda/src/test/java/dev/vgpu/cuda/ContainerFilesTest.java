@@ -38,11 +38,16 @@ class ContainerFilesTest {
     var spec =
         new ContainerFiles(
                 Map.of(
-                    "LD_PRELOAD", hook + ":${LD_PRELOAD}",
-                    HookEnvironment.VGPU_RUN_DIR, machine.toRealPath().resolve("run").toString(),
-                    HookEnvironment.VGPU_LEASE, "one",
-                    "CUDA_VISIBLE_DEVICES", "GPU-a1",
-                    HookEnvironment.VGPU_CUDA_DRIVER, driver.toString()),
+                    "LD_PRELOAD",
+                    hook + ":${LD_PRELOAD}",
+                    HookEnvironment.VGPU_RUN_DIR,
+                    machine.toRealPath().resolve("run").toString(),
+                    HookEnvironment.VGPU_LEASE,
+                    "one",
+                    "CUDA_VISIBLE_DEVICES",
+                    "GPU-a1",
+                    HookEnvironment.VGPU_CUDA_DRIVER,
+                    driver.toString()),
                 nodes)
             .spec();
 
