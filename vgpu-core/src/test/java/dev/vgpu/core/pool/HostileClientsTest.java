@@ -5,7 +5,6 @@ import static dev.vgpu.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
@@ -15,53 +14,24 @@ import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What a client that means harm, or is broken, can make of the seat. */
 @Timeout(60)
-class HostileClientsTest {
+class HostileClientsTest extends TwoPools {
   private static final int MOST_THREADS = 64;
 
-  private final FakeBackend backend = new FakeBackend();
-  private final List<Pools.TestGpu> gpus = Pools.gpus(1);
   private final List<SocketChannel> channels = new ArrayList<>();
-  private Path directory;
-  private GpuPool holder;
-  private GpuPool client;
-
-  @BeforeEach
-  void openBoth() throws IOException {
-    directory = Files.createTempDirectory("vg");
-    holder = open();
-    client = open();
-  }
 
   @AfterEach
-  void closeBoth() throws IOException {
+  void closeChannels() throws IOException {
     for (SocketChannel channel : channels) {
       channel.close();
     }
-    client.close();
-    holder.close();
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
-  }
-
-  private GpuPool open() {
-    return new NodeRegistry(Map.of(), () -> List.of(backend))
-        .openPool(
-            GpuPoolOptions.builder().runDirectory(directory).gpus(gpus).build(),
-            new Discovery(List.of()),
-            NanoClock.SYSTEM);
   }
 
   /** Says that it is this process, and proves nothing. */
