@@ -10,6 +10,7 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.seat.ProcessIdentity;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
@@ -24,6 +25,9 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class HostileClientsTest extends TwoPools {
   private static final int MOST_THREADS = 64;
+
+  /** So much of the heap all clients together may make the seat hold. */
+  private static final long MOST_HEAP_BYTES = 64 << 20;
 
   private final List<SocketChannel> channels = new ArrayList<>();
 
@@ -109,6 +113,63 @@ class HostileClientsTest extends TwoPools {
     assertThat(more).isLessThan(MOST_THREADS);
     VirtualGpu other = client.acquire(Pools.request(NEARLINE).build());
     assertThat(other.environment()).isNotEmpty();
+    turn.close();
+  }
+
+  private static long heapBytes() {
+    for (int i = 0; i < 3; i++) {
+      System.gc(); // what is not held goes
+    }
+    return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
+  }
+
+  /** A request that blocks, and holds as many values as a message may have. */
+  private static ByteBuffer manyValues(String lease, int number) throws IOException {
+    List<String> pairs =
+        new ArrayList<>(
+            List.of(
+                "type",
+                "suspend",
+                "number",
+                "" + number,
+                "lease",
+                lease,
+                "timeoutNs",
+                "30000000000"));
+    for (int i = 0; i < 990; i++) {
+      pairs.add(Integer.toString(i, Character.MAX_RADIX));
+      pairs.add("");
+    }
+    return Frames.of(pairs.toArray(String[]::new));
+  }
+
+  @Test
+  void heapThatClientsMakeTheSeatHoldIsBounded() throws Exception {
+    VirtualGpu busy = holder.acquire(Pools.request(NEARLINE).build());
+    GpuTurn turn = busy.enter(); // so that it cannot be suspended before it ends
+    long beforeBytes = heapBytes();
+    ByteBuffer half = ByteBuffer.allocate(250 << 10).putInt(0, 256 << 10);
+    int closed = 0;
+    for (int i = 0; i < 40; i++) {
+      try {
+        SocketChannel channel = connect();
+        for (int j = 0; j < 60; j++) {
+          write(channel, manyValues(busy.id(), j + 2));
+        }
+        write(channel, half.duplicate());
+      } catch (IOException e) {
+        closed++; // by the seat, of which it made too much be held
+      }
+    }
+    assertThat(client.leases()).isNotEmpty();
+    long heldBytes = heapBytes() - beforeBytes;
+    System.out.println(
+        "requests of hostile clients: heap held in bytes="
+            + heldBytes
+            + " clients closed="
+            + closed);
+    assertThat(heldBytes).isLessThan(MOST_HEAP_BYTES);
+    assertThat(client.acquire(Pools.request(NEARLINE).build()).environment()).isNotEmpty();
     turn.close();
   }
 
