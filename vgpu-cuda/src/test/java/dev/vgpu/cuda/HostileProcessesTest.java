@@ -162,7 +162,7 @@ class HostileProcessesTest {
       for (int i = 0; i < 300_000; i++) {
         file.write(lines);
       }
-      file.writeBytes("1-2 rw-s 0 08:02 1 /run/leases/hostile/report\n");
+      file.write("1-2 rw-s 0 08:02 1 /run/leases/hostile/report\n".getBytes(US_ASCII));
     }
     long startNs = NanoClock.SYSTEM.nanoTime();
     assertThat(files.mapping(PID, "/hostile/report")).isEqualTo(ProcessLife.Mapping.UNKNOWN);
@@ -171,7 +171,7 @@ class HostileProcessesTest {
             + TimeUnit.NANOSECONDS.toMillis(NanoClock.SYSTEM.nanoTime() - startNs));
     Path environment = maps.resolveSibling("environ");
     try (RandomAccessFile file = new RandomAccessFile(environment.toFile(), "rw")) {
-      file.writeBytes("VGPU_LEASE=hostile\0");
+      file.write("VGPU_LEASE=hostile\0".getBytes(US_ASCII));
       file.setLength(1L << 32);
     }
     assertThat(files.isStartedWith(PID, List.of("VGPU_LEASE=hostile"))).isTrue();

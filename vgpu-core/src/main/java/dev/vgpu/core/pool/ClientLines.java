@@ -5,6 +5,7 @@ import static dev.vgpu.core.pool.Protocol.NUMBER;
 import dev.vgpu.core.seat.Link;
 import dev.vgpu.core.seat.MalformedMessageException;
 import dev.vgpu.core.seat.Message;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.slf4j.Logger;
@@ -24,7 +25,7 @@ final class ClientLines {
   private static final int MOST_LONG_AT_A_TIME = 4;
   private static final int MOST_LONG = 64;
 
-  /** What a request takes here, beside twice its length. */
+  /** What a request takes here, beside its message. */
   private static final int REQUEST_BYTES = 2 << 10;
 
   static final String TOO_MANY = "more requests of one process wait than are kept";
@@ -37,6 +38,7 @@ final class ClientLines {
   private final AtomicInteger claims = new AtomicInteger();
 
   private volatile boolean heldBack;
+  private volatile boolean ended;
 
   ClientLines(SeatDesks desks) {
     inOrder = desks.orders.new Line(1);
@@ -54,7 +56,7 @@ final class ClientLines {
   }
 
   static long bytes(Message message) {
-    return REQUEST_BYTES + 2L * message.bytes();
+    return REQUEST_BYTES + message.heapBytes();
   }
 
   boolean areEmpty() {
@@ -113,8 +115,15 @@ final class ClientLines {
     later(changes, from, message, task);
   }
 
-  /** Does something when all that was asked for is done. */
-  void atLast(Runnable task) {
+  /**
+   * The client is gone: what may take long and is not begun is given up, and with it what it takes
+   * here. Then does something, when the rest is done.
+   */
+  void end(Runnable task) {
+    ended = true;
+    for (Desk.Line line : List.of(preparations, changes)) {
+      line.clear().forEach(each -> ((Task) each).giveUp());
+    }
     inOrder.add(task);
   }
 
@@ -124,7 +133,9 @@ final class ClientLines {
         from,
         message,
         () -> {
-          if (longRequests() < MOST_LONG) {
+          if (ended) {
+            log.debug("not begun, for its client is gone: {}", message.type());
+          } else if (longRequests() < MOST_LONG) {
             add(line, from, message, task);
           } else {
             answer(
@@ -137,24 +148,35 @@ final class ClientLines {
         });
   }
 
-  private static void add(Desk.Line line, Link from, Message message, Runnable task) {
-    long bytes = bytes(message);
-    from.hold(bytes);
-    line.add(
-        () -> {
-          try {
-            task.run();
-          } catch (MalformedMessageException e) {
-            from.close("it sent what makes no sense: " + e.getMessage());
-          } catch (UnknownLeaseException e) {
-            log.debug("{}", e.getMessage());
-          } catch (RuntimeException | Error e) {
-            from.close("it could not be served");
-            throw e;
-          } finally {
-            from.hold(-bytes);
-          }
-        });
+  private static void add(Desk.Line line, Link from, Message message, Runnable work) {
+    line.add(new Task(from, bytes(message), work));
+  }
+
+  /** What a client asked for, which counts as held for it until it is done or given up. */
+  private record Task(Link from, long bytes, Runnable work) implements Runnable {
+    Task {
+      from.hold(bytes);
+    }
+
+    @Override
+    public void run() {
+      try {
+        work.run();
+      } catch (MalformedMessageException e) {
+        from.close("it sent what makes no sense: " + e.getMessage());
+      } catch (UnknownLeaseException e) {
+        log.debug("{}", e.getMessage());
+      } catch (RuntimeException | Error e) {
+        from.close("it could not be served");
+        throw e;
+      } finally {
+        giveUp();
+      }
+    }
+
+    void giveUp() {
+      from.hold(-bytes);
+    }
   }
 
   /** Sends a reply, or what went wrong. */

@@ -418,7 +418,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     closed = true;
     server.left(this);
     log.debug("a client is gone: {}: {}", process, reason);
-    lines.atLast(
+    lines.end(
         () -> {
           server.table().failPending(this);
           server.gone(this, leases.values());

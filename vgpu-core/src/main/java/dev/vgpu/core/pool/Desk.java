@@ -1,6 +1,7 @@
 package dev.vgpu.core.pool;
 
 import java.util.ArrayDeque;
+import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -56,6 +57,21 @@ final class Desk implements AutoCloseable {
         tasks.add(task);
         queue();
         callThreads();
+      } finally {
+        lock.unlock();
+      }
+    }
+
+    /** Forgets the tasks that are not begun. */
+    List<Runnable> clear() {
+      lock.lock();
+      try {
+        if (isReady) {
+          isReady = !ready.remove(this);
+        }
+        List<Runnable> forgotten = List.copyOf(tasks);
+        tasks.clear();
+        return forgotten;
       } finally {
         lock.unlock();
       }

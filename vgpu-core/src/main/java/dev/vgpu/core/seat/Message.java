@@ -19,6 +19,9 @@ import java.util.Optional;
  * thread until it is sent.
  */
 public final class Message {
+  /** What a pair takes beside its text: two strings with their arrays, and a place in the map. */
+  private static final int PAIR_HEAP_BYTES = 160;
+
   /** What two bytes can count. */
   private static final int MOST_PAIRS = 65_535;
 
@@ -133,6 +136,11 @@ public final class Message {
   /** {@return how long it was on the wire; 0 if it has not come from there} */
   public int bytes() {
     return bytes;
+  }
+
+  /** {@return about how many bytes of the heap it takes, once it was received} */
+  public long heapBytes() {
+    return 2L * bytes + (long) PAIR_HEAP_BYTES * values.size();
   }
 
   ByteBuffer encode() {

@@ -5,63 +5,37 @@ import static dev.vgpu.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.seat.ProcessIdentity;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What a client that means harm, or is broken, can make of the seat. */
 @Timeout(60)
-class HostileClientsTest {
+class HostileClientsTest extends TwoPools {
   private static final int MOST_THREADS = 64;
 
-  private final FakeBackend backend = new FakeBackend();
-  private final List<Pools.TestGpu> gpus = Pools.gpus(1);
-  private final List<SocketChannel> channels = new ArrayList<>();
-  private Path directory;
-  private GpuPool holder;
-  private GpuPool client;
+  /** So much of the heap all clients together may make the seat hold. */
+  private static final long MOST_HEAP_BYTES = 64 << 20;
 
-  @BeforeEach
-  void openBoth() throws IOException {
-    directory = Files.createTempDirectory("vg");
-    holder = open();
-    client = open();
-  }
+  private final List<SocketChannel> channels = new ArrayList<>();
 
   @AfterEach
-  void closeBoth() throws IOException {
+  void closeChannels() throws IOException {
     for (SocketChannel channel : channels) {
       channel.close();
     }
-    client.close();
-    holder.close();
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
-  }
-
-  private GpuPool open() {
-    return new NodeRegistry(Map.of(), () -> List.of(backend))
-        .openPool(
-            GpuPoolOptions.builder().runDirectory(directory).gpus(gpus).build(),
-            new Discovery(List.of()),
-            NanoClock.SYSTEM);
   }
 
   /** Says that it is this process, and proves nothing. */
@@ -139,6 +113,63 @@ class HostileClientsTest {
     assertThat(more).isLessThan(MOST_THREADS);
     VirtualGpu other = client.acquire(Pools.request(NEARLINE).build());
     assertThat(other.environment()).isNotEmpty();
+    turn.close();
+  }
+
+  private static long heapBytes() {
+    for (int i = 0; i < 3; i++) {
+      System.gc(); // what is not held goes
+    }
+    return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
+  }
+
+  /** A request that blocks, and holds as many values as a message may have. */
+  private static ByteBuffer manyValues(String lease, int number) throws IOException {
+    List<String> pairs =
+        new ArrayList<>(
+            List.of(
+                "type",
+                "suspend",
+                "number",
+                "" + number,
+                "lease",
+                lease,
+                "timeoutNs",
+                "30000000000"));
+    for (int i = 0; i < 990; i++) {
+      pairs.add(Integer.toString(i, Character.MAX_RADIX));
+      pairs.add("");
+    }
+    return Frames.of(pairs.toArray(String[]::new));
+  }
+
+  @Test
+  void heapThatClientsMakeTheSeatHoldIsBounded() throws Exception {
+    VirtualGpu busy = holder.acquire(Pools.request(NEARLINE).build());
+    GpuTurn turn = busy.enter(); // so that it cannot be suspended before it ends
+    long beforeBytes = heapBytes();
+    ByteBuffer half = ByteBuffer.allocate(250 << 10).putInt(0, 256 << 10);
+    int closed = 0;
+    for (int i = 0; i < 40; i++) {
+      try {
+        SocketChannel channel = connect();
+        for (int j = 0; j < 60; j++) {
+          write(channel, manyValues(busy.id(), j + 2));
+        }
+        write(channel, half.duplicate());
+      } catch (IOException e) {
+        closed++; // by the seat, of which it made too much be held
+      }
+    }
+    assertThat(client.leases()).isNotEmpty();
+    long heldBytes = heapBytes() - beforeBytes;
+    System.out.println(
+        "requests of hostile clients: heap held in bytes="
+            + heldBytes
+            + " clients closed="
+            + closed);
+    assertThat(heldBytes).isLessThan(MOST_HEAP_BYTES);
+    assertThat(client.acquire(Pools.request(NEARLINE).build()).environment()).isNotEmpty();
     turn.close();
   }
 

@@ -5,64 +5,31 @@ import static dev.vgpu.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuLease;
-import dev.vgpu.GpuPool;
-import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** The process that has the seat lives, and serves nobody. */
 @Timeout(60)
-class MuteSeatTest {
+class MuteSeatTest extends TwoPools {
   private static final long HANGS_NS = 3_000_000_000L;
 
-  private final FakeBackend backend = new FakeBackend();
-  private final List<Pools.TestGpu> gpus = Pools.gpus(1);
   private final CountDownLatch goesOn = new CountDownLatch(1);
-  private Path directory;
-  private GpuPool holder;
-  private GpuPool client;
-
-  @BeforeEach
-  void openBoth() throws IOException {
-    directory = Files.createTempDirectory("vg");
-    holder = open();
-    client = open();
-  }
 
   @AfterEach
-  void closeBoth() throws IOException {
+  void letGoOn() {
     goesOn.countDown();
-    client.close();
-    holder.close();
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
-  }
-
-  private GpuPool open() {
-    return new NodeRegistry(Map.of(), () -> List.of(backend))
-        .openPool(
-            GpuPoolOptions.builder().runDirectory(directory).gpus(gpus).build(),
-            new Discovery(List.of()),
-            NanoClock.SYSTEM);
   }
 
   /** The scheduler of the GPU comes back only when it is let; told when it hangs. */

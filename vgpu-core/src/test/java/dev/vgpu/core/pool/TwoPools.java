@@ -1,0 +1,46 @@
+package dev.vgpu.core.pool;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.core.NanoClock;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+
+/** Two pools on one run directory, as of two processes: one holds the seat, one is its client. */
+abstract class TwoPools {
+  final FakeBackend backend = new FakeBackend();
+  private final List<Pools.TestGpu> gpus = Pools.gpus(1);
+  Path directory;
+  GpuPool holder;
+  GpuPool client;
+
+  @BeforeEach
+  void openBoth() throws IOException {
+    directory = Files.createTempDirectory("vg");
+    holder = open();
+    client = open();
+  }
+
+  @AfterEach
+  void closeBoth() throws IOException {
+    client.close();
+    holder.close();
+    try (Stream<Path> files = Files.walk(directory)) {
+      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
+    }
+  }
+
+  GpuPool open() {
+    return new NodeRegistry(Map.of(), () -> List.of(backend))
+        .openPool(
+            GpuPoolOptions.builder().runDirectory(directory).gpus(gpus).build(),
+            new Discovery(List.of()),
+            NanoClock.SYSTEM);
+  }
+}
