@@ -7,41 +7,22 @@
 
 #include "rm_abi.h"
 
-/* Each branch begins as its parent and names what changed; those between were not compared, and are not here. */
-static struct vgpu_rm_abi v535(void) { return (struct vgpu_rm_abi){.branch = 535, .schedule_size = 2}; }
-
-static struct vgpu_rm_abi v550(void) {
-  struct vgpu_rm_abi abi = v535();
-  abi.branch = 550;
-  return abi;
-}
-
-static struct vgpu_rm_abi v570(void) {
-  struct vgpu_rm_abi abi = v550();
-  abi.branch = 570;
-  return abi;
-}
-
-static struct vgpu_rm_abi v580(void) {
-  struct vgpu_rm_abi abi = v570();
-  abi.branch = 580;
-  abi.schedule_size = 3; /* bSkipEnable */
-  return abi;
-}
-
-static struct vgpu_rm_abi v595(void) {
-  struct vgpu_rm_abi abi = v580();
-  abi.branch = 595;
-  return abi;
-}
-
+/*
+ * The branches whose sources were compared, with github.com/NVIDIA/open-gpu-kernel-modules. What changed between them: the parameters of
+ * GPFIFO_SCHEDULE have a third byte from 575 on (bSkipEnable of NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS).
+ */
 struct vgpu_rm_abi vgpu__rm_abi(unsigned branch) {
   switch (branch) {
-    case 535: return v535();
-    case 550: return v550();
-    case 570: return v570();
-    case 580: return v580();
-    case 595: return v595();
+    case 535:
+    case 550:
+    case 555:
+    case 560:
+    case 565:
+    case 570: return (struct vgpu_rm_abi){.branch = branch, .schedule_size = 2};
+    case 575:
+    case 580:
+    case 590:
+    case 595: return (struct vgpu_rm_abi){.branch = branch, .schedule_size = 3};
     default: return (struct vgpu_rm_abi){.branch = 0, .schedule_size = 0};
   }
 }

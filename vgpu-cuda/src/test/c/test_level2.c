@@ -321,6 +321,26 @@ static void test_second_way(void) {
   seat_close(&seat);
 }
 
+/* Each branch that is known, the second way: its parameters have another size before 575, and RM takes no other. */
+static void test_branches(void) {
+  static const unsigned branches[] = {535, 550, 555, 560, 565, 570, 575, 580, 590, 595};
+  for (size_t i = 0; i < sizeof branches / sizeof *branches; i++) {
+    char how[64];
+    struct fake_seat seat;
+    snprintf(how, sizeof how, "refuse=2080110b,version=%u.10.01", branches[i]);
+    open_seat(&seat, SHM_CLASS_OFFLINE);
+    pid_t pid = start_tenant(&seat, "flood", how, "on");
+    AWAIT(is_ready(&seat), "%u: reason %u", branches[i], GET(slot_of(&seat)->level2_reason));
+    AWAIT(GET(slot_of(&seat)->busy) != 0, "does not run");
+    announce(&seat);
+    AWAIT(is_stopped(&seat) || GET(slot_of(&seat)->level2_stops) > 0, "%u: not stopped", branches[i]);
+    seat_express_clear(&seat, 1);
+    AWAIT(is_ready(&seat), "%u: not resumed", branches[i]);
+    end_tenant(pid);
+    seat_close(&seat);
+  }
+}
+
 /* A driver that says yes and does nothing. */
 static void test_no_effect(void) {
   struct fake_seat seat;
@@ -367,6 +387,7 @@ static const struct {
     {"stays-stopped", test_stays_stopped_at_a_shut_gate},
     {"stale-bit", test_stale_bit},                 {"stopped-tenant", test_stopped_tenant},
     {"off-with-a-reason", test_off_with_a_reason}, {"second-way", test_second_way},
+    {"branches", test_branches},
     {"no-effect", test_no_effect},                 {"ends-while-stopped", test_ends_while_stopped},
 };
 

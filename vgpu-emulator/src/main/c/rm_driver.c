@@ -80,6 +80,10 @@ static void schedule(uint32_t group) {
                        .params = (uint64_t)(uintptr_t)params,
                        .params_size = sizeof params};
     CALL(rm.fd, RM_ESC_CONTROL, &call);
+    if (call.status == RM_ERR_INVALID_PARAM_STRUCT) { /* an older kernel module */
+        call.params_size = 2;
+        CALL(rm.fd, RM_ESC_CONTROL, &call);
+    }
 }
 
 void emu_rm_context_opened(CUcontext context) {

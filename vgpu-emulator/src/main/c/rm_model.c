@@ -263,6 +263,12 @@ static uint32_t set_timeslice(rm_object *group, uint64_t timeslice_us) {
     return RM_OK;
 }
 
+/* GPFIFO_SCHEDULE has one more byte from 575 on (bSkipEnable); a size that is not exact is refused. */
+static uint32_t schedule_size(void) {
+    unsigned long branch = strtoul(behaviour.version, NULL, 10);
+    return branch != 0 && branch < 575 ? 2 : 3;
+}
+
 static uint32_t control_group(rm_object *group, const rm_control *call) {
     uint8_t bytes[8] = {0};
     if (call->params_size > sizeof bytes || !copy_in(bytes, call->params, call->params_size)) {
@@ -272,7 +278,7 @@ static uint32_t control_group(rm_object *group, const rm_control *call) {
     memcpy(&number, bytes, sizeof number);
     switch (call->command) {
         case RM_CTRL_GROUP_SCHEDULE:
-            if (call->params_size != 2 && call->params_size != 3) {
+            if (call->params_size != schedule_size()) {
                 return RM_ERR_INVALID_PARAM_STRUCT;
             }
             group->is_disabled = bytes[0] == 0;

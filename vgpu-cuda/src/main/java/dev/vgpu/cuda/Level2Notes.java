@@ -34,7 +34,7 @@ final class Level2Notes {
   private static final Pattern VERSION = Pattern.compile("\\b(\\d{3,4})\\.\\d+(\\.\\d+)?");
 
   /** As in the hook's tables, rm_parse.c; a test compares both. */
-  static final List<Integer> KNOWN = List.of(535, 550, 570, 580, 595);
+  static final List<Integer> KNOWN = List.of(535, 550, 555, 560, 565, 570, 575, 580, 590, 595);
 
   private Level2Notes() {}
 
