@@ -129,6 +129,7 @@ static bool apply_fidelity(const char *name, const char *value, emu_kernel_times
                 {"load", &times->load_ns, NULL},
                 {"lazy", NULL, &times->is_lazy},
                 {"legacy-events", NULL, &times->has_legacy_events},
+                {"thread-pid", NULL, &times->has_thread_pid},
                 {"teardown", NULL, &times->has_teardown}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strcmp(name, rows[i].name) == 0) {
