@@ -52,6 +52,38 @@ static void functionsAreLoadedWhenTheyAreLaunched(void) {
     CHECK_EQUAL(used_bytes(), before);
 }
 
+static CUfunction slow;
+
+static void *launch_slow(void *nothing) {
+    CHECK_OK(cuCtxSetCurrent(context));
+    CHECK_OK(cuLaunchKernel(slow, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    return nothing;
+}
+
+/* The load takes its module's memory, then its time, all with the driver's lock: a query meanwhile ends after it. */
+static void callsWaitForEachOther(void) {
+    CUmodule module = NULL;
+    CUevent event = NULL;
+    pthread_t thread;
+    int state = 1;
+    CHECK_OK(cuEventCreate(&event, 0));
+    CHECK_OK(cuEventRecord(event, NULL));
+    CHECK_OK(cuEventSynchronize(event));
+    CHECK_OK(cuModuleLoadData(&module, test_ptx));
+    CHECK_OK(cuModuleGetFunction(&slow, module, "vgpu_null"));
+    size_t before = used_bytes();
+    CHECK_EQUAL(pthread_create(&thread, NULL, launch_slow, NULL), 0);
+    for (int i = 0; i < 60000 && used_bytes() == before; i++) {
+        usleep(1000);
+    }
+    CHECK_OK(cuEventQuery(event));
+    CHECK_OK(cuFuncIsLoaded(&state, slow));
+    CHECK_EQUAL(state, 1);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    CHECK_OK(cuModuleUnload(module));
+    CHECK_OK(cuEventDestroy_v2(event));
+}
+
 static uint64_t now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -72,6 +104,11 @@ static void callsCostWhatIsSet(void) {
     CHECK_OK(cuEventElapsedTime(&ms, event, event));
     CHECK_OK(cuMemAlloc_v2(&p, 1));
     CHECK(now_ms() - start >= 5 * COST_MS - 1);
+    void *pinned = NULL;
+    start = now_ms();
+    CHECK_OK(cuMemHostAlloc(&pinned, 16 << 20, 0));
+    CHECK(now_ms() - start >= 1000 / 64 - 1);
+    CHECK_OK(cuMemFreeHost(pinned));
     CHECK_OK(cuMemFree_v2(p));
     CHECK_OK(cuEventDestroy_v2(event));
 }
@@ -144,7 +181,7 @@ int main(void) {
     char settings[300];
     const char *given = getenv("VGPU_EMULATOR");
     snprintf(settings, sizeof settings,
-             "%s,module=5MiB,lazy=on,load=1us,legacy-events=on,thread-pid=on,teardown=on,launch-cost=2200ns,record-cost=%dms,"
+             "%s,module=5MiB,lazy=on,load=300ms,locks=on,pin-cost=1s,legacy-events=on,thread-pid=on,teardown=on,launch-cost=2200ns,record-cost=%dms,"
              "query-cost=%dms,elapsed-cost=%dms,allocate-cost=%dms",
              given == NULL ? "devices=1" : given, COST_MS, COST_MS, COST_MS, COST_MS);
     setenv("VGPU_EMULATOR", settings, 1);
@@ -157,6 +194,7 @@ int main(void) {
     CHECK_OK(cuCtxSetCurrent(context));
     processesAreToldByTheThreadThatBegan(number);
     functionsAreLoadedWhenTheyAreLaunched();
+    callsWaitForEachOther();
     callsCostWhatIsSet();
     eventsInTheLegacyStreamHoldUpBlockingStreams();
     return check_failures != 0;
