@@ -33,8 +33,9 @@ static CUresult allocate(CUcontext context, CUdeviceptr *address, size_t bytes,
 EMU_API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(address != NULL);
+    CUresult result = allocate(context, address, bytes, EMU_DEVICE_MEMORY);
     emu_cost(emu_driver.state.times.allocate_cost_ns);
-    return allocate(context, address, bytes, EMU_DEVICE_MEMORY);
+    return result;
 }
 
 EMU_API CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width,
@@ -68,6 +69,7 @@ EMU_API CUresult cuMemFree_v2(CUdeviceptr address) {
     if (address == 0) {
         return CUDA_SUCCESS;
     }
+    emu_cost(emu_driver.state.times.allocate_cost_ns);
     CUresult result = emu_memory_free(address, KINDS_OF_MEMFREE);
     if (result == CUDA_SUCCESS) {
         emu_pools_settle();
@@ -118,13 +120,21 @@ static CUresult host_allocate(CUcontext context, void **address, size_t bytes, u
     return CUDA_SUCCESS;
 }
 
+/* Pinning goes by pages: its cost is one of size. */
+static void pin_cost(size_t bytes) {
+    double gibibytes = (double)bytes / (double)(UINT64_C(1) << 30);
+    emu_cost((uint64_t)((double)emu_driver.state.times.pin_cost_ns * gibibytes));
+}
+
 EMU_API CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned int flags) {
     EMU_CONTEXT(context);
+    pin_cost(bytes);
     return host_allocate(context, address, bytes, flags);
 }
 
 EMU_API CUresult cuMemAllocHost_v2(void **address, size_t bytes) {
     EMU_CONTEXT(context);
+    pin_cost(bytes);
     return host_allocate(context, address, bytes, 0);
 }
 

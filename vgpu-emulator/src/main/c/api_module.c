@@ -139,11 +139,13 @@ CUresult emu_function_load(CUfunction function) {
     }
     pthread_mutex_lock(&modules_lock);
     if (!emu_function_is_loaded(function)) {
+        emu_hold();
         result = take_memory(function->module, context->gpu);
         if (result == CUDA_SUCCESS) {
-            emu_cost(emu_driver.state.times.load_ns);
+            emu_occupy(emu_driver.state.times.load_ns);
             __atomic_store_n(&function->is_loaded, 1, __ATOMIC_RELEASE);
         }
+        emu_let_go();
     }
     pthread_mutex_unlock(&modules_lock);
     return result;

@@ -15,7 +15,10 @@
 emu_driver_state emu_driver;
 __thread emu_thread_state emu_thread __attribute__((tls_model("initial-exec")));
 
+enum { SPIN_NS = 50000 };
+
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t call_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fork_handler_set;
 static uint64_t thread_count;
 
@@ -35,8 +38,24 @@ static void tear_down(void) {
     __atomic_store_n(&emu_driver.ready, 0, __ATOMIC_RELEASE);
 }
 
-void emu_spin(uint64_t ns) {
+void emu_hold(void) {
+    if (emu_driver.state.times.has_locks) {
+        pthread_mutex_lock(&call_lock);
+    }
+}
+
+void emu_let_go(void) {
+    if (emu_driver.state.times.has_locks) {
+        pthread_mutex_unlock(&call_lock);
+    }
+}
+
+/* As the real driver does: short calls compute, long ones wait for the system. */
+void emu_occupy(uint64_t ns) {
     uint64_t end = emu_now_ns() + ns;
+    if (ns > SPIN_NS) {
+        emu_sleep_until(end);
+    }
     while (emu_now_ns() < end) {
     }
 }

@@ -97,12 +97,17 @@ static inline CUresult emu_current(CUcontext *context) {
     return (*context)->sticky;
 }
 
-void emu_spin(uint64_t ns);
+/* The driver's lock: one call at a time, if the settings say so. What a call takes of its thread. */
+void emu_hold(void);
+void emu_let_go(void);
+void emu_occupy(uint64_t ns);
 
-/* What a call costs the thread that makes it. */
+/* What a call costs the thread that makes it, and whom it holds up. */
 static inline void emu_cost(uint64_t ns) {
-    if (__builtin_expect(ns != 0, 0)) {
-        emu_spin(ns);
+    if (__builtin_expect(ns != 0 || emu_driver.state.times.has_locks, 0)) {
+        emu_hold();
+        emu_occupy(ns);
+        emu_let_go();
     }
 }
 

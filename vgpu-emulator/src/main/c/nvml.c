@@ -224,7 +224,7 @@ EMU_API nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsi
     EMU_NVML_ENTER(true);
     for (int slot = 0; slot < EMU_MAX_PROCESSES; slot++) {
         emu_process process = emu_process_at(&state, slot);
-        if (process.pid == pid && pid != 0 && !emu_process_dead(&state, slot)) {
+        if (process.told_pid == pid && pid != 0 && !emu_process_dead(&state, slot)) {
             return emu_nvml_give_text(name, size, process.name);
         }
     }

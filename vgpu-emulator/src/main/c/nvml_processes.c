@@ -125,11 +125,13 @@ static bool try_list(emu_gpu *gpu, process_list *list) {
     for (int slot = 0; slot < EMU_MAX_PROCESSES; slot++) {
         uint64_t bytes = (uint64_t)slot < ledger.process_count ? ledger.used_by[slot] : 0;
         if ((has_context[slot] || bytes > 0) && !emu_process_dead(gpu->state, slot)) {
+            uint64_t told = emu_process_at(gpu->state, slot).told_pid;
             emu_identity now = emu_process_identity(gpu->state, slot);
             if (now.pid != before[slot].pid || now.start_time != before[slot].start_time) {
                 return false;
             }
-            add(list, (unsigned int)now.pid, emu_nvml_number("process_memory", index, bytes), ran_ns[slot]);
+            add(list, (unsigned int)told, emu_nvml_number("process_memory", index, bytes),
+                ran_ns[slot]);
         }
     }
     uint64_t more = emu_nvml_number("processes", index, 0);

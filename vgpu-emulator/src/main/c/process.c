@@ -75,6 +75,7 @@ emu_process emu_process_at(const emu_state *state, int slot) {
     emu_identity identity = emu_process_identity(state, slot);
     emu_process copy = {.pid = identity.pid, .start_time = identity.start_time};
     copy.pid_namespace = __atomic_load_n(&shared->pid_namespace, __ATOMIC_RELAXED);
+    copy.told_pid = __atomic_load_n(&shared->told_pid, __ATOMIC_RELAXED);
     for (size_t i = 0; i + 1 < sizeof copy.name; i++) {
         copy.name[i] = __atomic_load_n(&shared->name[i], __ATOMIC_RELAXED);
     }
@@ -126,6 +127,9 @@ void emu_process_enter(emu_state *state, int slot) {
     __atomic_store_n(&state->header->checkpoints[slot], 0, __ATOMIC_RELAXED);
     __atomic_store_n(&shared->start_time, status.start_time, __ATOMIC_RELAXED);
     __atomic_store_n(&shared->pid_namespace, state->pid_namespace, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->told_pid,
+                     state->times.has_thread_pid ? (uint64_t)syscall(SYS_gettid) : pid,
+                     __ATOMIC_RELAXED);
     for (size_t i = 0; i < sizeof name; i++) {
         __atomic_store_n(&shared->name[i], name[i], __ATOMIC_RELAXED);
     }

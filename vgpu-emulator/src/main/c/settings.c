@@ -126,9 +126,12 @@ static bool apply_fidelity(const char *name, const char *value, emu_kernel_times
                 {"query-cost", &times->query_cost_ns, NULL},
                 {"elapsed-cost", &times->elapsed_cost_ns, NULL},
                 {"allocate-cost", &times->allocate_cost_ns, NULL},
+                {"pin-cost", &times->pin_cost_ns, NULL},
                 {"load", &times->load_ns, NULL},
                 {"lazy", NULL, &times->is_lazy},
+                {"locks", NULL, &times->has_locks},
                 {"legacy-events", NULL, &times->has_legacy_events},
+                {"thread-pid", NULL, &times->has_thread_pid},
                 {"teardown", NULL, &times->has_teardown}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strcmp(name, rows[i].name) == 0) {

@@ -46,9 +46,12 @@ typedef struct {
     uint64_t query_cost_ns;
     uint64_t elapsed_cost_ns;
     uint64_t allocate_cost_ns;
+    uint64_t pin_cost_ns;       /* for each GiB */
     uint64_t load_ns;           /* what loading a function takes */
     uint32_t is_lazy;           /* functions are loaded when they are first launched */
+    uint32_t has_locks;         /* these calls go one at a time */
     uint32_t has_legacy_events; /* an event in the legacy stream holds up all blocking streams */
+    uint32_t has_thread_pid;    /* NVML tells the pid of the thread that called cuInit */
     uint32_t has_teardown;      /* nothing works any more once the process exits */
     uint32_t cuda_version; /* what cuDriverGetVersion says: 12040 for 12.4 */
     uint64_t wave_ns; /* one wave of blocks over all SMs of a kernel that is in no table */

@@ -36,6 +36,7 @@ typedef struct {
     uint64_t
         start_time; /* ticks since boot, as /proc says; tells processes with the same pid apart */
     uint64_t pid_namespace; /* inode */
+    uint64_t told_pid;      /* what NVML tells: the process's, or that of the thread that began */
     char name[40];
 } emu_process;
 

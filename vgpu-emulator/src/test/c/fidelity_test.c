@@ -1,11 +1,20 @@
 /* What may be set nearer to the real driver: costs of calls, lazy loading, the legacy stream's events, the end of the process. */
 #include "check.h"
 #include "cuda_api.h"
+#include "nvml_abi.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 CUresult cuFuncIsLoaded(int *state, CUfunction function);
 CUresult cuFuncLoad(CUfunction function);
+
+nvmlReturn_t nvmlInit_v2(void);
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+                                                     nvmlProcessInfo_t *infos);
+nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int size);
 
 enum { COST_MS = 2 };
 static const uint64_t module_bytes = 5 << 20;
@@ -43,6 +52,38 @@ static void functionsAreLoadedWhenTheyAreLaunched(void) {
     CHECK_EQUAL(used_bytes(), before);
 }
 
+static CUfunction slow;
+
+static void *launch_slow(void *nothing) {
+    CHECK_OK(cuCtxSetCurrent(context));
+    CHECK_OK(cuLaunchKernel(slow, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    return nothing;
+}
+
+/* The load takes its module's memory, then its time, all with the driver's lock: a query meanwhile ends after it. */
+static void callsWaitForEachOther(void) {
+    CUmodule module = NULL;
+    CUevent event = NULL;
+    pthread_t thread;
+    int state = 1;
+    CHECK_OK(cuEventCreate(&event, 0));
+    CHECK_OK(cuEventRecord(event, NULL));
+    CHECK_OK(cuEventSynchronize(event));
+    CHECK_OK(cuModuleLoadData(&module, test_ptx));
+    CHECK_OK(cuModuleGetFunction(&slow, module, "vgpu_null"));
+    size_t before = used_bytes();
+    CHECK_EQUAL(pthread_create(&thread, NULL, launch_slow, NULL), 0);
+    for (int i = 0; i < 60000 && used_bytes() == before; i++) {
+        usleep(1000);
+    }
+    CHECK_OK(cuEventQuery(event));
+    CHECK_OK(cuFuncIsLoaded(&state, slow));
+    CHECK_EQUAL(state, 1);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    CHECK_OK(cuModuleUnload(module));
+    CHECK_OK(cuEventDestroy_v2(event));
+}
+
 static uint64_t now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -63,6 +104,11 @@ static void callsCostWhatIsSet(void) {
     CHECK_OK(cuEventElapsedTime(&ms, event, event));
     CHECK_OK(cuMemAlloc_v2(&p, 1));
     CHECK(now_ms() - start >= 5 * COST_MS - 1);
+    void *pinned = NULL;
+    start = now_ms();
+    CHECK_OK(cuMemHostAlloc(&pinned, 16 << 20, 0));
+    CHECK(now_ms() - start >= 1000 / 64 - 1);
+    CHECK_OK(cuMemFreeHost(pinned));
     CHECK_OK(cuMemFree_v2(p));
     CHECK_OK(cuEventDestroy_v2(event));
 }
@@ -102,6 +148,26 @@ static void eventsInTheLegacyStreamHoldUpBlockingStreams(void) {
     CHECK_OK(cuModuleUnload(module));
 }
 
+static void *begin(void *thread) {
+    *(unsigned int *)thread = (unsigned int)syscall(SYS_gettid);
+    CHECK_OK(cuInit(0));
+    return NULL;
+}
+
+static void processesAreToldByTheThreadThatBegan(unsigned int thread) {
+    nvmlDevice_t device = NULL;
+    nvmlProcessInfo_t infos[8];
+    char name[64];
+    unsigned int count = 8;
+    CHECK_OK(nvmlInit_v2());
+    CHECK_OK(nvmlDeviceGetHandleByIndex_v2(0, &device));
+    CHECK_OK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, infos));
+    CHECK_EQUAL(count, 1);
+    CHECK_EQUAL(infos[0].pid, thread);
+    CHECK(thread != (unsigned int)getpid());
+    CHECK_OK(nvmlSystemGetProcessName(thread, name, sizeof name));
+}
+
 /* Set before cuInit, so it comes after the driver's own. */
 static void at_exit(void) {
     CHECK_EQUAL(cuCtxSynchronize(), CUDA_ERROR_DEINITIALIZED);
@@ -115,15 +181,20 @@ int main(void) {
     char settings[300];
     const char *given = getenv("VGPU_EMULATOR");
     snprintf(settings, sizeof settings,
-             "%s,module=5MiB,lazy=on,load=1us,legacy-events=on,teardown=on,launch-cost=2200ns,record-cost=%dms,"
+             "%s,module=5MiB,lazy=on,load=300ms,locks=on,pin-cost=1s,legacy-events=on,thread-pid=on,teardown=on,launch-cost=2200ns,record-cost=%dms,"
              "query-cost=%dms,elapsed-cost=%dms,allocate-cost=%dms",
              given == NULL ? "devices=1" : given, COST_MS, COST_MS, COST_MS, COST_MS);
     setenv("VGPU_EMULATOR", settings, 1);
     atexit(at_exit);
-    CHECK_OK(cuInit(0));
+    pthread_t thread;
+    unsigned int number = 0;
+    CHECK_EQUAL(pthread_create(&thread, NULL, begin, &number), 0);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
     CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
     CHECK_OK(cuCtxSetCurrent(context));
+    processesAreToldByTheThreadThatBegan(number);
     functionsAreLoadedWhenTheyAreLaunched();
+    callsWaitForEachOther();
     callsCostWhatIsSet();
     eventsInTheLegacyStreamHoldUpBlockingStreams();
     return check_failures != 0;
