@@ -62,8 +62,8 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
 
   /** Whether the file was begun and finished; one with another content is told later. */
   private static boolean isWhole(Path file, int size) throws IOException {
-    if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
-      return false;
+    if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
+      return false; // what is no file is made anew
     }
     if (Files.size(file) < Long.BYTES) {
       return Files.size(file) != 0;
@@ -150,6 +150,9 @@ record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
   }
 
   private static void checkFile(Path file, int size, long magic) throws IOException {
+    if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
+      throw new VgpuException("a shared page is not there, or is no file: file=" + file);
+    }
     try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
       long found = channel.size();
       ByteBuffer header =

@@ -16,18 +16,22 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LeasePagesTest {
+  private static final int GRANT_LIMIT = ShmLayout.GRANT_OFFSET + ShmLayout.Grant.MEMORY_LIMIT;
+
   @TempDir Path directory;
 
   @Test
   void whatIsMadeCanBeAdopted() throws IOException {
     LeasePages made = LeasePages.in(directory, null);
     assertThat(made.adopted()).isFalse();
-    made.grant().setLong(ShmLayout.GRANT_OFFSET + ShmLayout.Grant.MEMORY_LIMIT, 7);
+    made.grant().setLong(GRANT_LIMIT, 7);
     made.report().setLong(MemoryLedger.slotAt(5), 8);
     assertThat(Files.size(directory.resolve("grant"))).isEqualTo(ShmLayout.GRANT_SIZE);
     assertThat(Files.size(directory.resolve("report"))).isEqualTo(ShmLayout.REPORT_SIZE);
@@ -132,5 +136,31 @@ class LeasePagesTest {
     Files.createDirectories(directory.resolve("grant/in the way"));
     assertThatThrownBy(() -> LeasePages.in(directory, null)).isInstanceOf(VgpuException.class);
     assertThat(directory.resolve("report")).doesNotExist();
+  }
+
+  @Test
+  void pagesOfAnotherLeaseAreNotTakenForItsOwn() throws Exception {
+    Path other = Files.createDirectory(directory.resolve("other"));
+    LeasePages.in(other, null).grant().setLong(GRANT_LIMIT, 7);
+    LeasePages.in(directory, null);
+    for (String page : new String[] {"report", "grant"}) {
+      Files.delete(directory.resolve(page));
+      Files.createSymbolicLink(directory.resolve(page), other.resolve(page));
+    }
+    LeasePages pages = LeasePages.in(directory, null);
+    assertThat(pages.adopted()).isFalse();
+    assertThat(pages.grant().longAt(GRANT_LIMIT)).isZero();
+    assertThat(LeasePages.in(other, null).grant().longAt(GRANT_LIMIT)).isEqualTo(7);
+  }
+
+  @Test
+  void pipeInPlaceOfTheReportIsNotWaitedFor() throws Exception {
+    LeasePages.in(directory, null);
+    Path report = directory.resolve("report");
+    Files.delete(report);
+    assertThat(new ProcessBuilder("mkfifo", report.toString()).start().waitFor()).isZero();
+    assertThatThrownBy(() -> LeasePages.in(directory, null))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("no file");
   }
 }

@@ -3,10 +3,14 @@ package dev.vgpu.nvml;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.vgpu.GpuId;
+import dev.vgpu.files.TooLongException;
+import dev.vgpu.files.TrustedFiles;
+import dev.vgpu.files.UntrustedFileException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -17,6 +21,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * What was made for a lease, or is about to be made or destroyed. Immutable. NVML tells of no
@@ -42,6 +48,9 @@ record MigRecord(
     Optional<Integer> instance,
     Optional<GpuId> device,
     Terms terms) {
+  private static final Logger log = LoggerFactory.getLogger(MigRecord.class);
+  private static final int MOST_BYTES = 64 << 10;
+
   /**
    * What a lease takes of its instance.
    *
@@ -173,12 +182,9 @@ record MigRecord(
   void write(Path directory) throws IOException {
     Files.createDirectories(directory);
     Path fresh = directory.resolve("." + lease + ".new");
+    Files.deleteIfExists(fresh); // whatever it is: a pipe, or a link to another file
     try (FileChannel file =
-        FileChannel.open(
-            fresh,
-            StandardOpenOption.CREATE,
-            StandardOpenOption.TRUNCATE_EXISTING,
-            StandardOpenOption.WRITE)) {
+        FileChannel.open(fresh, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
       ByteBuffer bytes = ByteBuffer.wrap(text().getBytes(UTF_8));
       while (bytes.hasRemaining()) {
         file.write(bytes);
@@ -208,7 +214,7 @@ record MigRecord(
     try (var files = Files.newDirectoryStream(directory)) {
       for (Path file : files) {
         String name = String.valueOf(file.getFileName());
-        if (!name.startsWith(".") && Files.isRegularFile(file)) {
+        if (!name.startsWith(".") && Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
           text(file)
               .flatMap(text -> parse(name, text))
               .ifPresent(record -> records.put(name, record));
@@ -221,8 +227,11 @@ record MigRecord(
   /** Whatever bytes it has: one bad file shall not hide the others. */
   private static Optional<String> text(Path file) throws IOException {
     try {
-      return Optional.of(new String(Files.readAllBytes(file), UTF_8));
+      return Optional.of(TrustedFiles.readText(file, MOST_BYTES));
     } catch (NoSuchFileException e) {
+      return Optional.empty();
+    } catch (TooLongException | UntrustedFileException e) {
+      log.warn("what is no record of an instance is left out: {}", e.getMessage());
       return Optional.empty();
     }
   }

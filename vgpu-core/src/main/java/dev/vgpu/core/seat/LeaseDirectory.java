@@ -47,8 +47,20 @@ public final class LeaseDirectory implements AutoCloseable {
    */
   public LeaseDirectory(Path directory) throws IOException {
     this.directory = directory;
-    this.counter = new RandomAccessFile(directory.resolve("counter").toFile(), "rw");
+    Path file = directory.resolve("counter");
+    removePlanted(file);
+    this.counter = new RandomAccessFile(file.toFile(), "rw");
     this.number = Math.max(0, readNumber());
+  }
+
+  /** What is about to be written must be a file: a link leads elsewhere, a pipe waits for ever. */
+  private static void removePlanted(Path file) throws IOException {
+    if (Files.exists(file, LinkOption.NOFOLLOW_LINKS)
+        && !Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)
+        && !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS)) {
+      log.warn("what is no file is removed: {}", file);
+      Files.delete(file);
+    }
   }
 
   private long readNumber() throws IOException {
@@ -113,6 +125,7 @@ public final class LeaseDirectory implements AutoCloseable {
       }
       Properties properties = new Properties();
       properties.putAll(lease.values());
+      removePlanted(temporary);
       // Not by a channel: an interrupt of the caller's thread would close that.
       try (OutputStream out = new FileOutputStream(temporary.toFile())) {
         properties.store(out, null);

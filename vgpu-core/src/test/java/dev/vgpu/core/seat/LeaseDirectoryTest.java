@@ -16,8 +16,10 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LeaseDirectoryTest {
   private static final VirtualGpuRequest REQUEST =
       VirtualGpuRequest.builder()
@@ -98,5 +100,27 @@ class LeaseDirectoryTest {
           .isInstanceOf(VgpuException.class)
           .hasMessageContaining("cannot be written");
     }
+  }
+
+  @Test
+  void whatLiesInItsWayIsNeitherWaitedForNorWrittenTo() throws Exception {
+    Path foreign = Files.writeString(temporary.resolve("foreign"), "stays");
+    Path counter = temporary.resolve("counter");
+    assertThat(new ProcessBuilder("mkfifo", counter.toString()).start().waitFor()).isZero();
+    try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+      assertThat(leases.newId("embed")).isEqualTo("embed-1");
+    }
+    Files.delete(counter);
+    Files.createSymbolicLink(counter, foreign);
+    try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+      LeaseRecord written = record(leases.newId("embed"));
+      Path part = Files.createDirectory(leases.of(written.id())).resolve("lease.properties.new");
+      Files.createSymbolicLink(part, foreign);
+      leases.write(written);
+      assertThat(new ProcessBuilder("mkfifo", part.toString()).start().waitFor()).isZero();
+      leases.write(written);
+      assertThat(leases.readAll()).singleElement().satisfies(read -> isSame(read, written));
+    }
+    assertThat(foreign).hasContent("stays");
   }
 }

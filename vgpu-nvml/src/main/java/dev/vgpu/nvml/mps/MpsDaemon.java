@@ -2,7 +2,9 @@ package dev.vgpu.nvml.mps;
 
 import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -30,6 +32,8 @@ final class MpsDaemon {
   private static final String PID_FILE = "nvidia-cuda-mps-control.pid";
   private static final String GPU_FILE = "gpu";
   private static final String COMMAND = "nvidia-cuda-mps";
+  private static final int MOST_RECORD_BYTES = 256;
+  private static final int MOST_ENVIRONMENT_BYTES = 2 << 20;
   private static final Path PROC = Path.of("/proc");
 
   private final MpsTool tool;
@@ -62,13 +66,24 @@ final class MpsDaemon {
     try (Stream<Path> all = Files.list(directory)) {
       for (Path own : all.toList()) {
         if (Files.exists(own.resolve("pipe").resolve(PID_FILE), LinkOption.NOFOLLOW_LINKS)) {
-          gpus.add(new GpuId(Files.readString(own.resolve(GPU_FILE)).strip()));
+          gpuOf(own).ifPresent(gpus::add);
         }
       }
-    } catch (IOException | IllegalArgumentException e) {
+    } catch (IOException e) {
       log.debug("no MPS daemons are known: directory={}", directory, e);
     }
     return gpus;
+  }
+
+  /** One that cannot be read hides no other. */
+  private static Optional<GpuId> gpuOf(Path own) {
+    try {
+      String name = TrustedFiles.readText(own.resolve(GPU_FILE), MOST_RECORD_BYTES);
+      return Optional.of(new GpuId(name.strip()));
+    } catch (IOException | IllegalArgumentException e) {
+      log.warn("it cannot be told which GPU an MPS daemon is for: {}: {}", own, e.getMessage());
+      return Optional.empty();
+    }
   }
 
   /** Notes that a lease stands on it. */
@@ -224,9 +239,13 @@ final class MpsDaemon {
   /** The daemon's process, if it is one: a number in a file may have become another's. */
   Optional<ProcessHandle> process() {
     try {
-      long pid = Long.parseLong(Files.readString(pipes.resolve(PID_FILE)).strip());
+      long pid =
+          Long.parseLong(TrustedFiles.readText(pipes.resolve(PID_FILE), MOST_RECORD_BYTES).strip());
       String name = Files.readString(PROC.resolve(pid + "/comm"));
-      String variables = Files.readString(PROC.resolve(pid + "/environ"));
+      String variables =
+          new String(
+              TrustedFiles.readAtMost(PROC.resolve(pid + "/environ"), MOST_ENVIRONMENT_BYTES),
+              StandardCharsets.UTF_8);
       boolean own = variables.contains("CUDA_MPS_PIPE_DIRECTORY=" + pipes + "\0");
       return name.startsWith(COMMAND) && own ? ProcessHandle.of(pid) : Optional.empty();
     } catch (IOException | NumberFormatException e) {
