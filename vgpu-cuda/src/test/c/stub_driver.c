@@ -18,7 +18,7 @@
 #define API __attribute__((visibility("default"))) abi_result
 
 struct CUctx_st { int device, primary; };
-struct CUstream_st { uint64_t ready; int capturing; struct CUctx_st *context; };
+struct CUstream_st { uint64_t ready, waits; int capturing; struct CUctx_st *context; };
 struct CUevent_st { uint64_t at; struct CUctx_st *context; };
 struct CUfunc_st { uint64_t ns; };
 
@@ -376,12 +376,14 @@ static abi_result run(uint64_t ns, CUstream stream) {
     uint64_t from = now_ns();
     if (gpu_ready > from && gpu_ready - from > counts.most_ahead_ns) counts.most_ahead_ns = gpu_ready - from;
     if (queue->ready > from) from = queue->ready;
-    if (gpu_ready > from) from = gpu_ready;
-    gpu_ready = queue->ready = from + ns;
+    int waits = queue->waits > now_ns(); /* then others run meanwhile */
+    if (!waits && gpu_ready > from) from = gpu_ready;
+    queue->ready = from + ns;
+    if (!waits) gpu_ready = queue->ready;
     counts.gpu_ns += ns;
     counts.launches++;
     if (counts.first_ns == 0) counts.first_ns = from;
-    counts.last_ns = gpu_ready;
+    counts.last_ns = queue->ready;
   }
   pthread_mutex_unlock(&lock);
   return ABI_SUCCESS;
@@ -417,13 +419,13 @@ API cuGraphExecDestroy(CUgraphExec graph) {
 
 API cuGraphLaunch(CUgraphExec graph, CUstream stream) { return run((uint64_t)(uintptr_t)graph, stream); }
 
-/* Something that somebody else brings about: here, 20 ms later. */
+/* Something that somebody else brings about: here, 20 ms later, or as many as the value says. */
 API cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags) {
-  (void)address, (void)value, (void)flags;
+  (void)address, (void)flags;
   struct CUstream_st *queue = of(stream);
   pthread_mutex_lock(&lock);
   uint64_t now = now_ns();
-  queue->ready = (queue->ready > now ? queue->ready : now) + 20000000u;
+  queue->waits = queue->ready = (queue->ready > now ? queue->ready : now) + (value <= 1 ? 20 : value) * 1000000ull;
   pthread_mutex_unlock(&lock);
   return ABI_SUCCESS;
 }
