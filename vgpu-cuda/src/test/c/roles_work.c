@@ -223,6 +223,17 @@ static void role_stalled(const char *unused) {
   CHECK(launch(kernel("1000000"), waits) == ABI_SUCCESS, "behind the wait");
 }
 
+/* It ends with work in flight, which the monitor asks for. */
+static void role_exits(const char *unused) {
+  (void)unused;
+  setenv("STUB_ENDS", "1", 1);
+  begin();
+  CUfunction function = kernel("500000000");
+  CHECK(launch(function, NULL) == ABI_SUCCESS, "launch");
+  usleep(5000);
+  exit(failures == 0 ? 0 : 1);
+}
+
 /* A kernel that was never measured and is long is no stream that waits for its host: not all that comes is let by. */
 static void role_long_first(const char *unused) {
   (void)unused;
@@ -370,6 +381,7 @@ static const struct {
     {"waits", role_waits},
     {"stopped", role_stopped},
     {"thread-pid", role_thread_pid},
+    {"exits", role_exits},
     {"stalled", role_stalled},
     {"long-first", role_long_first},
     {"copies-batched", role_copies_batched},

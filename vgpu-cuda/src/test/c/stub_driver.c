@@ -115,10 +115,24 @@ static struct CUstream_st *of(CUstream stream) {
   return stream == ABI_STREAM_PER_THREAD ? &per_thread : stream;
 }
 
+static int ended;
+
+/* A driver ends by a handler, and takes its time. */
+static void end_driver(void) {
+  __atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
+  usleep(30000);
+}
+
+/* What a call of a driver that has ended does. */
+static void must_live(void) {
+  if (__atomic_load_n(&ended, __ATOMIC_SEQ_CST)) abort();
+}
+
 API cuInit(unsigned flags) {
   (void)flags;
   pthread_mutex_lock(&lock);
   if (!initialized) map_shared();
+  if (!initialized && getenv("STUB_ENDS") != NULL) atexit(end_driver);
   __atomic_store_n(&initialized, 1, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&lock);
   return process == NULL ? ABI_OUT_OF_MEMORY : ABI_SUCCESS;
@@ -296,6 +310,7 @@ API cuEventRecord(CUevent event, CUstream stream) {
 
 /* STUB_SLOW_QUERY: a thread may be kept from its processor just before it asks. */
 API cuEventQuery(CUevent event) {
+  must_live();
   if (depth == 0) return ABI_INVALID_CONTEXT;
   if (getenv("STUB_SLOW_QUERY") != NULL) usleep(300);
   pthread_mutex_lock(&lock);

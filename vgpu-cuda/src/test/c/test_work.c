@@ -88,6 +88,8 @@ void test_stalled(void) {
   one_role("long-first", (uint32_t)SHM_GRANT_OPEN);
 }
 
+void test_exits(void) { one_role("exits", (uint32_t)SHM_GRANT_OPEN); }
+
 void test_capture_other(void) { one_role("capture-other", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_silent(void) { one_role("silent", (uint32_t)SHM_GRANT_OPEN); }
