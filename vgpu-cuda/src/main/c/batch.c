@@ -66,12 +66,23 @@ static void vgpu__plan_batch(struct vgpu_lane *lane, const struct vgpu_piece *pi
   lane->paused_ns = vgpu__paused_ns(now);
   if (piece != NULL) {
     lane->plan = 1;
-    lane->cost_ns = vgpu__piece_cost(lane->tenant, piece);
+    lane->cost_ns = lane->stalled ? 0 : vgpu__piece_cost(lane->tenant, piece);
     return;
   }
   lane->plan = lane->planned = vgpu__plan(lane, now);
   lane->planned_ns = now;
-  lane->cost_ns = (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
+  lane->cost_ns = lane->stalled ? 0 : (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
+}
+
+void vgpu__batch_stalled(struct vgpu_lane *lane) {
+  lane->stalled = 1;
+  for (unsigned i = 0; i < lane->count; i++) {
+    struct vgpu_batch *batch = &lane->ring[(lane->head + i) % VGPU_RING];
+    ADD(lane->tenant->inflight_ns, -batch->cost_ns);
+    batch->cost_ns = 0;
+  }
+  if ((lane->ticket & 1) != 0) ADD(lane->tenant->inflight_ns, -lane->cost_ns);
+  if ((lane->ticket & 1) != 0) lane->cost_ns = 0;
 }
 
 int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uint64_t now) {
@@ -131,7 +142,7 @@ void vgpu__batch_close(struct vgpu_lane *lane) {
     return;
   }
   uint32_t launches = foreign ? vgpu__estimate_launches(lane) : LOAD(lane->folded);
-  uint64_t cost = lane->alone || launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
+  uint64_t cost = lane->alone || lane->stalled || launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
   uint64_t paused = vgpu__paused_ns(vgpu__now_ns()) - lane->paused_ns;
   ADD(lane->tenant->inflight_ns, cost - lane->cost_ns);
   lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){.start = lane->start,
@@ -280,12 +291,22 @@ unsigned vgpu__batch_harvest(struct vgpu_lane *lane) {
     }
     ADD(lane->tenant->inflight_ns, -batch->cost_ns);
     done += batch->kind == PIECE_WORK;
+    lane->stalled = 0;
     lane->head = (lane->head + 1) % VGPU_RING;
     STORE(lane->count, lane->count - 1);
   }
   vgpu__context_leave(entered);
   vgpu__busy_leave(lane->tenant, done);
   return lane->count;
+}
+
+int vgpu__batch_runs(struct vgpu_lane *lane) {
+  CUevent first = vgpu__batch_harvest(lane) > 0 ? lane->ring[lane->head].start : lane->start;
+  if (first == NULL) return 0;
+  int entered = vgpu__context_enter(lane->context);
+  abi_result status = REAL(cuEventQuery)(first);
+  vgpu__context_leave(entered);
+  return status != ABI_NOT_READY;
 }
 
 /* The context goes, and with it what is in flight. */

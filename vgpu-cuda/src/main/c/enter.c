@@ -30,7 +30,7 @@ uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
 static uint64_t vgpu__until_room(const struct vgpu_lane *lane, uint64_t each_ns) {
   uint64_t inflight = vgpu__inflight_scaled(lane->tenant), bound = vgpu__bound_ns(lane->tenant);
   if (lane->count == VGPU_RING) return lane->ring[lane->head].cost_ns + 1;
-  if (inflight == 0) return 0;
+  if (inflight == 0 || lane->stalled) return 0;
   if (lane->count > 0) {
     const struct vgpu_batch *oldest = &lane->ring[lane->head];
     uint64_t began = oldest->opened_ns > lane->ended_ns ? oldest->opened_ns : lane->ended_ns;
@@ -166,7 +166,7 @@ static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece 
     }
     vgpu__fold(entry);
     uint64_t room_ns = 0;
-    enum step step = vgpu__step(lane, entry, piece, forced, &room_ns);
+    enum step step = vgpu__step(lane, entry, piece, forced || lane->stalled, &room_ns);
     int elsewhere = lane->count == 0;
     vgpu__unlock(&lane->lock);
     if (step == STEP_IN) {
@@ -195,6 +195,7 @@ static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece 
       patience_ns = BOUND_PATIENCE_NS + (patience_ns < MOST_PATIENCE_NS ? patience_ns : MOST_PATIENCE_NS);
     }
     forced = now - full_since > patience_ns;
+    if (forced) vgpu__lanes_stalled(tenant, full_since);
     if (step == STEP_TURN) vgpu__peers_wait(tenant);
     else vgpu__wait_for_room(room_ns, elsewhere);
   }

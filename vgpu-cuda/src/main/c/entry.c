@@ -19,7 +19,10 @@ abi_result cuInit(unsigned flags) {
     STORE(foreign, 1);
     vgpu__tenants_end();
   }
-  if (result == ABI_SUCCESS) STORE_RELEASE(vgpu__driver_initialised, 1);
+  if (result == ABI_SUCCESS) {
+    if (LOAD(vgpu__attached)) vgpu__monitor_at_exit();
+    STORE_RELEASE(vgpu__driver_initialised, 1);
+  }
   return result == ABI_SUCCESS && LOAD(foreign) ? ABI_SYSTEM_NOT_READY : result;
 }
 

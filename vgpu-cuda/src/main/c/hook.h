@@ -32,6 +32,7 @@ int vgpu__seat_connected(struct vgpu_tenant *tenant);
 int vgpu__monitor_start(void);
 void vgpu__monitor_wake(void);
 void vgpu__monitor_forget(void);
+void vgpu__monitor_at_exit(void); /* right after the driver was initialised */
 
 /* ---- pause.c: how long this process has stood still, so far ---- */
 uint64_t vgpu__paused_ns(uint64_t now);
@@ -189,6 +190,7 @@ int vgpu__measure_context(struct vgpu_tenant *tenant, uint64_t *bytes);
 int vgpu__measure_is_short(const struct vgpu_tenant *tenant, uint64_t more); /* the quota, with so many bytes more */
 void vgpu__measure_settle(void); /* charges now what was made */
 void vgpu__measure_forget(void);
+void vgpu__measure_leave(void); /* the program ends: nothing of NVML is called any more */
 
 /* ---- gate.c: may work start? ---- */
 int vgpu__seat_is_silent(const struct vgpu_tenant *tenant, uint64_t now);

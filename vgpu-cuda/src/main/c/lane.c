@@ -57,6 +57,7 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
   lane->owner = owner;
   lane->plan = lane->planned = 0;
   lane->unmeasured = 0;
+  lane->stalled = 0;
   lane->each_ns = 0;
   lane->ended_ns = 0;
   lane->opened_ns = vgpu__now_ns();
@@ -179,6 +180,20 @@ void vgpu__harvest_all(CUcontext context) {
     if (LOAD(lane->count) == 0 || !vgpu__try_lock(&lane->lock)) continue;
     if (context == NULL || lane->context->handle == context) vgpu__batch_harvest(lane);
     vgpu__unlock(&lane->lock);
+  }
+}
+
+/* Not while something of the tenant is on the GPU, which may just be long: then what has not begun may wait for that. */
+void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since) {
+  struct vgpu_lane *lane;
+  for (int marks = 0; marks < 2; marks++) {
+    for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+      if (LOAD_ACQUIRE(lane->state) == LANE_FREE || LOAD(lane->tenant) != tenant || !vgpu__try_lock(&lane->lock)) continue;
+      int runs = !marks && lane->state != LANE_FREE && vgpu__batch_runs(lane);
+      if (marks && lane->count > 0 && (int64_t)(lane->ring[lane->head].opened_ns - since) < 0) vgpu__batch_stalled(lane);
+      vgpu__unlock(&lane->lock);
+      if (runs) return;
+    }
   }
 }
 

@@ -43,6 +43,7 @@ struct vgpu_lane {
   uintptr_t owner; /* of a per-thread stream: which thread */
   struct vgpu_lane *next;
   uint32_t plan, folded; /* launches that the open batch may have; that it is known to have */
+  uint32_t stalled;    /* it waits for its host: what it has in flight does not count against the bound, and nobody waits for it */
   uint32_t unmeasured; /* launches to let by, because an event could not be recorded */
   uint64_t each_ns; /* GPU time of one launch, as measured; 0: not yet */
   uint64_t opened_ns;
@@ -76,6 +77,7 @@ int vgpu__lane_is(const struct vgpu_lane *lane, CUstream stream);
 struct vgpu_lane *vgpu__lane_at(unsigned index); /* NULL beyond the last ever used */
 void vgpu__lane_free(struct vgpu_lane *lane);    /* unlinks; its lock is held */
 void vgpu__fold(struct vgpu_entry *entry);
+void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since); /* those of which nothing has ended since then */
 /* A default stream: whose it is depends on the calling thread. */
 static inline int vgpu__is_special(CUstream stream) { return (uintptr_t)stream <= (uintptr_t)ABI_STREAM_PER_THREAD; }
 
@@ -93,6 +95,8 @@ uint64_t vgpu__piece_cost(const struct vgpu_tenant *tenant, const struct vgpu_pi
 int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uint64_t now); /* piece: NULL for one of many */
 void vgpu__batch_close(struct vgpu_lane *lane);
 void vgpu__batch_drop(struct vgpu_lane *lane);
+int vgpu__batch_runs(struct vgpu_lane *lane); /* whether something of it has begun on the GPU, and not ended */
+void vgpu__batch_stalled(struct vgpu_lane *lane); /* until one of its batches ends */
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* how many are left */
 uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant); /* without counting twice what runs at once */
 

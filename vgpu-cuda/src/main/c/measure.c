@@ -333,7 +333,7 @@ void vgpu__measure_forget(void) {
   vgpu__measure_less = vgpu__measure_pending = 0;
 }
 
-__attribute__((destructor)) static void vgpu__measure_end(void) {
+void vgpu__measure_leave(void) {
   uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
   __atomic_store_n(&measure.stop, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&measure.inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline) vgpu__sleep_ns(20u * NS_PER_US);

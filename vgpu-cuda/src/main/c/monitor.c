@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <linux/futex.h>
@@ -23,6 +24,7 @@ enum { STACK = 256 * 1024, QUICK_TRIES = 400, REFRESH = 64 };
 static uint32_t asleep; /* 1 while the monitor sleeps for long: whoever begins work wakes it */
 static int runs; /* under the lock of attaching */
 static uint32_t stop, inside; /* inside: the monitor is in the driver */
+static uint32_t leaves;       /* the program ends: nothing of the driver is called any more */
 static const uint64_t LEAVE_NS = 10u * NS_PER_MS;
 
 static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
@@ -106,7 +108,6 @@ static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, unsigned
   STORE_RELEASE(tenant->slot->heartbeat_ns, now);
   vgpu__follow_seat(tenant, now);
   vgpu__follow_heartbeat(tenant, now, working);
-  vgpu__movable_tend(tenant, now);
   uint64_t tick_ns = vgpu__tick_ns(tenant, working, pending, express_ns);
   if (tick_ns < round->tick_ns) round->tick_ns = tick_ns;
   round->attached++;
@@ -147,9 +148,12 @@ static void *vgpu__monitor(void *unused) {
     if (__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) break;
     vgpu__pause_tick(now);
     vgpu__level2_watch(now);
-    vgpu__tend_lanes(now, batches);
-    STORE_RELEASE(inside, 0);
     struct vgpu_tenant *tenant;
+    if (!__atomic_load_n(&leaves, __ATOMIC_SEQ_CST)) {
+      vgpu__tend_lanes(now, batches);
+      for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__movable_tend(tenant, now);
+    }
+    STORE_RELEASE(inside, 0);
     for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__tend_tenant(tenant, now, batches[i], &round);
     if (round.workers > 0) worked_ns = now;
     if (turn % REFRESH == 0) vgpu__publish_passed();
@@ -202,11 +206,31 @@ void vgpu__monitor_forget(void) {
   vgpu__pause_forget();
 }
 
-/* At the program's end the driver ends too: the monitor calls nothing of it any more. It is out of it in a moment, if not blocked. */
-__attribute__((destructor)) static void vgpu__monitor_stop(void) {
+/* The monitor is out of the driver in a moment, if not blocked. */
+static void vgpu__await_outside(void) {
   uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
-  __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline) vgpu__sleep_ns(20u * NS_PER_US);
+}
+
+/*
+ * At the program's end the driver ends too, by a handler of its own: ours comes before that, since it was registered later. The program's
+ * other handlers may still work, so the monitor lives on, and beats.
+ */
+static void vgpu__monitor_leave(void) {
+  __atomic_store_n(&leaves, 1, __ATOMIC_SEQ_CST);
+  vgpu__await_outside();
+  vgpu__measure_leave();
+}
+
+void vgpu__monitor_at_exit(void) {
+  static uint32_t registered;
+  if (__atomic_exchange_n(&registered, 1, __ATOMIC_SEQ_CST) == 0) atexit(vgpu__monitor_leave);
+}
+
+/* No program's code comes after this. */
+__attribute__((destructor)) static void vgpu__monitor_stop(void) {
+  __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+  vgpu__await_outside();
   struct vgpu_tenant *tenant;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__express_leave(tenant);
 }

@@ -207,6 +207,45 @@ static void role_waits(const char *unused) {
   CHECK(measured > 18 && measured < 100, "%.2f ms", measured);
 }
 
+/* A stream that waits for its host is waited for once, not at each call; others of the process are not held up by it. */
+static void role_stalled(const char *unused) {
+  (void)unused;
+  enum { WAIT_MS = 30000, COPIES = 1000, KERNELS = 200 };
+  char text[64];
+  CUstream waits = NULL, works = NULL;
+  begin();
+  CHECK(cuStreamCreate(&waits, 0) == ABI_SUCCESS && cuStreamCreate(&works, 0) == ABI_SUCCESS, "streams");
+  CHECK(cuStreamWaitValue32_v2(waits, 4096, WAIT_MS, 0) == ABI_SUCCESS, "wait");
+  for (int i = 0; i < COPIES; i++) CHECK(cuMemcpyHtoDAsync_v2(4096, text, sizeof text, waits) == ABI_SUCCESS, "copy");
+  CHECK(cuStreamQuery(waits) == ABI_NOT_READY, "all that took as long as the wait");
+  for (int i = 0; i < KERNELS; i++) CHECK(launch(kernel("20000"), works) == ABI_SUCCESS, "beside it");
+  CHECK(cuStreamQuery(waits) == ABI_NOT_READY, "what is beside it took as long as the wait");
+  CHECK(launch(kernel("1000000"), waits) == ABI_SUCCESS, "behind the wait");
+}
+
+/* It ends with work in flight, which the monitor asks for. */
+static void role_exits(const char *unused) {
+  (void)unused;
+  setenv("STUB_ENDS", "1", 1);
+  begin();
+  CUfunction function = kernel("500000000");
+  CHECK(launch(function, NULL) == ABI_SUCCESS, "launch");
+  usleep(5000);
+  exit(failures == 0 ? 0 : 1);
+}
+
+/* A kernel that was never measured and is long is no stream that waits for its host: not all that comes is let by. */
+static void role_long_first(const char *unused) {
+  (void)unused;
+  enum { EACH_NS = 60000000, LAUNCHES = 30 };
+  begin();
+  CUfunction function = kernel("60000000");
+  for (int i = 0; i < LAUNCHES; i++) CHECK(launch(function, NULL) == ABI_SUCCESS, "launch");
+  CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
+  printf("  kernels of 60 ms: at most %.2f ms ahead\n", (double)stub()->most_ahead_ns / 1e6);
+  CHECK(stub()->most_ahead_ns < LAUNCHES / 2 * (uint64_t)EACH_NS, "%llu ns ahead", (unsigned long long)stub()->most_ahead_ns);
+}
+
 /* A process is stopped with a batch open, and goes on: the time in between is not charged. */
 static void role_stopped(const char *unused) {
   (void)unused;
@@ -342,6 +381,9 @@ static const struct {
     {"waits", role_waits},
     {"stopped", role_stopped},
     {"thread-pid", role_thread_pid},
+    {"exits", role_exits},
+    {"stalled", role_stalled},
+    {"long-first", role_long_first},
     {"copies-batched", role_copies_batched},
     {"capture-other", role_capture_other},
     {"silent", role_silent},

@@ -80,6 +80,8 @@ void test_peers_stopped_soon(void);
 void test_peers_line(void);
 void test_suspended_waits(void);
 void test_thread_pid(void);
+void test_exits(void);
+void test_stalled(void);
 void test_copies_batched(void);
 void test_capture_other(void);
 void test_silent(void);

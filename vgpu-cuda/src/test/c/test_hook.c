@@ -423,6 +423,8 @@ static const struct {
     {"peers-line", test_peers_line},
     {"suspended-waits", test_suspended_waits},
     {"thread-pid", test_thread_pid},
+    {"exits", test_exits},
+    {"stalled", test_stalled},
     {"copies-batched", test_copies_batched},
     {"capture-other", test_capture_other},
     {"silent", test_silent},

@@ -83,6 +83,13 @@ void test_waits_uncharged(void) { one_role("waits", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_copies_batched(void) { one_role("copies-batched", (uint32_t)SHM_GRANT_OPEN); }
 
+void test_stalled(void) {
+  one_role("stalled", (uint32_t)SHM_GRANT_OPEN);
+  one_role("long-first", (uint32_t)SHM_GRANT_OPEN);
+}
+
+void test_exits(void) { one_role("exits", (uint32_t)SHM_GRANT_OPEN); }
+
 void test_capture_other(void) { one_role("capture-other", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_silent(void) { one_role("silent", (uint32_t)SHM_GRANT_OPEN); }
