@@ -1,6 +1,7 @@
 /* Objects of the program that graphs have references to: with the last one a function of the program takes them away. */
 #include "driver.h"
 #include "graph.h"
+#include "host_calls.h"
 
 #include <stdlib.h>
 
@@ -36,12 +37,9 @@ static void *end(void *argument) {
 /* On a thread of the driver's: the caller may hold a lock of the program's that the function takes. */
 static void finish(CUuserObject object) {
     ending *what = malloc(sizeof *what);
-    pthread_t thread;
     if (what != NULL) {
         *what = (ending){object->destroy, object->data};
-        if (pthread_create(&thread, NULL, end, what) == 0) {
-            pthread_detach(thread);
-        } else {
+        if (!emu_thread_start(end, what)) {
             free(what);
         }
     }

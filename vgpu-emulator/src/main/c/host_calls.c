@@ -210,15 +210,23 @@ __asm__(".symver emu_pthread_create, pthread_create@GLIBC_2.2.5");
 extern int emu_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *)
     __attribute__((weak));
 
+bool emu_thread_start(void *(*run)(void *), void *argument) {
+    if (emu_pthread_create == NULL) {
+        return false;
+    }
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    bool started = emu_pthread_create(&thread, &attributes, run, argument) == 0;
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
 static bool start_worker(void) {
     pthread_mutex_lock(&worker.lock);
-    if (!worker.running && emu_pthread_create != NULL) {
-        pthread_attr_t attributes;
-        pthread_t thread;
-        pthread_attr_init(&attributes);
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        worker.running = emu_pthread_create(&thread, &attributes, work, NULL) == 0;
-        pthread_attr_destroy(&attributes);
+    if (!worker.running) {
+        worker.running = emu_thread_start(work, NULL);
         if (!worker.running) {
             emu_log("cannot start a thread for host functions");
         }

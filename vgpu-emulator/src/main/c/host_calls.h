@@ -36,4 +36,7 @@ void emu_host_calls_drain(CUstream stream);
 void emu_host_calls_drain_all(CUcontext context);
 void emu_host_calls_drain_event(CUcontext context, CUevent event);
 
+/* Starts a thread that nobody waits for; false: none could be. */
+bool emu_thread_start(void *(*run)(void *), void *argument);
+
 #endif
