@@ -16,6 +16,10 @@ import org.jspecify.annotations.Nullable;
 /** What a soak has shown. Immutable. */
 final class SoakReport {
   private static final double WARM_UP_SECONDS = 180;
+
+  /** What goes up and down in seconds does not grow. */
+  private static final double LEAST_SECONDS = 60;
+
   private static final int LEAST_SAMPLES = 4;
   private static final double LEAST_HELD = 0.95;
   private static final double MOST_OF_FIXED = 1.05;
@@ -41,6 +45,7 @@ final class SoakReport {
   private final Map<String, Object> figures = new LinkedHashMap<>();
   private final Map<String, Object> surroundings;
   private final List<String> rows = new ArrayList<>();
+  private boolean tells;
 
   SoakReport(SoakResults results, @Nullable String failure, Map<String, Object> surroundings) {
     this.results = results;
@@ -108,10 +113,16 @@ final class SoakReport {
     Map<String, Object> ignored = row(watched.name(), slope * 3_600);
     double grown = slope * Trend.longest(points);
     double median = Trend.median(points.stream().map(Trend.Point::value).toList());
-    if (grown > watched.slack() + MOST_OF_GROWTH * median) {
+    if (tells(points) && grown > watched.slack() + MOST_OF_GROWTH * median) {
       failures.add(
           String.format(Locale.ROOT, "%s grows by %.2f an hour", watched.name(), slope * 3_600));
     }
+  }
+
+  private boolean tells(List<Trend.Point> points) {
+    boolean isLong = Trend.longest(points) >= LEAST_SECONDS;
+    tells |= isLong;
+    return isLong;
   }
 
   private void drift(String name) {
@@ -124,7 +135,7 @@ final class SoakReport {
     double drifted = Math.abs(slope * Trend.longest(points));
     double median = Trend.median(points.stream().map(Trend.Point::value).toList());
     // What bursts get depends on who else is there.
-    if (name.startsWith("fixed") && drifted > MOST_DRIFT) {
+    if (tells(points) && name.startsWith("fixed") && drifted > MOST_DRIFT) {
       failures.add(String.format(Locale.ROOT, "%s drifts by %.3f an hour", name, slope * 3_600));
     }
     if (median < LEAST_HELD || (name.startsWith("fixed") && median > MOST_OF_FIXED)) {
@@ -167,7 +178,9 @@ final class SoakReport {
     surroundings.forEach(
         (name, value) -> text.append(name).append(": ").append(value).append('\n'));
     failures.forEach(failure -> text.append("FAILED: ").append(failure).append('\n'));
-    text.append(held() ? "nothing grows, nothing drifts\n" : "");
+    if (held()) {
+      text.append(tells ? "nothing grows, nothing drifts\n" : "too short to say what grows\n");
+    }
     return text.toString();
   }
 
