@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 
 cc=${CC:-cc}
 flags="-std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIC -pthread"
-flags="$flags -fno-math-errno -fno-plt -ftls-model=initial-exec -include $here/compat.h -I$here -I$here/../shm"
+flags="$flags -fno-math-errno -fno-plt -ftls-model=initial-exec -include $here/system/compat.h -I$here/../shm"
 
 {
   echo '{ global:'
@@ -23,8 +23,9 @@ flags="$flags -fno-math-errno -fno-plt -ftls-model=initial-exec -include $here/c
 
 objects=
 pids=
-for source in "$here"/*.c "$here"/*.S; do
-  object=$work/$(basename "$source").o
+for layer in $(cat "$here/layers"); do mkdir "$work/$layer"; done
+for source in "$here"/*/*.c "$here"/*/*.S; do
+  object=$work/${source#"$here"/}.o
   # shellcheck disable=SC2086
   case $source in
     *.S) $cc -c -I"$here/../shm" "$source" -o "$object" ;;
@@ -33,12 +34,14 @@ for source in "$here"/*.c "$here"/*.S; do
   objects="$objects $object"
 done
 for pid in $pids; do wait "$pid"; done
+"$here/../../../../build/check-layers.sh" "$here" "$work"
 
 library=$work/libvgpu_cuda.so
+# What the hook itself looks for by a bare name lies beside it, if at all: dlopen.c.
 # shellcheck disable=SC2086
 $cc -shared -o "$library" $objects -Wl,-soname,libcuda.so.1 -Wl,--version-script="$work/exports.map" \
   -Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-z,noexecstack -Wl,--build-id=none \
-  -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
+  -Wl,--disable-new-dtags,-rpath,'$ORIGIN' -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 
 program=$work/vgpu-checkpoint
 $cc -c "$here/../checkpoint/start.S" -o "$work/start.o"

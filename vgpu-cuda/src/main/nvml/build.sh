@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 
 cc=${CC:-cc}
 flags="-std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIC -pthread -fno-plt"
-flags="$flags -include $here/../c/compat.h -I$here -I$here/../c -I$here/../shm"
+flags="$flags -include $here/../c/system/compat.h -I$here -I$here/../shm"
 {
   echo '{ global:'
   sed -n 's/^\(PASS\|DENY\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/  \2;/p' "$here/../shm/vgpu_nvml.def"
@@ -23,7 +23,7 @@ flags="$flags -include $here/../c/compat.h -I$here -I$here/../c -I$here/../shm"
 library=$work/libvgpu_nvml.so
 $cc -c -I"$here/../shm" "$here/trampolines.S" -o "$work/trampolines.o"
 # shellcheck disable=SC2086
-$cc $flags -shared -o "$library" "$here"/*.c "$here/../c/shown.c" "$work/trampolines.o" -Wl,-soname,libnvidia-ml.so.1 \
+$cc $flags -shared -o "$library" "$here"/*.c "$here/../c/system/shown.c" "$work/trampolines.o" -Wl,-soname,libnvidia-ml.so.1 \
   -Wl,--version-script="$work/exports.map" -Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-z,noexecstack -Wl,--build-id=none \
   -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 "$here/../c/check_library.sh" "$library"

@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "interpose.h"
-#include "shown.h"
+#include "../c/system/shown.h"
 #include "visible.h"
 
 struct entry {

@@ -1,7 +1,7 @@
 /* Compiled, not run: holds cuda_abi.h to the real cuda.h, where there is one. */
 #include <cuda.h>
 
-#include "../../main/c/cuda_abi.h"
+#include "../../main/c/region/cuda_abi.h"
 
 #define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #ours)
 #define AT(ours, field, theirs, their_field)                                          \

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../main/c/driver.h"
+#include "../../main/c/region/driver.h"
 
 enum { BLOCKS = 400, LAUNCHES = 512, PAIRS = 256 };
 

@@ -24,6 +24,11 @@ enum attaches { AT_LEAST_ONE, NONE };
   ROW("dlopen, lazy and global", "dlopen_lazy", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
   ROW("dlopen by absolute path", "dlopen_path", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
   ROW("dlopen by other names", "dlopen_names", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
+  ROW("dlopen by links of other names", "dlopen_links", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
+  ROW("dlopen by RPATH and RUNPATH", "dlopen_search", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
+  ROW("dlopen within RTLD_DEEPBIND", "dlopen_deep", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
+  ROW("linked by another name", "linked_names", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
+  ROW("an image's own driver", "forward", HOOK_AND_NVML, NULL, AT_LEAST_ONE)    \
   ROW("dlmopen", "dlmopen", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                  \
   ROW("dlsym RTLD_DEFAULT", "dlsym_default", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
   ROW("dlsym RTLD_NEXT", "dlsym_next", HOOK_AND_NVML, NULL, AT_LEAST_ONE)       \

@@ -9,6 +9,19 @@
 
 int nvml_role(const char *role);
 
+/* compat_program.c: that what this handle of dlopen finds is the hook's */
+void is_held_in(void *library);
+
+/* compat_open.c */
+void role_dlopen_names(void);
+void role_dlopen_links(void);
+void role_dlopen_search(void);
+void role_dlopen_deep(void);
+void role_linked_names(void);
+void role_dlmopen(void);
+void role_forward(void);
+void role_forward_chosen(void);
+
 /* compat_visible.c */
 void role_uuids(void);
 void role_visible(void);

@@ -130,10 +130,15 @@ static void hold_by(void *(*find)(const char *)) {
   if (failures == 0) is_held(&api);
 }
 
+void is_held_in(void *library) {
+  find_in = library;
+  if (library != NULL) hold_by(by_dlsym);
+}
+
 static void in_handle(const char *path, int flags) {
-  find_in = dlopen(path, flags);
-  CHECK(find_in != NULL, "dlopen %s: %s", path, dlerror());
-  if (find_in != NULL) hold_by(by_dlsym);
+  void *library = dlopen(path, flags);
+  CHECK(library != NULL, "dlopen %s: %s", path, dlerror());
+  is_held_in(library);
 }
 
 static void role_linked(void) {
@@ -144,37 +149,6 @@ static void role_dlopen(void) { in_handle("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)
 static void role_dlopen_lazy(void) { in_handle("libcuda.so.1", RTLD_LAZY | RTLD_GLOBAL); }
 static void role_dlopen_path(void) { in_handle(getenv("VGPU_CUDA_DRIVER"), RTLD_NOW); }
 
-/* Where the real driver and NVML lie, a relative path leads to them. */
-static void go_to(const char *variable) {
-  char directory[4096];
-  snprintf(directory, sizeof directory, "%s", getenv(variable));
-  *strrchr(directory, '/') = '\0';
-  CHECK(chdir(directory) == 0, "chdir %s", directory);
-}
-static void role_dlopen_names(void) {
-  static const char *const names[] = {"libcuda.so", "./libcuda.so.1", "../nowhere/libcuda.so", "libcuda.so.580.95.05"};
-  go_to("VGPU_CUDA_DRIVER");
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) in_handle(names[i], RTLD_NOW);
-  in_handle("libcuda.so.1", RTLD_NOW | RTLD_DEEPBIND);
-  CHECK(dlopen("libcuda.sock", RTLD_NOW) == NULL && strstr(dlerror(), "libcuda.sock") != NULL, "another name");
-  find_in = dlopen("libnvidia-ml.so", RTLD_NOW);
-  CHECK(find_in != NULL && dlsym(find_in, "vgpu_nvml_version") != NULL, "NVML by another name");
-  go_to("VGPU_NVML");
-  find_in = dlopen("./libnvidia-ml.so.1", RTLD_NOW);
-  CHECK(find_in != NULL && dlsym(find_in, "vgpu_nvml_version") != NULL, "NVML by a relative path");
-}
-static void role_dlmopen(void) {
-  find_in = dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  CHECK(find_in != NULL, "dlmopen: %s", dlerror());
-  if (find_in != NULL) hold_by(by_dlsym);
-  find_in = dlmopen(LM_ID_NEWLM, "libnvidia-ml.so.1", RTLD_NOW);
-  CHECK(find_in != NULL && dlsym(find_in, "vgpu_nvml_version") != NULL, "NVML");
-  CHECK(dlmopen(LM_ID_NEWLM, "libneeds.so", RTLD_NOW) == NULL, "a library that is linked with the driver");
-  const char *why = dlerror();
-  CHECK(why != NULL && strstr(why, "vgpu: not opened") != NULL, "refused with: %s", why);
-  CHECK(dlmopen(LM_ID_NEWLM, "libm.so.6", RTLD_NOW) != NULL, "another library: %s", dlerror());
-  CHECK(dlmopen(LM_ID_BASE, "libneeds.so", RTLD_NOW) != NULL, "beside the hook: %s", dlerror());
-}
 static void role_dlsym_default(void) {
   find_in = RTLD_DEFAULT;
   hold_by(by_dlsym);
@@ -471,7 +445,9 @@ static const struct {
   const char *name;
   void (*run)(void);
 } roles[] = {
-    ROLE(linked), ROLE(dlopen), ROLE(dlopen_lazy), ROLE(dlopen_path), ROLE(dlopen_names), ROLE(dlmopen), ROLE(dlsym_default), ROLE(dlsym_next),
+    ROLE(linked), ROLE(dlopen), ROLE(dlopen_lazy), ROLE(dlopen_path), ROLE(dlopen_names), ROLE(dlopen_links),
+    ROLE(dlopen_search), ROLE(dlopen_deep), ROLE(linked_names), ROLE(forward), ROLE(forward_chosen),
+    ROLE(dlmopen), ROLE(dlsym_default), ROLE(dlsym_next),
     ROLE(proc_address), ROLE(proc_address_v2), ROLE(dlclose), ROLE(fork), ROLE(fork_first), ROLE(fork_exec),
     ROLE(vfork_exec), ROLE(posix_spawn), ROLE(exec), ROLE(threads), ROLE(exit_in_the_middle), ROLE(main_thread_ends),
     ROLE(contexts), ROLE(green_contexts), ROLE(never_synchronises), ROLE(hold), ROLE(spin),

@@ -2,15 +2,18 @@
 #ifndef VGPU_CUDA_CALLS_H
 #define VGPU_CUDA_CALLS_H
 
-#include "../../main/c/driver.h"
+#include "../../main/c/region/driver.h"
 
 abi_result cuDeviceGet(CUdevice *device, int ordinal);
 abi_result cuDriverGetVersion(int *version);
 abi_result cuStreamCreate(CUstream *stream, unsigned flags);
 abi_result cuModuleGetFunction(CUfunction *function, void *module, const char *name);
 abi_result cuEventCreate(CUevent *event, unsigned flags);
+abi_result cuEventRecord(CUevent event, CUstream stream);
+abi_result cuEventDestroy_v2(CUevent event);
 abi_result cuCtxGetCurrent(CUcontext *context);
 abi_result cuProfilerStart(void);
+abi_result cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end);
 abi_result cuStreamEndCapture(CUstream stream, void **graph);
 abi_result cuStreamBeginCaptureToCig(CUstream stream, void *params);
 abi_result cuStreamEndCaptureToCig(CUstream stream);

@@ -226,9 +226,12 @@ static void answer(struct fake_seat *seat, int fd, const struct shm_message *hel
   }
 }
 
-static int is_dead(uint32_t pid) {
+/* Of one without a connection. In another pid namespace it cannot be looked for: then that is enough. */
+static int is_dead(const struct fake_seat *seat, const struct shm_slot *slot) {
   char path[64], text[512];
-  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  uint64_t space = GET(slot->pid_namespace);
+  if (space != 0 && space != seat->more->pid_namespace) return 1;
+  snprintf(path, sizeof path, "/proc/%u/stat", GET(slot->pid));
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 1;
   ssize_t size = read(fd, text, sizeof text - 1);
@@ -277,7 +280,7 @@ static void serve(struct fake_seat *seat) {
         if (has_left(seat, GET(seat->slots[i].pid))) recover(seat, i);
       }
     }
-    if (seat->connection[i] < 0 && GET(seat->slots[i].state) == SHM_SLOT_ATTACHED && is_dead(GET(seat->slots[i].pid))) {
+    if (seat->connection[i] < 0 && GET(seat->slots[i].state) == SHM_SLOT_ATTACHED && is_dead(seat, &seat->slots[i])) {
       recover(seat, i);
     }
   }

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "../../main/c/shm.h"
+#include "../../main/shm/shm.h"
 
 struct fake_seat {
   char dir[64];

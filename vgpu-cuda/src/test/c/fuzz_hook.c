@@ -13,11 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../main/c/channels.h"
-#include "../../main/c/express.h"
-#include "../../main/c/hook.h"
-#include "../../main/c/level2.h"
-#include "../../main/c/seat.h"
+#include "../../main/c/top/top.h"
 
 static uint64_t state = 88172645463325252ull;
 

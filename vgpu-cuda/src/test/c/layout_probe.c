@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "../../main/c/shm.h"
+#include "../../main/shm/shm.h"
 
 int main(void) {
 #define CONST(name, value, doc) printf("CONST %s %" PRIu64 "\n", #name, SHM_##name);

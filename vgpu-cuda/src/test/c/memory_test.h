@@ -2,8 +2,8 @@
 #ifndef VGPU_MEMORY_TEST_H
 #define VGPU_MEMORY_TEST_H
 
-#include "../../main/c/driver.h"
-#include "../../main/c/shm.h"
+#include "../../main/c/region/driver.h"
+#include "../../main/shm/shm.h"
 #include "test.h"
 
 enum { MIB = 1 << 20, CONTEXT = 64 * MIB };
@@ -17,6 +17,8 @@ void *look(void *where, const char *name);
 #define FN(where, type, name) (*(type *)(&(void *){look(where, name)}))
 #define CU(name, ...) ((abi_result(*)())FN(library, void *, #name))(__VA_ARGS__)
 
+#define OF_DRIVER(name, ...) ((abi_result(*)())FN(real, void *, #name))(__VA_ARGS__)
+
 uint64_t ledger_bytes(void);
 uint64_t real_bytes(void); /* what the driver has given to all: only this process uses it */
 #define EXACT(what) CHECK(ledger_bytes() == real_bytes(), "%s: charged %lld, given %lld", what, (long long)ledger_bytes(), (long long)real_bytes())
@@ -29,11 +31,13 @@ void begin_inexact(void); /* with one that is charged the set size */
 /* roles_pools.c */
 void role_pools(void);
 void role_pools_later(void);
+void role_graphs_newer(void);
 
 /* roles_measured.c */
 const struct shm_slot *own_slot(void);
 void role_measured(void);
 void role_measured_less(void);
+void role_measured_unused(void);
 void role_measured_refused(void);
 void role_measured_large(void);
 void role_measured_stuck(void);
@@ -41,9 +45,24 @@ void role_measured_crowd(void);
 void role_measured_owed(void);
 void role_measured_paused(void);
 void role_measured_not(void);
+void role_measured_private(void);
+void role_measured_apart(void);
+void role_measured_apart_old(void);
+void role_measured_beside(void);
+int exec_apart(const char *program, const char *role); /* in a pid namespace of its own */
 
 /* roles_inputs.c */
 void role_inputs(void);
+void role_zeros(void);
+
+/* roles_replay.c */
+void role_replay_libraries(void);
+void role_replay_primary(void);
+void role_replay_threads(void);
+void role_replay_allocator(void);
+void role_replay_graphs(void);
+void role_replay_workspaces(void);
+void role_replay_inference(void);
 
 /* roles_ipc.c */
 void role_ipc(void);
@@ -51,5 +70,6 @@ void role_ipc_other(void);
 
 /* roles_green.c */
 void role_green(void);
+void role_green_alone(void);
 
 #endif

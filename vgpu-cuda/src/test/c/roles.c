@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cuda_calls.h"
-#include "../../main/c/shm.h"
+#include "../../main/shm/shm.h"
 #include "roles_work.h"
 #include "stub_driver.h"
 #include "test.h"
@@ -21,16 +21,6 @@ static uint64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* The stub is loaded by the hook alone, so it is asked for by its path. */
-static struct stub_counts *counts(void) {
-  struct stub_counts *(*ask)(void);
-  void *stub = dlopen(getenv("STUB_PATH"), RTLD_NOW | RTLD_NOLOAD);
-  void *found = stub == NULL ? NULL : dlsym(stub, "stub_counts");
-  memcpy(&ask, &found, sizeof ask);
-  CHECK(found != NULL, "the stub is not loaded");
-  return found == NULL ? NULL : ask();
 }
 
 /* Our process's GPU time, as the seat would read it: from the report file itself. */
@@ -74,6 +64,13 @@ static void role_attach(const char *unused) {
   CHECK(cuDriverGetVersion(&version) == ABI_SUCCESS && version == 13000, "passed through: %d", version);
   CHECK(cuProfilerStart() == ABI_NOT_SUPPORTED, "a function that the driver lacks");
   CHECK(cuMemcpyPeer(0, NULL, 0, NULL, 0) == ABI_NOT_SUPPORTED, "a handled function that the driver lacks");
+  CUcontext context = NULL;
+  CUevent event = NULL;
+  float ms = -1;
+  CHECK(cuCtxCreate_v2(&context, 0, 0) == ABI_SUCCESS, "a context");
+  CHECK(cuEventCreate(&event, 0) == ABI_SUCCESS && cuEventElapsedTime_v2(&ms, event, event) == ABI_SUCCESS, "an older form");
+  CHECK(ms >= 0 && ms <= 0, "answers for a newer one: %f", (double)ms);
+  CHECK(cuCtxSynchronize_v2((CUcontext)&ms) == ABI_SUCCESS, "also where the older one has fewer arguments");
 }
 
 static size_t room(void) {
@@ -149,12 +146,13 @@ static void role_proc_address(const char *unused) {
   CHECK(cuGetProcAddress_v2("cuNothing", &found, 13000, 0, &status) == ABI_NOT_FOUND && found == NULL, "unknown");
 }
 
-static void role_dlopen(const char *stub) {
+static void role_dlopen(const char *driver) {
   CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
   void *by_path = dlopen("/usr/lib/nowhere/libcuda.so.1", RTLD_NOW), *by_name = dlopen("libcuda.so.1", RTLD_NOW);
   CHECK(by_path != NULL && by_path == by_name, "the driver by its path is the hook");
   CHECK(dlsym(by_path, "vgpu_hook_version") != NULL, "it is the hook");
-  void *other = dlopen(stub, RTLD_NOW);
+  CHECK(dlopen(driver, RTLD_NOW) == by_path, "so is the driver by another name");
+  void *other = dlopen(getenv("STUB_NVML"), RTLD_NOW);
   CHECK(other != NULL && dlsym(other, "vgpu_hook_version") == NULL, "other libraries are themselves");
   CHECK(dlopen("/nonexistent.so", RTLD_NOW) == NULL && dlerror() != NULL, "errors are the C library's");
 }
@@ -176,8 +174,8 @@ static void role_capture(const char *waited) {
     CHECK(cuGraphLaunch((CUgraphExec)(uintptr_t)100000, stream) == ABI_SUCCESS, "graph");
   }
   CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
-  CHECK(counts()->polluted == 0 && counts()->violations == 0, "%llu events in captures, %llu forbidden calls",
-        (unsigned long long)counts()->polluted, (unsigned long long)counts()->violations);
+  CHECK(stub()->polluted == 0 && stub()->violations == 0, "%llu events in captures, %llu forbidden calls",
+        (unsigned long long)stub()->polluted, (unsigned long long)stub()->violations);
 }
 
 static void role_fork(const char *unused) {
@@ -226,14 +224,14 @@ static void role_gpu_time(const char *ns) {
   CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
   CUfunction function = kernel(ns);
   for (int synchronous = 0; synchronous < 2; synchronous++) {
-    uint64_t before = measured_gpu_ns(), real = counts()->gpu_ns;
+    uint64_t before = measured_gpu_ns(), real = stub()->gpu_ns;
     for (uint64_t i = 0; i < most; i++) {
       launch(function, stream);
       if (synchronous) cuStreamSynchronize(stream);
     }
     cuStreamSynchronize(stream);
     usleep(5000);
-    double measured = (double)(measured_gpu_ns() - before), expected = (double)(counts()->gpu_ns - real);
+    double measured = (double)(measured_gpu_ns() - before), expected = (double)(stub()->gpu_ns - real);
     printf("  %s ns each, %s: measured %.2f of %.2f ms\n", ns, synchronous ? "synchronised" : "free", measured / 1e6, expected / 1e6);
     /* The figures are for reading. Checked is only what no busy machine's delays, between a record and its launch, can undo. */
     CHECK(measured > expected * 0.9, "too little: %.3f", measured / expected);
@@ -305,14 +303,14 @@ static void role_bound(const char *ns) {
     for (int threads = 1; threads <= 4; threads *= 4) {
       pthread_t thread[4];
       struct bound bound = {streams, streams_used, ns};
-      counts()->most_ahead_ns = 0;
-      uint64_t began = now_ns(), before = counts()->gpu_ns;
+      stub()->most_ahead_ns = 0;
+      uint64_t began = now_ns(), before = stub()->gpu_ns;
       for (int i = 0; i < threads; i++) pthread_create(&thread[i], NULL, launch_round, &bound);
       for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
       cuCtxSynchronize();
       printf("  kernels of %s ns, %2d streams, %d threads: at most %.2f ms ahead, GPU busy %.1f %%\n", ns, streams_used, threads,
-             (double)counts()->most_ahead_ns / 1e6, 100.0 * (double)(counts()->gpu_ns - before) / (double)(now_ns() - began));
-      CHECK(counts()->most_ahead_ns < 40000000u, "%.2f ms ahead", (double)counts()->most_ahead_ns / 1e6);
+             (double)stub()->most_ahead_ns / 1e6, 100.0 * (double)(stub()->gpu_ns - before) / (double)(now_ns() - began));
+      CHECK(stub()->most_ahead_ns < 40000000u, "%.2f ms ahead", (double)stub()->most_ahead_ns / 1e6);
     }
   }
 }

@@ -1,4 +1,6 @@
 /* A program of test_memory.c with green contexts: each holds the primary one, which is charged once. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,4 +62,40 @@ void role_green(void) {
   CHECK(ledger_bytes() == 0, "%llu left", (unsigned long long)ledger_bytes());
   CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "again");
   EXACT("again");
+}
+
+static CUfunction spin(void) {
+  void *module = NULL;
+  CUfunction function = NULL;
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS, "kernel");
+  return function;
+}
+
+/* Work in a green context that nobody waits for: the monitor alone sees it end, and never has that context itself. */
+void role_green_alone(void) {
+  CUcontext view = NULL;
+  CUstream streams[2] = {NULL, NULL};
+  char log[256], line[256] = "nothing";
+  snprintf(log, sizeof log, "%s/emulator.log", getenv("VGPU_RUN_DIR"));
+  setenv("VGPU_EMULATOR_LOG", log, 1);
+  begin();
+  void *green = make_green();
+  CHECK(CU(cuCtxFromGreenCtx, &view, green) == ABI_SUCCESS && CU(cuCtxSetCurrent, view) == ABI_SUCCESS, "view");
+  CHECK(CU(cuGreenCtxStreamCreate, &streams[0], green, 1u, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = spin();
+  const struct shm_slot *slot = own_slot();
+  for (int s = 0; s < 2; s++) { /* one of its own, then its default stream */
+    uint64_t ns = 2000000, before = GET(slot->gpu_ns), until = seat_now() + 10000000000u;
+    void *arguments[] = {&ns};
+    for (int i = 0; i < 10; i++) {
+      CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, streams[s], arguments, NULL) == ABI_SUCCESS, "launch");
+    }
+    while (GET(slot->busy) != 0 && seat_now() < until) usleep(1000);
+    uint64_t took = GET(slot->gpu_ns) - before;
+    CHECK(GET(slot->busy) == 0 && took >= 10000000 && took <= 60000000, "stream %d: charged %llu ns for 20 ms", s, (unsigned long long)took);
+  }
+  CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS && CU(cuGreenCtxDestroy, green) == ABI_SUCCESS, "destroy");
+  FILE *told = fopen(log, "re");
+  CHECK(told == NULL || fgets(line, sizeof line, told) == NULL, "the driver says: %s", line);
+  if (told != NULL) fclose(told);
 }

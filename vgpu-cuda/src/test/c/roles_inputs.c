@@ -142,3 +142,31 @@ void role_inputs(void) {
   fprintf(stderr, "%d calls\n", calls);
   CHECK(calls > 1000, "only %d calls", calls);
 }
+
+/* Every function of the table with all arguments zero: the codes are for comparing with those of the driver alone. */
+void role_zeros(void) {
+  static const char *const names[] = {
+#define PASS(name, class, since)
+#define HANDLED(name, class, symbol, since, thread, params) #name,
+#define SYNC_WORK(name, symbol, since, thread, params, args) #name,
+#define ASYNC_WORK(name, symbol, since, thread, params, args) #name,
+#include "vgpu_hooks.def"
+#undef HANDLED
+#undef SYNC_WORK
+#undef ASYNC_WORK
+#undef PASS
+  };
+  open_library();
+  CHECK(CU(cuInit, 0) == ABI_SUCCESS && CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS, "begin");
+  CU(cuCtxSetCurrent, context);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    void *found = dlsym(library, names[i]);
+    if (found == NULL) continue;
+    CU(cuCtxSetCurrent, context);
+    if (strstr(names[i], "PrimaryCtx") != NULL || strstr(names[i], "CtxSetCurrent") != NULL) continue; /* zero is a device, or none */
+    abi_result (*call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+    memcpy(&call, &found, sizeof call);
+    fprintf(stderr, "zeros %s\n", names[i]);
+    printf("%s %d\n", names[i], call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+  }
+}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fake_seat.h"
@@ -220,6 +221,15 @@ void role_measured_less(void) {
   CHECK(ledger_bytes() == real_bytes() + CONTEXT - 9728 * 1024, "less is believed no more: %llu", (unsigned long long)ledger_bytes());
 }
 
+/* Likewise: the program's only context is its own, and it has called nothing in it yet. */
+void role_measured_unused(void) {
+  open_library();
+  CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
+  open_driver();
+  CHECK(CU(cuCtxCreate_v2, &context, 0, 0) == ABI_SUCCESS, "create");
+  await_exact("a context is measured before it is first used");
+}
+
 /* ---- threads that stand still in the middle of a call, as on a machine that has no processor for them ---- */
 
 enum { STANDING = 4, ROUNDS = 12 };
@@ -272,4 +282,80 @@ void role_measured_not(void) {
   const struct shm_slot *slot = own_slot();
   CHECK(await_measured(slot, SHM_MEASURED_NOT) == SHM_MEASURED_NOT, "it says so: %u", GET(slot->measured));
   EXACT("the set size");
+}
+
+/* Contexts that the hook sees only when they are used, as those of the driver's private tables. */
+void role_measured_private(void) {
+  CUcontext second = NULL, back = NULL;
+  CUdeviceptr p = 0;
+  CUstream stream = NULL;
+  void *module = NULL;
+  CUfunction function = NULL;
+  open_library();
+  CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
+  open_driver();
+  CHECK(OF_DRIVER(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && OF_DRIVER(cuCtxSetCurrent, context) == ABI_SUCCESS, "primary");
+  CHECK(CU(cuMemAlloc_v2, &p, (size_t)(3 * MIB)) == ABI_SUCCESS, "memory");
+  await_exact("a primary context");
+  CHECK(CU(cuDevicePrimaryCtxRetain, &back, 0) == ABI_SUCCESS && back == context, "retained");
+  await_exact("charged once");
+  CHECK(OF_DRIVER(cuCtxCreate_v2, &second, 0u, 0) == ABI_SUCCESS && CU(cuStreamCreate, &stream, 0u) == ABI_SUCCESS, "another one");
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS, "kernel");
+  uint64_t ns = 1000;
+  void *arguments[] = {&ns};
+  CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 1u, 1u, 1u, 0u, stream, arguments, NULL) == ABI_SUCCESS, "launch");
+  await_exact("another one, with work in it");
+  CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "destroyed");
+  await_exact("destroyed");
+  CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS && ledger_bytes() == 0, "reset: %llu", (unsigned long long)ledger_bytes());
+}
+
+/* ---- in a pid namespace of its own, where this process is number 1, as another in one of its own is ---- */
+
+int exec_apart(const char *program, const char *role) {
+  return execlp("unshare", "unshare", geteuid() == 0 ? "--mount" : "--map-root-user", "--pid", "--fork", "--mount-proc", program, "--role",
+                role, (char *)NULL);
+}
+
+/* Until its input ends. */
+void role_measured_beside(void) {
+  CUdeviceptr p = 0;
+  char end;
+  begin_inexact();
+  CHECK(CU(cuMemAlloc_v2, &p, (size_t)(16 * MIB)) == ABI_SUCCESS, "memory");
+  await_exact("the other one");
+  CHECK(write(1, "1", 1) == 1 && read(0, &end, 1) == 0, "the end of the input");
+}
+
+void role_measured_apart(void) {
+  void *module = NULL;
+  int to[2], from[2];
+  char program[256] = "", begun;
+  CHECK(getpid() == 1 && readlink("/proc/self/exe", program, sizeof program - 1) > 0, "process %d", getpid());
+  begin_inexact();
+  EXACT("a context is measured before it is the program's");
+  CHECK(await_measured(own_slot(), SHM_MEASURED_BY_NVML) == SHM_MEASURED_BY_NVML, "and says so: %u", GET(own_slot()->measured));
+  CHECK(pipe(to) == 0 && pipe(from) == 0, "pipes");
+  pid_t other = fork();
+  if (other == 0) {
+    dup2(to[0], 0);
+    dup2(from[1], 1);
+    for (int i = 3; i < 64; i++) close(i);
+    _exit(exec_apart(program, "measured-beside"));
+  }
+  close(from[1]);
+  CHECK(read(from[0], &begun, 1) == 1, "the other one");
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS, "module");
+  EXACT("what the other one has is not charged twice");
+  close(to[0]);
+  close(to[1]);
+  int status = -1;
+  CHECK(waitpid(other, &status, 0) == other && status == 0, "the other one ended with %d", status);
+}
+
+/* Told by a driver that takes its number for that of another process. */
+void role_measured_apart_old(void) {
+  begin_inexact();
+  CHECK(await_measured(own_slot(), SHM_MEASURED_NOT) == SHM_MEASURED_NOT, "it says so: %u", GET(own_slot()->measured));
+  CHECK(ledger_bytes() == 16 * MIB, "%llu", (unsigned long long)ledger_bytes());
 }

@@ -84,6 +84,11 @@ void role_pools(void) {
   CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
   EXACT("given back after a wait");
   pool_freed_late();
+  CUcontext second = NULL;
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "a second context");
+  CHECK(CU(cuMemAllocAsync, &p[10], (size_t)(40 * MIB), NULL) == ABI_SUCCESS && CU(cuMemFreeAsync, p[10], NULL) == ABI_SUCCESS, "another");
+  CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroyed");
+  EXACT("whatever a context that goes makes the pool give back");
   CHECK(CU(cuMemPoolSetAttribute, pool, 4, &keep) == ABI_SUCCESS, "release threshold");
   for (int i = 1; i < 10; i += 2) CHECK(CU(cuMemFreeAsync, p[i], NULL) == ABI_SUCCESS, "free");
   CHECK(CU(cuStreamSynchronize, NULL) == ABI_SUCCESS, "sync");
@@ -112,4 +117,21 @@ void role_pools(void) {
   CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS, "reset");
   CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "again");
   EXACT("reset");
+}
+
+/* A node that allocates, made by the form of CUDA 13.4. */
+void role_graphs_newer(void) {
+  struct { int type, reserved[3]; struct abi_mem_alloc_node allocation; } params = {
+      .type = 10, .allocation = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = 5 * MIB}};
+  abi_result (*add)(void **, void *, void *const *, const void *, size_t, void *) = NULL;
+  void *graph = NULL, *node = NULL, *found = NULL;
+  CUgraphExec exec = NULL;
+  int how = 0;
+  begin();
+  CHECK(CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
+  CHECK(CU(cuGetProcAddress_v2, "cuGraphAddNode", &found, 13040, 0ull, &how) == ABI_SUCCESS && found != NULL, "the newest form");
+  memcpy(&add, &found, sizeof found);
+  CHECK(add(&node, graph, NULL, NULL, 0, &params) == ABI_SUCCESS, "node");
+  CHECK(CU(cuGraphInstantiateWithFlags, &exec, graph, 0ull) == ABI_SUCCESS && CU(cuGraphLaunch, exec, NULL) == ABI_SUCCESS, "launch");
+  EXACT("launched");
 }

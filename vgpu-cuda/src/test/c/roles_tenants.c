@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cuda_calls.h"
-#include "../../main/c/hook.h"
+#include "../../main/c/top/top.h"
 #include "stub_driver.h"
 #include "test.h"
 

@@ -1,7 +1,26 @@
 #ifndef VGPU_ROLES_WORK_H
 #define VGPU_ROLES_WORK_H
 
+#include "../../main/c/region/driver.h"
+#include "../../main/shm/shm.h"
+
+/* The stub driver's own symbol; only the hook has loaded it. And what it tells. */
+void *stub_symbol(const char *name);
+struct stub_counts *stub(void);
+
 /* Runs a role of roles_work.c; 2: there is none of that name. */
 int run_work_role(const char *role, const char *argument);
+
+/* roles_work.c, for the others. */
+struct shm_slot *work_slot(void); /* this process's */
+uint64_t work_gpu_ns(void);       /* charged so far */
+CUcontext work_begin(void);
+CUfunction work_kernel(const char *ns);
+
+/* roles_charged.c */
+void role_charged(const char *argument);
+void role_lazy(const char *argument);
+void role_calls(const char *argument);
+void role_rounds(const char *argument);
 
 #endif

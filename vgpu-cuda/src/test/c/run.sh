@@ -8,14 +8,14 @@ main=$here/../../main
 mkdir -p "$work"
 cc=${CC:-cc}
 flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
-tests="$here/test_hook.c $here/test_express.c $here/test_storm.c $here/test_tenants.c $here/test_work.c $here/roles.c $here/roles_tenants.c $here/roles_work.c $here/fake_seat.c"
+tests="$here/test_hook.c $here/test_express.c $here/test_storm.c $here/test_tenants.c $here/test_work.c $here/roles.c $here/roles_tenants.c $here/roles_work.c $here/roles_charged.c $here/fake_seat.c"
 case $kind in
   plain) sanitize= ;;
   asan) sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined -DVGPU_SANITIZED" ;;
   tsan) sanitize="-fsanitize=thread -DVGPU_SANITIZED" ;;
 esac
 # shellcheck disable=SC2086
-$cc $flags -Wno-format-truncation -fvisibility=hidden -fPIC -shared -Wl,-Bsymbolic,-soname,libcuda_stub.so $sanitize "$here/stub_driver.c" -o "$work/libcuda_stub.so"
+$cc $flags -Wno-format-truncation -fvisibility=hidden -fPIC -shared -Wl,-Bsymbolic,-soname,libcuda_stub.so $sanitize "$here/stub_driver.c" "$here/stub_work.c" -o "$work/libcuda_stub.so"
 # shellcheck disable=SC2086
 $cc $flags -fvisibility=hidden -fPIC -shared "$here/stub_nvml.c" -o "$work/libnvml_stub.so"
 if [ "$kind" = plain ]; then
@@ -26,7 +26,7 @@ if [ "$kind" = plain ]; then
 else
   # The hook's own sources, instrumented, in the program: a sanitizer must see both sides.
   # shellcheck disable=SC2086
-  $cc $flags $sanitize -include "$main/c/compat.h" $tests "$main"/c/*.c "$main"/c/*.S -o "$work/test_hook" -rdynamic -ldl
+  $cc $flags $sanitize -include "$main/c/system/compat.h" $tests "$main"/c/*/*.c "$main"/c/*/*.S -o "$work/test_hook" -rdynamic -ldl
   hook=-
 fi
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0:atexit_sleep_ms=0:suppressions=$here/tsan.supp UBSAN_OPTIONS=print_stacktrace=1

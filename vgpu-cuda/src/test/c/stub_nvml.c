@@ -11,6 +11,12 @@ API nvmlDeviceGetCount_v2(unsigned *count);
 API nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device);
 API nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, struct nvml_process_v2 *infos);
 
+API nvmlSystemGetDriverVersion(char *into, unsigned size);
+API nvmlSystemGetDriverVersion(char *into, unsigned size) {
+  strncpy(into, "570.86.15", size);
+  return NVML_SUCCESS;
+}
+
 API nvmlInit_v2(void) { return NVML_SUCCESS; }
 
 API nvmlDeviceGetCount_v2(unsigned *count) {

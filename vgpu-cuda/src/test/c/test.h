@@ -85,6 +85,10 @@ void test_stalled(void);
 void test_copies_batched(void);
 void test_capture_other(void);
 void test_silent(void);
+void test_held_up(void);
+void test_charged(void);
+void test_measuring_calls(void);
+void test_rounds(void);
 
 /* test_tenants.c */
 void test_tenants_memory(void);

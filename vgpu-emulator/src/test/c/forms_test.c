@@ -247,14 +247,10 @@ static void librariesLoadWithOptionsThatHaveNoValue(void) {
                 CUDA_ERROR_INVALID_VALUE);
 }
 
-static void loadingIsLazyUnlessToldOtherwise(void) {
+static void loadingIsLazy(void) {
     int mode = 0;
     CHECK_OK(cuModuleGetLoadingMode(&mode));
     CHECK_EQUAL(mode, 2);
-    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-    CHECK_OK(cuModuleGetLoadingMode(&mode));
-    CHECK_EQUAL(mode, 1);
-    unsetenv("CUDA_MODULE_LOADING");
 }
 
 static void primaryContextKeepsItsHandle(void) {
@@ -273,6 +269,18 @@ static void primaryContextKeepsItsHandle(void) {
     CHECK_OK(cuCtxDestroy_v2(other));
 }
 
+/* It was retained before the reset and after it. */
+static void aResetReleasesNothing(void) {
+    unsigned int flags = 0;
+    int active = 0;
+    CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
+    CHECK_OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    CHECK_EQUAL(active, 1);
+    CHECK_OK(cuDevicePrimaryCtxReset_v2(0));
+    CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
+    CHECK_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_INVALID_CONTEXT);
+}
+
 int main(void) {
     CHECK_OK(cuInit(0));
     CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
@@ -284,7 +292,8 @@ int main(void) {
     machineCodeHasWhatItsSymbolsSay();
     namesMayBeOfAnyLength();
     librariesLoadWithOptionsThatHaveNoValue();
-    loadingIsLazyUnlessToldOtherwise();
+    loadingIsLazy();
     primaryContextKeepsItsHandle();
+    aResetReleasesNothing();
     return check_failures != 0;
 }

@@ -126,7 +126,7 @@ static void eventHandlesAreChecked(void) {
     CHECK_OK(cuStreamBeginCapture_v2(stream, RELAXED));
     CHECK_EQUAL(cuEventRecord(shared, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_EQUAL(cuStreamWaitEvent(stream, shared, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    CHECK_OK(cuStreamEndCapture(stream, &graph));
+    CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CHECK_OK(cuEventDestroy_v2(shared));
     CHECK_OK(cuEventDestroy_v2(plain));
     for (int i = 0; i < 5000; i++) { /* more than there can be at once */

@@ -4,7 +4,7 @@
  */
 #include "check.h"
 #include "cuda_api.h"
-#include "nvml_abi.h"
+#include "base/nvml_abi.h"
 
 #include <signal.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* What monitors ask of NVML, and the versions that they are told. */
 #include "check.h"
-#include "nvml_abi.h"
+#include "base/nvml_abi.h"
 
 #include <dlfcn.h>
 #include <string.h>

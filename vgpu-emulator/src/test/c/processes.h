@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "cuda_api.h"
-#include "gpu.h"
+#include "gpu/gpu.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* What NVML says of processes while they come, are killed, and others come into their place. */
 #include "check.h"
 #include "cuda_api.h"
-#include "nvml_abi.h"
+#include "base/nvml_abi.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -4,8 +4,8 @@
  */
 #include "check.h"
 #include "cuda_api.h"
-#include "rm_abi.h"
-#include "state.h"
+#include "base/rm_abi.h"
+#include "gpu/state.h"
 
 #include <dirent.h>
 #include <elf.h>

@@ -7,7 +7,7 @@ main=$here/../../main/c
 out=$1/$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text trusted driver forms green memory ipc time graph nodes texture random sharing suspend rm mig monitor fidelity processes"
+tests="schedule text trusted driver forms green memory ipc time graph nodes texture random sharing suspend rm mig monitor fidelity pieces processes"
 case $2 in
   plain) sanitize= ;;
   address)
@@ -17,7 +17,7 @@ case $2 in
   thread)
     # The fences that the sanitizer does not know order accesses that are atomic each; see state_values.c.
     sanitize="-fsanitize=thread -Wno-tsan"
-    tests="driver forms green memory ipc time graph nodes texture random rm"
+    tests="driver forms green memory ipc time graph nodes texture random rm pieces"
     ;;
   *) exit 2 ;;
 esac
@@ -31,16 +31,19 @@ warnings="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wconversion -Werror -
 
 sources_of() {
   case $1 in
-    schedule) echo gpu_schedule ;;
-    text) echo settings ptx heap shared_memory ;;
-    trusted) echo trusted ;;
-    sharing | suspend | rm) echo gpu gpu_schedule log mig mig_geometry process settings state_file state_values suspend trusted ;;
+    schedule) echo gpu/schedule ;;
+    text) echo base/settings base/ptx base/heap base/shared_memory ;;
+    trusted) echo base/trusted ;;
+    sharing | suspend | rm)
+      echo base/log base/settings base/trusted gpu/gpu gpu/mig gpu/mig_geometry gpu/process gpu/schedule gpu/state_file gpu/state_values \
+        gpu/suspend
+      ;;
   esac
 }
 build() {
   sources=
   for source in $(sources_of "$1"); do
-    sources="$sources $out/emulator-native/$source.o"
+    sources="$sources $out/emulator-native/$source.c.o"
   done
   $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread -ldl \
     "$libraries/libcuda.so.1" "$libraries/libnvidia-ml.so.1" -Wl,-rpath,"$libraries"

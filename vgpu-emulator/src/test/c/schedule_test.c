@@ -1,6 +1,6 @@
 /* The model of a GPU's time, with exact numbers. */
 #include "check.h"
-#include "gpu_schedule.h"
+#include "gpu/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

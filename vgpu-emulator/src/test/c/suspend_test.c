@@ -1,5 +1,5 @@
 /* Processes that another one suspends by cuCheckpointProcess*: each starts this program again with a role. */
-#include "suspend.h"
+#include "gpu/suspend.h"
 #include "processes.h"
 
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* Settings, PTX, and the heap of addresses. */
 #include "check.h"
-#include "heap.h"
-#include "ptx.h"
-#include "settings.h"
+#include "base/heap.h"
+#include "base/ptx.h"
+#include "base/settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,12 @@ static void settingsAreRead(void) {
     CHECK_OK(emu_settings_parse(NULL, &settings, &times, problem, sizeof problem));
     CHECK_EQUAL(settings.devices, 1);
     CHECK_EQUAL(settings.slice_ns, 1024000);
+    CHECK_EQUAL(times.copy_engines, 3);
+    CHECK_EQUAL(times.queue_entries, 1024);
+    CHECK_EQUAL(times.grain_bytes, 0);
+    CHECK_EQUAL(times.is_growing, 1);
+    CHECK_EQUAL(times.has_legacy_events, 1);
+    CHECK_EQUAL(times.has_teardown, 1);
     CHECK_OK(
         emu_settings_parse("devices=3, memory=2GiB,context=0,slice=2ms,model=My GPU,sms=4,wave=7us,"
                            "capability=8.6,kernel.foo=12us",
@@ -28,6 +34,30 @@ static void settingsAreRead(void) {
     CHECK_EQUAL(times.kernels[0].duration_ns, 12000);
 }
 
+static uint32_t lazy_with(const char *text, const char *variable) {
+    emu_settings settings;
+    emu_kernel_times times;
+    char problem[200] = "";
+    if (variable == NULL) {
+        unsetenv("CUDA_MODULE_LOADING");
+    } else {
+        setenv("CUDA_MODULE_LOADING", variable, 1);
+    }
+    CHECK_OK(emu_settings_parse(text, &settings, &times, problem, sizeof problem));
+    unsetenv("CUDA_MODULE_LOADING");
+    return times.is_lazy;
+}
+
+static void loadingIsLazyUnlessToldOtherwise(void) {
+    CHECK_EQUAL(lazy_with(NULL, NULL), 1);
+    CHECK_EQUAL(lazy_with(NULL, "EAGER"), 0);
+    CHECK_EQUAL(lazy_with("cuda=12.1", NULL), 0); /* the default since 12.2 */
+    CHECK_EQUAL(lazy_with("cuda=12.2", NULL), 1);
+    CHECK_EQUAL(lazy_with("cuda=11.8", "LAZY"), 1);
+    CHECK_EQUAL(lazy_with("lazy=on", "EAGER"), 1);
+    CHECK_EQUAL(lazy_with("lazy=off", NULL), 0);
+}
+
 static void badSettingsAreRefused(void) {
     static const char *bad[] = {"devices=17",
                                 "devices=-1",
@@ -39,7 +69,11 @@ static void badSettingsAreRefused(void) {
                                 "model=",
                                 "capability=9",
                                 "@/no/such/file",
-                                "kernel.=1us"};
+                                "kernel.=1us",
+                                "queue=0",
+                                "copy-engines=17",
+                                "grain=2GiB",
+                                "growth=2"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         emu_settings settings;
         emu_kernel_times times;
@@ -146,8 +180,9 @@ static void heapNeverHandsOutTheSameTwice(void) {
             continue;
         }
         uint64_t bytes = 1 + (uint64_t)(rand() % (rand() % 10 == 0 ? 4000000 : 5000));
-        uint64_t at = emu_heap_allocate(&heap, bytes);
-        CHECK(at != 0 && at % EMU_GRANULE == 0);
+        uint64_t align = rand() % 3 == 0 ? UINT64_C(2) << 20 : 0;
+        uint64_t at = emu_heap_allocate(&heap, bytes, align);
+        CHECK(at != 0 && at % EMU_GRANULE == 0 && (align == 0 || (at - heap.base) % align == 0));
         for (int j = 0; j < LIVE; j++) {
             CHECK(live[j].bytes == 0 || at + bytes <= live[j].start ||
                   live[j].start + live[j].bytes <= at);
@@ -162,12 +197,13 @@ static void heapNeverHandsOutTheSameTwice(void) {
     }
     uint64_t start = 0;
     CHECK(emu_heap_next(&heap, 0, &start) == NULL);
-    CHECK(emu_heap_allocate(&heap, UINT64_C(1) << 30) != 0); /* all in one piece again */
+    CHECK(emu_heap_allocate(&heap, UINT64_C(1) << 30, 0) != 0); /* all in one piece again */
     emu_heap_close(&heap);
 }
 
 int main(void) {
     settingsAreRead();
+    loadingIsLazyUnlessToldOtherwise();
     badSettingsAreRefused();
     ptxIsRead();
     brokenPtxDoesNoHarm();

@@ -140,6 +140,63 @@ static void aFullQueuePushesBack(void) {
     CHECK_OK(cuStreamSynchronize(stream));
 }
 
+/* Streams have a queue each. */
+static void aFullQueueHoldsUpItsStreamAlone(void) {
+    CUstream full = stream_of(CU_STREAM_NON_BLOCKING);
+    CUstream other = stream_of(CU_STREAM_NON_BLOCKING);
+    CUevent first = event();
+    run(full, LEAD_MS * MS);
+    CHECK_OK(cuEventRecord(first, full));
+    for (int i = 0; i < 1023; i++) {
+        run(full, 1000);
+    }
+    run(other, 1000);
+    CHECK_EQUAL(cuEventQuery(first), CUDA_ERROR_NOT_READY);
+    CHECK_OK(cuStreamSynchronize(full));
+}
+
+static void copy(CUstream stream, CUdeviceptr p, void *host, bool to_host) {
+    const size_t bytes = 25 * (100000 - 1500); /* 100 us */
+    CHECK_OK(to_host ? cuMemcpyDtoHAsync_v2(host, p, bytes, stream)
+                     : cuMemcpyHtoDAsync_v2(p, host, bytes, stream));
+}
+
+/* Copies in one direction come one after the other, whatever their streams; all else goes on beside them. */
+static void copiesShareAnEngineForEachDirection(void) {
+    enum { STREAMS = 5 };
+    CUstream streams[STREAMS];
+    CUevent ends[STREAMS];
+    CUevent lead = event();
+    CUdeviceptr p = 0;
+    void *host = calloc(1, 4 << 20);
+    CHECK_OK(cuMemAlloc_v2(&p, 4 << 20));
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = stream_of(CU_STREAM_NON_BLOCKING);
+        ends[i] = event();
+        if (i == 0) {
+            run(streams[0], LEAD_MS * MS);
+            CHECK_OK(cuEventRecord(lead, streams[0]));
+        }
+        CHECK_OK(cuStreamWaitEvent(streams[i], lead, 0));
+    }
+    run(streams[0], 10 * MS);
+    copy(streams[0], p, host, false); /* not before its stream comes to it: others go ahead */
+    copy(streams[1], p, host, false);
+    copy(streams[2], p, host, false);
+    copy(streams[3], p, host, true);
+    run(streams[4], MS);
+    for (int i = 0; i < STREAMS; i++) {
+        CHECK_OK(cuEventRecord(ends[i], streams[i]));
+    }
+    CHECK_EQUAL(between(lead, ends[0]), 10100);
+    CHECK_EQUAL(between(lead, ends[1]), 100);
+    CHECK_EQUAL(between(lead, ends[2]), 200);
+    CHECK_EQUAL(between(lead, ends[3]), 100);
+    CHECK_EQUAL(between(lead, ends[4]), 1000);
+    CHECK_OK(cuMemFree_v2(p));
+    free(host);
+}
+
 static int calls;
 static CUevent pending_event;
 
@@ -218,6 +275,22 @@ static void hostFunctionsHoldBackOnlyTheirStream(void) {
     CHECK_OK(cuStreamSynchronize(stream));
 }
 
+/* A wait is for what was recorded before it. What is recorded later may itself stand behind the wait. */
+static void waitsAreForEarlierRecordsAlone(void) {
+    CUstream one = stream_of(CU_STREAM_DEFAULT);
+    CUstream two = stream_of(CU_STREAM_NON_BLOCKING);
+    CUevent recorded = event();
+    pthread_mutex_lock(&gate_lock);
+    CHECK_OK(cuLaunchHostFunc(two, wait_at_gate, NULL));
+    CHECK_OK(cuEventRecord(recorded, two));
+    CHECK_OK(cuStreamWaitEvent(one, recorded, 0));
+    run(NULL, 1000); /* after what the blocking stream has */
+    CHECK_OK(cuEventRecord(recorded, NULL));
+    pthread_mutex_unlock(&gate_lock);
+    CHECK_OK(cuCtxSynchronize());
+    CHECK_OK(cuEventQuery(recorded));
+}
+
 static void capturedWorkRunsWhenLaunched(void) {
     CUstream stream = stream_of(CU_STREAM_NON_BLOCKING);
     CUstream side = stream_of(CU_STREAM_NON_BLOCKING);
@@ -242,7 +315,6 @@ static void capturedWorkRunsWhenLaunched(void) {
     CHECK_OK(cuEventRecord(join, side));
     CHECK_OK(cuStreamWaitEvent(stream, join, 0));
     CHECK_OK(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&p, &nine, &one}, NULL));
-    CHECK_EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_EQUAL(cuEventQuery(fork), CUDA_ERROR_CAPTURED_EVENT);
     CHECK_OK(cuStreamEndCapture(stream, &graph));
     size_t nodes = 0;
@@ -286,6 +358,15 @@ static void badCapturesAreRefused(void) {
     CHECK_OK(cuStreamWaitEvent(side, fork, 0));
     run(side, 1);
     CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    CUresult (*const forbidden[])(CUstream) = {cuStreamSynchronize, cuStreamQuery};
+    for (int i = 0; i < 2; i++) { /* they invalidate it */
+        CHECK_OK(cuStreamBeginCapture_v2(stream, 0));
+        CHECK_EQUAL(forbidden[i](stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        CHECK_EQUAL(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&ns}, NULL),
+                    CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        CHECK(graph == NULL);
+    }
     run(side, 1000);
     run(NULL, 1000);
     CHECK_OK(cuCtxSynchronize());
@@ -334,8 +415,11 @@ int main(void) {
     streamsOverlapAndWaitForEvents();
     legacyStreamIsABarrier();
     aFullQueuePushesBack();
+    aFullQueueHoldsUpItsStreamAlone();
+    copiesShareAnEngineForEachDirection();
     hostFunctionsRunInOrder();
     hostFunctionsHoldBackOnlyTheirStream();
+    waitsAreForEarlierRecordsAlone();
     capturedWorkRunsWhenLaunched();
     badCapturesAreRefused();
     threadsShareAContext(context);

@@ -1,5 +1,5 @@
 /* Which directories are trusted with the state of the GPUs. */
-#include "trusted.h"
+#include "base/trusted.h"
 #include "check.h"
 
 #include <limits.h>

@@ -3,7 +3,7 @@ package dev.vgpu.cuda;
 import com.sun.jna.NativeLong;
 import com.sun.jna.Pointer;
 
-/** What the hook in this process exports beside the driver's functions: hook.h. */
+/** What the hook in this process exports beside the driver's functions: top/top.h. */
 final class HookCalls {
   /** What {@link #vgpu_tenant_add} answers for a lease that the process is under. */
   static final long UNDER_IT_ALREADY = -2;

@@ -192,6 +192,11 @@ final class HookEnforcement implements Enforcement {
   }
 
   @Override
+  public void whenServing(Runnable answers) {
+    server.whenServing(answers);
+  }
+
+  @Override
   public void close() {
     server.close();
     endMapsReader();

@@ -5,6 +5,7 @@ import dev.vgpu.files.LibraryPlace;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UnpackedFile;
 import java.io.IOException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -21,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 final class HookLibrary {
   static final String NAME = "libvgpu_cuda.so";
   static final String NVML_NAME = "libvgpu_nvml.so";
+  static final String DRIVER_NAME = "libcuda.so";
   static final String CHECKPOINT_NAME = "vgpu-checkpoint";
 
   private final String name;
@@ -111,6 +113,9 @@ final class HookLibrary {
     Path place = LibraryPlace.ofThisProcess(environment).in(runDirectory.resolve("lib"));
     try {
       Path file = new UnpackedFile(HookLibrary.class, resource, name).in(place);
+      if (name.equals(NAME)) {
+        nameAsDriver(file);
+      }
       FileAccess access = FileAccess.of(runDirectory); // a group that may enter it loads it too
       access.applyToDirectory(place);
       access.applyToDirectory(Objects.requireNonNull(file.getParent()));
@@ -118,6 +123,21 @@ final class HookLibrary {
     } catch (IOException e) {
       throw new VgpuException(
           "cannot unpack the hook: " + e.getMessage() + " directory=" + place, e);
+    }
+  }
+
+  /**
+   * Links the name that many programs ask for first to the hook: in a process that loads the hook
+   * without preloading it, the C library learns that name by this link.
+   */
+  private static void nameAsDriver(Path hook) throws IOException {
+    Path link = hook.resolveSibling(DRIVER_NAME);
+    if (!Files.isSymbolicLink(link)) {
+      try {
+        Files.createSymbolicLink(link, Objects.requireNonNull(hook.getFileName()));
+      } catch (FileSystemException e) {
+        // Another process was quicker; or the place is read-only: then its name is libcuda.so.1.
+      }
     }
   }
 }

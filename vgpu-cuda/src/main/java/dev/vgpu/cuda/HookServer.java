@@ -79,6 +79,7 @@ final class HookServer implements AutoCloseable {
   private final int mostAttached;
   private final Set<String> ended = ConcurrentHashMap.newKeySet();
   private final Queue<HookConnection> toClose = new ConcurrentLinkedQueue<>();
+  private final Queue<Runnable> asked = new ConcurrentLinkedQueue<>();
   private final Thread thread;
   private final List<HookLease> attached = new ArrayList<>();
   private int beats;
@@ -196,6 +197,12 @@ final class HookServer implements AutoCloseable {
     selector.wakeup();
   }
 
+  /** Calls somebody back from the thread that serves. */
+  void whenServing(Runnable answers) {
+    asked.add(answers);
+    selector.wakeup();
+  }
+
   private void run() {
     while (!closed) {
       try {
@@ -219,6 +226,9 @@ final class HookServer implements AutoCloseable {
     }
     long now = clock.nanoTime();
     tick(now);
+    for (Runnable answers = asked.poll(); answers != null; answers = asked.poll()) {
+      answers.run();
+    }
     if (strangers > 0) {
       closeStrangers(now);
     }
@@ -394,10 +404,9 @@ final class HookServer implements AutoCloseable {
         closeChannel(connection, "the seat is given up");
       }
     }
-    try {
-      selector.close();
+    try (server;
+        selector) { // closed last: until then no other file gets our file's number
       removeOwnSocket();
-      server.close(); // only now: until then no other file gets our file's number
     } catch (IOException e) {
       log.debug("the hook's socket would not close", e);
     }

@@ -1,4 +1,4 @@
-/** The CUDA hook: the Java side of it. */
+/** The Java side of the CUDA hook. */
 @NullMarked
 package dev.vgpu.cuda;
 

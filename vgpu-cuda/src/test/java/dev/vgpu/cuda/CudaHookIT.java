@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.jna.Memory;
 import com.sun.jna.NativeLibrary;
+import com.sun.jna.Pointer;
 import dev.vgpu.MemorySize;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
@@ -249,7 +250,8 @@ class CudaHookIT {
     toClose.add(guest::destroyForcibly);
     assertThat(guest.waitFor()).as(Files.readString(output)).isZero();
     assertThat(Files.readAllLines(output))
-        .contains("cuInit 0", "cuDeviceTotalMem 0 " + QUOTA.bytes(), "again IllegalStateException");
+        .contains("cuInit 0", "cuDeviceTotalMem 0 " + QUOTA.bytes(), "again IllegalStateException")
+        .contains("libcuda.so is held true", "cuda is held true");
     expect("processes 1");
     expect("processes 0");
   }
@@ -277,6 +279,11 @@ class CudaHookIT {
       int device = 0;
       int code = cuda.getFunction("cuDeviceTotalMem_v2").invokeInt(new Object[] {number, device});
       System.out.println("cuDeviceTotalMem " + code + " " + number.getLong(0));
+      long held = Pointer.nativeValue(cuda.getFunction("cuInit"));
+      for (String name : List.of("libcuda.so", "cuda")) {
+        Pointer found = NativeLibrary.getInstance(name).getFunction("cuInit");
+        System.out.println(name + " is held " + (Pointer.nativeValue(found) == held));
+      }
       try {
         new CudaHookBackend(Map.of()).attachThisProcess(environment);
       } catch (IllegalStateException e) {

@@ -37,17 +37,6 @@ class DescriptorsTest {
   static final class Host {
     private Host() {}
 
-    private static final class Silent implements EnforcedLease.Listener {
-      @Override
-      public void wanted() {}
-
-      @Override
-      public void drained() {}
-
-      @Override
-      public void processes(int attached) {}
-    }
-
     /**
      * Opens a seat with two leases; for each byte of its input says how many files it can open.
      *
@@ -64,7 +53,7 @@ class DescriptorsTest {
           VirtualGpuRequest request =
               VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(64)).build();
           EnforcedLease ignored =
-              seat.prepare(id, directory, TestGpu.named("GPU-1"), request, new Silent());
+              seat.prepare(id, directory, TestGpu.named("GPU-1"), request, new SilentListener());
         }
         System.out.println(opens()); // loads the classes that it takes
         while (System.in.read() >= 0) {

@@ -29,8 +29,10 @@ class HookLibraryTest {
             Files.readAttributes(file, java.nio.file.attribute.BasicFileAttributes.class).fileKey())
         .isEqualTo(key);
     assertThat(file.getParent()).isDirectoryContaining("glob:**/libvgpu_cuda.so");
+    Path link = file.resolveSibling("libcuda.so");
+    assertThat(Files.readSymbolicLink(link)).isEqualTo(file.getFileName());
     try (var files = Files.list(file.getParent())) {
-      assertThat(files).hasSize(1);
+      assertThat(files).containsExactlyInAnyOrder(file, link);
     }
   }
 

@@ -1,12 +1,16 @@
 package dev.vgpu.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -34,6 +38,25 @@ class HookServerTest {
     try (Stream<Path> left = Files.list(run)) {
       assertThat(left).isEmpty();
     }
+  }
+
+  @Test
+  void answersThatItServes() throws Exception {
+    CompletableFuture<Thread> answered = new CompletableFuture<>();
+    try (HookServer server = server()) {
+      server.whenServing(() -> answered.complete(Thread.currentThread()));
+      assertThat(answered.get(30, TimeUnit.SECONDS).getName()).isEqualTo("vgpu-hook-seat");
+    }
+  }
+
+  @Test
+  void socketThatSomebodyRemovedIsClosedAllTheSame() throws IOException {
+    HookServer server = server();
+    Path link = Files.createLink(run.resolve("link"), socket);
+    Files.delete(socket);
+    server.close();
+    assertThatThrownBy(() -> SocketChannel.open(UnixDomainSocketAddress.of(link)).close())
+        .isInstanceOf(ConnectException.class);
   }
 
   @Test

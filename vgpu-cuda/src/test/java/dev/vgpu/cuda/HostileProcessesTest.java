@@ -35,17 +35,6 @@ class HostileProcessesTest {
   private Enforcement seat;
   private EnforcedLease lease;
 
-  private static final class Silent implements EnforcedLease.Listener {
-    @Override
-    public void wanted() {}
-
-    @Override
-    public void drained() {}
-
-    @Override
-    public void processes(int attached) {}
-  }
-
   @BeforeEach
   void openSeat() throws IOException {
     Path self = Files.createDirectories(proc.resolve("self/ns"));
@@ -63,7 +52,7 @@ class HostileProcessesTest {
     Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
     VirtualGpuRequest request =
         VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(64)).build();
-    return seat.prepare(id, directory, TestGpu.named("GPU-1"), request, new Silent());
+    return seat.prepare(id, directory, TestGpu.named("GPU-1"), request, new SilentListener());
   }
 
   @AfterEach

@@ -29,14 +29,7 @@ class LayoutIT {
   @Test
   void cAndJavaSeeTheSameLayout() throws IOException, InterruptedException {
     String probe = directory.resolve("probe").toString();
-    run(
-        "cc",
-        "-std=c11",
-        "-Isrc/main/c",
-        "-Isrc/main/shm",
-        "-o",
-        probe,
-        "src/test/resources/layout_probe.c");
+    run("cc", "-std=c11", "-Isrc/main/shm", "-o", probe, "src/test/resources/layout_probe.c");
     List<String> generated =
         Files.readAllLines(Path.of("target/generated-sources/layout/vgpu_shm.txt"));
     assertThat(run(probe)).containsExactlyInAnyOrderElementsOf(generated);

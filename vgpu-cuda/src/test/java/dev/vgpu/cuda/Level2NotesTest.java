@@ -68,7 +68,7 @@ class Level2NotesTest {
   /** One list is in C and the other in Java. */
   @Test
   void theKnownDriversAreThoseOfTheHooksTables() throws IOException {
-    String source = Files.readString(Path.of("src/main/c/rm_parse.c"));
+    String source = Files.readString(Path.of("src/main/c/region/rm_parse.c"));
     List<Integer> inC =
         Pattern.compile("case (\\d+):")
             .matcher(source)

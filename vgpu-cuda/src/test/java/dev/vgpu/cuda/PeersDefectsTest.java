@@ -14,22 +14,24 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** The table of the peers' defects names tests that are there. */
+/** The list of the peers' defects names tests that are there. */
 class PeersDefectsTest {
-  private static final Path TABLE = Path.of("docs", "peers-defects.md");
+  private static final Path LIST = Path.of("docs", "peers-defects.md");
   private static final Pattern JAVA = Pattern.compile("`(\\w+)\\.(\\w+)`");
   private static final Pattern C = Pattern.compile("`((?:test|role)_\\w+)`");
 
   @Test
-  void everyRowNamesTestsThatAreThere() throws Exception {
+  void everyEntryNamesTestsThatAreThere() throws Exception {
     String all = tests();
     Set<String> missing = new HashSet<>();
-    List<String> rows =
-        Files.readAllLines(TABLE, UTF_8).stream().filter(line -> line.startsWith("| ")).toList();
-    assertThat(rows).hasSizeGreaterThan(20);
-    for (String row : rows.subList(1, rows.size())) {
-      boolean named = row.contains("`vgpu bench ");
-      Matcher java = JAVA.matcher(row);
+    List<String> entries =
+        Stream.of(Files.readString(LIST, UTF_8).split("\n\n"))
+            .filter(part -> part.startsWith("**"))
+            .toList();
+    assertThat(entries).hasSizeGreaterThan(20);
+    for (String entry : entries) {
+      boolean named = entry.contains("`vgpu bench ");
+      Matcher java = JAVA.matcher(entry);
       while (java.find()) {
         named = true;
         if (!all.contains("class " + java.group(1) + " ")
@@ -37,14 +39,14 @@ class PeersDefectsTest {
           missing.add(java.group());
         }
       }
-      Matcher c = C.matcher(row);
+      Matcher c = C.matcher(entry);
       while (c.find()) {
         named = true;
         if (!all.contains("void " + c.group(1) + "(void)")) {
           missing.add(c.group());
         }
       }
-      assertThat(named).as(row).isTrue();
+      assertThat(named).as(entry).isTrue();
     }
     assertThat(missing).isEmpty();
   }

@@ -22,17 +22,6 @@ import java.util.ServiceLoader;
 final class SeatMain {
   private SeatMain() {}
 
-  private static final class Silent implements EnforcedLease.Listener {
-    @Override
-    public void wanted() {}
-
-    @Override
-    public void drained() {}
-
-    @Override
-    public void processes(int attached) {}
-  }
-
   /**
    * Opens both gates, prints {@code CLASS NAME=VALUE} for each variable of each lease and {@code
    * ready}, and waits for the end of its input.
@@ -67,7 +56,7 @@ final class SeatMain {
             .policy(SharePolicy.BEST_EFFORT)
             .preemptionClass(preemptionClass)
             .build();
-    return seat.prepare(id, directory, TestGpu.emulated(), request, new Silent());
+    return seat.prepare(id, directory, TestGpu.emulated(), request, new SilentListener());
   }
 
   private static Map<String, String> environment(Path run, EnforcedLease lease) {

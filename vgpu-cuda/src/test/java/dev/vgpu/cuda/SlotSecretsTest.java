@@ -37,17 +37,6 @@ class SlotSecretsTest {
   private EnforcedLease lease;
   private FakeHook victim;
 
-  private static final class Silent implements EnforcedLease.Listener {
-    @Override
-    public void wanted() {}
-
-    @Override
-    public void drained() {}
-
-    @Override
-    public void processes(int attached) {}
-  }
-
   @BeforeEach
   void openSeat() throws IOException {
     Files.createFile(run.resolve("hook.so"));
@@ -71,7 +60,7 @@ class SlotSecretsTest {
     Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
     VirtualGpuRequest request =
         VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(64)).build();
-    return seat.prepare(id, directory, TestGpu.named("GPU-1"), request, new Silent());
+    return seat.prepare(id, directory, TestGpu.named("GPU-1"), request, new SilentListener());
   }
 
   /** One that has not said HELLO yet. */

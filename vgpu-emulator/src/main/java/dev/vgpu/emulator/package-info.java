@@ -1,4 +1,4 @@
-/** The emulated driver as a jar brings it along. */
+/** The emulated driver, packed in a jar. */
 @NullMarked
 package dev.vgpu.emulator;
 

@@ -1,0 +1,90 @@
+/* Contexts that a program makes for itself, and which is current. */
+#include "../lane/lane.h"
+
+static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUcontext *context, CUcontext before) {
+  uint64_t bytes = tenant->context_bytes;
+  int fits = 1;
+  if (result == ABI_SUCCESS && context != NULL && LOAD(vgpu__attached)) {
+    fits = vgpu__measure_context(tenant, &bytes) == 0;
+    if (!fits && REAL(cuCtxDestroy_v2)(*context) == ABI_SUCCESS) {
+      *context = before;
+      result = ABI_OUT_OF_MEMORY;
+    } else {
+      vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, bytes, 0);
+      vgpu__context_of(*context); /* measure.c finds contexts among these */
+    }
+    vgpu__measure_soon();
+  }
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
+  vgpu__unlock(&vgpu__made_lock);
+  if (!fits) vgpu__measure_settle();
+  return vgpu__switched(result);
+}
+
+#define MAKE_CONTEXT(call)                                                   \
+  CHANGING();                                                                \
+  struct vgpu_tenant *tenant = vgpu_tenant_current();                        \
+  CUcontext before = context == NULL ? NULL : *context;                      \
+  if (vgpu__context_charge_wait(tenant) != 0) return vgpu__refusal(tenant);  \
+  vgpu__lock(&vgpu__made_lock);                                                    \
+  return vgpu__made(tenant, call, context, before)
+
+abi_result cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
+  MAKE_CONTEXT(REAL(cuCtxCreate)(context, flags, device));
+}
+
+abi_result cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
+  MAKE_CONTEXT(REAL(cuCtxCreate_v2)(context, flags, device));
+}
+
+abi_result cuCtxCreate_v3(CUcontext *context, void *params, int param_count, unsigned flags, CUdevice device) {
+  MAKE_CONTEXT(REAL(cuCtxCreate_v3)(context, params, param_count, flags, device));
+}
+
+abi_result cuCtxCreate_v4(CUcontext *context, void *params, unsigned flags, CUdevice device) {
+  MAKE_CONTEXT(REAL(cuCtxCreate_v4)(context, params, flags, device));
+}
+
+#define MAKE_GL_CONTEXT(name) \
+  abi_result name(CUcontext *context, unsigned flags, CUdevice device) { MAKE_CONTEXT(REAL(name)(context, flags, device)); }
+#define MAKE_VDPAU_CONTEXT(name)                                                                                   \
+  abi_result name(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find) {               \
+    MAKE_CONTEXT(REAL(name)(context, flags, device, vdpau, find));                                                 \
+  }
+MAKE_GL_CONTEXT(cuGLCtxCreate)
+MAKE_GL_CONTEXT(cuGLCtxCreate_v2)
+MAKE_VDPAU_CONTEXT(cuVDPAUCtxCreate)
+MAKE_VDPAU_CONTEXT(cuVDPAUCtxCreate_v2)
+
+static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext context) {
+  CHANGING();
+  vgpu__context_going(context);
+  vgpu__lock(&vgpu__made_lock);
+  abi_result result = destroy(context);
+  if (result == ABI_SUCCESS) {
+    struct vgpu_sums sums = {{0}};
+    struct vgpu_record record;
+    if (vgpu__table_take(KIND_CONTEXT, (uint64_t)(uintptr_t)context, &record)) {
+      sums.bytes[record.tenant->index] += record.bytes;
+    }
+    vgpu__context_gone(context, &sums);
+    vgpu__measure_soon();
+  }
+  vgpu__unlock(&vgpu__made_lock);
+  vgpu__pools_settle(); /* the driver may have waited for all work */
+  return vgpu__switched(result);
+}
+
+abi_result cuCtxDestroy(CUcontext context) { return vgpu__destroy(REAL(cuCtxDestroy), context); }
+
+abi_result cuCtxDestroy_v2(CUcontext context) { return vgpu__destroy(REAL(cuCtxDestroy_v2), context); }
+
+abi_result cuCtxSetCurrent(CUcontext context) { return vgpu__switched(REAL(cuCtxSetCurrent)(context)); }
+
+abi_result cuCtxPushCurrent(CUcontext context) { return vgpu__switched(REAL(cuCtxPushCurrent)(context)); }
+
+abi_result cuCtxPushCurrent_v2(CUcontext context) { return vgpu__switched(REAL(cuCtxPushCurrent_v2)(context)); }
+
+abi_result cuCtxPopCurrent(CUcontext *context) { return vgpu__switched(REAL(cuCtxPopCurrent)(context)); }
+
+abi_result cuCtxPopCurrent_v2(CUcontext *context) { return vgpu__switched(REAL(cuCtxPopCurrent_v2)(context)); }

@@ -1,0 +1,99 @@
+/* Calls that wait: they end the open batches before, and count them after. Streams that end, and captures. */
+#include "../lane/lane.h"
+
+static CUstream vgpu__own(CUstream stream) { return stream == NULL ? ABI_STREAM_PER_THREAD : stream; }
+
+#define WAIT_FOR_STREAM(name, which)   \
+  abi_result name(CUstream stream) {   \
+    uint64_t since = vgpu__wait_stream(which); \
+    abi_result result = REAL(name)(stream); \
+    vgpu__waited_stream(which, result == ABI_SUCCESS ? since : 0); \
+    vgpu__pools_settle();              \
+    return result;                     \
+  }
+
+WAIT_FOR_STREAM(cuStreamSynchronize, stream)
+WAIT_FOR_STREAM(cuStreamSynchronize_ptsz, vgpu__own(stream))
+
+abi_result cuCtxSynchronize(void) {
+  CUcontext context = NULL;
+  REAL(cuCtxGetCurrent)(&context);
+  uint64_t since = context == NULL ? 0 : vgpu__wait_context(context);
+  abi_result result = REAL(cuCtxSynchronize)();
+  if (context != NULL) vgpu__waited_context(context, result == ABI_SUCCESS ? since : 0);
+  vgpu__pools_settle();
+  return result;
+}
+
+abi_result cuCtxSynchronize_v2(CUcontext context) {
+  /* Then it is called as the older form, without an argument: driver.c. */
+  if (vgpu__driver_symbol("cuCtxSynchronize_v2") == NULL) return cuCtxSynchronize();
+  uint64_t since = context == NULL ? 0 : vgpu__wait_context(context);
+  abi_result result = REAL(cuCtxSynchronize_v2)(context);
+  if (context != NULL) vgpu__waited_context(context, result == ABI_SUCCESS ? since : 0);
+  vgpu__pools_settle();
+  return result;
+}
+
+abi_result cuEventSynchronize(CUevent event) {
+  vgpu__close_thread();
+  abi_result result = REAL(cuEventSynchronize)(event);
+  vgpu__harvest_thread();
+  vgpu__pools_settle();
+  return result;
+}
+
+/* A program that polls waits too. */
+abi_result cuEventQuery(CUevent event) {
+  vgpu__close_thread();
+  return REAL(cuEventQuery)(event);
+}
+
+abi_result cuStreamQuery(CUstream stream) {
+  vgpu__close_thread();
+  return REAL(cuStreamQuery)(stream);
+}
+
+abi_result cuStreamQuery_ptsz(CUstream stream) {
+  vgpu__close_thread();
+  return REAL(cuStreamQuery_ptsz)(stream);
+}
+
+abi_result cuStreamDestroy(CUstream stream) {
+  vgpu__drop_stream(stream);
+  return REAL(cuStreamDestroy)(stream);
+}
+
+abi_result cuStreamDestroy_v2(CUstream stream) {
+  vgpu__drop_stream(stream);
+  return REAL(cuStreamDestroy_v2)(stream);
+}
+
+/* What was launched before is measured: in a stream that is being captured no batch can end. */
+#define BEGIN_CAPTURE(which, call) \
+  vgpu__close_stream(which);       \
+  return call
+
+abi_result cuStreamBeginCapture(CUstream stream) { BEGIN_CAPTURE(stream, REAL(cuStreamBeginCapture)(stream)); }
+
+abi_result cuStreamBeginCapture_ptsz(CUstream stream) {
+  BEGIN_CAPTURE(vgpu__own(stream), REAL(cuStreamBeginCapture_ptsz)(stream));
+}
+
+abi_result cuStreamBeginCapture_v2(CUstream stream, int mode) {
+  BEGIN_CAPTURE(stream, REAL(cuStreamBeginCapture_v2)(stream, mode));
+}
+
+abi_result cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode) {
+  BEGIN_CAPTURE(vgpu__own(stream), REAL(cuStreamBeginCapture_v2_ptsz)(stream, mode));
+}
+
+abi_result cuStreamBeginCaptureToGraph(CUstream stream, void *graph, const void *nodes, const void *edges, size_t node_count,
+                                       int mode) {
+  BEGIN_CAPTURE(stream, REAL(cuStreamBeginCaptureToGraph)(stream, graph, nodes, edges, node_count, mode));
+}
+
+abi_result cuStreamBeginCaptureToGraph_ptsz(CUstream stream, void *graph, const void *nodes, const void *edges,
+                                            size_t node_count, int mode) {
+  BEGIN_CAPTURE(vgpu__own(stream), REAL(cuStreamBeginCaptureToGraph_ptsz)(stream, graph, nodes, edges, node_count, mode));
+}

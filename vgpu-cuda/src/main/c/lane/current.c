@@ -1,0 +1,66 @@
+/* Which context is current to a thread, and what goes with a context. */
+#include "lane.h"
+
+static uint32_t epoch = 1; /* changes when a context goes */
+
+/* The calling thread's current context as last seen; 0: ask the driver. */
+static __thread struct {
+  CUcontext handle;
+  uint32_t epoch;
+  uint32_t number;
+} current __attribute__((tls_model("initial-exec")));
+
+unsigned vgpu__context_number(void) {
+  uint32_t now = LOAD_ACQUIRE(epoch);
+  if (LIKELY(current.epoch == now && current.number != 0)) return current.number;
+  CUcontext handle = NULL;
+  if (REAL(cuCtxGetCurrent)(&handle) != ABI_SUCCESS || handle == NULL) return 0;
+  struct vgpu_context *context = vgpu__context_of(handle);
+  if (context != NULL && UNLIKELY(!LOAD(context->charged))) vgpu__context_used(context);
+  if (current.epoch != now || current.handle != handle) vgpu__entries_forget();
+  current.handle = handle;
+  current.epoch = now;
+  uint32_t alias = context == NULL ? 0 : LOAD(context->alias);
+  current.number = context == NULL ? 0 : alias != 0 ? alias : (uint32_t)(context - vgpu__contexts) + 1;
+  return current.number;
+}
+
+abi_result vgpu__switched(abi_result result) {
+  CUcontext handle = NULL;
+  uint32_t now = LOAD_ACQUIRE(epoch);
+  if (REAL(cuCtxGetCurrent)(&handle) == ABI_SUCCESS && handle == current.handle && current.epoch == now) return result;
+  current.handle = handle;
+  current.epoch = now;
+  current.number = 0;
+  vgpu__entries_forget();
+  return result;
+}
+
+void vgpu__context_going(CUcontext handle) {
+  if (handle == NULL || !LOAD_ACQUIRE(vgpu__attached)) return;
+  vgpu__pools_forget_stream(NULL, handle);
+  vgpu__drop_context(handle);
+  vgpu__later_drop(vgpu__context_of(handle));
+}
+
+void vgpu__context_gone(CUcontext handle, struct vgpu_sums *sums) {
+  for (unsigned i = 0; handle != NULL && i < VGPU_CONTEXTS; i++) {
+    struct vgpu_context *context = &vgpu__contexts[i];
+    if (LOAD_ACQUIRE(context->handle) != handle) continue;
+    vgpu__table_take_context(i + 1, sums);
+    vgpu__lock(&context->clock_lock);
+    vgpu__lock(&context->lock);
+    context->spares = 0;
+    context->base = NULL;
+    STORE(context->alias, 0);
+    STORE(context->charged, 0);
+    STORE_RELEASE(context->handle, NULL);
+    vgpu__unlock(&context->lock);
+    vgpu__unlock(&context->clock_lock);
+  }
+  __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
+  vgpu__movable_context_gone(handle, sums);
+  vgpu__give_back_all(sums);
+}
+
+void vgpu__current_forget(void) { current.epoch = 0; }

@@ -1,0 +1,289 @@
+/*
+ * The way of a launch into a batch of its stream's lane: through the gate, past the express lane, when it is this
+ * process's turn and there is room in what may be in flight. The common case is vgpu__enter_fast in lane.h.
+ *
+ * A launch that was let in while its batch was closed by another thread has slipped: it lies behind the end event. Its
+ * thread sees the ticket changed and has the end recorded again. So no thread ever waits for, or locks out, another
+ * one's launch.
+ */
+#include "lane.h"
+
+static const uint64_t BOUND_LIMITED_US = 2000, MOST_LIMITED_US = 100000, BOUND_ALONE_NS = 10u * NS_PER_MS;
+/* what is left of running work never keeps the next launch out, if it is less */
+static const uint64_t ROOM_NS = 250u * NS_PER_US;
+static const uint64_t BOUND_PATIENCE_NS = 100u * NS_PER_MS, MOST_PATIENCE_NS = 5000u * (uint64_t)NS_PER_MS;
+enum { UNMEASURED_TRIES = 64 /* launches until events are tried again */ };
+
+enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_TURN /* another process's */, STEP_FULL, STEP_PASS };
+
+uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
+  int held = LOAD(tenant->grant->express_mask) != 0; /* or may be, any moment */
+  if (!held && (LOAD(tenant->grant->turn_flags) & SHM_TURN_LIMITED) == 0) return BOUND_ALONE_NS;
+  uint64_t us = LOAD(tenant->grant->inflight_us);
+  if (us == 0) us = BOUND_LIMITED_US;
+  return (us < MOST_LIMITED_US ? us : MOST_LIMITED_US) * NS_PER_US;
+}
+
+/*
+ * How long until there is room for one more launch; 0: now. What runs is taken to have progressed since it began, so
+ * that the next launch is queued behind it in time: the GPU must not run dry, whatever the kernels' length.
+ */
+static uint64_t vgpu__until_room(const struct vgpu_lane *lane, uint64_t each_ns) {
+  uint64_t inflight = vgpu__inflight_scaled(lane->tenant), bound = vgpu__bound_ns(lane->tenant);
+  if (lane->count == VGPU_RING) return lane->ring[lane->head].cost_ns + 1;
+  if (inflight == 0 || lane->stalled) return 0;
+  if (lane->count > 0) {
+    const struct vgpu_batch *oldest = &lane->ring[lane->head];
+    uint64_t began = oldest->opened_ns > lane->ended_ns ? oldest->opened_ns : lane->ended_ns;
+    uint64_t ran = vgpu__now_ns() - began;
+    if ((int64_t)ran < 0) ran = 0;
+    if (ran > oldest->cost_ns) ran = oldest->cost_ns;
+    if (oldest->guessed) ran = 0;
+    inflight = inflight > ran ? inflight - ran : 0;
+  }
+  /*
+   * One that runs and one behind it: of uneven lengths the running one may end any moment. Not where urgent work waits
+   * for that.
+   */
+  if (LOAD(lane->tenant->grant->express_mask) == 0) {
+    uint64_t pair = 2 * lane->each_ns < 2 * bound ? 2 * lane->each_ns : 2 * bound;
+    bound = pair > bound ? pair : bound;
+  }
+  bound += bound / 16; /* measured lengths are not even */
+  uint64_t allowed = bound > each_ns + ROOM_NS ? bound - each_ns : ROOM_NS;
+  return inflight <= allowed ? 0 : inflight - allowed;
+}
+
+/* Opens a batch if there is room, and the turn is ours; the gate was open a moment ago. */
+static enum step vgpu__open(struct vgpu_lane *lane, const struct vgpu_piece *piece, int forced, uint64_t *room_ns) {
+  struct vgpu_tenant *tenant = lane->tenant;
+  int counts = piece == NULL || piece->kind == PIECE_WORK;
+  uint64_t each_ns = piece == NULL ? lane->each_ns : piece->guessed ? vgpu__piece_cost(tenant, piece) : piece->cost_ns;
+  if (counts && !forced && !vgpu__peers_may_start(tenant, each_ns)) return STEP_TURN;
+  if (counts || lane->count == VGPU_RING) {
+    if (vgpu__until_room(lane, each_ns) != 0) vgpu__batch_harvest(lane);
+    *room_ns = vgpu__until_room(lane, each_ns);
+    if (*room_ns != 0) {
+      if (!forced) return STEP_FULL;
+      if (lane->count == VGPU_RING) return STEP_PASS;
+    }
+  }
+  if (lane->unmeasured > 0) {
+    lane->unmeasured--;
+    return STEP_PASS;
+  }
+  if (counts) vgpu__busy_enter(tenant);
+  uint32_t word = __atomic_load_n(&tenant->grant->word, __ATOMIC_SEQ_CST);
+  if (counts && !vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous)) {
+    vgpu__busy_leave(tenant, 1);
+    return STEP_SHUT;
+  }
+  if (vgpu__batch_open(lane, piece, vgpu__now_ns()) == 0) return STEP_IN;
+  lane->unmeasured = UNMEASURED_TRIES;
+  if (counts) vgpu__busy_leave(tenant, 1);
+  return STEP_PASS;
+}
+
+/*
+ * Whether the open batch must end before this joins: it is full, by others or by this thread before it turned to other
+ * streams.
+ */
+static int vgpu__must_close(const struct vgpu_lane *lane, const struct vgpu_piece *piece) {
+  return (lane->ticket & 1) != 0 && (piece != NULL || lane->alone || LOAD(lane->folded) >= lane->plan);
+}
+
+/*
+ * One try, with the lane locked. A forced try ignores what is in flight: it has waited long enough for that. Copies
+ * pass a shut gate, except those of offline tenants: the gate is about GPU time, which copies do not take.
+ */
+static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, const struct vgpu_piece *piece, int forced,
+                            uint64_t *room_ns) {
+  struct vgpu_tenant *tenant = lane->tenant;
+  uint32_t word = __atomic_load_n(&tenant->grant->word, __ATOMIC_SEQ_CST);
+  int passes = vgpu__word_open(word) || LOAD_ACQUIRE(tenant->autonomous);
+  if (vgpu__is_capturing(lane->stream)) {
+    if ((lane->ticket & 1) != 0) vgpu__batch_close(lane);
+    return STEP_PASS;
+  }
+  int free = piece != NULL && piece->kind == PIECE_COPY && LOAD(tenant->grant->preemption_class) != SHM_CLASS_OFFLINE;
+  if ((!passes && !free) || (word & SHM_GRANT_REVOKED) != 0) {
+    vgpu__batch_close(lane);
+    return STEP_SHUT;
+  }
+  uint64_t heed;
+  if (vgpu__express_held(tenant, &heed) != 0) {
+    vgpu__batch_close(lane);
+    return STEP_HELD;
+  }
+  /*
+   * Work in the middle of which the process may be stopped has to be known until it is over: else nobody would let it
+   * go on.
+   */
+  if (piece != NULL && piece->size != PIECE_LARGE && vgpu__never_stops(tenant)) {
+    if (piece->size == PIECE_SMALL_LAST && !lane->silent && lane->count < VGPU_RING) {
+      vgpu__fold_lane(lane);
+      vgpu__batch_close(lane);
+    }
+    lane->joins = 0;
+    ADD(tenant->slot->copy_ns, piece->cost_ns);
+    return STEP_PASS;
+  }
+  if (vgpu__must_close(lane, piece) && lane->count < VGPU_RING) {
+    vgpu__batch_close(lane);
+    lane->joins = piece == NULL || piece->kind == PIECE_WORK;
+  }
+  if ((lane->ticket & 1) == 0) {
+    enum step step = vgpu__open(lane, piece, forced, room_ns);
+    if (step != STEP_IN) return step;
+    word = LOAD_ACQUIRE(tenant->grant->word);
+  }
+  uint32_t folded = LOAD(lane->folded), left = folded < lane->plan ? lane->plan - folded : 1;
+  *entry = (struct vgpu_entry){.stream = lane->stream,
+                               .lane = lane,
+                               .ticket = lane->ticket,
+                               .left = left,
+                               .granted = left,
+                               .word = word,
+                               .heed = heed,
+                               .gate = &tenant->grant->word,
+                               .express = &tenant->express.page->busy};
+  return STEP_IN;
+}
+
+/* The gate alone, for work in no lane. */
+static abi_result vgpu__pass_gate(struct vgpu_tenant *tenant) {
+  uint64_t heed;
+  abi_result result = vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) ? ABI_SUCCESS : vgpu__gate_wait(tenant);
+  if (result == ABI_SUCCESS && vgpu__express_held(tenant, &heed) != 0) vgpu__express_wait(tenant);
+  return result;
+}
+
+/*
+ * Waits a little for what is in flight; by the wall clock, so that a stream that waits for its host cannot hold us for
+ * ever.
+ */
+static void vgpu__wait_for_room(uint64_t room_ns, int elsewhere) {
+  uint64_t pause = room_ns;
+  if (pause < 30u * NS_PER_US) pause = 30u * NS_PER_US;
+  /* lengths are estimates: the GPU must not run dry if they end sooner */
+  if (pause > 50u * NS_PER_US) pause = 50u * NS_PER_US;
+  vgpu__sleep_ns(pause);
+  if (elsewhere) vgpu__harvest_all();
+}
+
+/* Tries until the work may be handed to the driver. piece: NULL for one of many. */
+static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream, int *counted) {
+  uint64_t full_since = 0, patience_ns = 0;
+  for (int forced = 0;;) {
+    int known = entry->lane != NULL && entry->stream == stream && !vgpu__is_special(stream);
+    struct vgpu_lane *lane = known ? entry->lane : vgpu__lane_for(stream, 1);
+    if (lane == NULL) { /* no context (the driver will say so), or too many streams: only the gate */
+      vgpu__fold(entry);
+      *entry = (struct vgpu_entry){.stream = NULL};
+      return vgpu__pass_gate(vgpu_tenant_current());
+    }
+    struct vgpu_tenant *tenant = lane->tenant;
+    if (LOAD_ACQUIRE(tenant->autonomous)) vgpu__gate_pace(tenant);
+    vgpu__lock(&lane->lock);
+    if (!vgpu__lane_is(lane, stream)) {
+      vgpu__unlock(&lane->lock);
+      vgpu__fold(entry);
+      *entry = (struct vgpu_entry){.stream = NULL};
+      continue;
+    }
+    vgpu__fold(entry);
+    uint64_t room_ns = 0;
+    enum step step = vgpu__step(lane, entry, piece, forced || lane->stalled, &room_ns);
+    int elsewhere = lane->count == 0;
+    vgpu__unlock(&lane->lock);
+    if (step == STEP_IN) {
+      *counted = 1;
+      entry->left--;
+      return ABI_SUCCESS;
+    }
+    if (step == STEP_PASS) {
+      *entry = (struct vgpu_entry){.stream = NULL};
+      if (piece == NULL || piece->kind == PIECE_WORK) ADD(tenant->slot->launches, 1);
+      return ABI_SUCCESS;
+    }
+    if (step == STEP_SHUT) {
+      abi_result result = vgpu__gate_wait(tenant);
+      if (result != ABI_SUCCESS) return result;
+      continue;
+    }
+    if (step == STEP_HELD) {
+      vgpu__express_wait(tenant);
+      continue;
+    }
+    uint64_t now = vgpu__now_ns();
+    if (full_since == 0) {
+      full_since = now;
+      patience_ns = vgpu__inflight_scaled(tenant); /* a long graph's: that is no stream which waits for its host */
+      patience_ns = BOUND_PATIENCE_NS + (patience_ns < MOST_PATIENCE_NS ? patience_ns : MOST_PATIENCE_NS);
+    }
+    forced = now - full_since > patience_ns;
+    if (forced) vgpu__lanes_stalled(tenant, full_since);
+    if (step == STEP_TURN) vgpu__peers_wait(tenant);
+    else vgpu__wait_for_room(room_ns, elsewhere);
+  }
+}
+
+abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *counted) {
+  *counted = 0;
+  if (!LOAD_ACQUIRE(vgpu__attached)) return ABI_SUCCESS;
+  if (entry->lane != NULL && entry->stream == stream && entry->left == 1 && LOAD(*entry->gate) == entry->word &&
+      vgpu__lane_ticket(entry->lane) == entry->ticket && (LOAD(*entry->express) & entry->heed) == 0) {
+    *counted = 1; /* the last of its batch: closed by vgpu__leave_slow */
+    entry->left = 0;
+    return ABI_SUCCESS;
+  }
+  return vgpu__enter(entry, NULL, stream, counted);
+}
+
+abi_result vgpu__piece_enter(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream, int *counted) {
+  *counted = 0;
+  if (!LOAD_ACQUIRE(vgpu__attached)) return ABI_SUCCESS;
+  abi_result result = vgpu__enter(entry, piece, stream, counted);
+  if (piece->kind == PIECE_COPY) entry->granted = entry->left; /* copies are no launches */
+  return result;
+}
+
+void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream) {
+  struct vgpu_lane *lane = entry->lane;
+  if (lane == NULL || entry->stream != stream) return;
+  if (vgpu__lane_ticket(lane) != entry->ticket) {
+    vgpu__slipped(entry);
+    return;
+  }
+  vgpu__batch_called(lane);
+  if (entry->left != 0) return;
+  vgpu__lock(&lane->lock);
+  if (lane->ticket == entry->ticket) {
+    vgpu__fold(entry);
+    if (lane->count < VGPU_RING && !(lane->silent && lane->alone)) {
+      vgpu__batch_close(lane);
+      lane->joins = 1;
+    }
+  }
+  vgpu__unlock(&lane->lock);
+}
+
+void vgpu__piece_leave(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream) {
+  entry->left = 0;
+  if (piece->kind == PIECE_COPY) entry->granted = 0;
+  vgpu__leave_slow(entry, stream);
+}
+
+void vgpu__slipped(struct vgpu_entry *entry) {
+  struct vgpu_lane *lane = entry->lane;
+  vgpu__lock(&lane->lock);
+  if (vgpu__lane_is(lane, entry->stream) && lane->ticket == entry->ticket + 1 && lane->count > 0 &&
+      !vgpu__is_capturing(lane->stream)) {
+    struct vgpu_batch *batch = &lane->ring[(lane->head + lane->count - 1) % VGPU_RING];
+    if (batch->end == NULL) batch->end = vgpu__event_take(lane->context); /* its thread can name its stream */
+    if (batch->end != NULL) REAL(cuEventRecord)(batch->end, lane->stream);
+    if (batch->called_ns == 0) batch->called_ns = vgpu__now_ns();
+  }
+  vgpu__fold(entry);
+  vgpu__unlock(&lane->lock);
+}

@@ -1,0 +1,98 @@
+/*
+ * What graphs take. A graph is launched as a batch of its own until its time is known, and always if that is long: so
+ * its launch counts with its own time against what may be in flight, and not with the time of the kernels beside it.
+ * One that was never measured is taken to be as long as others were at first, or to fill the bound, and until it has
+ * ended nothing is taken to be over of it.
+ */
+#include "lane.h"
+
+enum { GRAPHS = 4096, PROBES = 16, MEASURE_EVERY = 4096 };
+static const uint64_t SHORT_NS = 50u * NS_PER_US;
+
+struct graph {
+  CUgraphExec exec; /* NULL: free */
+  uint32_t generation;
+  int due; /* to be measured again */
+  uint64_t each_ns;
+};
+
+static struct graph graphs[GRAPHS];
+static struct vgpu_lock graphs_lock;
+static uint32_t generations;
+static uint32_t epoch = 1; /* changes when a graph goes */
+static uint64_t typical_ns; /* what graphs took when they were first measured: the longer ones, of late */
+
+/* A short graph that this thread launched last: for so many launches it need not be looked up. */
+static __thread struct {
+  CUgraphExec exec;
+  uint32_t epoch, left;
+} recent __attribute__((tls_model("initial-exec")));
+
+/* With the lock. NULL if it is not there; with make, if there is no room. */
+static struct graph *vgpu__graph_of(CUgraphExec exec, int make) {
+  uint64_t at = ((uint64_t)(uintptr_t)exec * 0x9e3779b97f4a7c15u) >> 52;
+  struct graph *vacant = NULL;
+  for (unsigned i = 0; i < PROBES; i++) {
+    struct graph *graph = &graphs[(at + i) % GRAPHS];
+    if (graph->exec == exec) return graph;
+    if (graph->exec == NULL && vacant == NULL) vacant = graph;
+  }
+  if (!make || vacant == NULL) return NULL;
+  *vacant = (struct graph){.exec = exec, .generation = ++generations};
+  return vacant;
+}
+
+int vgpu__graph_piece(CUgraphExec exec, struct vgpu_piece *piece) {
+  int alone = 1;
+  if (LIKELY(recent.exec == exec && recent.left > 0 && recent.epoch == LOAD_ACQUIRE(epoch))) {
+    recent.left--;
+    return 0;
+  }
+  *piece = (struct vgpu_piece){.kind = PIECE_WORK};
+  if (exec == NULL) return 0;
+  vgpu__lock(&graphs_lock);
+  struct graph *graph = vgpu__graph_of(exec, 1);
+  if (graph != NULL) {
+    alone = graph->each_ns == 0 || graph->each_ns > SHORT_NS || graph->due;
+    graph->due = !alone; /* short: launched among others until this thread looks again, and then measured */
+    if (!alone) {
+      recent.exec = exec;
+      recent.epoch = LOAD(epoch);
+      recent.left = MEASURE_EVERY;
+    }
+    *piece = (struct vgpu_piece){.kind = PIECE_WORK, .graph = exec, .generation = graph->generation, .cost_ns = graph->each_ns};
+    if (graph->each_ns == 0) {
+      piece->cost_ns = typical_ns;
+      piece->guessed = 1;
+    }
+  }
+  vgpu__unlock(&graphs_lock);
+  return alone;
+}
+
+/* As for launches: up at once, down slowly. An exec of the same address that was made since is another one. */
+void vgpu__graph_measured(CUgraphExec exec, uint32_t generation, uint64_t took_ns) {
+  uint64_t each = took_ns + 1;
+  vgpu__lock(&graphs_lock);
+  struct graph *graph = vgpu__graph_of(exec, 0);
+  if (graph != NULL && graph->generation == generation) {
+    if (graph->each_ns == 0) typical_ns = each > typical_ns ? each : typical_ns - typical_ns / 8 + each / 8;
+    graph->each_ns = each > graph->each_ns ? each : graph->each_ns - graph->each_ns / 4 + each / 4;
+  }
+  vgpu__unlock(&graphs_lock);
+}
+
+void vgpu__graph_forget(CUgraphExec exec) {
+  vgpu__lock(&graphs_lock);
+  struct graph *graph = exec == NULL ? NULL : vgpu__graph_of(exec, 0);
+  if (graph != NULL) *graph = (struct graph){.exec = NULL};
+  STORE_RELEASE(epoch, epoch + 1);
+  vgpu__unlock(&graphs_lock);
+}
+
+void vgpu__graphs_forget(void) {
+  graphs_lock.word = 0;
+  typical_ns = 0;
+  epoch++;
+  for (unsigned i = 0; i < GRAPHS; i++) graphs[i] = (struct graph){.exec = NULL};
+}

@@ -1,0 +1,370 @@
+/*
+ * Lanes: which stream work belongs to, and what becomes of its batches when the stream, its context, its thread or its
+ * tenant goes. How work gets into a batch: enter.c.
+ */
+#include "lane.h"
+
+static const uint64_t CLOSE_AFTER_NS = 500u * NS_PER_US, CLOSE_FOREIGN_NS = 2u * NS_PER_MS;
+static const uint64_t LOADING_NS = 1000u * (uint64_t)NS_PER_MS;
+static const uint64_t FORGET_THREAD_NS = 10000u * (uint64_t)NS_PER_MS;
+enum { BUCKETS = 256 };
+
+__thread struct vgpu_entry vgpu__entries[VGPU_ENTRIES] __attribute__((tls_model("initial-exec")));
+
+static struct vgpu_lane lanes[VGPU_LANES];
+static struct vgpu_lane *buckets[BUCKETS];
+static unsigned lanes_used; /* lanes beyond were never used */
+static struct vgpu_lock lanes_lock;
+
+/* Unique among living threads: an address of their own. */
+uintptr_t vgpu__thread_token(void) { return (uintptr_t)&vgpu__entries; }
+
+/*
+ * Streams that other threads cannot name: a thread's own; and a green context's default one, for it is current to one
+ * thread at a time.
+ */
+static uintptr_t vgpu__owner_for(CUstream stream, const struct vgpu_context *context) {
+  int own = stream == ABI_STREAM_PER_THREAD || (vgpu__is_special(stream) && LOAD(context->alias) != 0);
+  return own ? vgpu__thread_token() : 0;
+}
+
+int vgpu__lane_is(const struct vgpu_lane *lane, CUstream stream) {
+  return lane->state == LANE_LIVE && lane->stream == stream && lane->owner == vgpu__owner_for(stream, lane->context);
+}
+
+static unsigned vgpu__bucket(CUstream stream, const struct vgpu_context *context, uintptr_t owner) {
+  uint64_t mixed = ((uint64_t)(uintptr_t)stream ^ (uint64_t)(uintptr_t)context ^ (uint64_t)owner) * 0x9e3779b97f4a7c15u;
+  return (unsigned)(mixed >> 40) % BUCKETS;
+}
+
+struct vgpu_lane *vgpu__lane_at(unsigned index) {
+  return index < LOAD_ACQUIRE(lanes_used) ? &lanes[index] : NULL;
+}
+
+static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream stream, struct vgpu_context *context,
+                                         uintptr_t owner, unsigned bucket) {
+  struct vgpu_lane *lane = NULL;
+  for (unsigned i = 0; i < lanes_used && lane == NULL; i++) {
+    if (LOAD(lanes[i].state) == LANE_FREE && vgpu__try_lock(&lanes[i].lock)) {
+      if (lanes[i].state == LANE_FREE) lane = &lanes[i];
+      else vgpu__unlock(&lanes[i].lock);
+    }
+  }
+  if (lane == NULL) {
+    if (lanes_used == VGPU_LANES) return NULL;
+    lane = &lanes[lanes_used];
+    vgpu__lock(&lane->lock);
+    STORE_RELEASE(lanes_used, lanes_used + 1);
+  }
+  STORE(lane->stream, stream);
+  STORE(lane->tenant, tenant);
+  lane->context = context;
+  lane->owner = owner;
+  lane->plan = lane->planned = 0;
+  lane->gap_ns = 0;
+  lane->unmeasured = 0;
+  lane->stalled = 0;
+  lane->each_ns = 0;
+  lane->ended_ns = 0;
+  lane->silent = 0;
+  lane->rounds = (struct vgpu_rounds){.alike = 0};
+  lane->opened_ns = vgpu__now_ns();
+  lane->next = buckets[bucket];
+  buckets[bucket] = lane;
+  STORE_RELEASE(lane->state, (uint32_t)LANE_LIVE);
+  vgpu__unlock(&lane->lock);
+  return lane;
+}
+
+/*
+ * A default stream is whose the calling thread is, and another's graphs come into a stream: so it may have a lane for
+ * each tenant.
+ */
+static int vgpu__lane_matches(const struct vgpu_lane *lane, const struct vgpu_tenant *tenant, CUstream stream,
+                              const struct vgpu_context *context, uintptr_t owner) {
+  return lane->stream == stream && lane->context == context && lane->owner == owner && lane->tenant == tenant;
+}
+
+/* Whose work it is that the calling thread puts into a stream; NULL: of one that has left its lease. */
+static struct vgpu_tenant *vgpu__tenant_for(CUstream stream) {
+  if (!vgpu__are_several()) return &vgpu__home;
+  if (vgpu__scope.as != NULL) return vgpu__scope.as;
+  if (!vgpu__is_special(stream)) return vgpu__stream_tenant(stream);
+  struct vgpu_tenant *current = vgpu_tenant_current();
+  return current == &vgpu__ended ? NULL : current;
+}
+
+/* The lane of a stream as the calling thread names it; NULL if there is none (and no room for one). */
+struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
+  CUcontext handle = NULL;
+  if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
+  if (handle == NULL) REAL(cuCtxGetCurrent)(&handle);
+  struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
+  struct vgpu_tenant *tenant = vgpu__tenant_for(stream);
+  if (context == NULL || tenant == NULL) return NULL;
+  if (UNLIKELY(!LOAD(context->charged))) vgpu__context_used(context);
+  uintptr_t owner = vgpu__owner_for(stream, context);
+  unsigned bucket = vgpu__bucket(stream, context, owner);
+  vgpu__lock(&lanes_lock);
+  struct vgpu_lane *lane = buckets[bucket];
+  while (lane != NULL && !vgpu__lane_matches(lane, tenant, stream, context, owner)) lane = lane->next;
+  if (lane == NULL && make) lane = vgpu__lane_make(tenant, stream, context, owner, bucket);
+  vgpu__unlock(&lanes_lock);
+  return lane;
+}
+
+/* Takes a lane out of its bucket: no thread finds it any more. */
+static void vgpu__lane_unlink(struct vgpu_lane *lane) {
+  vgpu__lock(&lanes_lock);
+  struct vgpu_lane **at = &buckets[vgpu__bucket(lane->stream, lane->context, lane->owner)];
+  while (*at != NULL && *at != lane) at = &(*at)->next;
+  if (*at == lane) *at = lane->next;
+  vgpu__unlock(&lanes_lock);
+}
+
+/*
+ * Adds what this thread launched since it last looked. Also without the lane's lock: a batch closed meanwhile just has
+ * less.
+ */
+void vgpu__fold(struct vgpu_entry *entry) {
+  uint32_t launched = entry->granted - entry->left;
+  if (launched == 0) return;
+  ADD(entry->lane->tenant->slot->launches, launched);
+  if (vgpu__lane_ticket(entry->lane) == entry->ticket) ADD(entry->lane->folded, launched);
+  entry->granted = entry->left;
+}
+
+void vgpu__fold_lane(const struct vgpu_lane *lane) {
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    if (vgpu__entries[i].lane == lane) vgpu__fold(&vgpu__entries[i]);
+  }
+}
+
+/* Whoever waits may never launch again: what it has launched is counted, also where its batch was closed by others. */
+static void vgpu__close_lane(struct vgpu_lane *lane, int waits) {
+  vgpu__lock(&lane->lock);
+  vgpu__fold_lane(lane);
+  if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
+    if (waits) vgpu__batch_close_waiting(lane);
+    else vgpu__batch_close(lane);
+  }
+  lane->joins = 0;
+  vgpu__unlock(&lane->lock);
+}
+
+void vgpu__close_stream(CUstream stream) {
+  if (!LOAD_ACQUIRE(vgpu__attached)) return;
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane != NULL) vgpu__close_lane(lane, 0);
+}
+
+uint64_t vgpu__wait_stream(CUstream stream) {
+  struct vgpu_lane *lane = LOAD_ACQUIRE(vgpu__attached) ? vgpu__lane_for(stream, 0) : NULL;
+  if (lane != NULL) vgpu__close_lane(lane, 1);
+  return vgpu__now_ns();
+}
+
+void vgpu__waited_stream(CUstream stream, uint64_t since) {
+  if (!LOAD_ACQUIRE(vgpu__attached)) return;
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane == NULL || LOAD(lane->count) == 0) return;
+  vgpu__lock(&lane->lock);
+  vgpu__rounds_over(lane, since);
+  vgpu__batch_harvest(lane);
+  vgpu__unlock(&lane->lock);
+}
+
+void vgpu__stream_differs(CUstream stream) {
+  struct vgpu_lane *lane = LOAD_ACQUIRE(vgpu__attached) ? vgpu__lane_for(stream, 0) : NULL;
+  if (lane == NULL) return;
+  vgpu__lock(&lane->lock);
+  vgpu__rounds_forget(lane);
+  vgpu__unlock(&lane->lock);
+}
+
+void vgpu__close_thread(void) {
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    struct vgpu_entry *entry = &vgpu__entries[i];
+    if (entry->lane == NULL) continue;
+    if (vgpu__lane_ticket(entry->lane) == entry->ticket) vgpu__close_lane(entry->lane, 0);
+    else vgpu__fold(entry);
+  }
+}
+
+uint64_t vgpu__wait_context(CUcontext context) {
+  struct vgpu_lane *lane;
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    lane = vgpu__entries[i].lane;
+    if (lane != NULL && (context == NULL || lane->context->handle == context)) vgpu__fold(&vgpu__entries[i]);
+  }
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if ((vgpu__lane_ticket(lane) & 1) != 0 && (context == NULL || lane->context->handle == context)) vgpu__close_lane(lane, 1);
+  }
+  return vgpu__now_ns();
+}
+
+void vgpu__harvest_stream(CUstream stream) {
+  if (!LOAD_ACQUIRE(vgpu__attached)) return;
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane == NULL) return;
+  vgpu__lock(&lane->lock);
+  vgpu__batch_harvest(lane);
+  vgpu__unlock(&lane->lock);
+}
+
+void vgpu__harvest_thread(void) {
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    struct vgpu_lane *lane = vgpu__entries[i].lane;
+    if (lane == NULL || LOAD(lane->count) == 0) continue;
+    vgpu__lock(&lane->lock);
+    vgpu__batch_harvest(lane);
+    vgpu__unlock(&lane->lock);
+  }
+}
+
+static void vgpu__harvest(CUcontext context, uint64_t waited_since) {
+  struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD(lane->count) == 0 || !vgpu__try_lock(&lane->lock)) continue;
+    if (context == NULL || lane->context->handle == context) {
+      vgpu__rounds_over(lane, waited_since);
+      vgpu__batch_harvest(lane);
+    }
+    vgpu__unlock(&lane->lock);
+  }
+}
+
+void vgpu__harvest_all(void) { vgpu__harvest(NULL, 0); }
+
+void vgpu__waited_context(CUcontext context, uint64_t since) { vgpu__harvest(context, since); }
+
+/*
+ * Not while something of the tenant is on the GPU, which may just be long: then what has not begun may wait for that.
+ */
+void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since) {
+  struct vgpu_lane *lane;
+  for (int marks = 0; marks < 2; marks++) {
+    for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+      if (LOAD_ACQUIRE(lane->state) == LANE_FREE || LOAD(lane->tenant) != tenant || !vgpu__try_lock(&lane->lock)) continue;
+      int runs = !marks && lane->state != LANE_FREE && vgpu__batch_runs(lane);
+      if (marks && lane->count > 0 && (int64_t)(lane->ring[lane->head].opened_ns - since) < 0) vgpu__batch_stalled(lane);
+      vgpu__unlock(&lane->lock);
+      if (runs) return;
+    }
+  }
+}
+
+/* The work goes on after its stream or its tenant: the lane stays until that is measured, but nobody finds it. */
+static void vgpu__drop_lane(struct vgpu_lane *lane) {
+  vgpu__close_lane(lane, 0);
+  vgpu__lane_unlink(lane);
+  vgpu__lock(&lane->lock);
+  if ((lane->ticket & 1) != 0) vgpu__batch_drop(lane);
+  vgpu__batch_harvest(lane);
+  STORE(lane->state, (uint32_t)(lane->count > 0 ? LANE_ORPHAN : LANE_FREE));
+  STORE_RELEASE(lane->ticket, lane->ticket + 2);
+  vgpu__unlock(&lane->lock);
+}
+
+void vgpu__drop_stream(CUstream stream) {
+  if (!LOAD_ACQUIRE(vgpu__attached) || vgpu__is_special(stream)) return;
+  vgpu__pools_forget_stream(stream, NULL);
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane != NULL) vgpu__drop_lane(lane);
+  if (!vgpu__are_several()) return;
+  /* Those of other tenants' graphs. */
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && LOAD(lane->stream) == stream) vgpu__drop_lane(lane);
+  }
+  vgpu__stream_gone(stream);
+}
+
+void vgpu__drop_tenant(const struct vgpu_tenant *tenant) {
+  struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || LOAD(lane->tenant) != tenant) continue;
+    if (vgpu__is_special(LOAD(lane->stream))) vgpu__drop_lane(lane);
+    else vgpu__close_lane(lane, 0);
+  }
+}
+
+uint64_t vgpu__lane_tenants(void) {
+  uint64_t bits = 0;
+  const struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) bits |= (uint64_t)1 << LOAD(lane->tenant)->index;
+  }
+  return bits;
+}
+
+void vgpu__drop_context(CUcontext context) {
+  struct vgpu_lane *lane;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) == LANE_FREE || lane->context->handle != context) continue;
+    vgpu__lane_unlink(lane);
+    vgpu__lock(&lane->lock);
+    vgpu__batch_drop(lane);
+    STORE(lane->state, (uint32_t)LANE_FREE);
+    STORE_RELEASE(lane->ticket, lane->ticket + 2);
+    vgpu__unlock(&lane->lock);
+  }
+}
+
+/* One lane, by the monitor: closes what is old or must end, harvests; how many batches it has. */
+static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_tenants) {
+  if (!vgpu__try_lock(&lane->lock)) return 1;
+  int shut = (shut_tenants >> lane->tenant->index & 1) != 0;
+  if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
+    uint64_t age = now - lane->opened_ns;
+    uint64_t most = lane->owner != 0 ? CLOSE_FOREIGN_NS : CLOSE_AFTER_NS;
+    /* Where its first launch has not come back a function may be loaded. */
+    int silent = (int64_t)age > (int64_t)(LOAD(lane->called_ns) != 0 ? most : LOADING_NS);
+    if (silent || (shut && lane->owner == 0)) vgpu__batch_close(lane);
+    if (silent) lane->gap_ns = 0;
+  }
+  unsigned batches = vgpu__batch_harvest(lane) + (unsigned)(lane->ticket & 1);
+  if (batches == 0 && lane->state == LANE_ORPHAN) STORE(lane->state, (uint32_t)LANE_FREE);
+  int forget = batches == 0 && lane->state == LANE_LIVE && lane->owner != 0 && now > lane->opened_ns + FORGET_THREAD_NS;
+  if (forget) {
+    vgpu__unlock(&lane->lock);
+    vgpu__lane_unlink(lane);
+    vgpu__lock(&lane->lock);
+    STORE(lane->state, (uint32_t)((lane->ticket & 1) != 0 || lane->count > 0 ? LANE_ORPHAN : LANE_FREE));
+    STORE_RELEASE(lane->ticket, lane->ticket + 2);
+  }
+  vgpu__unlock(&lane->lock);
+  return batches;
+}
+
+/* Whose work may not go on now: a bit for each tenant. */
+static uint64_t vgpu__shut_tenants(void) {
+  uint64_t shut = 0, heed;
+  const struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    int closed = !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && !LOAD(tenant->autonomous);
+    if (closed || vgpu__express_held(tenant, &heed) != 0) shut |= (uint64_t)1 << i;
+  }
+  return shut;
+}
+
+void vgpu__tend_lanes(uint64_t now, unsigned *batches) {
+  struct vgpu_lane *lane;
+  uint64_t shut = vgpu__shut_tenants();
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) batches[LOAD(lane->tenant)->index] += vgpu__tend(lane, now, shut);
+  }
+}
+
+void vgpu__entries_forget(void) {
+  for (int i = 0; i < VGPU_ENTRIES; i++) {
+    vgpu__fold(&vgpu__entries[i]);
+    vgpu__entries[i] = (struct vgpu_entry){.stream = NULL};
+  }
+}
+
+void vgpu__lanes_forget(void) {
+  for (unsigned i = 0; i < lanes_used; i++) lanes[i] = (struct vgpu_lane){.ticket = lanes[i].ticket + 2};
+  for (unsigned i = 0; i < BUCKETS; i++) buckets[i] = NULL;
+  lanes_used = 0;
+  lanes_lock.word = 0;
+}

@@ -1,0 +1,175 @@
+/*
+ * What contexts are charged: by tenant, and in all. What they are found to take beyond that (measure.c) joins the
+ * charge of one of them, and goes with it.
+ */
+#include "memory.h"
+
+struct vgpu_primary vgpu__primaries[VGPU_DEVICES];
+struct vgpu_lock vgpu__made_lock;
+
+/* Who pays for a primary context; the others are in the table. */
+uint64_t vgpu__context_tenants(void) {
+  uint64_t bits = 0;
+  for (int i = 0; i < VGPU_DEVICES; i++) {
+    const struct vgpu_tenant *tenant = LOAD_ACQUIRE(vgpu__primaries[i].charged);
+    if (tenant != NULL) bits |= (uint64_t)1 << tenant->index;
+  }
+  return bits;
+}
+
+static int vgpu__is_paid_for(const struct vgpu_context *context) {
+  struct vgpu_record record;
+  CUcontext handle = LOAD_ACQUIRE(context->handle);
+  if (LOAD(context->alias) != 0 || vgpu__table_find(KIND_CONTEXT, (uint64_t)(uintptr_t)handle, &record)) return 1;
+  for (int i = 0; i < VGPU_DEVICES; i++) {
+    if (LOAD_ACQUIRE(vgpu__primaries[i].charged) != NULL && LOAD_ACQUIRE(vgpu__primaries[i].handle) == handle) return 1;
+  }
+  return 0;
+}
+
+enum context_kind { CONTEXT_GONE, CONTEXT_PRIMARY, CONTEXT_OTHER };
+
+/*
+ * What the current context is: the primary one of its device, which somebody has made; one that was destroyed; or
+ * another.
+ */
+static enum context_kind vgpu__kind_of(CUcontext handle, CUdevice *device) {
+  CUcontext primary = NULL;
+  unsigned flags;
+  int active = 0;
+  if (REAL(cuCtxGetDevice)(device) != ABI_SUCCESS) return CONTEXT_GONE;
+  if (*device < 0 || *device >= VGPU_DEVICES) return CONTEXT_OTHER;
+  if (REAL(cuDevicePrimaryCtxGetState)(*device, &flags, &active) != ABI_SUCCESS || !active) {
+    return handle == LOAD_ACQUIRE(vgpu__primaries[*device].handle) ? CONTEXT_GONE : CONTEXT_OTHER;
+  }
+  if (REAL(cuDevicePrimaryCtxRetain)(&primary, *device) != ABI_SUCCESS) return CONTEXT_OTHER;
+  REAL(cuDevicePrimaryCtxRelease_v2)(*device);
+  return primary == handle ? CONTEXT_PRIMARY : CONTEXT_OTHER;
+}
+
+/* What there is no room for is owed, once it is measured: the context is there. */
+static uint64_t vgpu__charge_late(struct vgpu_tenant *tenant) {
+  vgpu__log("a context was made by a function that is not known here; it is charged now");
+  return vgpu__reserve_part(tenant, tenant->context_bytes);
+}
+
+/*
+ * Work comes into a context that was made by none of the functions known here: the driver has private ones. Locks that
+ * somebody has, the caller perhaps, are not waited for: then it is charged the next time.
+ */
+void vgpu__context_used(struct vgpu_context *context) {
+  CUcontext handle = LOAD_ACQUIRE(context->handle), now = NULL;
+  CUdevice device;
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
+  if (tenant == &vgpu__ended || !LOAD_ACQUIRE(vgpu__attached) || !vgpu__try_lock(&vgpu__made_lock)) return;
+  int charged = vgpu__is_paid_for(context);
+  if (!charged && REAL(cuCtxGetCurrent)(&now) == ABI_SUCCESS && now == handle) {
+    enum context_kind kind = vgpu__kind_of(handle, &device);
+    if (kind == CONTEXT_OTHER) {
+      vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)handle, vgpu__charge_late(tenant), 0);
+      charged = 1;
+    } else if (kind == CONTEXT_PRIMARY && vgpu__try_lock(&vgpu__primaries[device].lock)) {
+      struct vgpu_primary *primary = &vgpu__primaries[device];
+      if (primary->charged == NULL) {
+        STORE(primary->bytes, vgpu__charge_late(tenant));
+        STORE_RELEASE(primary->charged, tenant);
+      }
+      STORE_RELEASE(primary->handle, handle);
+      vgpu__unlock(&primary->lock);
+      charged = 1;
+    }
+    if (charged) vgpu__measure_soon();
+  }
+  STORE(context->charged, (uint32_t)charged);
+  vgpu__unlock(&vgpu__made_lock);
+}
+
+static int64_t vgpu__adjust(struct vgpu_tenant *tenant, uint64_t *held, int64_t bytes) {
+  if (bytes > 0) {
+    uint64_t part = vgpu__reserve_part(tenant, (uint64_t)bytes);
+    STORE(*held, *held + part);
+    return (int64_t)part;
+  }
+  uint64_t less = (uint64_t)-bytes < *held ? (uint64_t)-bytes : *held;
+  STORE(*held, *held - less);
+  vgpu__give_back(tenant, less);
+  return -(int64_t)less;
+}
+
+int64_t vgpu__context_adjust(int64_t bytes) {
+  int64_t changed = 0;
+  struct vgpu_tenant *tenant;
+  for (unsigned i = 0; bytes < 0 && (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    changed -= (int64_t)vgpu__overhead_less(tenant, (uint64_t)(changed - bytes));
+  }
+  for (int i = 0; i < VGPU_DEVICES && changed != bytes; i++) {
+    if (LOAD_ACQUIRE(vgpu__primaries[i].charged) == NULL || !vgpu__try_lock(&vgpu__primaries[i].lock)) continue;
+    if (vgpu__primaries[i].charged != NULL) changed += vgpu__adjust(vgpu__primaries[i].charged, &vgpu__primaries[i].bytes, bytes - changed);
+    vgpu__unlock(&vgpu__primaries[i].lock);
+  }
+  if (changed == bytes || !vgpu__try_lock(&vgpu__made_lock)) return changed;
+  for (int i = 0; i < VGPU_CONTEXTS && changed != bytes; i++) {
+    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(vgpu__contexts[i].handle);
+    struct vgpu_record record;
+    if (key == 0 || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
+    changed += vgpu__adjust(record.tenant, &record.bytes, bytes - changed);
+    vgpu__table_put(record.tenant, KIND_CONTEXT, key, record.bytes, 0);
+  }
+  vgpu__unlock(&vgpu__made_lock);
+  return changed;
+}
+
+int vgpu__context_add(uint64_t bytes) {
+  int added = 0;
+  for (int i = 0; i < VGPU_DEVICES && !added; i++) {
+    if (LOAD_ACQUIRE(vgpu__primaries[i].charged) == NULL) continue;
+    vgpu__lock(&vgpu__primaries[i].lock);
+    added = vgpu__primaries[i].charged != NULL && vgpu__reserve_now(vgpu__primaries[i].charged, bytes) == 0;
+    if (added) STORE(vgpu__primaries[i].bytes, vgpu__primaries[i].bytes + bytes);
+    vgpu__unlock(&vgpu__primaries[i].lock);
+  }
+  if (added) return 1;
+  vgpu__lock(&vgpu__made_lock);
+  for (int i = 0; i < VGPU_CONTEXTS && !added; i++) {
+    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(vgpu__contexts[i].handle);
+    struct vgpu_record record;
+    if (key == 0 || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
+    added = vgpu__reserve_now(record.tenant, bytes) == 0;
+    vgpu__table_put(record.tenant, KIND_CONTEXT, key, record.bytes + (added ? bytes : 0), 0);
+  }
+  vgpu__unlock(&vgpu__made_lock);
+  return added;
+}
+
+struct vgpu_tenant *vgpu__contexts_payer(void) {
+  struct vgpu_record record;
+  for (int i = 0; i < VGPU_DEVICES; i++) {
+    struct vgpu_tenant *tenant = LOAD_ACQUIRE(vgpu__primaries[i].charged);
+    if (tenant != NULL) return tenant;
+  }
+  for (int i = 0; i < VGPU_CONTEXTS; i++) {
+    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(vgpu__contexts[i].handle);
+    if (key != 0 && vgpu__table_find(KIND_CONTEXT, key, &record)) return record.tenant;
+  }
+  return NULL;
+}
+
+uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant) {
+  uint64_t sum = LOAD(tenant->overhead_units) * SHM_MEMORY_UNIT;
+  for (int i = 0; i < VGPU_DEVICES; i++) {
+    if (LOAD_ACQUIRE(vgpu__primaries[i].charged) == tenant) sum += LOAD(vgpu__primaries[i].bytes);
+  }
+  for (int i = 0; i < VGPU_CONTEXTS; i++) {
+    struct vgpu_record record;
+    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(vgpu__contexts[i].handle);
+    if (key != 0 && vgpu__table_find(KIND_CONTEXT, key, &record) && record.tenant == tenant) sum += record.bytes;
+  }
+  return sum;
+}
+
+int vgpu__contexts_any(void) { return vgpu__contexts_payer() != NULL; }
+
+void vgpu__context_charge_forget(void) {
+  for (int i = 0; i < VGPU_DEVICES; i++) vgpu__primaries[i] = (struct vgpu_primary){.handle = NULL};
+  vgpu__made_lock.word = 0;
+}

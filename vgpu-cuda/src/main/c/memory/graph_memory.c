@@ -1,0 +1,209 @@
+/*
+ * Memory of graphs' allocation nodes. The driver takes it when a graph is launched (or uploaded) and keeps it for
+ * graphs until cuDeviceGraphMemTrim; what it has of it per device is charged. Before the launch of a graph with such
+ * nodes, the most that it may add is reserved for the tenant whose graph it is; afterwards what the driver says it took
+ * stays charged, the rest goes back.
+ */
+#include <sys/mman.h>
+
+#include "memory.h"
+
+enum { DEVICES = 64, DEPTH = 8, NODE_GRAPH = 4, NODE_ALLOC = 10, ATTRIBUTE_USED = 0, ATTRIBUTE_RESERVED = 2 };
+
+static const uint64_t STEP = (uint64_t)32 << 20;
+
+struct account {
+  struct vgpu_lock lock;
+  uint64_t charged[VGPU_TENANTS], sum;
+  uint64_t pending; /* what launches that are under way allocate: charged even if a trim takes what was kept for it */
+};
+
+static struct account accounts[DEVICES];
+uint32_t vgpu__graph_memory_seen;
+
+static int vgpu__figure(CUdevice device, int attribute, uint64_t *value) {
+  *value = 0;
+  return REAL(cuDeviceGetGraphMemAttribute)(device, attribute, value) == ABI_SUCCESS;
+}
+
+/* What the device has for graphs at most when all launches that are under way, and this one, have begun. */
+static uint64_t vgpu__coming(const struct account *account, CUdevice device, uint64_t bytes) {
+  uint64_t used;
+  if (account->pending + bytes == 0 || !vgpu__figure(device, ATTRIBUTE_USED, &used)) return 0;
+  return (used + account->pending + bytes + STEP - 1) / STEP * STEP;
+}
+
+/* Gives back what is charged beyond what the device has; first of one tenant. With the lock. */
+static void vgpu__account_settle(struct account *account, CUdevice device, uint32_t first) {
+  uint64_t reserved;
+  if (!vgpu__figure(device, ATTRIBUTE_RESERVED, &reserved)) return;
+  uint64_t coming = vgpu__coming(account, device, 0);
+  if (coming > reserved) reserved = coming;
+  for (uint32_t i = 0; i < VGPU_TENANTS && account->sum > reserved; i++) {
+    uint32_t who = (first + i) % VGPU_TENANTS;
+    uint64_t part = account->sum - reserved < account->charged[who] ? account->sum - reserved : account->charged[who];
+    if (part == 0) continue;
+    account->charged[who] -= part;
+    account->sum -= part;
+    vgpu__give_back(vgpu__tenants[who], part);
+  }
+}
+
+static void vgpu__account_look(CUdevice device) {
+  if (device < 0 || device >= DEVICES) return;
+  vgpu__lock(&accounts[device].lock);
+  if (accounts[device].sum > 0) vgpu__account_settle(&accounts[device], device, 0);
+  vgpu__unlock(&accounts[device].lock);
+}
+
+int vgpu__graph_memory_trim(void) {
+  int trimmed = 0;
+  if (LIKELY(!LOAD(vgpu__graph_memory_seen))) return 0;
+  CHANGING();
+  for (CUdevice device = 0; device < DEVICES; device++) {
+    uint64_t before = LOAD(accounts[device].sum);
+    if (before == 0 || REAL(cuDeviceGraphMemTrim)(device) != ABI_SUCCESS) continue;
+    vgpu__account_look(device);
+    trimmed |= LOAD(accounts[device].sum) < before;
+  }
+  return trimmed;
+}
+
+abi_result cuDeviceGraphMemTrim(CUdevice device) {
+  CHANGING();
+  abi_result result = REAL(cuDeviceGraphMemTrim)(device);
+  if (result == ABI_SUCCESS) vgpu__account_look(device);
+  return result;
+}
+
+void vgpu__graph_memory_reset(CUdevice device) { vgpu__account_look(device); }
+
+/* ---- what a graph allocates ---- */
+
+static uint64_t vgpu__graph_bytes(void *graph, int depth);
+
+static uint64_t vgpu__node_bytes(void *node, int depth) {
+  int type = -1;
+  void *child = NULL;
+  struct abi_mem_alloc_node params = {.bytes = 0};
+  if (REAL(cuGraphNodeGetType)(node, &type) != ABI_SUCCESS) return 0;
+  if (type == NODE_ALLOC && REAL(cuGraphMemAllocNodeGetParams)(node, &params) == ABI_SUCCESS) {
+    return (params.bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
+  }
+  if (type == NODE_GRAPH && REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == ABI_SUCCESS) {
+    return vgpu__graph_bytes(child, depth + 1);
+  }
+  return 0;
+}
+
+/* The bytes of all allocation nodes of a graph, and of the graphs within it. */
+static uint64_t vgpu__graph_bytes(void *graph, int depth) {
+  size_t count = 0;
+  uint64_t bytes = 0;
+  if (depth == DEPTH || REAL(cuGraphGetNodes)(graph, NULL, &count) != ABI_SUCCESS || count == 0) return 0;
+  size_t size = count * sizeof(void *);
+  void **nodes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (nodes == MAP_FAILED) return 0;
+  if (REAL(cuGraphGetNodes)(graph, nodes, &count) == ABI_SUCCESS) {
+    for (size_t i = 0; i < count; i++) bytes += vgpu__node_bytes(nodes[i], depth);
+  }
+  munmap(nodes, size);
+  return bytes;
+}
+
+void vgpu__graph_memory_made(void *graph, CUgraphExec exec) {
+  if (LIKELY(!LOAD(vgpu__graph_memory_seen)) || exec == NULL) return;
+  uint64_t bytes = vgpu__graph_bytes(graph, 0);
+  if (bytes > 0) vgpu__table_put(vgpu_tenant_current(), KIND_GRAPH_MEMORY, (uint64_t)(uintptr_t)exec, bytes, 0);
+}
+
+void vgpu__graph_memory_gone(CUgraphExec exec) {
+  struct vgpu_record record;
+  if (UNLIKELY(LOAD(vgpu__graph_memory_seen))) vgpu__table_take(KIND_GRAPH_MEMORY, (uint64_t)(uintptr_t)exec, &record);
+}
+
+/* ---- launches ---- */
+
+/* The launch itself may wait at the gate: no lock is held meanwhile, and nobody gives back what is pending. */
+abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge) {
+  struct vgpu_record record;
+  CUdevice device = -1;
+  charge->device = -1;
+  if (!vgpu__table_find(KIND_GRAPH_MEMORY, (uint64_t)(uintptr_t)exec, &record) || !vgpu__is_charged(record.tenant)) {
+    return ABI_SUCCESS;
+  }
+  if (REAL(cuCtxGetDevice)(&device) != ABI_SUCCESS || device < 0 || device >= DEVICES) return ABI_SUCCESS;
+  struct account *account = &accounts[device];
+  for (int again = 0;; again++) {
+    vgpu__lock(&account->lock);
+    uint64_t coming = vgpu__coming(account, device, record.bytes);
+    uint64_t missing = coming > account->sum ? coming - account->sum : 0;
+    if (missing == 0 || vgpu__reserve(record.tenant, missing) == 0) {
+      account->charged[record.tenant->index] += missing;
+      account->sum += missing;
+      account->pending += record.bytes;
+      vgpu__unlock(&account->lock);
+      *charge = (struct vgpu_graph_charge){device, record.tenant, record.bytes};
+      return ABI_SUCCESS;
+    }
+    vgpu__unlock(&account->lock);
+    if (again > 0 || !(vgpu__pools_trim() | vgpu__graph_memory_trim())) return vgpu__refusal(record.tenant);
+  }
+}
+
+void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge) {
+  if (charge->device < 0) return;
+  struct account *account = &accounts[charge->device];
+  uint64_t reserved;
+  uint32_t index = charge->tenant->index;
+  vgpu__lock(&account->lock);
+  account->pending -= charge->bytes;
+  if (vgpu__figure(charge->device, ATTRIBUTE_RESERVED, &reserved)) {
+    if (reserved > account->sum) { /* beyond all steps that we know: charged if there is room, and never forgotten */
+      uint64_t more = reserved - account->sum;
+      if (vgpu__reserve(charge->tenant, more) == 0) {
+        account->charged[index] += more;
+        account->sum += more;
+      } else {
+        vgpu__log("a graph took %llu bytes more than the quota has room for", (unsigned long long)more);
+      }
+    }
+    vgpu__account_settle(account, charge->device, index);
+  }
+  vgpu__unlock(&account->lock);
+}
+
+uint64_t vgpu__graph_memory_tenants(void) {
+  uint64_t bits = 0;
+  for (int i = 0; i < DEVICES; i++) {
+    for (uint32_t t = 0; t < VGPU_TENANTS; t++) bits |= (uint64_t)(LOAD(accounts[i].charged[t]) != 0) << t;
+  }
+  return bits;
+}
+
+void vgpu__graph_memory_forget(void) {
+  for (int i = 0; i < DEVICES; i++) accounts[i] = (struct account){.sum = 0};
+  vgpu__graph_memory_seen = 0;
+}
+
+/* ---- nodes that allocate ---- */
+
+abi_result cuGraphAddMemAllocNode(void **node, void *graph, void *const *needs, size_t count, struct abi_mem_alloc_node *params) {
+  STORE(vgpu__graph_memory_seen, 1);
+  return REAL(cuGraphAddMemAllocNode)(node, graph, needs, count, params);
+}
+
+abi_result cuGraphAddNode(void **node, void *graph, void *const *needs, size_t count, void *params) {
+  if (params != NULL && *(const int *)params == NODE_ALLOC) STORE(vgpu__graph_memory_seen, 1);
+  return REAL(cuGraphAddNode)(node, graph, needs, count, params);
+}
+
+abi_result cuGraphAddNode_v2(void **node, void *graph, void *const *needs, const void *edges, size_t count, void *params) {
+  if (params != NULL && *(const int *)params == NODE_ALLOC) STORE(vgpu__graph_memory_seen, 1);
+  return REAL(cuGraphAddNode_v2)(node, graph, needs, edges, count, params);
+}
+
+abi_result cuGraphAddNode_v3(void **node, void *graph, void *const *needs, const void *edges, size_t count, void *params) {
+  if (params != NULL && *(const int *)params == NODE_ALLOC) STORE(vgpu__graph_memory_seen, 1);
+  return REAL(cuGraphAddNode_v3)(node, graph, needs, edges, count, params);
+}

@@ -1,0 +1,342 @@
+/*
+ * What contexts and modules take is in no call's arguments. It is measured: what NVML says that this process holds,
+ * less what is charged to it. A context is charged a set size before it is made. Where the quota is short, the call
+ * that makes one, or loads a module, reads NVML before it returns: what finds no room is undone, and the program gets
+ * an out-of-memory error. Elsewhere a thread reads soon after, and an allocation that would come near the quota before
+ * that reads itself; and the thread reads again later, since modules are loaded when they are first used. What is found
+ * too late to be refused is owed: it takes the next room that there is.
+ *
+ * Other processes do not matter: NVML tells of each by itself. Nor do this one's other threads: what is charged is
+ * reserved before the driver is called and given back after, so it is at no moment less than what allocations really
+ * take. With the ledger unchanged around a reading, NVML's figure less the charge is never more than what contexts and
+ * modules take beyond what they are charged: that much can always be added. Less is believed only when several readings
+ * in a row say the same, no charge has changed meanwhile, and no thread is between reserving and the driver's answer,
+ * or between the driver's freeing and giving back (changing.c): on a busy machine it may be there for as long as all
+ * the readings take.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "memory.h"
+
+enum { STACK = 256 * 1024, READINGS = 12, ALIKE = 4, UNSEEN = 3, QUICK = 4, OWN_SEQ_BITS = 20, MARGIN_PART = 4 };
+static const uint64_t SOON_NS = 20u * NS_PER_MS, AGAIN_NS = 5u * NS_PER_MS, LATER_NS = 1000u * NS_PER_MS, LEAVE_NS = 10u * NS_PER_MS;
+static const uint64_t SELDOM_NS = 60u * 1000u * (uint64_t)NS_PER_MS, OPEN_NS = 100u * NS_PER_MS, OWED_NS = 5u * NS_PER_MS;
+static const uint64_t QUICKLY_NS = 50u * NS_PER_US, PERHAPS_NS = 100u * NS_PER_MS;
+static const uint64_t SUSPENDED_NS = 100u * NS_PER_MS;
+static const uint64_t MARGIN = 512u << 20;
+
+enum { OPENING, READY, FAILED };
+
+static struct {
+  struct vgpu_lock lock; /* of starting */
+  int runs;
+  uint32_t state;  /* of NVML; waited on */
+  uint32_t wanted; /* how often it was asked for; waited on */
+  uint32_t stop, inside;
+  unsigned unseen;
+} measure;
+uint32_t vgpu__measure_less, vgpu__measure_pending;
+
+static void vgpu__tell(uint64_t how) {
+  struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    STORE(tenant->slot->overhead_bytes, vgpu__contexts_bytes(tenant));
+    STORE(tenant->slot->measured, (uint32_t)how);
+  }
+}
+
+/* NVML may end with the program: nothing of it is called after that has begun. 0: it has. */
+static int vgpu__go_in(void) {
+  __atomic_fetch_add(&measure.inside, 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&measure.stop, __ATOMIC_SEQ_CST)) return 1;
+  __atomic_fetch_sub(&measure.inside, 1, __ATOMIC_SEQ_CST);
+  return 0;
+}
+
+static void vgpu__go_out(void) { __atomic_fetch_sub(&measure.inside, 1, __ATOMIC_SEQ_CST); }
+
+/* ---- the comparison ---- */
+
+/* What is charged to all leases for this process; *mark changes with every charge. */
+static uint64_t vgpu__charged(uint64_t *mark) {
+  const struct vgpu_tenant *tenant;
+  uint64_t units = 0;
+  *mark = 0;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    uint64_t own = LOAD_ACQUIRE(tenant->slot->memory_own);
+    units += own >> OWN_SEQ_BITS;
+    *mark = *mark * 31 + own + LOAD(tenant->slot->moved_bytes);
+  }
+  return units * SHM_MEMORY_UNIT;
+}
+
+enum look { LOOK_TOLD, LOOK_AGAIN, LOOK_UNSEEN, LOOK_NOT };
+
+/*
+ * *still: nothing was under way meanwhile that has changed what is held, and not yet the charge, or the other way
+ * round.
+ */
+static enum look vgpu__look(int64_t *beyond, uint64_t *mark, int *still) {
+  *still = vgpu__pools_are_settled() && !vgpu__changing_any();
+  uint64_t held, after, charged = vgpu__charged(mark);
+  int told = vgpu__held_read(&held);
+  *still = *still && !vgpu__changing_any();
+  vgpu__charged(&after);
+  if (vgpu__suspended_any()) return LOOK_AGAIN; /* its memory is away, its charge is not */
+  if (told <= 0) return told < 0 ? LOOK_NOT : LOOK_UNSEEN;
+  if (*mark != after) return LOOK_AGAIN;
+  held = (held + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
+  *beyond = (int64_t)(held - charged);
+  return LOOK_TOLD;
+}
+
+/* While no charge of this process can change. */
+static enum look vgpu__look_alone(int64_t *beyond) {
+  struct vgpu_tenant *tenants[VGPU_TENANTS], *tenant;
+  unsigned count = 0;
+  uint64_t mark;
+  int still;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) tenants[count++] = tenant;
+  for (unsigned i = 0; i < count; i++) vgpu__lock(&tenants[i]->ledger_lock);
+  enum look look = vgpu__look(beyond, &mark, &still);
+  for (unsigned i = count; i > 0; i--) vgpu__unlock(&tenants[i - 1]->ledger_lock);
+  return look;
+}
+
+/*
+ * Charges what is held beyond the charge, as far as the quota goes; the rest is owed, by who pays for contexts. 0: all
+ * is charged.
+ */
+static int vgpu__charge_beyond(int64_t beyond) {
+  int64_t rest = beyond <= 0 ? 0 : beyond - vgpu__context_adjust(beyond);
+  struct vgpu_tenant *tenant, *payer = vgpu__contexts_payer();
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__owe(tenant, tenant == payer ? (uint64_t)rest : 0);
+  if (rest > 0) vgpu__log("contexts and modules take %lld bytes for which the quota has no room", (long long)rest);
+  return rest > 0;
+}
+
+/* ---- by who makes something ---- */
+
+/* 1: told; 0: NVML is not there, or says nothing of this process. */
+static int vgpu__beyond_now(int64_t *beyond) {
+  uint64_t until = vgpu__now_ns() + OPEN_NS, mark;
+  while (LOAD_ACQUIRE(measure.state) == OPENING && LOAD_ACQUIRE(measure.runs) && vgpu__now_ns() < until) {
+    vgpu__futex_wait(&measure.state, OPENING, until - vgpu__now_ns());
+  }
+  if (LOAD_ACQUIRE(measure.state) != READY || !vgpu__go_in()) return 0;
+  int still;
+  enum look look = vgpu__look(beyond, &mark, &still);
+  for (int i = 1; i < QUICK && look == LOOK_AGAIN; i++) {
+    vgpu__sleep_ns(QUICKLY_NS);
+    look = vgpu__look(beyond, &mark, &still);
+  }
+  if (look == LOOK_AGAIN) look = vgpu__look_alone(beyond);
+  vgpu__go_out();
+  return look == LOOK_TOLD;
+}
+
+int vgpu__measure_is_short(const struct vgpu_tenant *tenant, uint64_t more) {
+  uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant);
+  uint64_t margin = quota / MARGIN_PART > MARGIN ? quota / MARGIN_PART : MARGIN;
+  return used >= quota || more >= quota - used || margin > quota - used - more;
+}
+
+static int vgpu__any_is_short(void) {
+  const struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    if (vgpu__measure_is_short(tenant, 0)) return 1;
+  }
+  return 0;
+}
+
+int vgpu__measure_context(struct vgpu_tenant *tenant, uint64_t *bytes) {
+  int64_t beyond = 0;
+  if (!LOAD(vgpu__attached) || !vgpu__measure_is_short(tenant, 0) || !vgpu__beyond_now(&beyond) || beyond <= 0) return 0;
+  if (vgpu__reserve_now(tenant, (uint64_t)beyond) != 0 &&
+      (!vgpu__trim() || vgpu__reserve_now(tenant, (uint64_t)beyond) != 0)) {
+    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)*bytes + (uint64_t)beyond);
+    return -1;
+  }
+  *bytes += (uint64_t)beyond;
+  return 0;
+}
+
+int vgpu__measure_made(void) {
+  int64_t beyond = 0;
+  int fits = 1;
+  if (!LOAD(vgpu__attached)) return 0;
+  if (vgpu__contexts_any() && vgpu__any_is_short() && vgpu__beyond_now(&beyond) && beyond > 0) {
+    fits = vgpu__context_add((uint64_t)beyond) || (vgpu__trim() && vgpu__context_add((uint64_t)beyond));
+  }
+  vgpu__measure_soon();
+  return fits ? 0 : -1;
+}
+
+void vgpu__measure_settle(void) {
+  uint32_t asked = LOAD(measure.wanted);
+  int64_t beyond = 0;
+  if (vgpu__contexts_any() && !vgpu__beyond_now(&beyond)) {
+    if (LOAD(measure.state) == FAILED) STORE(vgpu__measure_pending, 0);
+    return;
+  }
+  vgpu__charge_beyond(beyond);
+  STORE(vgpu__measure_pending, LOAD(measure.wanted) != asked);
+}
+
+/* ---- the thread ---- */
+
+/* Makes the charge what NVML says. 0; -1: NVML does not tell. */
+static int vgpu__measure_now(void) {
+  int64_t beyond = 0, before = 0;
+  uint64_t mark = 0, first_mark = 0;
+  unsigned alike = 0;
+  uint32_t asked = LOAD(measure.wanted);
+  for (int i = 0; i < READINGS && vgpu__contexts_any(); i++) {
+    if (i > 0) vgpu__sleep_ns(AGAIN_NS);
+    if (LOAD(measure.stop)) return 0;
+    int still;
+    enum look look = vgpu__look(&beyond, &mark, &still);
+    if (look == LOOK_NOT || (look == LOOK_UNSEEN && ++measure.unseen >= (unsigned)UNSEEN)) return -1;
+    if (look != LOOK_TOLD) {
+      alike = 0;
+      continue;
+    }
+    measure.unseen = 0;
+    if (vgpu__charge_beyond(beyond) != 0 || beyond == 0) break;
+    if (beyond > 0 || !still) {
+      alike = 0;
+      continue;
+    }
+    alike = alike > 0 && beyond == before && mark == first_mark ? alike + 1 : 1;
+    before = beyond;
+    first_mark = mark;
+    if (alike >= ALIKE && !LOAD(vgpu__measure_less)) {
+      vgpu__context_adjust(beyond);
+      break;
+    }
+  }
+  if (!vgpu__contexts_any()) vgpu__overhead_end();
+  if (LOAD(measure.wanted) == asked) STORE(vgpu__measure_pending, 0);
+  vgpu__tell(SHM_MEASURED_BY_NVML);
+  return 0;
+}
+
+static const char *vgpu__why_not(void) {
+  const char *wish = vgpu__setting("VGPU_MEASURE");
+  return wish != NULL && strcmp(wish, "off") == 0 ? "VGPU_MEASURE is off" : vgpu__held_open();
+}
+
+/* Until it is asked for again, or some time has passed; what is owed is paid meanwhile. */
+static void vgpu__rest(uint32_t seen, uint64_t ns) {
+  uint64_t now = vgpu__now_ns(), until = now + ns;
+  for (int owed = 1; owed && now < until && LOAD_ACQUIRE(measure.wanted) == seen; now = vgpu__now_ns()) {
+    owed = vgpu__pay_owed();
+    vgpu__futex_wait(&measure.wanted, seen, owed && until - now > OWED_NS ? OWED_NS : until - now);
+  }
+}
+
+static uint64_t vgpu__launches(void) {
+  const struct vgpu_tenant *tenant;
+  uint64_t sum = 0;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) sum += LOAD(tenant->slot->launches);
+  return sum;
+}
+
+static const char *vgpu__open_nvml(void) {
+  if (!vgpu__go_in()) return "this process ends";
+  const char *why = vgpu__why_not();
+  vgpu__go_out();
+  STORE_RELEASE(measure.state, (uint32_t)(why == NULL ? READY : FAILED));
+  syscall(SYS_futex, &measure.state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+  return why;
+}
+
+static void *vgpu__measurer(void *unused) {
+  (void)unused;
+  prctl(PR_SET_NAME, "vgpu-measure", 0, 0, 0);
+  const char *why = vgpu__open_nvml();
+  uint32_t seen = 0;
+  uint64_t pause = SELDOM_NS, launched = 0;
+  while (why == NULL) {
+    if (LOAD_ACQUIRE(measure.wanted) == seen) vgpu__rest(seen, pause);
+    uint32_t now = LOAD_ACQUIRE(measure.wanted);
+    int asked = now != seen;
+    uint64_t launches = vgpu__launches();
+    /*
+     * After a change soon, and when a second has passed without more; later if there was work, whose modules were
+     * perhaps loaded for it.
+     */
+    if (!asked && pause == SELDOM_NS && launches == launched) continue;
+    pause = asked ? LATER_NS : SELDOM_NS;
+    seen = now;
+    launched = launches;
+    if (asked) vgpu__sleep_ns(SOON_NS);
+    while (vgpu__suspended_any() && !LOAD(measure.stop)) vgpu__sleep_ns(SUSPENDED_NS);
+    if (!vgpu__go_in()) return NULL;
+    if (vgpu__measure_now() != 0) why = "NVML does not tell what this process holds";
+    vgpu__go_out();
+  }
+  STORE_RELEASE(measure.state, (uint32_t)FAILED);
+  STORE(vgpu__measure_pending, 0);
+  if (LOAD(measure.stop)) return NULL;
+  vgpu__tell(SHM_MEASURED_NOT);
+  vgpu__log("a context is charged the set size, modules nothing: %s", why);
+  return NULL;
+}
+
+void vgpu__measure_start(void) {
+  pthread_t thread;
+  pthread_attr_t attributes;
+  uint64_t all = ~(uint64_t)0, before = 0;
+  if (LOAD_ACQUIRE(measure.runs) || !LOAD(vgpu__attached)) return;
+  vgpu__lock(&measure.lock);
+  if (!measure.runs && pthread_attr_init(&attributes) == 0) {
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    if (pthread_create(&thread, &attributes, vgpu__measurer, NULL) == 0) STORE_RELEASE(measure.runs, 1);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+    pthread_attr_destroy(&attributes);
+  }
+  vgpu__unlock(&measure.lock);
+}
+
+void vgpu__measure_soon(void) {
+  if (!LOAD(vgpu__attached)) return;
+  int kept = errno;
+  if (LOAD(measure.state) != FAILED) STORE(vgpu__measure_pending, 1);
+  ADD(measure.wanted, 1);
+  vgpu__measure_start();
+  syscall(SYS_futex, &measure.wanted, FUTEX_WAKE, 1, NULL, NULL, 0);
+  errno = kept;
+}
+
+void vgpu__measure_perhaps(void) {
+  static uint64_t last_ns;
+  uint64_t now = vgpu__now_ns();
+  if (!LOAD(vgpu__attached) || now - LOAD(last_ns) < PERHAPS_NS) return;
+  STORE(last_ns, now);
+  vgpu__measure_soon();
+}
+
+/* In the child of a fork: its thread is its parent's. */
+void vgpu__measure_forget(void) {
+  vgpu__changing_forget();
+  memset(&measure, 0, sizeof measure);
+  vgpu__held_forget();
+  vgpu__measure_less = vgpu__measure_pending = 0;
+}
+
+void vgpu__measure_leave(void) {
+  uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
+  __atomic_store_n(&measure.stop, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&measure.inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline) vgpu__sleep_ns(20u * NS_PER_US);
+}

@@ -1,0 +1,209 @@
+/*
+ * The socket to the seat. Never waits: attach.c and monitor.c decide how long to look for an answer. The program may
+ * close any descriptor, and may then open files of its own under the same number: before each use ours is known by its
+ * inode.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "region.h"
+
+/* Above what programs commonly use themselves, or close one by one. */
+enum { FIRST_FD = 700 };
+static const uint64_t LATE_NS = 250u * NS_PER_MS;
+
+/* Is fd still the socket that we opened? If not, it is the program's: forget it, do not close it. */
+static int vgpu__is_ours(struct vgpu_link *link) {
+  struct stat seen;
+  if (link->fd < 0) return 0;
+  if (vgpu__fstat(link->fd, &seen) == 0 && S_ISSOCK(seen.st_mode) && seen.st_ino == link->inode) return 1;
+  link->fd = -1;
+  return 0;
+}
+
+/* The child of a fork may have a copy of the descriptor: the seat is to see the end all the same. */
+static void vgpu__hang_up(struct vgpu_link *link) {
+  if (vgpu__is_ours(link)) {
+    shutdown(link->fd, SHUT_RDWR);
+    close(link->fd);
+  }
+  link->fd = -1;
+  link->incoming_size = 0;
+}
+
+static int vgpu__send_locked(struct vgpu_link *link, const struct shm_message *message) {
+  if (!vgpu__is_ours(link)) return -1;
+  ssize_t sent = send(link->fd, message, sizeof *message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent == (ssize_t)sizeof *message) return 0;
+  /* A full buffer: the seat is stopped; whoever waits asks again. Part of a message, or an error: begin anew. */
+  if (sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)) return 0;
+  vgpu__hang_up(link);
+  return -1;
+}
+
+static void vgpu__fill(const struct vgpu_tenant *tenant, struct shm_message *message, uint32_t type) {
+  memset(message, 0, sizeof *message);
+  message->type = type;
+  message->version = (uint32_t)SHM_MESSAGE_VERSION;
+  message->layout_major = (uint32_t)SHM_LAYOUT_MAJOR;
+  message->slot_number = LOAD(tenant->mode) == VGPU_ATTACHED ? tenant->slot_number : (uint32_t)SHM_NO_SLOT;
+  message->pid = (uint32_t)getpid();
+}
+
+/* A container sees its own lease's directory only, which has the same socket. */
+static int vgpu__open_socket(const struct vgpu_tenant *tenant, const char *within) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  int in_lease = within[0] != '\0';
+  int length = snprintf(address.sun_path, sizeof address.sun_path, "%s%s%s/hook.sock", tenant->run_dir, within,
+                        in_lease ? tenant->lease : "");
+  if (length < 0 || (size_t)length >= sizeof address.sun_path) {
+    if (!in_lease) vgpu__log("VGPU_RUN_DIR is too long for a socket: %s", tenant->run_dir);
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (made < 0) return -1;
+  if (connect(made, (const struct sockaddr *)&address, sizeof address) != 0) {
+    int why = errno;
+    close(made);
+    errno = why;
+    return -1;
+  }
+  int higher = fcntl(made, F_DUPFD_CLOEXEC, FIRST_FD);
+  if (higher >= 0) {
+    close(made);
+    made = higher;
+  }
+  return made;
+}
+
+void vgpu__seat_welcomed(struct vgpu_tenant *tenant, const struct shm_message *welcome) {
+  _Static_assert(sizeof tenant->link.slot_secret < sizeof welcome->text, "it fits");
+  memcpy(tenant->link.slot_secret, welcome->text, sizeof tenant->link.slot_secret);
+  tenant->link.slot_secret[sizeof tenant->link.slot_secret - 1] = '\0';
+}
+
+int vgpu__seat_connect(struct vgpu_tenant *tenant) {
+  struct vgpu_link *link = &tenant->link;
+  int kept = errno;
+  struct shm_message hello;
+  vgpu__fill(tenant, &hello, (uint32_t)SHM_MESSAGE_HELLO);
+  hello.start_time = vgpu__start_time();
+  hello.pid_namespace = vgpu__pid_namespace();
+  size_t length = strlen(tenant->lease);
+  if (length >= sizeof hello.lease) length = sizeof hello.lease - 1;
+  memcpy(hello.lease, tenant->lease, length);
+  _Static_assert(sizeof link->secret + sizeof link->slot_secret < sizeof hello.text, "both fit");
+  int has_slot = hello.slot_number != SHM_NO_SLOT;
+  snprintf((char *)hello.text, sizeof hello.text, "%s%s%s", link->secret, has_slot ? " " : "", has_slot ? link->slot_secret : "");
+  vgpu__lock(&link->lock);
+  vgpu__hang_up(link);
+  struct stat seen;
+  link->fd = link->barred ? -1 : vgpu__open_socket(tenant, "");
+  if (link->fd < 0 && !link->barred && errno == ENOENT) link->fd = vgpu__open_socket(tenant, "/leases/");
+  int failed = link->fd < 0 || vgpu__fstat(link->fd, &seen) != 0;
+  int why = errno;
+  if (!failed) {
+    link->inode = seen.st_ino;
+    failed = vgpu__send_locked(link, &hello) != 0;
+    why = errno;
+  }
+  vgpu__unlock(&link->lock);
+  errno = kept;
+  return failed ? (why == 0 ? EIO : why) : 0;
+}
+
+void vgpu__seat_send(struct vgpu_tenant *tenant, uint32_t type) {
+  struct vgpu_link *link = &tenant->link;
+  int kept = errno;
+  struct shm_message message;
+  vgpu__fill(tenant, &message, type);
+  vgpu__lock(&link->lock);
+  vgpu__send_locked(link, &message);
+  vgpu__unlock(&link->lock);
+  errno = kept;
+}
+
+int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into) {
+  struct vgpu_link *link = &tenant->link;
+  int kept = errno;
+  int result = VGPU_SEAT_NOTHING;
+  vgpu__lock(&link->lock);
+  if (!vgpu__is_ours(link)) {
+    result = VGPU_SEAT_GONE;
+  } else {
+    char *at = (char *)&link->incoming + link->incoming_size;
+    ssize_t size = recv(link->fd, at, sizeof link->incoming - link->incoming_size, MSG_DONTWAIT);
+    if (size > 0) {
+      link->incoming_size += (size_t)size;
+    } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
+      vgpu__hang_up(link);
+      result = VGPU_SEAT_GONE;
+    }
+    if (link->incoming_size == sizeof link->incoming) {
+      *into = link->incoming;
+      link->incoming_size = 0;
+      result = VGPU_SEAT_MESSAGE;
+    }
+  }
+  vgpu__unlock(&link->lock);
+  errno = kept;
+  return result;
+}
+
+int vgpu__seat_connected(struct vgpu_tenant *tenant) {
+  struct vgpu_link *link = &tenant->link;
+  vgpu__lock(&link->lock);
+  int ours = vgpu__is_ours(link);
+  vgpu__unlock(&link->lock);
+  return ours;
+}
+
+void vgpu__seat_close(struct vgpu_tenant *tenant) {
+  struct vgpu_link *link = &tenant->link;
+  vgpu__lock(&link->lock);
+  vgpu__hang_up(link);
+  vgpu__unlock(&link->lock);
+}
+
+/*
+ * The lease was left, or was not joined although the seat may have given a slot: says so. The monitor, which may be at
+ * it just now, connects no more.
+ */
+void vgpu__seat_bar(struct vgpu_tenant *tenant) {
+  struct shm_message message;
+  vgpu__fill(tenant, &message, (uint32_t)SHM_MESSAGE_BYE);
+  vgpu__lock(&tenant->link.lock);
+  tenant->link.barred = 1;
+  vgpu__send_locked(&tenant->link, &message);
+  vgpu__hang_up(&tenant->link);
+  vgpu__unlock(&tenant->link.lock);
+}
+
+/* In the child of a fork: the connection is the parent's. */
+void vgpu__seat_forget(struct vgpu_tenant *tenant) {
+  struct vgpu_link *link = &tenant->link;
+  link->lock.word = 0;
+  if (vgpu__is_ours(link)) close(link->fd);
+  link->fd = -1;
+  link->incoming_size = 0;
+}
+
+/*
+ * A heartbeat from the future counts as none. A live seat may be scheduled late under load. To go on without it would
+ * then exceed the lease's share, or lose it. So a seat whose process runs is given longer. A resting seat beats seldom,
+ * and a container does not see the seat's process: both are given the longer time too.
+ */
+int vgpu__seat_is_silent(const struct vgpu_tenant *tenant, uint64_t now) {
+  uint64_t beat = LOAD_ACQUIRE(tenant->seat->heartbeat_ns);
+  if (beat > now + 1000u * (uint64_t)NS_PER_MS || beat + LATE_NS < now) return 1;
+  if (beat + VGPU_SILENCE_NS >= now || vgpu__seat_rests(tenant)) return 0;
+  return !vgpu__process_runs(LOAD(tenant->seat->seat_pid), LOAD(tenant->seat->seat_start));
+}

@@ -1,0 +1,100 @@
+/* The kernel and the C library, as of glibc 2.17. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "system.h"
+
+uint64_t vgpu__now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void vgpu__sleep_ns(uint64_t ns) {
+  int kept = errno;
+  struct timespec span = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+  nanosleep(&span, NULL);
+  errno = kept;
+}
+
+/* stat and fstat became symbols of their own in glibc 2.33 only. */
+int vgpu__stat(const char *path, struct stat *into) { return (int)syscall(SYS_stat, path, into); }
+
+int vgpu__fstat(int fd, struct stat *into) { return (int)syscall(SYS_fstat, fd, into); }
+
+void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns) {
+  int kept = errno;
+  struct timespec span = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
+                          .tv_nsec = (long)(timeout_ns % 1000000000u)};
+  syscall(SYS_futex, word, FUTEX_WAIT, seen, &span, NULL, 0);
+  errno = kept;
+}
+
+uint64_t vgpu__parse_number(const char *text, uint64_t otherwise) {
+  uint64_t value = 0;
+  if (text == NULL || *text == '\0') return otherwise;
+  for (; *text != '\0'; text++) {
+    if (*text < '0' || *text > '9' || value > (UINT64_MAX - 9) / 10) return otherwise;
+    value = value * 10 + (uint64_t)(*text - '0');
+  }
+  return value;
+}
+
+/* Fields 3 and 22 of /proc/PID/stat; the name in field 2 may hold spaces and parentheses, so from the last one on. */
+static uint64_t vgpu__read_stat(const char *path, char *state) {
+  char text[1024];
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t size = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (size <= 0) return 0;
+  text[size] = '\0';
+  const char *at = strrchr(text, ')');
+  if (at == NULL || at[1] != ' ') return 0;
+  *state = at[2];
+  for (int field = 2; at != NULL && field < 22; field++) at = strchr(at + 1, ' ');
+  if (at == NULL) return 0;
+  uint64_t value = 0;
+  for (at++; *at >= '0' && *at <= '9'; at++) value = value * 10 + (uint64_t)(*at - '0');
+  return value;
+}
+
+uint64_t vgpu__start_time(void) {
+  char state;
+  return vgpu__read_stat("/proc/self/stat", &state);
+}
+
+/* The second number: proc(5), /proc/PID/schedstat. */
+uint64_t vgpu__unscheduled_ns(void) {
+  char text[96];
+  int kept = errno, fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  errno = kept;
+  text[size > 0 ? size : 0] = '\0';
+  const char *at = strchr(text, ' ');
+  uint64_t value = 0;
+  for (at = at == NULL ? "" : at + 1; *at >= '0' && *at <= '9'; at++) value = value * 10 + (uint64_t)(*at - '0');
+  return value;
+}
+
+/* Neither gone, nor ended, nor stopped. A process of another namespace has another start time, or is not there. */
+int vgpu__process_runs(uint64_t pid, uint64_t start_time) {
+  char path[64] = "/proc/", digits[24], state = 'X';
+  size_t count = 0, at = strlen(path);
+  for (uint64_t rest = pid; rest != 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
+  while (count > 0) path[at++] = digits[--count];
+  memcpy(path + at, "/stat", sizeof "/stat");
+  return pid != 0 && vgpu__read_stat(path, &state) == start_time && strchr("TtZXx", state) == NULL;
+}
+
+uint64_t vgpu__pid_namespace(void) {
+  struct stat seen;
+  return vgpu__stat("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
+}

@@ -1,0 +1,118 @@
+/*
+ * The lowest layer: the compiler, the C library and the kernel. It knows nothing of leases or CUDA.
+ *
+ * The layers, lowest first, stand in the file `layers`. A file includes its own layer's headers, and of a lower layer
+ * the one header that is named as the layer. Nothing is called in a higher layer: build/check-layers.sh fails the build
+ * that does.
+ */
+#ifndef VGPU_SYSTEM_H
+#define VGPU_SYSTEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shown.h"
+
+struct stat;
+
+#define VGPU_INTERNAL __attribute__((visibility("hidden")))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define LOAD(p) __atomic_load_n(&(p), __ATOMIC_RELAXED)
+#define LOAD_ACQUIRE(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
+#define STORE(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELAXED)
+#define STORE_RELEASE(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
+#define ADD(p, v) ((void)__atomic_fetch_add(&(p), (v), __ATOMIC_RELAXED))
+
+enum { NS_PER_US = 1000, NS_PER_MS = 1000000 };
+
+/* ---- lock.c: a small futex lock, which the child of a fork may simply clear ---- */
+struct vgpu_lock {
+  uint32_t word; /* 0 free, 1 held, 2 held and waited for */
+};
+void vgpu__lock_slow(struct vgpu_lock *lock);
+void vgpu__unlock_slow(struct vgpu_lock *lock);
+
+static inline void vgpu__lock(struct vgpu_lock *lock) {
+  uint32_t expected = 0;
+  if (!__atomic_compare_exchange_n(&lock->word, &expected, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    vgpu__lock_slow(lock);
+  }
+}
+
+static inline int vgpu__try_lock(struct vgpu_lock *lock) {
+  uint32_t expected = 0;
+  return __atomic_compare_exchange_n(&lock->word, &expected, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static inline void vgpu__unlock(struct vgpu_lock *lock) {
+  if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2) vgpu__unlock_slow(lock);
+}
+
+/* ---- system.c: what is asked of the C library and the kernel, never newer than glibc 2.17 ---- */
+uint64_t vgpu__now_ns(void); /* CLOCK_MONOTONIC */
+void vgpu__sleep_ns(uint64_t ns);
+int vgpu__stat(const char *path, struct stat *into);
+int vgpu__fstat(int fd, struct stat *into);
+/* Waits while *word == seen, at most timeout_ns; the memory may be mapped read-only. */
+void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns);
+uint64_t vgpu__parse_number(const char *text, uint64_t otherwise);
+/* How long this thread has waited for a processor, ever; 0: not told. Takes some microseconds. */
+uint64_t vgpu__unscheduled_ns(void);
+uint64_t vgpu__start_time(void);
+int vgpu__process_runs(uint64_t pid, uint64_t start_time);
+uint64_t vgpu__pid_namespace(void);
+
+/* ---- log.c: off unless VGPU_HOOK_LOG says where; rate-limited; keeps the last reason for vgpu_attach ---- */
+__attribute__((format(printf, 1, 2))) void vgpu__log(const char *format, ...);
+void vgpu__last_reason(char *into, size_t size);
+
+/* ---- settings.c: the VGPU_ variables ---- */
+enum { VGPU_PATH = 1024 };
+/* What vgpu_attach was given, else the environment; NULL if unset or empty. */
+const char *vgpu__setting(const char *name);
+/* A value of an environment as execve takes it; NULL if unset or empty. */
+const char *vgpu__value_in(const char *const *env, const char *name);
+void vgpu__setting_give(const char *name, const char *value);
+
+/* ---- pause.c: how long this process has stood still, so far ---- */
+uint64_t vgpu__paused_ns(uint64_t now);
+void vgpu__pause_tick(uint64_t now); /* by the monitor */
+void vgpu__pause_sleep(void);        /* no ticks until the next */
+void vgpu__pause_forget(void);
+
+/*
+ * ---- changing.c ----
+ * Who is about to change what the GPU holds. A charge is made before the driver is asked for memory, and given back after the driver
+ * has freed it: between the two the charge is more than the truth, and whoever compares them must not take that for what contexts do
+ * not need. A thread says so in a cell of its own, by two plain stores; one that ends leaves its cell at zero.
+ */
+extern __thread uint32_t *vgpu__changing_cell __attribute__((tls_model("initial-exec"))) VGPU_INTERNAL;
+extern uint32_t vgpu__changing_shared VGPU_INTERNAL; /* for threads that found no cell of their own */
+uint32_t *vgpu__changing_first(void);
+
+/*
+ * Whether any thread is within such a change. What changes after this has seen none changes a charge as well, before it
+ * is over.
+ */
+int vgpu__changing_any(void);
+void vgpu__changing_forget(void);
+
+static inline uint32_t *vgpu__changing_begin(void) {
+  uint32_t *cell = vgpu__changing_cell;
+  if (UNLIKELY(cell == NULL)) cell = vgpu__changing_first();
+  if (UNLIKELY(cell == &vgpu__changing_shared)) __atomic_fetch_add(cell, 1, __ATOMIC_SEQ_CST);
+  else STORE_RELEASE(*cell, LOAD(*cell) + 1);
+  return cell;
+}
+
+static inline void vgpu__changing_end(uint32_t **cell) {
+  if (UNLIKELY(*cell == &vgpu__changing_shared)) __atomic_fetch_sub(*cell, 1, __ATOMIC_SEQ_CST);
+  else STORE_RELEASE(**cell, LOAD(**cell) - 1);
+}
+
+/* From here to the end of the block. */
+#define CHANGING() uint32_t *changing __attribute__((cleanup(vgpu__changing_end), unused)) = vgpu__changing_begin()
+
+#endif

@@ -1,0 +1,245 @@
+/*
+ * The monitor: closes batches that nobody else closes, counts what has ended, beats the heart, keeps the connection. It
+ * sleeps while the process has no work. The driver may hold it up: for as long as another thread's call takes that has
+ * its locks, a large pinned allocation or a compilation. Meanwhile a second thread, which calls nothing of the driver,
+ * gives the signs of life: the pulse.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <linux/futex.h>
+#include <unistd.h>
+
+#include "top.h"
+
+static const uint64_t TICK_NS = NS_PER_MS, DRAIN_TICK_NS = 60u * NS_PER_US, CONTENDED_TICK_NS = 300u * NS_PER_US;
+static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS;
+static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
+enum { STACK = 256 * 1024, QUICK_TRIES = 400, REFRESH = 64 };
+
+static int runs; /* under the lock of attaching */
+static uint32_t stop, inside; /* inside: the monitor is in the driver */
+static uint32_t leaves;       /* the program ends: nothing of the driver is called any more */
+static const uint64_t LEAVE_NS = 10u * NS_PER_MS;
+/* others take a process for stopped after 5 ms at the soonest: peers.c, pause.c */
+static const uint64_t PULSE_NS = 2u * NS_PER_MS;
+
+static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
+  struct vgpu_watch *watch = &tenant->watch;
+  struct shm_message message;
+  int got = vgpu__seat_receive(tenant, &message);
+  if (got == VGPU_SEAT_MESSAGE && message.type == SHM_MESSAGE_WELCOME) {
+    if (message.status == SHM_STATUS_OK && message.slot_number == tenant->slot_number) {
+      watch->welcome = 1;
+      watch->tries = 0;
+    } else {
+      message.text[sizeof message.text - 1] = '\0';
+      vgpu__log("the seat does not take slot %u back: status %u, %s", tenant->slot_number, message.status,
+                (const char *)message.text);
+      vgpu__seat_close(tenant);
+      watch->tries = QUICK_TRIES;
+    }
+  }
+  if (got == VGPU_SEAT_GONE && watch->welcome) {
+    watch->welcome = 0;
+    watch->next_try_ns = now;
+    vgpu__log("the connection to the seat is gone");
+  }
+  /* A HELLO without an answer: a stopped seat, perhaps. Another may take over meanwhile. */
+  if (!watch->welcome && got != VGPU_SEAT_GONE && now - watch->asked_ns > WELCOME_NS) vgpu__seat_close(tenant);
+  if (!watch->welcome && now >= watch->next_try_ns && !vgpu__seat_connected(tenant)) {
+    watch->asked_ns = now;
+    vgpu__seat_connect(tenant);
+    watch->tries++;
+    watch->next_try_ns = now + (watch->tries < QUICK_TRIES ? RETRY_NS : SLOW_RETRY_NS);
+  }
+}
+
+/* Autonomous while the seat is silent; again under its grants when its heart beats. */
+static void vgpu__follow_heartbeat(struct vgpu_tenant *tenant, uint64_t now, int working) {
+  int silent = vgpu__seat_is_silent(tenant, now);
+  if (!silent) vgpu__gate_set_autonomous(tenant, 0);
+  else if (working && !tenant->watch.welcome && vgpu__movable_is_home(tenant)) vgpu__gate_set_autonomous(tenant, 1);
+}
+
+/* Somebody waits for the end of our work: by the seat's word, or by our bit in the express lane. */
+static int vgpu__wants_promptness(const struct vgpu_tenant *tenant) {
+  return tenant->express.bit != 0 || tenant->express.told || (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
+}
+
+/* How soon one tenant wants the monitor back. */
+static uint64_t vgpu__tick_ns(const struct vgpu_tenant *tenant, int working, int soon, uint64_t express_ns) {
+  if (soon) return DRAIN_TICK_NS;
+  if (working && !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && LOAD(tenant->slot->busy) != 0) return DRAIN_TICK_NS;
+  if (express_ns != 0) return express_ns;
+  return working && vgpu__wants_promptness(tenant) ? CONTENDED_TICK_NS : TICK_NS;
+}
+
+/* Nothing is on the GPU, and nobody waits. Sequentially consistent: see vgpu__monitor_wake. */
+static int vgpu__is_quiet(const struct vgpu_tenant *tenant) {
+  return __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) == 0 && LOAD(tenant->slot->waiting) == 0;
+}
+
+static int vgpu__all_quiet(void) {
+  const struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    if (!vgpu__is_quiet(tenant)) return 0;
+  }
+  return 1;
+}
+
+/* What a look at all tenants found. */
+struct round {
+  const struct vgpu_tenant *working; /* one that has work: whose gate's shutting is waited for */
+  unsigned attached, workers;
+  uint32_t word; /* its grant word, as seen before its lanes were looked at */
+  uint64_t tick_ns;
+};
+
+static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, unsigned batches, struct round *round) {
+  uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
+  int pending = vgpu__gate_tend(tenant, now);
+  uint64_t express_ns = vgpu__express_tend(tenant, now);
+  vgpu__peers_tend(tenant, now);
+  int working = batches > 0 || pending || express_ns != 0 || !vgpu__is_quiet(tenant);
+  STORE_RELEASE(tenant->slot->heartbeat_ns, now);
+  vgpu__follow_seat(tenant, now);
+  vgpu__follow_heartbeat(tenant, now, working);
+  uint64_t tick_ns = vgpu__tick_ns(tenant, working, pending, express_ns);
+  if (tick_ns < round->tick_ns) round->tick_ns = tick_ns;
+  round->attached++;
+  if (!working) return;
+  round->workers++;
+  round->working = tenant;
+  round->word = word;
+}
+
+static void vgpu__rest(const struct round *round, uint64_t idle_ns) {
+  if (round->workers > 0 || idle_ns < LINGER_NS) {
+    const struct vgpu_tenant *tenant = round->working == NULL ? &vgpu__home : round->working;
+    uint32_t word = round->working == NULL ? LOAD_ACQUIRE(tenant->grant->word) : round->word;
+    uint64_t tick_ns = round->tick_ns;
+    /* Only one word can be waited on: the others' gates are looked at more often. */
+    if (round->workers > 1 && tick_ns > CONTENDED_TICK_NS) tick_ns = CONTENDED_TICK_NS;
+    vgpu__futex_wait(&tenant->grant->word, word, tick_ns);
+    return;
+  }
+  __atomic_store_n(&vgpu__monitor_asleep, 1, __ATOMIC_SEQ_CST);
+  if (vgpu__all_quiet()) {
+    vgpu__pause_sleep();
+    vgpu__futex_wait(&vgpu__monitor_asleep, 1, SLEEP_NS);
+  }
+  __atomic_store_n(&vgpu__monitor_asleep, 0, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &vgpu__monitor_asleep, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void *vgpu__pulse(void *unused) {
+  (void)unused;
+  prctl(PR_SET_NAME, "vgpu-pulse", 0, 0, 0);
+  while (!LOAD(stop)) {
+    if (LOAD_ACQUIRE(vgpu__monitor_asleep)) {
+      vgpu__futex_wait(&vgpu__monitor_asleep, 1, SLEEP_NS);
+      continue;
+    }
+    vgpu__sleep_ns(PULSE_NS);
+    if (LOAD_ACQUIRE(inside)) vgpu__beat(vgpu__now_ns());
+  }
+  return NULL;
+}
+
+static void *vgpu__monitor(void *unused) {
+  uint64_t worked_ns = 0;
+  (void)unused;
+  prctl(PR_SET_NAME, "vgpu-monitor", 0, 0, 0);
+  prctl(PR_SET_TIMERSLACK, 5000, 0, 0, 0); /* of this thread only */
+  for (unsigned turn = 0;; turn++) {
+    uint64_t now = vgpu__now_ns();
+    unsigned batches[VGPU_TENANTS] = {0};
+    struct round round = {.tick_ns = TICK_NS};
+    __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) break;
+    vgpu__pause_tick(now);
+    vgpu__level2_watch(now);
+    struct vgpu_tenant *tenant;
+    if (!__atomic_load_n(&leaves, __ATOMIC_SEQ_CST)) {
+      vgpu__tend_lanes(now, batches);
+      for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__movable_tend(tenant, now);
+    }
+    STORE_RELEASE(inside, 0);
+    for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__tend_tenant(tenant, now, batches[i], &round);
+    if (round.workers > 0) worked_ns = now;
+    if (turn % REFRESH == 0) vgpu__publish_passed();
+    vgpu__rest(&round, now - worked_ns);
+  }
+  STORE_RELEASE(inside, 0);
+  return NULL;
+}
+
+static int vgpu__start(void *(*thread_body)(void *)) {
+  pthread_t thread;
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return -1;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, STACK);
+  int failed = pthread_create(&thread, &attributes, thread_body, NULL);
+  if (failed) {
+    pthread_attr_destroy(&attributes);
+    pthread_attr_init(&attributes); /* a program with much thread-local data: the usual stack */
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    failed = pthread_create(&thread, &attributes, thread_body, NULL);
+  }
+  pthread_attr_destroy(&attributes);
+  return failed ? -1 : 0;
+}
+
+int vgpu__monitor_start(void) {
+  if (runs) return 0;
+  uint64_t all = ~(uint64_t)0, before = 0;
+  /* A thread is born with its maker's mask: no signal of the program is ever handled on ours. */
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+  runs = vgpu__start(vgpu__monitor) == 0;
+  if (runs && vgpu__start(vgpu__pulse) != 0) vgpu__log("cannot start a second thread: where the driver holds the first one up, this process looks stopped");
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+  vgpu__pause_tick(vgpu__now_ns()); /* its own first may come late */
+  return runs ? 0 : -1;
+}
+
+void vgpu__monitor_forget(void) {
+  runs = 0;
+  vgpu__monitor_asleep = 0;
+  inside = 0;
+  vgpu__pause_forget();
+}
+
+/* The monitor is out of the driver in a moment, if not blocked. */
+static void vgpu__await_outside(void) {
+  uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
+  while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline) vgpu__sleep_ns(20u * NS_PER_US);
+}
+
+/*
+ * At the program's end the driver ends too, by a handler of its own: ours comes before that, since it was registered
+ * later. The program's other handlers may still work, so the monitor lives on, and beats.
+ */
+static void vgpu__monitor_leave(void) {
+  __atomic_store_n(&leaves, 1, __ATOMIC_SEQ_CST);
+  vgpu__await_outside();
+  vgpu__measure_leave();
+}
+
+void vgpu__monitor_at_exit(void) {
+  static uint32_t registered;
+  if (__atomic_exchange_n(&registered, 1, __ATOMIC_SEQ_CST) == 0) atexit(vgpu__monitor_leave);
+}
+
+/* No program's code comes after this. */
+__attribute__((destructor)) static void vgpu__monitor_stop(void) {
+  __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+  vgpu__await_outside();
+  struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__express_leave(tenant);
+}

@@ -1,0 +1,118 @@
+/*
+ * The gate: may work start now? Open: yes. Shut: wait on the grant word. No seat answers: keep the lease's own pace,
+ * over the GPU time that all its processes measured, until one answers again. And the GPU time that is charged.
+ */
+#include "turn.h"
+
+static const uint64_t WAIT_NS = 5u * NS_PER_MS;
+static const uint64_t REMIND_NS = 20u * NS_PER_MS;
+static const uint64_t PACE_BURST_NS = 2u * NS_PER_MS;
+static const uint64_t LEAST_PERMILLE = 10;
+
+static uint64_t vgpu__lease_gpu_ns(const struct vgpu_tenant *tenant) {
+  uint64_t sum = 0;
+  for (uint64_t i = 1; i < SHM_SLOT_COUNT; i++) sum += LOAD(tenant->slots[i].gpu_ns);
+  return sum;
+}
+
+void vgpu__gate_set_autonomous(struct vgpu_tenant *tenant, int on) {
+  if (LOAD(tenant->autonomous) == (uint32_t)on) return;
+  vgpu__lock(&tenant->gate.pace_lock);
+  if (LOAD(tenant->autonomous) != (uint32_t)on) {
+    tenant->gate.pace_since_ns = vgpu__now_ns();
+    tenant->gate.pace_gpu_ns = vgpu__lease_gpu_ns(tenant);
+    STORE(tenant->slot->autonomous, (uint32_t)on);
+    STORE_RELEASE(tenant->autonomous, (uint32_t)on);
+    vgpu__log(on ? "no seat answers: going by the last grant" : "a seat answers again");
+  }
+  vgpu__unlock(&tenant->gate.pace_lock);
+}
+
+void vgpu__gate_pace(struct vgpu_tenant *tenant) {
+  while (LOAD_ACQUIRE(tenant->autonomous)) {
+    uint64_t permille = LOAD(tenant->grant->entitled_permille);
+    if (permille > 1000) permille = 1000;
+    if (permille < LEAST_PERMILLE) permille = LEAST_PERMILLE;
+    vgpu__lock(&tenant->gate.pace_lock);
+    uint64_t used = vgpu__lease_gpu_ns(tenant) - tenant->gate.pace_gpu_ns;
+    uint64_t elapsed = vgpu__now_ns() - tenant->gate.pace_since_ns;
+    vgpu__unlock(&tenant->gate.pace_lock);
+    uint64_t earned = elapsed / 1000 * permille + PACE_BURST_NS;
+    /* More than all the time there was: another process wrote nonsense, or left. That is not waited for. */
+    if (used <= earned || used > elapsed * SHM_SLOT_COUNT) return;
+    uint64_t pause = (used - earned) * 1000 / permille;
+    vgpu__sleep_ns(pause < WAIT_NS ? pause : WAIT_NS);
+  }
+}
+
+abi_result vgpu__gate_wait(struct vgpu_tenant *tenant) {
+  struct shm_slot *slot = tenant->slot;
+  uint64_t began = vgpu__now_ns(), reminded = 0;
+  __atomic_fetch_add(&slot->waiting, 1, __ATOMIC_SEQ_CST);
+  vgpu__monitor_wake();
+  abi_result result = ABI_SUCCESS;
+  for (;;) {
+    uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
+    if ((word & SHM_GRANT_REVOKED) != 0) result = ABI_NOT_PERMITTED;
+    if ((word & (SHM_GRANT_REVOKED | SHM_GRANT_OPEN)) != 0 || LOAD_ACQUIRE(tenant->autonomous)) break;
+    uint64_t now = vgpu__now_ns();
+    /* Memory that is in the host's must be back first: the monitor sees to that. */
+    if (now - began > VGPU_SILENCE_NS && vgpu__movable_is_home(tenant) && vgpu__seat_is_silent(tenant, now)) {
+      vgpu__gate_set_autonomous(tenant, 1);
+      break;
+    }
+    STORE_RELEASE(slot->heartbeat_ns, now); /* the monitor's, but on a busy machine that may be late */
+    if (reminded == 0 || now - reminded > REMIND_NS) {
+      reminded = now;
+      vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);
+    }
+    vgpu__futex_wait(&tenant->grant->word, word, WAIT_NS);
+  }
+  __atomic_fetch_sub(&slot->waiting, 1, __ATOMIC_SEQ_CST);
+  ADD(slot->waited_ns, vgpu__now_ns() - began);
+  return result;
+}
+
+/* What of [from, to) was not stopped in the middle of kernels: that was nobody's GPU time, or another's. */
+static uint64_t vgpu__ran_ns(uint64_t from_ns, uint64_t to_ns) {
+  uint64_t stopped = vgpu__level2_stopped_ns(from_ns, to_ns);
+  return to_ns - from_ns > stopped ? to_ns - from_ns - stopped : 0;
+}
+
+/*
+ * A batch that began before one that was charged already: what was skipped between that one's beginning and what had
+ * been charged until then is still to be charged. [from, to): what this batch itself skips; to = 0: nothing.
+ */
+static uint64_t vgpu__charge_gaps(struct vgpu_gate *gate, uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t to_ns) {
+  uint64_t added = 0;
+  vgpu__lock(&gate->gaps_lock);
+  for (int i = 0; i < VGPU_GAPS; i++) {
+    struct vgpu_gap *gap = &gate->gaps[i];
+    uint64_t left = gap->from_ns > start_ns ? gap->from_ns : start_ns, right = gap->to_ns < end_ns ? gap->to_ns : end_ns;
+    if (left >= right) continue;
+    added += vgpu__ran_ns(left, right);
+    gap->to_ns = left;
+  }
+  if (to_ns != 0) gate->gaps[gate->next_gap++ % VGPU_GAPS] = (struct vgpu_gap){from_ns, to_ns};
+  vgpu__unlock(&gate->gaps_lock);
+  return added;
+}
+
+/* Charges what of [start, end) nobody of the lease has charged yet: two streams at once are one GPU. */
+uint64_t vgpu__charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns) {
+  uint64_t *until = &tenant->ledger->busy_until_ns;
+  uint64_t seen = LOAD_ACQUIRE(*until), now = vgpu__now_ns(), added = 0;
+  if (end_ns > now) end_ns = now;
+  for (int i = 0; i < 1000; i++) {
+    uint64_t from = seen > now ? start_ns : (seen > start_ns ? seen : start_ns);
+    if (end_ns <= from) {
+      added = vgpu__charge_gaps(&tenant->gate, start_ns, end_ns, 0, 0);
+      break;
+    }
+    if (!__atomic_compare_exchange_n(until, &seen, end_ns, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) continue;
+    added = vgpu__ran_ns(from, end_ns) + vgpu__charge_gaps(&tenant->gate, start_ns, end_ns, seen, seen < start_ns ? start_ns : 0);
+    break;
+  }
+  if (added > 0) __atomic_fetch_add(&tenant->slot->gpu_ns, added, __ATOMIC_RELEASE);
+  return added;
+}

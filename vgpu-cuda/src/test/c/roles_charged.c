@@ -1,0 +1,243 @@
+/* Roles for tests of what is charged, beside what the stub's GPU did, and of the calls that this takes: test_work.c. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../main/shm/shm.h"
+#include "cuda_calls.h"
+#include "roles_work.h"
+#include "stub_driver.h"
+#include "test.h"
+
+static struct stub_calls *own_calls(void) {
+  struct stub_calls *(*ask)(void) = NULL;
+  void *found = stub_symbol("stub_calls");
+  memcpy(&ask, &found, sizeof ask);
+  return ask();
+}
+
+/* What both sides have counted since. */
+struct account {
+  uint64_t charged_ns, real_ns;
+};
+
+static struct account counted(void) { return (struct account){.charged_ns = work_gpu_ns(), .real_ns = stub()->gpu_ns}; }
+
+/*
+ * The figures are for reading. Checked is that no work is left out, and that no more is added than what a busy machine's delays between a
+ * start and its launch may: `more`.
+ */
+static void compare_least(const char *what, struct account before, double least, double more_ns) {
+  usleep(5000); /* what the monitor still has to count */
+  struct account after = counted();
+  double charged = (double)(after.charged_ns - before.charged_ns), real = (double)(after.real_ns - before.real_ns);
+  printf("  %s: charged %.2f of %.2f ms\n", what, charged / 1e6, real / 1e6);
+  CHECK(charged > real * least, "%s: %.3f", what, charged / real);
+  CHECK(charged < real * 1.5 + more_ns, "%s: %.3f", what, charged / real);
+}
+
+static void compare(const char *what, struct account before, double more_ns) { compare_least(what, before, 0.98, more_ns); }
+
+enum { STREAMS = 4 };
+
+static void make_streams(CUstream streams[STREAMS]) {
+  for (int i = 0; i < STREAMS; i++) CHECK(cuStreamCreate(&streams[i], 0) == ABI_SUCCESS, "stream");
+}
+
+static void run(CUfunction function, CUstream stream, int launches, int each) {
+  for (int i = 1; i <= launches; i++) {
+    CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+    if (each > 0 && i % each == 0) CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  }
+}
+
+/* Kernels of all lengths among each other; cheap ones until that is known, and then dear ones; in one stream and in four; graphs. */
+void role_charged(const char *unused) {
+  (void)unused;
+  static const char *const LENGTHS[] = {"5000", "500000", "20000", "100000", "2000"};
+  CUfunction kernels[5];
+  CUstream streams[STREAMS];
+  work_begin();
+  make_streams(streams);
+  for (int i = 0; i < 5; i++) kernels[i] = work_kernel(LENGTHS[i]);
+  for (int each = 0; each <= 10; each += 5) {
+    struct account before = counted();
+    for (int i = 0; i < 400; i++) run(kernels[i * 7 % 5], streams[0], 1, each > 0 && i % each == 0);
+    CHECK(cuStreamSynchronize(streams[0]) == ABI_SUCCESS, "sync");
+    compare(each == 0 ? "mixed lengths, never waited for" : "mixed lengths, waited for", before, 50e6);
+  }
+  for (int each = 0; each <= 10; each += 10) {
+    struct account before = counted();
+    for (int round = 0; round < 8; round++) {
+      run(kernels[4], streams[0], 2000, each);
+      run(kernels[1], streams[0], 20, each);
+    }
+    CHECK(cuStreamSynchronize(streams[0]) == ABI_SUCCESS, "sync");
+    compare(each == 0 ? "cheap, then dear" : "cheap, then dear, waited for", before, 150e6);
+  }
+  struct account before = counted();
+  for (int i = 0; i < 800; i++) run(kernels[i % 4], streams[i / 3 % STREAMS], 1, 0);
+  CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
+  compare("four streams", before, 50e6);
+  before = counted();
+  for (int i = 0; i < 200; i++) {
+    CHECK(cuGraphLaunch((CUgraphExec)(uintptr_t)(i % 2 == 0 ? 300000 : 30000), streams[0]) == ABI_SUCCESS, "graph");
+    run(kernels[i % 4 == 0 ? 2 : 4], streams[0], 3, 0);
+  }
+  CHECK(cuStreamSynchronize(streams[0]) == ABI_SUCCESS, "sync");
+  compare("graphs among kernels", before, 50e6);
+}
+
+/* A function that is loaded when it is first launched: behind work, in the middle of a batch, and alone. That is not the GPU's time. */
+void role_lazy(const char *unused) {
+  (void)unused;
+  enum { FUNCTIONS = 64, KNOWN = 5 };
+  CUstream stream = NULL;
+  CUfunction fresh[2 * FUNCTIONS];
+  setenv("STUB_LOAD_US", "0", 1);
+  work_begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction known = work_kernel("20000");
+  run(known, stream, 500, 0);
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  for (int i = 0; i < 2 * FUNCTIONS; i++) fresh[i] = work_kernel("50000");
+  setenv("STUB_LOAD_US", "3000", 1);
+  struct account before = counted();
+  for (int i = 0; i < 2 * FUNCTIONS; i++) {
+    int among = i < FUNCTIONS;
+    if (among) run(known, stream, KNOWN, 0);
+    run(fresh[i], stream, 1, 0);
+    if (among) run(known, stream, KNOWN, 0);
+    CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  }
+  compare("functions loaded when launched", before, 25e6);
+}
+
+static void wait_by(CUstream stream, int how) {
+  char text[4];
+  CUevent event = NULL;
+  if (how == 0) CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  if (how == 1) CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
+  if (how == 2) CHECK(cuMemcpyDtoH_v2(text, 4096, sizeof text) == ABI_SUCCESS, "fetch");
+  if (how == 3) CHECK(cuMemcpyDtoHAsync_v2(text, 4096, sizeof text, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "fetch");
+  if (how == 4) {
+    CHECK(cuEventCreate(&event, 0) == ABI_SUCCESS && cuEventRecord(event, stream) == ABI_SUCCESS, "event");
+    while (cuEventQuery(event) == ABI_NOT_READY) continue;
+    CHECK(cuEventDestroy_v2(event) == ABI_SUCCESS, "event");
+  }
+}
+
+static void rounds(CUfunction function, CUstream stream, int count, int size, int how) {
+  for (int i = 0; i < count; i++) {
+    run(function, stream, size, 0);
+    wait_by(stream, how);
+  }
+}
+
+/* Programs that wait for each kernel, or few: most of their rounds are not measured. Then their kernels change, or how they wait. */
+void role_rounds(const char *unused) {
+  (void)unused;
+  static const char *const WAITS[] = {"for the stream", "for the context", "for a result", "for a result on its way", "by polling"};
+  enum { HOWS = 5, ROUNDS = 300 };
+  CUstream stream = NULL;
+  char text[96];
+  work_begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction brief = work_kernel("20000"), longer = work_kernel("300000");
+  uint64_t fewest = UINT64_MAX;
+  for (int how = 0; how < HOWS; how++) {
+    if (how == 2) stream = NULL; /* which that copy is in */
+    for (int size = 1; size <= 5; size += 4) {
+      struct account before = counted();
+      uint64_t records = own_calls()->records;
+      rounds(brief, stream, ROUNDS, size, how);
+      records = own_calls()->records - records;
+      snprintf(text, sizeof text, "%d rounds of %d, waited %s, %llu records", ROUNDS, size, WAITS[how], (unsigned long long)records);
+      compare_least(text, before, 0.85, 20e6); /* the stub's time has the copies in it */
+      fewest = records < fewest ? records : fewest;
+    }
+    struct account before = counted();
+    for (int i = 0; i < 20; i++) {
+      rounds(brief, stream, 12, 1, 0);
+      rounds(i % 2 == 0 ? longer : brief, stream, 3, i % 2 == 0 ? 1 : 4, how);
+    }
+    snprintf(text, sizeof text, "rounds that differ, waited %s", WAITS[how]);
+    compare_least(text, before, 0.85, 20e6);
+  }
+  for (int length = 30000; length <= 200000; length += 170000) {
+    struct account before = counted();
+    uint64_t records = own_calls()->records;
+    for (int i = 0; i < ROUNDS; i++) {
+      CHECK(cuGraphLaunch((CUgraphExec)(uintptr_t)length, stream) == ABI_SUCCESS && cuCtxSynchronize() == ABI_SUCCESS, "graph");
+    }
+    snprintf(text, sizeof text, "%d graphs of %d us, %llu records", ROUNDS, length / 1000,
+             (unsigned long long)(own_calls()->records - records));
+    compare_least(text, before, 0.95, 20e6);
+  }
+  CHECK(fewest < ROUNDS, "of each %d rounds at least %llu records", ROUNDS, (unsigned long long)fewest);
+}
+
+static void check_calls(const char *what, int rounds, const struct stub_calls *before) {
+  const struct stub_calls *after = own_calls();
+  double records = (double)(after->records - before->records) / rounds, elapsed = (double)(after->elapsed - before->elapsed) / rounds,
+         queries = (double)(after->queries - before->queries) / rounds;
+  printf("  %s: %.2f records, %.2f elapsed, %.2f queries a round\n", what, records, elapsed, queries);
+  CHECK(records < 2.2 && elapsed < 1.5 && queries < 0.2, "%s", what);
+}
+
+/* The records that small copies take where level 2 stands so. */
+static unsigned long long copy_records(CUstream stream, uint64_t state, uint64_t why) {
+  enum { COPIES = 20 };
+  char text[4] = {0};
+  struct shm_slot *slot = work_slot();
+  uint32_t state_before = GET(slot->level2), why_before = GET(slot->level2_reason);
+  __atomic_store_n(&slot->level2_reason, (uint32_t)why, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&slot->level2, (uint32_t)state, __ATOMIC_SEQ_CST);
+  uint64_t before = own_calls()->records;
+  for (int i = 0; i < COPIES; i++) {
+    CHECK(cuMemcpyHtoDAsync_v2(4096, text, sizeof text, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "copy");
+  }
+  uint64_t records = own_calls()->records - before;
+  __atomic_store_n(&slot->level2, state_before, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&slot->level2_reason, why_before, __ATOMIC_SEQ_CST);
+  return records;
+}
+
+/* Small copies are measured where the process may be stopped in the middle of one: else it looks idle then, and nobody lets it go on. */
+static void check_small_copies(CUstream stream) {
+  CHECK(copy_records(stream, SHM_LEVEL2_OFF, SHM_LEVEL2_WHY_CLASS) == 0, "never stopped: measured");
+  CHECK(copy_records(stream, SHM_LEVEL2_READY, SHM_LEVEL2_WHY_NONE) > 0, "may be stopped: not measured");
+  CHECK(copy_records(stream, SHM_LEVEL2_OFF, SHM_LEVEL2_WHY_NONE) > 0, "may be stopped later: not measured");
+}
+
+/* How often a program that waits for each kernel calls the driver for the sake of measuring. */
+void role_calls(const char *unused) {
+  (void)unused;
+  enum { ROUNDS = 300 };
+  CUstream stream = NULL;
+  char text[4];
+  work_begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = work_kernel("20000");
+  run(function, stream, 50, 1);
+  struct stub_calls before = *own_calls();
+  run(function, stream, ROUNDS, 1);
+  check_calls("waited for", ROUNDS, &before);
+  run(function, NULL, 50, 1);
+  before = *own_calls();
+  for (int i = 0; i < ROUNDS; i++) {
+    CHECK(launch(function, NULL) == ABI_SUCCESS && cuMemcpyDtoH_v2(text, 4096, sizeof text) == ABI_SUCCESS, "fetch");
+  }
+  check_calls("fetched", ROUNDS, &before);
+  run(function, stream, 2000, 0);
+  before = *own_calls();
+  run(function, stream, 2000, 0);
+  const struct stub_calls *after = own_calls();
+  printf("  2000 never waited for: %llu records, %llu elapsed, %llu queries\n", (unsigned long long)(after->records - before.records),
+         (unsigned long long)(after->elapsed - before.elapsed), (unsigned long long)(after->queries - before.queries));
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  check_small_copies(stream);
+}

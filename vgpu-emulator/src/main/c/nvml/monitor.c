@@ -1,0 +1,228 @@
+/*
+ * NVML: what monitors ask for beside the readings of nvml/health.c. Some of them, as nvtop, show no GPU at all where one of these
+ * functions is missing. Every number may be changed by a setting.
+ */
+#include "nvml.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MILLI = 1000, FIELD_UNSIGNED = 1, FIELD_UNSIGNED_LONG_LONG = 3 };
+
+#define NUMBER(function, setting, value) \
+    EMU_API nvmlReturn_t function(nvmlDevice_t device, unsigned int *number) { \
+        EMU_NVML_NUMBER(device, number, setting, value); \
+    }
+
+NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, "max_pcie_generation", 5)
+NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, "max_pcie_generation", 5)
+NUMBER(nvmlDeviceGetMaxPcieLinkWidth, "max_pcie_width", 16)
+NUMBER(nvmlDeviceGetPcieSpeed, "pcie_speed", 32000)
+NUMBER(nvmlDeviceGetPcieReplayCounter, "pcie_replays", 0)
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "power_default_limit", 700 * MILLI)
+NUMBER(nvmlDeviceGetPowerManagementMode, "power_management", 1)
+NUMBER(nvmlDeviceGetPerformanceState, "performance_state", 0)
+NUMBER(nvmlDeviceGetPowerState, "performance_state", 0)
+NUMBER(nvmlDeviceGetBrand, "brand", 14) /* NVIDIA */
+NUMBER(nvmlDeviceGetDisplayMode, "display", 0)
+NUMBER(nvmlDeviceGetDisplayActive, "display_active", 0)
+NUMBER(nvmlDeviceGetAccountingMode, "accounting", 0)
+NUMBER(nvmlDeviceGetMultiGpuBoard, "multi_gpu_board", 0)
+NUMBER(nvmlDeviceGetBoardId, "board", (gpu->index + 1) << 8)
+NUMBER(nvmlDeviceGetNumFans, "fans", 0)
+NUMBER(nvmlDeviceGetMemoryBusWidth, "memory_bus", 5120)
+NUMBER(nvmlDeviceGetBusType, "bus_type", 2) /* PCI Express */
+NUMBER(nvmlDeviceGetNumaNodeId, "numa", 0)
+NUMBER(nvmlDeviceGetRetiredPagesPendingStatus, "pages_pending", 0)
+
+EMU_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter,
+                                                 unsigned int *kilobytes) {
+    if ((int)counter < 0 || (int)counter > 1) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    EMU_NVML_NUMBER(device, kilobytes, counter == 0 ? "pcie_sent" : "pcie_received", 0);
+}
+
+/* Shutdown, slowdown, the memory's most, the GPU's most. */
+EMU_API nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device,
+                                                       nvmlTemperatureThresholds_t kind,
+                                                       unsigned int *celsius) {
+    static const unsigned int thresholds[] = {92, 89, 95, 87};
+    EMU_NVML_GPU(device, celsius != NULL && (int)kind >= 0);
+    if (kind >= 4) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    *celsius = thresholds[kind];
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device,
+                                                                  unsigned int *least,
+                                                                  unsigned int *most) {
+    EMU_NVML_GPU(device, least != NULL && most != NULL);
+    *least = 200 * MILLI;
+    *most = 700 * MILLI;
+    return NVML_SUCCESS;
+}
+
+extern nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts);
+extern nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type,
+                                           unsigned int *clock);
+extern nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
+                                              unsigned int *clock);
+
+/* As if the machine had idled since it started: it never falls. Millijoules. */
+EMU_API nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
+                                                         unsigned long long *energy) {
+    EMU_NVML_GPU(device, energy != NULL);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *energy = emu_nvml_number("energy", (int)gpu->index,
+                              (uint64_t)now.tv_sec * 100 * MILLI + (uint64_t)now.tv_nsec / 10000);
+    return NVML_SUCCESS;
+}
+
+/* 0: current, 1 and 2: of applications, 3: the most for customers */
+EMU_API nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t type, nvmlClockId_t id,
+                                        unsigned int *clock) {
+    if ((int)id < 0 || (int)id > 3) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    return id == 0 ? nvmlDeviceGetClockInfo(device, type, clock)
+                   : nvmlDeviceGetMaxClockInfo(device, type, clock);
+}
+
+#define CLOCK(function) \
+    EMU_API nvmlReturn_t function(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock) { \
+        return nvmlDeviceGetMaxClockInfo(device, type, clock); \
+    }
+
+CLOCK(nvmlDeviceGetApplicationsClock)
+CLOCK(nvmlDeviceGetDefaultApplicationsClock)
+CLOCK(nvmlDeviceGetMaxCustomerBoostClock)
+
+static nvmlReturn_t only_clock(nvmlDevice_t device, nvmlClockType_t type, unsigned int *count,
+                               unsigned int *clocks) {
+    EMU_NVML_GPU(device, count != NULL);
+    unsigned int room = clocks == NULL ? 0 : *count;
+    *count = 1;
+    return room < 1 ? NVML_ERROR_INSUFFICIENT_SIZE : nvmlDeviceGetMaxClockInfo(device, type, clocks);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t device, unsigned int *count,
+                                                        unsigned int *clocks) {
+    return only_clock(device, 2, count, clocks);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t device, unsigned int memory,
+                                                          unsigned int *count,
+                                                          unsigned int *clocks) {
+    (void)memory;
+    return only_clock(device, 0, count, clocks);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version,
+                                               unsigned int size) {
+    EMU_NVML_GPU(device, version != NULL);
+    return emu_nvml_give_text(version, size, "96.00.00.00.01");
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *info) {
+    EMU_NVML_GPU(device, info != NULL);
+    info->bar1Total = emu_nvml_number("memory_total", (int)gpu->index,
+                                      gpu->state->settings.memory_bytes);
+    info->bar1Used = UINT64_C(1) << 20;
+    info->bar1Free = info->bar1Total - info->bar1Used;
+    return NVML_SUCCESS;
+}
+
+/* Any processor of the machine. */
+EMU_API nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size,
+                                              unsigned long *processors) {
+    EMU_NVML_GPU(device, processors != NULL && size > 0);
+    memset(processors, 0, size * sizeof *processors);
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    for (long i = 0; i < count && i < (long)size * 64; i++) {
+        processors[i / 64] |= 1ul << i % 64;
+    }
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int size,
+                                                         unsigned long *processors,
+                                                         unsigned int scope) {
+    return scope > 1 ? NVML_ERROR_INVALID_ARGUMENT
+                     : nvmlDeviceGetCpuAffinity(device, size, processors);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, nvmlPerfPolicyType_t policy,
+                                                  nvmlViolationTime_t *time) {
+    EMU_NVML_GPU(device, time != NULL && (int)policy >= 0 && (int)policy <= 11);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    time->referenceTime = (unsigned long long)now.tv_sec * 1000000;
+    time->violationTime = 0;
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCause_t cause,
+                                               unsigned int *count, unsigned long long *addresses) {
+    (void)addresses;
+    EMU_NVML_GPU(device, count != NULL && (int)cause >= 0 && (int)cause <= 1);
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetEncoderStats(nvmlDevice_t device, unsigned int *sessions,
+                                               unsigned int *frames, unsigned int *latency_us) {
+    EMU_NVML_GPU(device, sessions != NULL && frames != NULL && latency_us != NULL);
+    *sessions = 0;
+    *frames = 0;
+    *latency_us = 0;
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned int fan,
+                                              unsigned int *speed) {
+    (void)fan;
+    EMU_NVML_GPU(device, speed != NULL);
+    return NVML_ERROR_NOT_SUPPORTED; /* it has none */
+}
+
+EMU_API nvmlReturn_t nvmlUnitGetCount(unsigned int *count) {
+    EMU_NVML_ENTER(count != NULL);
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
+/* One field of nvmlDeviceGetFieldValues, as the numbers of nvml.h name them. */
+static nvmlReturn_t field_value(nvmlDevice_t device, nvmlFieldValue_t *field) {
+    field->valueType = FIELD_UNSIGNED_LONG_LONG;
+    switch (field->fieldId) {
+    case 82: /* NVML_FI_DEV_MEMORY_TEMP */
+        field->valueType = FIELD_UNSIGNED;
+        field->value.uiVal = 45;
+        return NVML_SUCCESS;
+    case 83: /* NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION */
+        return nvmlDeviceGetTotalEnergyConsumption(device, &field->value.ullVal);
+    case 94: /* NVML_FI_DEV_PCIE_REPLAY_COUNTER */
+        field->valueType = FIELD_UNSIGNED;
+        return nvmlDeviceGetPcieReplayCounter(device, &field->value.uiVal);
+    default:
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
+                                              nvmlFieldValue_t *values) {
+    EMU_NVML_GPU(device, values != NULL && count > 0);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    for (int i = 0; i < count; i++) {
+        values[i].timestamp = now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+        values[i].latencyUsec = 0;
+        values[i].nvmlReturn = field_value(device, &values[i]);
+    }
+    return NVML_SUCCESS;
+}
