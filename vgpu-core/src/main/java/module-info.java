@@ -1,6 +1,6 @@
 /**
- * The pool, the share scheduler and turns for calls in this JVM. Exports nothing but the
- * simulation, and that to the command alone.
+ * The pool, the share scheduler and turns for calls in this JVM. Exports nothing but admission and
+ * the simulation, and those to the command alone.
  */
 @SuppressWarnings("module") // The command's module is not there yet when this one is compiled.
 module dev.vgpu.core {
@@ -12,6 +12,8 @@ module dev.vgpu.core {
   requires org.slf4j;
   requires static org.jspecify;
 
+  exports dev.vgpu.core.admission to
+      dev.vgpu.cli;
   exports dev.vgpu.core.simulate to
       dev.vgpu.cli;
 

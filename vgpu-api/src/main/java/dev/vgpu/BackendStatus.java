@@ -37,17 +37,17 @@ public final class BackendStatus {
    * {@return the status of a backend that is there}
    *
    * @param name the backend's name
-   * @param capabilities what it can enforce
+   * @param capabilities the capabilities that it can enforce
    */
   public static BackendStatus ofAvailable(String name, Capabilities capabilities) {
     return new BackendStatus(name, null, requireNonNull(capabilities, "capabilities"), List.of());
   }
 
   /**
-   * {@return the status of one that is not there}
+   * {@return the status of a backend or provider that is not there}
    *
    * @param name the provider's or backend's name
-   * @param reason why not, in words that say what to do about it
+   * @param reason why not, in words, with the remedy
    */
   public static BackendStatus ofUnavailable(String name, String reason) {
     return new BackendStatus(name, requireNonNull(reason, "reason"), null, List.of());
@@ -68,21 +68,24 @@ public final class BackendStatus {
     return Optional.ofNullable(unavailableBecause);
   }
 
-  /** {@return what it can enforce; empty for a provider, and for a backend that is not there} */
+  /**
+   * {@return the capabilities that it can enforce; empty for a provider, and for a backend that is
+   * not there}
+   */
   public Optional<Capabilities> capabilities() {
     return Optional.ofNullable(capabilities);
   }
 
   /**
-   * {@return this status with what else there is to say of it}
+   * {@return this status with further notes}
    *
-   * @param notes lines for whoever looks for what works and what does not
+   * @param notes lines for people who look for what works and what does not
    */
   public BackendStatus withNotes(List<String> notes) {
     return new BackendStatus(name, unavailableBecause, capabilities, notes);
   }
 
-  /** {@return what else there is to say, a line each; possibly empty} */
+  /** {@return further notes, a line each; possibly empty} */
   public List<String> notes() {
     return notes;
   }

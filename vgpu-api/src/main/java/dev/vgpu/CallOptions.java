@@ -33,7 +33,7 @@ public final class CallOptions {
   /**
    * {@return options with this memory budget, else the defaults}
    *
-   * @param peak what the call needs at its peak
+   * @param peak the call's need at its peak
    */
   public static CallOptions ofMemory(MemorySize peak) {
     return builder().memory(peak).build();
@@ -53,7 +53,7 @@ public final class CallOptions {
     return new Builder();
   }
 
-  /** {@return a builder that holds what these options hold, to make similar ones} */
+  /** {@return a builder with these options, to make similar ones} */
   public Builder toBuilder() {
     Builder builder = new Builder();
     builder.timeout = timeout;

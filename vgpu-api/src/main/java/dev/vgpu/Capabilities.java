@@ -9,8 +9,8 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * What a backend can enforce, or what a request demands of one. Immutable. Each kind is declared
- * from the weakest to the strongest.
+ * The guarantees that a backend can enforce, or that a request demands. Immutable. Each kind is
+ * declared from the weakest to the strongest.
  */
 public final class Capabilities {
   /** How a memory quota binds. */
@@ -53,7 +53,7 @@ public final class Capabilities {
     ISOLATED
   }
 
-  /** What can run under a virtual GPU. */
+  /** The kinds of code that can run under a virtual GPU. */
   public enum Scope {
     /** Calls in this JVM. */
     THIS_JVM,
@@ -104,15 +104,15 @@ public final class Capabilities {
     return faultIsolation;
   }
 
-  /** {@return what can run under the virtual GPU} */
+  /** {@return the kinds of code that can run under the virtual GPU} */
   public Set<Scope> worksFor() {
     return worksFor;
   }
 
   /**
-   * {@return the stronger of each kind, and what works for either}
+   * {@return the stronger of each kind, and the scopes of both}
    *
-   * @param other what else there is, or what else is demanded
+   * @param other the capabilities or demands to add
    */
   public Capabilities and(Capabilities other) {
     return builder()
@@ -132,8 +132,9 @@ public final class Capabilities {
   /**
    * Compares with a demand.
    *
-   * @param demanded what is needed at least
-   * @return what is missing, for example {@code memory EXACT (has SOFT)}; empty if nothing is
+   * @param demanded the least that is needed
+   * @return the missing capabilities, for example {@code memory EXACT (has SOFT)}; empty if nothing
+   *     is
    */
   public List<String> missingFor(Capabilities demanded) {
     List<String> missing = new ArrayList<>();
@@ -241,7 +242,7 @@ public final class Capabilities {
     }
 
     /**
-     * Adds what can run under the virtual GPU.
+     * Adds kinds of code that can run under the virtual GPU.
      *
      * @param scopes one or more kinds
      * @return this builder

@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a container needs in order to run under a virtual GPU: for container runtimes that {@link
- * VirtualGpu#start} cannot call. Immutable.
+ * The variables, mounts and devices that a container needs to run under a virtual GPU: for
+ * container runtimes that {@link VirtualGpu#start} cannot call. Immutable.
  */
 public final class ContainerSpec {
   private final Map<String, String> environment;
@@ -24,7 +24,7 @@ public final class ContainerSpec {
     this.devices = List.copyOf(builder.devices);
   }
 
-  /** What the container may do with a mount. */
+  /** The container's access to a mount. */
   public enum Access {
     /** It may read. */
     READ_ONLY,
@@ -37,7 +37,7 @@ public final class ContainerSpec {
    *
    * @param hostPath where it is on the host; absolute
    * @param containerPath where it is to be in the container; absolute
-   * @param access what the container may do with it
+   * @param access the container's access to it
    */
   public record Mount(Path hostPath, Path containerPath, Access access) {
     /** Checks that both paths are absolute. */

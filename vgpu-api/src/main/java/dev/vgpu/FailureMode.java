@@ -1,10 +1,10 @@
 package dev.vgpu;
 
-/** What happens when the enforcement that a request demands cannot be had. */
+/** The effect when no backend can enforce the demands of a request. */
 public enum FailureMode {
   /** The request is refused, with the reason. */
   REFUSE,
 
-  /** The request is served with what can be had; the lack is logged as a warning. */
+  /** The request is served with the available enforcement. The lack is logged as a warning. */
   OPEN
 }

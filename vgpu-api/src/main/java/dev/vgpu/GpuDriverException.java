@@ -12,7 +12,7 @@ public final class GpuDriverException extends VgpuException {
   /**
    * Makes one with the driver's code.
    *
-   * @param message what failed
+   * @param message the failure
    * @param code the driver's own code
    */
   public GpuDriverException(String message, int code) {
@@ -23,8 +23,8 @@ public final class GpuDriverException extends VgpuException {
   /**
    * Makes one without a code, where the driver gave none.
    *
-   * @param message what failed
-   * @param cause what led to it, or null
+   * @param message the failure
+   * @param cause its cause, or null
    */
   public GpuDriverException(String message, @Nullable Throwable cause) {
     super(message, cause);

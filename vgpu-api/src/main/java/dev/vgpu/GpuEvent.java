@@ -43,7 +43,7 @@ public sealed interface GpuEvent
    * @param at when
    * @param virtualGpu which one
    * @param gpu the GPU that it was cut from
-   * @param request what was granted
+   * @param request the granted terms
    */
   record Acquired(Instant at, String virtualGpu, GpuId gpu, VirtualGpuRequest request)
       implements GpuEvent {}
@@ -53,8 +53,8 @@ public sealed interface GpuEvent
    *
    * @param at when
    * @param virtualGpu the name in the request
-   * @param request what was asked
-   * @param reason what was missing, and who holds it
+   * @param request the request
+   * @param reason what was missing, and its holders
    */
   record Refused(Instant at, String virtualGpu, VirtualGpuRequest request, String reason)
       implements GpuEvent {}
@@ -64,20 +64,20 @@ public sealed interface GpuEvent
    *
    * @param at when
    * @param virtualGpu which one
-   * @param before what was granted until now
-   * @param after what is granted from now on
+   * @param before the terms until now
+   * @param after the terms from now on
    */
   record Resized(Instant at, String virtualGpu, VirtualGpuRequest before, VirtualGpuRequest after)
       implements GpuEvent {}
 
   /**
    * A virtual GPU lost its turn to a more urgent one, or gave way to it by itself: that of an
-   * offline one's processes who found the express lane taken, told of each thread. When the same
+   * offline one's processes that found the express lane taken, told of each thread. When the same
    * one takes the turn of the same other again and again, the first time is told at once, and then
    * each second how often.
    *
    * @param at when; the last time
-   * @param virtualGpu who lost the turn
+   * @param virtualGpu the one that lost the turn
    * @param by the virtual GPU that arrived
    * @param cancelledCalls how many running calls were asked to end
    * @param times how often; at least 1
@@ -89,31 +89,31 @@ public sealed interface GpuEvent
    * Allocations of a virtual GPU's processes were refused. Told once a second at most.
    *
    * @param at when it was noticed
-   * @param virtualGpu whose processes they were
+   * @param virtualGpu the one whose processes they were
    * @param count how many, since this was told last
-   * @param reason what they would have exceeded
+   * @param reason the limit that they would have exceeded
    */
   record AllocationDenied(Instant at, String virtualGpu, long count, String reason)
       implements GpuEvent {}
 
   /**
-   * What a process under a virtual GPU tells of itself cannot be true; the seat goes by what can.
+   * A process under a virtual GPU reported values that cannot be true. The seat uses possible ones.
    *
    * @param at when it was noticed
-   * @param virtualGpu whose process it is
-   * @param reason what it told, and what was taken instead
+   * @param virtualGpu the process's virtual GPU
+   * @param reason the reported value, and the one taken instead
    */
   record SuspectReport(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
   /**
-   * What the processes of a virtual GPU stand on failed and was begun anew, for example the MPS
-   * server that several virtual GPUs share; its processes may have failed with it. Or, while there
-   * were none, its MIG instance was moved by {@link GpuPool#makeRoom}: programs need its
+   * A service that the processes of a virtual GPU need failed and was restarted, for example the
+   * MPS server that several virtual GPUs share; its processes may have failed with it. Or, while
+   * there were none, its MIG instance was moved by {@link GpuPool#makeRoom}: programs need its
    * environment anew.
    *
    * @param at when it was noticed
-   * @param virtualGpu whose processes were in its reach
-   * @param reason what happened, and which virtual GPUs were in its reach in all
+   * @param virtualGpu the one whose processes were in its reach
+   * @param reason the failure, and all virtual GPUs in its reach
    */
   record Disturbed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
@@ -131,12 +131,12 @@ public sealed interface GpuEvent
       implements GpuEvent {}
 
   /**
-   * What is used cannot be written down; it is kept in this process until that is possible again.
-   * {@code virtualGpu} is empty.
+   * The use cannot be written down. This process keeps it until writing is possible again. {@code
+   * virtualGpu} is empty.
    *
    * @param at when it was noticed
    * @param virtualGpu empty
-   * @param reason what cannot be written, where, and what to do
+   * @param reason the file that cannot be written, and the remedy
    */
   record MeteringFailed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
@@ -144,8 +144,8 @@ public sealed interface GpuEvent
    * A {@link PreemptibleCall#cancel()} threw, or did not return in time.
    *
    * @param at when
-   * @param virtualGpu whose call it was
-   * @param reason what went wrong
+   * @param virtualGpu the call's virtual GPU
+   * @param reason the failure
    */
   record CancelFailed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
@@ -158,11 +158,11 @@ public sealed interface GpuEvent
   record Leaked(Instant at, String virtualGpu) implements GpuEvent {}
 
   /**
-   * A virtual GPU was closed and what it held is free again.
+   * A virtual GPU was closed, and its part is free again.
    *
    * @param at when
    * @param virtualGpu which one
-   * @param usage what it had used in all
+   * @param usage its use in all
    */
   record Closed(Instant at, String virtualGpu, GpuUsage usage) implements GpuEvent {}
 
@@ -172,7 +172,7 @@ public sealed interface GpuEvent
    * @param at when
    * @param virtualGpu which one
    * @param wanted how much is missing on the GPU until the high watermark is free
-   * @param reason what ran short
+   * @param reason the shortage
    */
   record ReclaimAsked(Instant at, String virtualGpu, MemorySize wanted, String reason)
       implements GpuEvent {}
@@ -184,7 +184,7 @@ public sealed interface GpuEvent
    * @param at when
    * @param virtualGpu which one
    * @param freed the memory that was moved
-   * @param reason what ran short, and why it was this one
+   * @param reason the shortage, and why it was this one
    */
   record Suspended(Instant at, String virtualGpu, MemorySize freed, String reason)
       implements GpuEvent {}
@@ -204,7 +204,7 @@ public sealed interface GpuEvent
    * @param at when
    * @param virtualGpu which one
    * @param processes which ones, by their ids
-   * @param reason what ran short, why it was this one, and why nothing gentler helped
+   * @param reason the shortage, why it was this one, and why nothing gentler helped
    */
   record EndedByReclaim(Instant at, String virtualGpu, List<Long> processes, String reason)
       implements GpuEvent {
@@ -229,7 +229,7 @@ public sealed interface GpuEvent
    * virtualGpu}, and once for each virtual GPU that is cut from it.
    *
    * @param at when it was noticed
-   * @param virtualGpu whose GPU it is, or empty
+   * @param virtualGpu the one on that GPU, or empty
    * @param gpu which GPU
    * @param health how it is from now on
    * @param reason why

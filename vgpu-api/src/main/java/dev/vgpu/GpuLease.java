@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Who holds a part of a GPU: a virtual GPU as others see it. A snapshot; immutable. May gain
+ * The holder of a part of a GPU: a virtual GPU as others see it. A snapshot; immutable. May gain
  * methods.
  */
 public interface GpuLease {
@@ -19,7 +19,7 @@ public interface GpuLease {
     return List.of(gpu());
   }
 
-  /** {@return what it was granted} */
+  /** {@return the granted terms} */
   VirtualGpuRequest request();
 
   /** {@return the process that holds it} */
@@ -27,7 +27,8 @@ public interface GpuLease {
 
   /**
    * {@return the percent of its GPU's time that it is entitled to when every tenant of its class
-   * has work: its share, or for best effort an equal part of what the guaranteed shares leave}
+   * has work: its share, or for best effort an equal part of the time that the guaranteed shares
+   * leave}
    */
   double entitledPercent();
 
@@ -59,8 +60,8 @@ public interface GpuLease {
 
   /**
    * {@return how many calls of driver functions its processes have made that are let through
-   * without being gated or counted, since what enforces it does not know them} More than none:
-   * something of what they do may be held to neither share nor quota.
+   * without being gated or counted, since what enforces it does not know them} If it is above 0,
+   * some of their work may be held to neither share nor quota.
    */
   default long passedThrough() {
     return 0;
@@ -84,7 +85,7 @@ public interface GpuLease {
     return Optional.empty();
   }
 
-  /** {@return what it had used at the moment of the snapshot} */
+  /** {@return its use at the moment of the snapshot} */
   GpuUsage usage();
 
   /**

@@ -56,7 +56,7 @@ public interface GpuPool extends AutoCloseable {
   /** {@return the GPUs, in the order in which their providers gave them} */
   List<PhysicalGpu> gpus();
 
-  /** {@return who holds what now, on all GPUs, whichever pool acquired it} */
+  /** {@return the leases now, on all GPUs, whichever pool acquired them} */
   List<GpuLease> leases();
 
   /** {@return each provider and backend, available or why not} */
@@ -66,36 +66,36 @@ public interface GpuPool extends AutoCloseable {
   List<GpuState> states();
 
   /**
-   * {@return what the drivers of the GPUs tell now, in the order of {@link #gpus()}; nothing of
-   * those of which nobody can tell anything} Read in this process, whoever holds the seat.
+   * {@return the drivers' readings of the GPUs now, in the order of {@link #gpus()}; a GPU without
+   * readings is left out} Read in this process, whichever process holds the seat.
    */
   List<GpuReading> readings();
 
   /**
-   * {@return what each virtual GPU has used from a moment on, by whichever process and whether or
-   * not it is closed, in the order in which they were acquired} Reads what is kept in the run
-   * directory; where this pool works for this JVM alone, what was used since it was opened.
+   * {@return the use of each virtual GPU from a moment on, by any process and whether or not it is
+   * closed, in the order in which they were acquired} Reads the records in the run directory. A
+   * pool of this JVM alone knows the use since it was opened.
    *
    * @param since the moment; {@link Instant#EPOCH}: all that is kept
    */
   List<UsageRecord> usageSince(Instant since);
 
   /**
-   * {@return what happened last, the oldest first; the last few hundred events since the seat was
-   * taken} To be told what happens from now on, {@link #listen}.
+   * {@return the latest events, the oldest first; the last few hundred since the seat was taken}
+   * For events from now on, {@link #listen}.
    */
   List<GpuEvent> recentEvents();
 
   /**
    * Cuts a virtual GPU. Does not wait.
    *
-   * @param request what is asked
+   * @param request the request
    * @return the virtual GPU; close it at the end
    * @throws GpuCapacityException if it does not fit, or if others wait in front of it; says what
    *     was free and by whom the rest is held
    * @throws IllegalArgumentException if it could never fit: more memory than any GPU has, or a GPU
    *     that is not in this pool
-   * @throws VgpuException if no backend can enforce what it demands
+   * @throws VgpuException if no backend can enforce its demands
    * @throws IllegalStateException if the pool is closed
    */
   VirtualGpu acquire(VirtualGpuRequest request);
@@ -105,12 +105,12 @@ public interface GpuPool extends AutoCloseable {
    * arrival; a request that was overtaken {@code 64} times is overtaken no more. One that takes
    * nothing that the first in line may need is served before it.
    *
-   * @param request what is asked
+   * @param request the request
    * @param timeout how long to wait at most; 0: not at all
    * @return the virtual GPU, or empty if it did not fit in time
    * @throws InterruptedException if this thread is interrupted while it waits
    * @throws IllegalArgumentException if it could never fit, or if the timeout is negative
-   * @throws VgpuException if no backend can enforce what it demands
+   * @throws VgpuException if no backend can enforce its demands
    * @throws IllegalStateException if the pool is closed, before or while this waits
    */
   Optional<VirtualGpu> tryAcquire(VirtualGpuRequest request, Duration timeout)
@@ -118,10 +118,10 @@ public interface GpuPool extends AutoCloseable {
 
   /**
    * {@return why a request would be served as it would be, for each GPU and each backend: those of
-   * one GPU together, GPUs in the order of {@link #gpus()}, backends in the order of what they
-   * cost} Changes nothing; what it says holds for this moment.
+   * one GPU together, GPUs in the order of {@link #gpus()}, backends in the order of their cost}
+   * Changes nothing. The answer holds for this moment.
    *
-   * @param request what would be asked
+   * @param request the request to judge
    * @throws IllegalStateException if the pool is closed
    */
   List<BackendChoice> explain(VirtualGpuRequest request);
@@ -129,16 +129,16 @@ public interface GpuPool extends AutoCloseable {
   /**
    * Makes room for a request that finds none now though enough is free, by moving the MIG instances
    * of other virtual GPUs, whoever acquired them. To call this is to consent to that. Only virtual
-   * GPUs under which nothing runs are moved: what runs cannot be taken along. Of each that is moved
-   * the instance is destroyed and made anew elsewhere on its GPU; a program that is started with
-   * variables, or in a container, that were made out before finds its GPU gone, and the pool's
+   * GPUs under which nothing runs are moved: running work cannot be taken along. Of each that is
+   * moved the instance is destroyed and made anew elsewhere on its GPU; a program that is started
+   * with variables, or in a container, that were made out before finds its GPU gone, and the pool's
    * listeners are told of a {@link GpuEvent.Disturbed}. Nothing is set aside for the request:
    * another may be quicker.
    *
-   * @param request what shall fit
-   * @return what was moved, in words; empty if it fits as it is
+   * @param request the request that shall fit
+   * @return the moved virtual GPUs, in words; empty if it fits as it is
    * @throws GpuCapacityException if no room can be made so
-   * @throws VgpuException if the driver fails; what was moved by then stays so
+   * @throws VgpuException if the driver fails; virtual GPUs moved by then stay so
    * @throws IllegalStateException if the pool is closed
    */
   List<String> makeRoom(VirtualGpuRequest request);
@@ -165,7 +165,7 @@ public interface GpuPool extends AutoCloseable {
   void resume(String virtualGpu, Duration timeout);
 
   /**
-   * Tells a listener what happens from now on.
+   * Tells a listener of events from now on.
    *
    * @param listener is told on a thread of the pool
    * @return close it to stop listening

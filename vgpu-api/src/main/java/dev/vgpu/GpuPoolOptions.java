@@ -29,7 +29,7 @@ public final class GpuPoolOptions {
     this.runDirectory = builder.runDirectory;
   }
 
-  /** Who shares a pool's GPUs with it. */
+  /** The processes that share a pool's GPUs with it. */
   public enum Scope {
     /**
      * Every process of this node that opens a pool on the same run directory: one of them schedules
@@ -41,7 +41,7 @@ public final class GpuPoolOptions {
     THIS_JVM
   }
 
-  /** What is remembered of where a virtual GPU was acquired, to name it when it leaks. */
+  /** The record of where a virtual GPU was acquired, to name it when it leaks. */
   public enum LeakTracking {
     /** Nothing: a leak is closed and logged by its name only. */
     OFF,
@@ -49,7 +49,7 @@ public final class GpuPoolOptions {
     CREATION_SITE
   }
 
-  /** {@return what {@link GpuPool#open()} uses} */
+  /** {@return the options of {@link GpuPool#open()}} */
   public static GpuPoolOptions defaults() {
     return DEFAULTS;
   }
@@ -74,12 +74,12 @@ public final class GpuPoolOptions {
     return settingsOfSome;
   }
 
-  /** {@return what is remembered to name a leak} */
+  /** {@return the record that names a leak} */
   public LeakTracking leakTracking() {
     return leakTracking;
   }
 
-  /** {@return who shares the pool's GPUs} */
+  /** {@return the processes that share the pool's GPUs} */
   public Scope scope() {
     return scope;
   }
@@ -147,7 +147,7 @@ public final class GpuPoolOptions {
     }
 
     /**
-     * Sets what is remembered to name a leak.
+     * Sets the record that names a leak.
      *
      * @param leakTracking default {@link LeakTracking#OFF}
      * @return this builder
@@ -158,7 +158,7 @@ public final class GpuPoolOptions {
     }
 
     /**
-     * Sets who shares the pool's GPUs.
+     * Sets the processes that share the pool's GPUs.
      *
      * @param scope default {@link Scope#NODE}
      * @return this builder

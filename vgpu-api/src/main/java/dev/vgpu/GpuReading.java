@@ -8,8 +8,8 @@ import java.util.OptionalInt;
 import java.util.OptionalLong;
 
 /**
- * What a GPU's driver tells of it at one moment. What it does not tell, or what cannot be true, is
- * empty. Immutable. May gain methods.
+ * A driver's readings of a GPU at one moment. A reading that the driver does not tell, or that
+ * cannot be true, is empty. Immutable. May gain methods.
  *
  * @see GpuPool#readings()
  */
@@ -28,7 +28,7 @@ public interface GpuReading {
     return Optional.empty();
   }
 
-  /** {@return the memory that is taken, without what the driver keeps where that is told apart} */
+  /** {@return the memory in use, without the driver's own where that is told apart} */
   default Optional<MemorySize> memoryUsed() {
     return Optional.empty();
   }
@@ -63,12 +63,12 @@ public interface GpuReading {
     return OptionalInt.empty();
   }
 
-  /** {@return what it draws, in watts} */
+  /** {@return the power that it draws, in watts} */
   default OptionalDouble powerWatts() {
     return OptionalDouble.empty();
   }
 
-  /** {@return what it may draw, in watts} */
+  /** {@return the power that it may draw, in watts} */
   default OptionalDouble powerLimitWatts() {
     return OptionalDouble.empty();
   }
@@ -104,9 +104,9 @@ public interface GpuReading {
   }
 
   /**
-   * {@return what else is known of it, by name, for example {@code driver_version}, {@code
-   * cuda_version}, {@code architecture}, {@code compute_capability}, {@code pci}, {@code
-   * numa_node}, {@code mig_mode}, {@code compute_mode}; in this order}
+   * {@return further readings, by name, for example {@code driver_version}, {@code cuda_version},
+   * {@code architecture}, {@code compute_capability}, {@code pci}, {@code numa_node}, {@code
+   * mig_mode}, {@code compute_mode}; in this order}
    */
   default Map<String, String> properties() {
     return Map.of();
@@ -116,7 +116,7 @@ public interface GpuReading {
    * A process that has a context on a GPU.
    *
    * @param pid in the pid namespace of the driver, which is the machine's
-   * @param memory what it holds there
+   * @param memory the memory that it holds there
    * @param percent of the multiprocessors' time that it had of late; 0 to 100
    */
   record GpuProcess(long pid, Optional<MemorySize> memory, OptionalInt percent) {}
@@ -126,8 +126,8 @@ public interface GpuReading {
    *
    * @param number which one, from 0
    * @param isActive whether it is up
-   * @param peer what is at its other end: a GPU's {@link GpuId}, where it is one of this machine,
-   *     or words such as {@code switch}
+   * @param peer its other end: a GPU's {@link GpuId}, where it is one of this machine, or words
+   *     such as {@code switch}
    */
   record NvLink(int number, boolean isActive, Optional<String> peer) {}
 }

@@ -7,8 +7,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How one GPU is shared: the length of turns, what offline tenants keep, and what happens when its
- * memory runs short. Immutable.
+ * How one GPU is shared: the length of turns, the part that offline tenants keep, and the actions
+ * when its memory runs short. Immutable.
  */
 public final class GpuSettings {
   private static final GpuSettings DEFAULTS = builder().build();
@@ -60,7 +60,7 @@ public final class GpuSettings {
     STRICT
   }
 
-  /** {@return what holds for a GPU for which nothing is set} */
+  /** {@return the settings of a GPU without settings of its own} */
   public static GpuSettings defaults() {
     return DEFAULTS;
   }

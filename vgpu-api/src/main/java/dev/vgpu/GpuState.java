@@ -28,7 +28,7 @@ public interface GpuState {
   /** {@return the length of a turn as it is now} */
   Duration turnLength();
 
-  /** {@return the memory that quotas may take and nobody holds now} */
+  /** {@return the memory that quotas may take and that is free now} */
   MemorySize memoryFree();
 
   /** {@return below how much free memory reclaim begins; 0: it does not} */
@@ -37,7 +37,10 @@ public interface GpuState {
   /** {@return with how much free memory reclaim ends} */
   MemorySize memoryHighWatermark();
 
-  /** {@return the {@link VirtualGpu#id()}s of those whose processes are suspended for memory} */
+  /**
+   * {@return the {@link VirtualGpu#id()}s of the virtual GPUs whose processes are suspended for
+   * memory}
+   */
   List<String> suspended();
 
   /** {@return how many turns have begun since the seat was taken} */

@@ -3,8 +3,8 @@ package dev.vgpu;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is under a virtual GPU cannot be suspended, or cannot go on yet. The message says why and
- * what helps. It is as it was before, unless the message says otherwise; trying again later may
+ * The work under a virtual GPU cannot be suspended, or cannot go on yet. The message has the reason
+ * and the remedy. The state is as before, unless the message says otherwise; trying again later may
  * work.
  */
 public class GpuSuspendException extends VgpuException {
@@ -13,7 +13,7 @@ public class GpuSuspendException extends VgpuException {
   /**
    * Makes one.
    *
-   * @param message what cannot be done, and why
+   * @param message the refusal, and its reason
    */
   public GpuSuspendException(String message) {
     super(message);
@@ -22,8 +22,8 @@ public class GpuSuspendException extends VgpuException {
   /**
    * Makes one.
    *
-   * @param message what cannot be done, and why
-   * @param cause what went wrong
+   * @param message the refusal, and its reason
+   * @param cause the failure
    */
   public GpuSuspendException(String message, @Nullable Throwable cause) {
     super(message, cause);

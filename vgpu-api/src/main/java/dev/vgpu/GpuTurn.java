@@ -11,7 +11,7 @@ package dev.vgpu;
  */
 public interface GpuTurn extends AutoCloseable {
   /**
-   * {@return whether somebody else waits and this tenant's time is up} Long work should then close
+   * {@return whether another tenant waits and this tenant's time is up} Long work should then close
    * the turn at the next good place and enter again.
    */
   boolean isYieldRequested();

@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.OptionalDouble;
 
 /**
- * What a virtual GPU has used so far, read at one moment. Immutable. May gain methods.
+ * The use of a virtual GPU so far, read at one moment. Immutable. May gain methods.
  *
  * <p>GPU time is the time during which work really ran on the GPU. Calls of one virtual GPU that
  * overlap are counted once: two that run together for a second make one second.

@@ -7,7 +7,7 @@ public enum MemoryMobility {
 
   /**
    * The hook moves single allocations, the largest first, until enough has gone; it needs no help
-   * of the driver but virtual memory management. What {@code cuMemAlloc} gives is then taken in
+   * of the driver but virtual memory management. Memory of {@code cuMemAlloc} is then taken in
    * whole pages of the GPU (2 MiB), is charged so, and cannot be shared with other processes.
    */
   MOVABLE

@@ -59,7 +59,8 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
   }
 
   /**
-   * Reads what {@link #toString()} writes: a whole number and one of B, KiB, MiB, GiB, TiB.
+   * Reads the form that {@link #toString()} writes: a whole number and one of B, KiB, MiB, GiB,
+   * TiB.
    *
    * @param text for example {@code 512MiB}; case does not matter
    * @return the size
@@ -82,7 +83,7 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
   /**
    * {@return the sum}
    *
-   * @param other what is added
+   * @param other the size to add
    * @throws ArithmeticException if the sum does not fit a {@code long}
    */
   public MemorySize plus(MemorySize other) {

@@ -11,13 +11,13 @@ public interface PhysicalGpu {
   /** {@return its name, stable over restarts} */
   GpuId id();
 
-  /** {@return what people call it, for example {@code NVIDIA H200}} */
+  /** {@return its name for people, for example {@code NVIDIA H200}} */
   String model();
 
   /** {@return all the memory that it has} */
   MemorySize memory();
 
-  /** {@return the memory that quotas may take together: what the driver leaves free} */
+  /** {@return the memory that quotas may take together: the part that the driver leaves free} */
   MemorySize usableMemory();
 
   /** {@return the name of the provider that found it, for example {@code nvml} or {@code host}} */

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * is invoked again when the tenant's turn comes. If it returns, its result counts. After {@link
  * CallOptions#maxPreemptions()} cancelled attempts it runs uncancelled.
  *
- * @param <T> what the call returns
+ * @param <T> the type of the result
  */
 public interface PreemptibleCall<T extends @Nullable Object> {
   /**

@@ -1,19 +1,19 @@
 package dev.vgpu;
 
-/** Who yields to whom. Declared from the most urgent to the least. */
+/** The order of yielding, declared from the most urgent to the least. */
 public enum PreemptionClass {
   /**
    * Preempts {@link #OFFLINE} at once, and of all that are entitled to run gets the next turn. For
-   * requests that somebody waits for.
+   * requests with a waiting user.
    */
   ONLINE,
 
-  /** Preempts {@link #OFFLINE}; is preempted by nobody. For work that is soon wanted. */
+  /** Preempts {@link #OFFLINE}, and is never preempted. For work that is soon wanted. */
   NEARLINE,
 
   /**
-   * Gets what the others may not use, and at least the pool's offline floor. For batch work that
-   * may be interrupted.
+   * Gets the time that the others may not use, and at least the pool's offline floor. For batch
+   * work that may be interrupted.
    */
   OFFLINE;
 

@@ -4,8 +4,8 @@ package dev.vgpu;
 @FunctionalInterface
 public interface ReclaimHandler {
   /**
-   * Frees what can be spared: drops caches, unloads a model that is seldom used. Invoked on a
-   * thread of the pool, not twice at the same time for one virtual GPU. How long it may take says
+   * Frees memory that can be spared: drops caches, unloads a model that is seldom used. Invoked on
+   * a thread of the pool, not twice at the same time for one virtual GPU. How long it may take says
    * {@link GpuSettings#reclaimAskTimeout()}; if too little is free then, processes are suspended
    * and ended at last. One that throws is logged.
    *

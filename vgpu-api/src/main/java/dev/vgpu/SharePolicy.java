@@ -8,8 +8,8 @@ package dev.vgpu;
  */
 public enum SharePolicy {
   /**
-   * No limit and no guarantee: N busy best-effort tenants get an equal part each of what the others
-   * leave. Takes no {@code computePercent}.
+   * No limit and no guarantee: N busy best-effort tenants each get an equal part of the time that
+   * the others leave. Takes no {@code computePercent}.
    */
   BEST_EFFORT,
 
@@ -21,9 +21,9 @@ public enum SharePolicy {
   FIXED_SHARE,
 
   /**
-   * Never less than the share when there is work. Time that nobody is guaranteed is shared in equal
-   * parts among the burst and best-effort tenants that want it, and taken back when its owner wants
-   * it again.
+   * Never less than the share when there is work. Time that no tenant is guaranteed is shared in
+   * equal parts among the burst and best-effort tenants that want it, and taken back when its owner
+   * wants it again.
    */
   BURST_SHARE
 }

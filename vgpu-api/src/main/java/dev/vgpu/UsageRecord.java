@@ -5,7 +5,7 @@ import java.time.Instant;
 import java.util.List;
 
 /**
- * What one virtual GPU used in a span of time, as it was metered. Immutable. May gain methods.
+ * The metered use of one virtual GPU in a span of time. Immutable. May gain methods.
  *
  * <p>Kept in the run directory, over the end of processes and of the virtual GPU itself. Metered
  * once a second and when a virtual GPU is closed; where a span begins longer ago than some hours,
@@ -23,9 +23,7 @@ public interface UsageRecord {
   /** {@return the GPUs that it was cut from; one, unless it asked for more} */
   List<GpuId> gpus();
 
-  /**
-   * {@return when the span begins: when it was acquired, or what was asked for if that is later}
-   */
+  /** {@return when the span begins: when it was acquired, or the asked moment if that is later} */
   Instant from();
 
   /** {@return when it was metered last} */
@@ -48,7 +46,7 @@ public interface UsageRecord {
 
   /**
    * {@return the memory that it held, multiplied by the time for which it held it, in
-   * byte-seconds}: what its processes held, or what budgets of its calls took, whichever was more
+   * byte-seconds}: the memory of its processes or the budgets of its calls, whichever was more
    */
   double byteSeconds();
 

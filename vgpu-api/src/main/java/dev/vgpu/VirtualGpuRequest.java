@@ -7,7 +7,7 @@ import java.util.OptionalInt;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/** What is asked of a pool: how much of a GPU, and on what terms. Immutable. */
+/** A request to a pool: how much of a GPU, and on what terms. Immutable. */
 public final class VirtualGpuRequest {
   /** The largest value of {@link Builder#maxConcurrentCalls}. */
   public static final int MAX_CONCURRENT_CALLS = 60_000;
@@ -49,7 +49,7 @@ public final class VirtualGpuRequest {
     return new Builder();
   }
 
-  /** {@return a builder that holds what this request holds, to ask for something similar} */
+  /** {@return a builder with the values of this request, to make a similar one} */
   public Builder toBuilder() {
     Builder builder = new Builder();
     builder.name = name;
@@ -86,7 +86,7 @@ public final class VirtualGpuRequest {
     return policy;
   }
 
-  /** {@return who yields to whom} */
+  /** {@return the preemption class} */
   public PreemptionClass preemptionClass() {
     return preemptionClass;
   }
@@ -106,12 +106,12 @@ public final class VirtualGpuRequest {
     return gpuCount;
   }
 
-  /** {@return what the backend must be able to enforce} */
+  /** {@return the capabilities that the backend must have} */
   public Capabilities requires() {
     return requires;
   }
 
-  /** {@return what happens when that cannot be had} */
+  /** {@return the effect when no backend has them} */
   public FailureMode failureMode() {
     return failureMode;
   }
@@ -121,7 +121,7 @@ public final class VirtualGpuRequest {
     return memoryMobility;
   }
 
-  /** {@return what is asked, as {@code name=value} pairs} */
+  /** {@return the request as {@code name=value} pairs} */
   @Override
   public String toString() {
     return "name="
@@ -138,7 +138,7 @@ public final class VirtualGpuRequest {
         + (memoryMobility == MemoryMobility.FIXED ? "" : " memoryMobility=" + memoryMobility);
   }
 
-  /** Collects what is asked. A setter checks its own value. Not safe for use by several threads. */
+  /** Builds a request. A setter checks its own value. Not safe for use by several threads. */
   public static final class Builder {
     private String name = "vgpu";
     private @Nullable Integer computePercent;
@@ -229,7 +229,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Sets who yields to whom.
+     * Sets the preemption class.
      *
      * @param preemptionClass default {@link PreemptionClass#NEARLINE}
      * @return this builder
@@ -275,8 +275,8 @@ public final class VirtualGpuRequest {
     /**
      * Asks for several GPUs at once: all of them or none. The share and the quota are granted on
      * each, the turns are on all of them together, and the GPU time of a turn is charged to each.
-     * What memory its programs hold is counted for all GPUs together: up to the quota times the
-     * number of GPUs.
+     * The memory of its programs is counted for all GPUs together: up to the quota times the number
+     * of GPUs.
      *
      * @param gpuCount 1, which is the default, to {@value VirtualGpuRequest#MAX_GPU_COUNT}
      * @return this builder
@@ -292,7 +292,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands what the backend must be able to enforce.
+     * Demands capabilities of the backend.
      *
      * @param requires at least this; default: nothing
      * @return this builder
@@ -303,7 +303,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands, besides what is demanded already, how the memory quota binds.
+     * Demands also how the memory quota binds.
      *
      * @param memory at least this
      * @return this builder
@@ -313,7 +313,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands, besides what is demanded already, how the compute share binds.
+     * Demands also how the compute share binds.
      *
      * @param compute at least this
      * @return this builder
@@ -323,7 +323,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands, besides what is demanded already, where it can be interrupted for others.
+     * Demands also where it can be interrupted for others.
      *
      * @param preemption at least this
      * @return this builder
@@ -333,7 +333,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands, besides what is demanded already, whether another tenant's crash may reach it.
+     * Demands also whether another tenant's crash may reach it.
      *
      * @param faultIsolation at least this
      * @return this builder
@@ -343,7 +343,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands, besides what is demanded already, what can run under it.
+     * Demands also the kinds of code that can run under it.
      *
      * @param scopes all of these
      * @return this builder
@@ -358,7 +358,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Sets what happens when the demanded capabilities cannot be had.
+     * Sets the effect when no backend has the demanded capabilities.
      *
      * @param failureMode default {@link FailureMode#REFUSE}
      * @return this builder
@@ -370,8 +370,7 @@ public final class VirtualGpuRequest {
 
     /**
      * Sets whether its memory can leave the GPU, allocation by allocation, while it is suspended.
-     * For {@link PreemptionClass#OFFLINE} on one GPU alone. Holds for what is allocated from then
-     * on.
+     * For {@link PreemptionClass#OFFLINE} on one GPU alone. Holds for later allocations.
      *
      * @param memoryMobility default {@link MemoryMobility#FIXED}
      * @return this builder

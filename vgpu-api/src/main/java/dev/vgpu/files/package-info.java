@@ -1,4 +1,4 @@
-/** Which files this process trusts. For the modules of vgpu alone. */
+/** The files that this process trusts. Only the modules of vgpu use this package. */
 @NullMarked
 package dev.vgpu.files;
 

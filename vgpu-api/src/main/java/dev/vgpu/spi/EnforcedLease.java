@@ -11,12 +11,15 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * One lease under a backend: a gate in front of its processes' work, and what they used. The gate's
- * methods ({@link #open} to {@link #contended}) are called by one thread at a time, the scheduler's
- * owner; they must not block and must not call the listener from within.
+ * One lease under a backend: a gate in front of its processes' work, and the account of their use.
+ * The gate's methods ({@link #open} to {@link #contended}) are called by one thread at a time, the
+ * scheduler's owner; they must not block and must not call the listener from within.
  */
 public interface EnforcedLease extends AutoCloseable {
-  /** Is told what the processes of a lease do. Called on the backend's thread; must be quick. */
+  /**
+   * Receives the state changes of a lease's processes. Called on the backend's thread; must be
+   * quick.
+   */
   interface Listener {
     /** A process of an idle lease has work, or waits to start some. */
     void wanted();
@@ -35,10 +38,10 @@ public interface EnforcedLease extends AutoCloseable {
     void processes(int attached);
 
     /**
-     * A process reports what cannot be, or has stopped to report. It is believed as far as it can
+     * A process reported impossible values, or stopped reporting. It is believed as far as it can
      * be true; this is told once for each process and kind of lie.
      *
-     * @param reason which process, and what it reports
+     * @param reason the process and its report
      */
     default void suspect(String reason) {}
 
@@ -51,9 +54,9 @@ public interface EnforcedLease extends AutoCloseable {
     default void yielded(String by, long times) {}
 
     /**
-     * What its processes stand on failed, and was begun anew: they may have failed with it.
+     * A service that its processes need failed and was restarted. They may have failed with it.
      *
-     * @param reason what happened, and who else was in its reach
+     * @param reason the failure, and the other leases in its reach
      */
     default void disturbed(String reason) {}
   }
@@ -70,7 +73,7 @@ public interface EnforcedLease extends AutoCloseable {
   void open();
 
   /**
-   * Lets no further work start. What is on the GPU goes on.
+   * Lets no further work start. Work on the GPU goes on.
    *
    * @return whether nothing is; after {@code false} {@link Listener#drained()} follows
    */
@@ -121,9 +124,9 @@ public interface EnforcedLease extends AutoCloseable {
 
   /**
    * Tells whether its processes are suspended, or about to be. Work that the backend has stopped in
-   * its middle then goes on to its end, although the gate is shut: who suspends them waits for
-   * that. A process that is in none of {@link #memoryHolders} stays so: it takes no memory on the
-   * GPU, but waits where it would.
+   * its middle then goes on to its end, although the gate is shut: a suspension waits for that. A
+   * process that is in none of {@link #memoryHolders} stays so: it takes no memory on the GPU, but
+   * waits where it would.
    *
    * @param finish whether they are; not, until told otherwise
    */
@@ -164,7 +167,7 @@ public interface EnforcedLease extends AutoCloseable {
   /**
    * Grants other terms.
    *
-   * @param request what is granted from now on
+   * @param request the terms from now on
    * @param entitledPermille the pace in thousandths of the GPU that processes keep by themselves
    *     while no seat answers, 0 to 1000
    * @return false, and nothing is changed, if its processes hold more memory than is asked for
@@ -211,16 +214,16 @@ public interface EnforcedLease extends AutoCloseable {
   }
 
   /**
-   * {@return whether a program lives that was started under this lease, by whomever, and may attach
-   * yet} Known are those that can be seen from here and have the variables of {@link #environment},
-   * as what a program starts has too, unless it takes them away. May take as long as a look at all
-   * processes of the node.
+   * {@return whether a program lives that was started under this lease, by any process, and may
+   * attach yet} Known are those that can be seen from here and have the variables of {@link
+   * #environment}, and a program's children have them too, unless it takes them away. May take as
+   * long as a look at all processes of the node.
    */
   default boolean mayAttachYet() {
     return false;
   }
 
-  /** {@return what moves the memory of its processes, where its request wants that} */
+  /** {@return the mover of its processes' memory, where its request wants that} */
   default Optional<MemoryMover> mover() {
     return Optional.empty();
   }

@@ -23,7 +23,7 @@ public interface EnforcementBackend {
   /** {@return whether it can work here, or why not} Must not throw and leaves nothing behind. */
   BackendStatus status();
 
-  /** {@return what it enforces where it works} */
+  /** {@return the capabilities that it enforces where it works} */
   Capabilities capabilities();
 
   /**
@@ -34,9 +34,9 @@ public interface EnforcementBackend {
   boolean serves(PhysicalGpu gpu);
 
   /**
-   * {@return what it costs to be served by it, on a scale without a unit: of the backends that can
-   * do what is demanded, the one with the lowest is chosen} As a guide, 100: turns by a hook; 200:
-   * a service runs on the GPU besides; 300: a part of the GPU is set aside, used or not.
+   * {@return the cost of being served by it, on a scale without a unit: of the backends that meet
+   * the demands, the pool chooses the cheapest} As a guide, 100: turns by a hook; 200: a service
+   * runs on the GPU as well; 300: a part of the GPU is set aside, used or not.
    */
   default int cost() {
     return 100;
@@ -54,11 +54,11 @@ public interface EnforcementBackend {
   }
 
   /**
-   * {@return why it could never serve a request on a GPU, even if nobody held anything; empty if it
-   * could} Must not throw.
+   * {@return why it could never serve a request on a GPU, even on an empty GPU; empty if it could}
+   * Must not throw.
    *
    * @param gpu one of the pool's, that it serves, without an {@linkplain #obstacle obstacle}
-   * @param request what is asked
+   * @param request the request
    */
   default Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
     return Optional.empty();
@@ -73,8 +73,8 @@ public interface EnforcementBackend {
   }
 
   /**
-   * {@return what another backend has to enforce beneath this one, which stands on it: see {@link
-   * #open(Path, Enforcement)}; empty if it stands on none}
+   * {@return the capabilities that another backend has to enforce beneath this one, which stands on
+   * it: see {@link #open(Path, Enforcement)}; empty if it stands on none}
    */
   default Optional<Capabilities> needs() {
     return Optional.empty();
@@ -85,7 +85,7 @@ public interface EnforcementBackend {
    * of the pool} Asked where a GPU is {@linkplain PhysicalGpu#unusableAsWhole unusable as a whole}.
    * Must not throw.
    *
-   * @param runDirectory the node's; may hold what an earlier holder of the seat left
+   * @param runDirectory the node's; may hold files of an earlier holder of the seat
    */
   default Set<GpuId> partsSetAside(Path runDirectory) {
     return Set.of();
@@ -119,17 +119,17 @@ public interface EnforcementBackend {
   /**
    * Begins to enforce. Called by the process that has just taken the seat, once; it is alone.
    *
-   * @param runDirectory the node's; may hold what an earlier holder of the seat left
+   * @param runDirectory the node's; may hold files of an earlier holder of the seat
    * @return the enforcement, which that process closes when it gives up the seat
    * @throws VgpuException if it cannot; the message says why
    */
   Enforcement open(Path runDirectory);
 
   /**
-   * {@return what a container needs in order to run under a lease; of a backend that stands on
-   * another, what it needs besides}
+   * {@return the variables, mounts and devices that a container needs to run under a lease; of a
+   * backend that stands on another, only its own}
    *
-   * @param environment what {@link EnforcedLease#environment()} said, with the GPU's own variables
+   * @param environment the variables of {@link EnforcedLease#environment()}, with the GPU's own
    * @throws VgpuException if this backend cannot put containers under a lease here
    */
   default ContainerSpec containerSpec(Map<String, String> environment) {
@@ -140,7 +140,7 @@ public interface EnforcementBackend {
    * Puts this very process under a lease, the first or one more. Blocks until it is attached, some
    * milliseconds. The first is also that of threads which are bound to none.
    *
-   * @param environment what {@link EnforcedLease#environment()} said, with the GPU's own variables
+   * @param environment the variables of {@link EnforcedLease#environment()}, with the GPU's own
    * @return its part under the lease; close it when the lease ends
    * @throws IllegalStateException if it comes too late, or this process is under this lease already
    * @throws VgpuException if it cannot; the message says why

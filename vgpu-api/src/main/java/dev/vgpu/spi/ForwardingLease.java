@@ -21,7 +21,7 @@ public abstract class ForwardingLease implements EnforcedLease {
   /**
    * Makes one.
    *
-   * @param beneath does what this does not change
+   * @param beneath the lease that does all else
    */
   protected ForwardingLease(EnforcedLease beneath) {
     this.beneath = requireNonNull(beneath, "beneath");

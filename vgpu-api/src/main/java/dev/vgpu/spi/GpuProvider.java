@@ -53,8 +53,8 @@ public interface GpuProvider {
   }
 
   /**
-   * {@return the memory of a GPU that nobody uses now, as its driver says; empty if it does not}
-   * Called some times a second.
+   * {@return the memory of a GPU that is free now, as its driver says; empty if it does not} Called
+   * some times a second.
    *
    * @param gpu one of {@link #gpus()}
    * @throws GpuDriverException if the driver is there and fails
@@ -64,7 +64,7 @@ public interface GpuProvider {
   }
 
   /**
-   * {@return what the driver tells of its GPUs now; one that was found before and does not answer
+   * {@return the driver's readings of its GPUs now; one that was found before and does not answer
    * is lost. Empty if it tells nothing} May be called once a second and more; must not throw.
    */
   default List<GpuReading> readings() {
@@ -74,7 +74,7 @@ public interface GpuProvider {
   /**
    * Begins to watch its GPUs, on a thread of its own. Returns at once.
    *
-   * @param listener who is told
+   * @param listener receives the changes
    * @return ends it
    */
   default GpuPool.Listening watch(GpuHealthListener listener) {

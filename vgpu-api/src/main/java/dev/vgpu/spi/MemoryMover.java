@@ -12,7 +12,7 @@ public interface MemoryMover {
   /**
    * Moves memory out, the largest allocations first. Blocks until it is done.
    *
-   * @param atLeast how much of each process, as far as it has so much that can be moved
+   * @param atLeast how much of each process, at most its movable memory
    * @param timeout how long it may take
    * @throws GpuSuspendException if it could not, or not in time; a part may have been moved, and
    *     nothing is lost

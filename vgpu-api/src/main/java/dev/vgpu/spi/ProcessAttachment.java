@@ -6,8 +6,8 @@ package dev.vgpu.spi;
  */
 public interface ProcessAttachment extends AutoCloseable {
   /**
-   * Binds the calling thread: what it allocates, and the streams and graphs that it makes, belong
-   * to this lease from now on, until it is bound to another or unbound. It costs a native call.
+   * Binds the calling thread: its allocations, and the streams and graphs that it makes, belong to
+   * this lease from now on, until it is bound to another or unbound. It costs a native call.
    *
    * @throws IllegalStateException if this process has left the lease
    */

@@ -32,12 +32,12 @@ public interface ProcessSuspender {
   Optional<String> obstacle(PhysicalGpu gpu);
 
   /**
-   * Moves the memory of processes off their GPUs: of all of them, or of none. What they had started
-   * ends or waits; what they start from now on waits. Those that are suspended already stay so.
+   * Moves the memory of processes off their GPUs: of all of them, or of none. Work that they had
+   * started ends or waits. Work that they start from now on waits. Suspended processes stay so.
    * Blocks until it is done.
    *
    * @param gpu the GPU that they are on
-   * @param pids the processes; one that is gone is nobody's loss
+   * @param pids the processes; one that is gone is skipped
    * @param timeout how long it may take; undoing it, where it fails, comes on top
    * @throws GpuSuspendException if one cannot be, or not in time; then all go on as before, or the
    *     message says which does not
@@ -49,15 +49,15 @@ public interface ProcessSuspender {
    * that are not suspended go on as they are. Blocks until it is done.
    *
    * @param gpu the GPU that they are on
-   * @param pids the processes; one that is gone is nobody's loss
+   * @param pids the processes; one that is gone is skipped
    * @param timeout how long it may take
    * @throws GpuSuspendException if there is no room, or not in time; they stay suspended then
    */
   void resume(PhysicalGpu gpu, List<Long> pids, Duration timeout);
 
   /**
-   * Puts in order what whoever suspended or resumed these processes has left half done when it
-   * died: they are all suspended afterwards, or all run.
+   * Completes or undoes a suspension or resumption of these processes that was left half done when
+   * its process died: they are all suspended afterwards, or all run.
    *
    * @param gpu the GPU that they are on
    * @param pids the processes

@@ -1,15 +1,16 @@
 /**
- * What several packages of the core share; and where each promise is tested.
+ * Types that several packages of the core share, and the test of each promise.
  *
- * <p>Left: what tenants may rely on. Right: the tests that fail where it does not hold. Those that
- * end in {@code IT} run over real processes and are in {@code vgpu-cuda} and {@code vgpu-cli}; the
- * others of the hook and its pages are in {@code vgpu-cuda}, the rest is here.
+ * <p>The left column has the promises to tenants. The right column has the tests that fail where a
+ * promise does not hold. Tests that end in {@code IT} run over real processes, and are in {@code
+ * vgpu-cuda} and {@code vgpu-cli}. The other tests of the hook and its pages are in {@code
+ * vgpu-cuda}. The rest is here.
  *
  * <table>
  *   <caption>Promises and their tests</caption>
  *   <tr><th>promise</th><th>tests</th></tr>
  *   <tr><td><b>Policies</b></td><td></td></tr>
- *   <tr><td>BEST_EFFORT: N busy tenants get 1/N each of what the others leave</td>
+ *   <tr><td>BEST_EFFORT: N busy tenants get 1/N each of the time that the others leave</td>
  *     <td>{@code ShareSchedulerProperties.busyBestEffortTenantsOfALevelGetEqualParts},
  *     {@code SharingTest.busyBestEffortProcessesUseTheGpuTogetherInEqualParts}</td></tr>
  *   <tr><td>FIXED_SHARE: never more than the share, even when the GPU is idle</td>
@@ -39,14 +40,14 @@
  *     <td>{@code ShareSchedulerTest.onlineArrivalShutsOfflineAtOnceAndRunsNext},
  *     {@code ShareSchedulerProperties.offlineRunsOnlyWhereNoOtherTenantMayRun},
  *     {@code ExpressLaneIT.offlineStopsForBurstsWhileTheSeatStandsStill}</td></tr>
- *   <tr><td>NEARLINE is preempted by nobody, and preempts OFFLINE</td>
+ *   <tr><td>NEARLINE preempts OFFLINE, and is never preempted</td>
  *     <td>{@code ShareSchedulerTest.nearlinePreemptsOfflineAndIsNotPreempted}</td></tr>
  *   <tr><td>ONLINE and NEARLINE divide the GPU by their policies</td>
  *     <td>{@code ShareSchedulerTest.nearlineGuaranteeHoldsBesideAGreedyOnlineTenant},
  *     {@code ShareAccuracyProperties.everySecondIsWithinOnePointOfIdeal}</td></tr>
  *   <tr><td>Of those entitled to run, an ONLINE one gets the next turn</td>
  *     <td>{@code ShareLevelProperties.picksWhomALookAtAllWouldFind}</td></tr>
- *   <tr><td>OFFLINE gets what the others may not use</td>
+ *   <tr><td>OFFLINE gets the time that the others may not use</td>
  *     <td>{@code ShareSchedulerTest.offlineGetsWhatACappedOnlineTenantLeaves},
  *     {@code HeldBackTest.offlineSharesHoldBesideAnOnlineTenantAtItsCap},
  *     {@code AgreementIT.onlineTenantAtItsCapBesideOfflineOnes}</td></tr>
@@ -74,7 +75,7 @@
  *     <td>{@code BudgetsTest.budgetsOfRunningCallsNeverExceedTheQuota},
  *     {@code BudgetsTest.largeCallIsNotStarvedBySmallOnes},
  *     {@code UrgencyQueueProperties.servesInOrderOfClassThenArrival}</td></tr>
- *   <tr><td>What a program sees is its quota and its own use</td>
+ *   <tr><td>A program sees its quota and its own use</td>
  *     <td>{@code NativeTest.hookKeepsItsPromises},
  *     {@code RunIT.hoardGetsItsQuotaAndNotAByteMore}</td></tr>
  *   <tr><td>A process that dies gives everything back; nothing else stalls</td>
@@ -109,7 +110,7 @@
  *     <td>{@code NativeTest.hookKeepsItsPromises},
  *     {@code NativeTest.sanitizersFindNothing},
  *     {@code HostileIT.randomBytesInItsOwnReportPageHarmNobodyElse}</td></tr>
- *   <tr><td><b>For those who maintain it</b></td><td></td></tr>
+ *   <tr><td><b>For maintainers</b></td><td></td></tr>
  *   <tr><td>The same events give the same decisions</td>
  *     <td>{@code ShareSchedulerProperties.theSameEventsGiveTheSameDecisions}</td></tr>
  *   <tr><td>Closing every tenant restores the start state</td>
@@ -119,7 +120,7 @@
  *     <td>{@code ShareAccuracyProperties.lagIsBounded},
  *     {@code ShareSchedulerTest.anOverrunIsPaidBack},
  *     {@code ShareSchedulerTest.aGiantCallLocksItsTenantOutForABoundedTime}</td></tr>
- *   <tr><td>Who lies about its use harms nobody else</td>
+ *   <tr><td>A tenant that misreports its use harms only itself</td>
  *     <td>{@code DistrustProperties.whoLiesAboutItsUseHarmsNobodyElse},
  *     {@code ExpressLaneTest.aLiarIsToldOnceAndBelievedAsFarAsItCanBe}</td></tr>
  *   <tr><td>Turns of several GPUs: all or none, without deadlock</td>

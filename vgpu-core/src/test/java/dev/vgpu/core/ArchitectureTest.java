@@ -26,10 +26,15 @@ import java.io.StringWriter;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.spi.ToolProvider;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -77,6 +82,58 @@ class ArchitectureTest {
   @Test
   void packagesHaveNoCycles() {
     slices().assignedFrom(new Packages()).should().beFreeOfCycles().check(PRODUCT);
+  }
+
+  /** The scheduler's decision is one state machine in six classes. */
+  private static final Map<String, Integer> LARGEST_CYCLE = Map.of("dev.vgpu.core.schedule", 6);
+
+  @Test
+  void classesHaveNoLargeCycles() {
+    Map<String, Set<String>> uses = new TreeMap<>();
+    for (JavaClass type : PRODUCT) {
+      Set<String> of = uses.computeIfAbsent(outermost(type), name -> new TreeSet<>());
+      type.getDirectDependenciesFromSelf().stream()
+          .map(use -> use.getTargetClass())
+          .filter(used -> used.getPackageName().startsWith("dev.vgpu.core"))
+          .forEach(used -> of.add(outermost(used)));
+    }
+    uses.keySet().removeIf(name -> !name.startsWith("dev.vgpu.core"));
+    Map<String, Set<String>> reached = new TreeMap<>();
+    uses.keySet().forEach(name -> reached.put(name, reachedFrom(name, uses)));
+    for (String name : uses.keySet()) {
+      Set<String> cycle = new TreeSet<>(reached.getOrDefault(name, Set.of()));
+      cycle.removeIf(other -> !reached.getOrDefault(other, Set.of()).contains(name));
+      String room = name.substring(0, name.lastIndexOf('.'));
+      assertThat(cycle).hasSizeLessThanOrEqualTo(LARGEST_CYCLE.getOrDefault(room, 5));
+    }
+  }
+
+  private static String outermost(JavaClass type) {
+    return type.getBaseComponentType().getName().replaceFirst("\\$.*", "");
+  }
+
+  private static Set<String> reachedFrom(String start, Map<String, Set<String>> uses) {
+    Set<String> found = new TreeSet<>();
+    Deque<String> open = new ArrayDeque<>(uses.getOrDefault(start, Set.of()));
+    while (!open.isEmpty()) {
+      String next = open.pop();
+      if (found.add(next)) {
+        open.addAll(uses.getOrDefault(next, Set.of()));
+      }
+    }
+    return found;
+  }
+
+  @Test
+  void noRoomHasMoreThan25Classes() {
+    Map<String, Set<String>> rooms = new TreeMap<>();
+    for (JavaClass type : PRODUCT) {
+      if (type.getPackageName().startsWith("dev.vgpu.core")) {
+        rooms.computeIfAbsent(type.getPackageName(), name -> new TreeSet<>()).add(outermost(type));
+      }
+    }
+    assertThat(rooms).hasSizeGreaterThan(10);
+    assertThat(rooms.values()).allSatisfy(room -> assertThat(room).hasSizeLessThanOrEqualTo(25));
   }
 
   private static final class Packages implements SliceAssignment {

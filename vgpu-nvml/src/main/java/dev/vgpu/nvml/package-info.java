@@ -1,4 +1,4 @@
-/** GPUs as NVML tells of them. */
+/** GPUs, read through NVML. */
 @NullMarked
 package dev.vgpu.nvml;
 

@@ -15,6 +15,7 @@ import dev.vgpu.PreemptibleCall;
 import dev.vgpu.ReclaimHandler;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.node.Lease;
 import dev.vgpu.core.turn.GatedCalls;
 import java.io.IOException;
 import java.lang.ref.Cleaner;

@@ -15,6 +15,12 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.core.node.Authority;
+import dev.vgpu.core.node.Lease;
+import dev.vgpu.core.node.LeaseOwner;
+import dev.vgpu.core.node.LocalClaim;
+import dev.vgpu.core.node.Node;
 import dev.vgpu.spi.EnforcementBackend;
 import java.time.Duration;
 import java.time.Instant;
@@ -26,7 +32,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 
 /** A pool as one caller opened it: what was acquired through it is closed with it. */
-final class NodePool implements GpuPool {
+final class NodePool implements GpuPool, LeaseOwner {
   private final Node node;
   private final LeakTracking leakTracking;
   private final Supplier<List<EnforcementBackend>> backends;
@@ -49,15 +55,18 @@ final class NodePool implements GpuPool {
     this.whenClosed = whenClosed;
   }
 
-  boolean isClosed() {
+  @Override
+  public boolean isClosed() {
     return closed.get();
   }
 
-  void add(Lease lease) {
+  @Override
+  public void add(Lease lease) {
     leases.add(lease);
   }
 
-  void remove(Lease lease) {
+  @Override
+  public void remove(Lease lease) {
     leases.remove(lease);
   }
 

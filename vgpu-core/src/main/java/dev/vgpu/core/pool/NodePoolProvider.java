@@ -3,6 +3,7 @@ package dev.vgpu.core.pool;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.spi.GpuPoolProvider;
 
 /** Found by {@code ServiceLoader} behind {@link GpuPool#open()}. */

@@ -7,7 +7,18 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
-import dev.vgpu.core.seat.RunDirectory;
+import dev.vgpu.core.book.Enforcements;
+import dev.vgpu.core.book.LeaseTable;
+import dev.vgpu.core.book.PoolSettings;
+import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.core.discovery.InstalledBackends;
+import dev.vgpu.core.disk.RunDirectory;
+import dev.vgpu.core.node.HealthWatch;
+import dev.vgpu.core.node.LocalAuthority;
+import dev.vgpu.core.node.Node;
+import dev.vgpu.core.reclaim.Suspensions;
+import dev.vgpu.core.seat.GpuLocks;
+import dev.vgpu.core.seat.SeatKeeper;
 import dev.vgpu.spi.EnforcementBackend;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -46,7 +57,7 @@ final class NodeRegistry {
     Entry(Node node, @Nullable Path runDirectory) {
       this.node = node;
       this.runDirectory = runDirectory;
-      gpus.addAll(ids(node.gpus()));
+      gpus.addAll(Node.ids(node.gpus()));
     }
   }
 
@@ -82,7 +93,7 @@ final class NodeRegistry {
       @Nullable VgpuException unusable) {
     List<PhysicalGpu> gpus = options.gpus().orElseGet(discovery::gpus);
     PoolSettings settings = PoolSettings.from(options);
-    Set<GpuId> ids = ids(gpus);
+    Set<GpuId> ids = Node.ids(gpus);
     for (Entry entry : entries) {
       if (entry.runDirectory == null
           && entry.gpus.equals(ids)
@@ -151,7 +162,7 @@ final class NodeRegistry {
               new GpuLocks(environment),
               Enforcements.in(directory.path(), backends));
       keeper.join();
-      checkUnmanaged(ids(node.gpus()));
+      checkUnmanaged(Node.ids(node.gpus()));
       joined = true;
       return node;
     } catch (IOException e) {
@@ -176,14 +187,6 @@ final class NodeRegistry {
     return new IllegalStateException(
         "a GPU is managed in this JVM already, by a pool with other GPUs or other options: gpus="
             + gpus);
-  }
-
-  static Set<GpuId> ids(List<PhysicalGpu> gpus) {
-    Set<GpuId> ids = new HashSet<>();
-    for (PhysicalGpu gpu : gpus) {
-      ids.add(gpu.id());
-    }
-    return ids;
   }
 
   private void checkUnmanaged(Set<GpuId> ids) {

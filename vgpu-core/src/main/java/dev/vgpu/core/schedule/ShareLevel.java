@@ -62,6 +62,9 @@ final class ShareLevel {
   /** By how much the level's time is behind the time in which it might have had the GPU. */
   private double behindNs;
 
+  /** The part of it in which nobody of the level was on the GPU. */
+  private double spareNs;
+
   /**
    * What the longest turn of late takes: so much is due to each by the time at which its turn is.
    * Were it less, those who are due at the same time would use more than they are due, one after
@@ -112,18 +115,26 @@ final class ShareLevel {
     if (runnable.isEmpty()) {
       return;
     }
-    guaranteedClock += clockNs;
     if (takers > 0) {
+      guaranteedClock += clockNs;
       surplusClock += (serviceNs - guaranteedSum * clockNs) / takers;
     } else {
-      behindNs -= clockNs;
+      // What two used at the same time is told by both, and passes once.
+      double passedNs = hadGangs ? clockNs : Math.min(clockNs, Math.max(0, behindNs));
+      guaranteedClock += passedNs;
+      behindNs -= passedNs;
     }
   }
 
-  /** Time has passed in which the level might have had the GPU, whatever its clock says. */
-  void passed(double ns) {
+  /**
+   * Time has passed in which the level might have had the GPU, whatever its clock says.
+   *
+   * @param isActive whether somebody of the level had it, or was about to
+   */
+  void passed(double ns, boolean isActive) {
     if (takers == 0 && !runnable.isEmpty()) {
       behindNs += ns;
+      spareNs = isActive ? 0 : spareNs + ns;
     }
   }
 
@@ -134,12 +145,15 @@ final class ShareLevel {
 
   /**
    * Nobody of the level is on the GPU. If nobody may run either, as all are at their cap, there is
-   * time to spare: then what hand-overs took is not taken off the shares.
+   * time to spare. All time that passes at the cap counts, and what hand-overs took is not taken
+   * off the shares.
    */
   void catchUp() {
     if (pick() == null) {
-      guaranteedClock += Math.min(behindNs, (double) settings.memoryNs());
+      double lostNs = Math.max(0, behindNs - spareNs);
+      guaranteedClock += behindNs - lostNs + Math.min(lostNs, (double) settings.memoryNs());
       behindNs = 0;
+      spareNs = 0;
     }
   }
 
@@ -265,6 +279,7 @@ final class ShareLevel {
       guaranteedClock = 0;
       surplusClock = 0;
       behindNs = 0;
+      spareNs = 0;
     }
     spread(lagNs);
   }

@@ -384,9 +384,9 @@ public final class ShareScheduler implements TurnStepper {
     lastNs = Math.max(lastNs, nowNs);
     gates.now(lastNs);
     if (gates.size() == 0) {
-      upper.passed(passedNs);
+      upper.passed(passedNs, false);
       upper.advance(passedNs, 0);
-      offline.passed(passedNs);
+      offline.passed(passedNs, false);
       offline.advance(passedNs, 0);
       return;
     }
@@ -432,11 +432,10 @@ public final class ShareScheduler implements TurnStepper {
       tenant.bookedNs += tenant.usedNs;
       gates.levelOf(tenant).charge(tenant, tenant.usedNs);
     }
-    // Where offline work takes what the upper level leaves, no time is to spare for that.
-    upper.passed(offline.size() > 0 ? upperClockNs : passedNs);
+    upper.passed(passedNs, gates.isActive(false));
     upper.advance(contended || floorTurn ? upperClockNs : passedNs, upperNs);
     double offlineClockNs = contended || offlineNs == 0 ? offlineNs : passedNs;
-    offline.passed(upper.size() == 0 ? passedNs : offlineClockNs);
+    offline.passed(upper.size() == 0 ? passedNs : offlineClockNs, gates.isActive(true));
     offline.advance(offlineClockNs, offlineNs);
     gates.settleEarly();
     upperTurns.passed(passedNs, upperNs);

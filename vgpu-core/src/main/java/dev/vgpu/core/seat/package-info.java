@@ -1,6 +1,6 @@
 /**
- * How the processes of a node meet: the run directory, the lock that makes one of them the seat's
- * holder, the leases on disk, and the messages between them.
+ * How the processes of a node agree on the one that decides: holding the seat, serving clients,
+ * being a client, and taking the seat over when its holder dies.
  */
 @NullMarked
 package dev.vgpu.core.seat;

@@ -10,6 +10,7 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.discovery.Discovery;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;

@@ -22,6 +22,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.discovery.Discovery;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -19,10 +19,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** A backend whose processes are played by the test. */
-final class FakeBackend implements EnforcementBackend {
+public final class FakeBackend implements EnforcementBackend {
   static final Capabilities CAPABILITIES =
       Capabilities.builder()
           .memory(Capabilities.Memory.EXACT)
@@ -38,6 +39,11 @@ final class FakeBackend implements EnforcementBackend {
   final ThreadLocal<String> bound = ThreadLocal.withInitial(() -> "none");
 
   final AtomicInteger binds = new AtomicInteger();
+
+  /** One for each time that the backend was asked whether it serves. */
+  public final Semaphore asked = new Semaphore(0);
+
+  public volatile boolean hangs;
   volatile int opened;
   volatile int closed;
 
@@ -66,6 +72,14 @@ final class FakeBackend implements EnforcementBackend {
   public Enforcement open(Path runDirectory) {
     opened++;
     return new Enforcement() {
+      @Override
+      public void whenServing(Runnable answers) {
+        asked.release();
+        if (!hangs) {
+          answers.run();
+        }
+      }
+
       @Override
       public EnforcedLease prepare(
           String id,

@@ -9,59 +9,25 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.NanoClock;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
-import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Virtual GPUs of several GPUs, asked of the seat's holder and of another process. */
 @Timeout(60)
-class GangPoolTest {
+class GangPoolTest extends TwoPools {
   private static final int GPUS = 3;
 
-  private final FakeBackend backend = new FakeBackend();
-  private final List<Pools.TestGpu> gpus = Pools.gpus(GPUS);
-  private Path directory;
-  private GpuPool holder;
-  private GpuPool client;
-
-  @BeforeEach
-  void openBoth() throws IOException {
-    directory = Files.createTempDirectory("vg");
-    holder = open();
-    client = open();
-  }
-
-  @AfterEach
-  void closeBoth() throws IOException {
-    client.close();
-    holder.close();
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
-  }
-
-  private GpuPool open() {
-    return new NodeRegistry(Map.of(), () -> List.of(backend))
-        .openPool(
-            GpuPoolOptions.builder().runDirectory(directory).gpus(List.copyOf(gpus)).build(),
-            new Discovery(List.of()),
-            NanoClock.SYSTEM);
+  GangPoolTest() {
+    super(GPUS);
   }
 
   private VirtualGpuRequest single(int gpu) {

@@ -16,6 +16,7 @@ import dev.vgpu.GpuReading;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
 import java.io.IOException;

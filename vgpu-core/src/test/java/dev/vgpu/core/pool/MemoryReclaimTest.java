@@ -17,6 +17,7 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.discovery.Discovery;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -16,10 +16,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 
 /** Pools over GPUs that exist only in tests. */
-final class Pools {
+public final class Pools {
   private static final AtomicInteger made = new AtomicInteger();
 
-  record TestGpu(GpuId id, MemorySize memory) implements PhysicalGpu {
+  public record TestGpu(GpuId id, MemorySize memory) implements PhysicalGpu {
     @Override
     public String model() {
       return "test";
@@ -38,7 +38,7 @@ final class Pools {
 
   private Pools() {}
 
-  static List<TestGpu> gpus(int count) {
+  public static List<TestGpu> gpus(int count) {
     List<TestGpu> gpus = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       gpus.add(gpu("test-" + made.incrementAndGet()));
@@ -65,12 +65,12 @@ final class Pools {
   }
 
   /** A pool over this many GPUs of 1,000 MiB each, which no other pool manages. */
-  static GpuPool open(int count) {
+  public static GpuPool open(int count) {
     return GpuPool.open(
         GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).gpus(gpus(count)).build());
   }
 
-  static GpuPool open() {
+  public static GpuPool open() {
     return open(1);
   }
 
@@ -80,12 +80,12 @@ final class Pools {
         .preemptionClass(preemptionClass);
   }
 
-  static VirtualGpuRequest share(PreemptionClass preemptionClass, int percent) {
+  public static VirtualGpuRequest share(PreemptionClass preemptionClass, int percent) {
     return request(preemptionClass).policy(SharePolicy.BURST_SHARE).computePercent(percent).build();
   }
 
   /** Waits for something that another thread does; the test's timeout bounds the wait. */
-  static void await(BooleanSupplier condition) throws InterruptedException {
+  public static void await(BooleanSupplier condition) throws InterruptedException {
     while (!condition.getAsBoolean()) {
       if (Thread.interrupted()) {
         throw new InterruptedException();

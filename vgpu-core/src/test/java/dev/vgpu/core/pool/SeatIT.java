@@ -2,8 +2,8 @@ package dev.vgpu.core.pool;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.pool.SeatProcesses.Child;
-import dev.vgpu.core.seat.ProcessIdentity;
 import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.net.UnixDomainSocketAddress;

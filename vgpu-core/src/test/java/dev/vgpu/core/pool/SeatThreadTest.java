@@ -9,6 +9,7 @@ import dev.vgpu.GpuSettings;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.discovery.Discovery;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;

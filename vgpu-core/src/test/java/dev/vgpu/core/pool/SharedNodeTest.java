@@ -19,8 +19,9 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.NanoClock;
-import dev.vgpu.core.seat.ProcessIdentity;
-import dev.vgpu.core.seat.SeatLock;
+import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.disk.SeatLock;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -89,7 +90,7 @@ class SharedNodeTest {
   }
 
   @Test
-  void leasesOfBothAreSeenByBoth() {
+  void leasesOfBothAreSeenByBoth() throws Exception {
     VirtualGpu one = holder.acquire(Pools.share(ONLINE, 30));
     VirtualGpu two = client.acquire(Pools.share(NEARLINE, 20));
     VirtualGpu three = client.acquire(Pools.request(NEARLINE).build());
@@ -105,7 +106,7 @@ class SharedNodeTest {
         .matches(lease -> lease.entitledPercent() == 50)
         .matches(lease -> lease.pid() == ProcessHandle.current().pid());
     two.close();
-    assertThat(client.leases()).hasSize(2);
+    Pools.await(() -> client.leases().size() == 2); // a client's close is told, not asked
     assertThat(directory.resolve("leases").resolve(two.id())).doesNotExist();
   }
 

@@ -9,6 +9,7 @@ import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.discovery.Discovery;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;

@@ -3,6 +3,7 @@ package dev.vgpu.core.pool;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.discovery.Discovery;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -15,10 +16,18 @@ import org.junit.jupiter.api.BeforeEach;
 /** Two pools on one run directory, as of two processes: one holds the seat, one is its client. */
 abstract class TwoPools {
   final FakeBackend backend = new FakeBackend();
-  private final List<Pools.TestGpu> gpus = Pools.gpus(1);
+  final List<Pools.TestGpu> gpus;
   Path directory;
   GpuPool holder;
   GpuPool client;
+
+  TwoPools() {
+    this(1);
+  }
+
+  TwoPools(int gpus) {
+    this.gpus = Pools.gpus(gpus);
+  }
 
   @BeforeEach
   void openBoth() throws IOException {
@@ -39,7 +48,7 @@ abstract class TwoPools {
   GpuPool open() {
     return new NodeRegistry(Map.of(), () -> List.of(backend))
         .openPool(
-            GpuPoolOptions.builder().runDirectory(directory).gpus(gpus).build(),
+            GpuPoolOptions.builder().runDirectory(directory).gpus(List.copyOf(gpus)).build(),
             new Discovery(List.of()),
             NanoClock.SYSTEM);
   }

@@ -50,7 +50,7 @@ class MigPlannerProperties {
         id, profile.id(), start, profile.memorySlices(), profile.computeSlices(), "", movable);
   }
 
-  /** By the rules of facts/mig-geometry.md, without the code under test. */
+  /** By the rules of NVIDIA's MIG user guide, without the code under test. */
   private static void checkLegal(MigGeometry geometry, List<MigInstance> instances) {
     Map<Integer, Integer> counts = new HashMap<>();
     boolean[] taken = new boolean[geometry.memorySlices()];

@@ -46,7 +46,7 @@ class MigPlannerTest {
     assertThat(A30.profiles()).extracting(MigProfile::multiprocessors).contains(14, 28, 56);
   }
 
-  /** The number that facts/mig-geometry.md has from an enumeration of its own. */
+  /** As many as another enumeration, by the rules of NVIDIA's MIG user guide, has found. */
   @Test
   void thereAreAsManyValidStatesAsTheEnumerationFound() {
     assertThat(states(H100)).isEqualTo(723);

@@ -1,0 +1,309 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.BackendChoice;
+import dev.vgpu.BackendChoice.Verdict;
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.FailureMode;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.discovery.InProcessBackend;
+import dev.vgpu.core.wire.ChoiceValues;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.EnforcementBackend;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Which backend serves a request on a GPU: the cheapest that does what is demanded, among them the
+ * turns inside JVMs, which cost nothing. On one GPU tenants share either in turns or in space:
+ * whoever takes no turns would break the shares of those who do. Guarded by the {@link
+ * LeaseTable}'s lock.
+ */
+public final class BackendChoices {
+  private final Enforcements enforcements;
+
+  BackendChoices(Enforcements enforcements) {
+    this.enforcements = enforcements;
+  }
+
+  /**
+   * What comes of one backend on one GPU.
+   *
+   * @param backend null: turns inside JVMs
+   * @param lacks how much it does not do of what is demanded, where that is put up with
+   */
+  record Candidate(
+      @Nullable EnforcementBackend backend,
+      Verdict verdict,
+      String reason,
+      int lacks,
+      Optional<Capabilities> capabilities) {
+    String name() {
+      return backend == null ? InProcessBackend.NAME : backend.name();
+    }
+
+    int cost() {
+      return backend == null ? 0 : backend.cost();
+    }
+
+    boolean isSpatial() {
+      return backend != null && BackendChoices.isSpatial(backend);
+    }
+
+    BackendChoice with(GpuSlot slot, Verdict as, String because) {
+      return new ChoiceValues.Choice(slot.gpu.id(), name(), as, because, cost(), capabilities);
+    }
+  }
+
+  static boolean isSpatial(EnforcementBackend backend) {
+    return backend.capabilities().compute() == Capabilities.Compute.SPATIAL;
+  }
+
+  /** Whether a backend, by its name, gives parts of a GPU in space. */
+  boolean isSpatial(Optional<String> name) {
+    return name.flatMap(enforcements::named).filter(BackendChoices::isSpatial).isPresent();
+  }
+
+  /** What comes of each; the cheapest first, and none is loaded before it is looked at. */
+  private Stream<Candidate> candidates(GpuSlot slot, VirtualGpuRequest request) {
+    return Stream.concat(
+        Stream.of(inProcess(slot, request)),
+        Stream.of(0)
+            .flatMap(once -> enforcements.backends().stream())
+            .map(backend -> candidate(backend, slot, request)));
+  }
+
+  /** What would serve a request on a GPU now, if something can. */
+  Optional<Candidate> choose(GpuSlot slot, VirtualGpuRequest request) {
+    Stream<Candidate> possible =
+        candidates(slot, request).filter(each -> each.verdict == Verdict.POSSIBLE);
+    return request.failureMode() == FailureMode.OPEN
+        ? possible.min(Comparator.comparingInt(Candidate::lacks))
+        : possible.findFirst();
+  }
+
+  /** Whether something could serve a request on a GPU, now or later. */
+  boolean couldServe(GpuSlot slot, VirtualGpuRequest request) {
+    return candidates(slot, request).anyMatch(each -> each.verdict != Verdict.IMPOSSIBLE);
+  }
+
+  /** Whether it would be served with less than it demands. */
+  boolean isServedWithLess(GpuSlot slot, VirtualGpuRequest request) {
+    return request.failureMode() == FailureMode.OPEN
+        && candidates(slot, request)
+            .noneMatch(each -> each.verdict != Verdict.IMPOSSIBLE && each.lacks == 0);
+  }
+
+  /** Why nothing could, or with what only. */
+  String lack(GpuSlot slot, VirtualGpuRequest request) {
+    return slot.gpu.id()
+        + ": "
+        + candidates(slot, request)
+            .map(each -> each.name() + " " + each.reason)
+            .collect(Collectors.joining(", "));
+  }
+
+  /** Why nothing could at this moment, though there is room; empty if something can. */
+  Optional<String> lackNow(GpuSlot slot, VirtualGpuRequest request) {
+    if (choose(slot, request).isPresent()) {
+      return Optional.empty();
+    }
+    return Optional.of(lack(slot, request));
+  }
+
+  // ---- one by one
+
+  private static Candidate inProcess(GpuSlot slot, VirtualGpuRequest request) {
+    Capabilities can = InProcessBackend.CAPABILITIES;
+    Optional<String> unusable = slot.gpu.unusableAsWhole();
+    if (unusable.isPresent()) {
+      return new Candidate(null, Verdict.IMPOSSIBLE, unusable.get(), 0, Optional.of(can));
+    }
+    return judged(null, can, slot, request);
+  }
+
+  private Candidate candidate(EnforcementBackend backend, GpuSlot slot, VirtualGpuRequest request) {
+    Optional<String> obstacle = obstacle(backend, slot.gpu);
+    if (obstacle.isPresent()) {
+      return new Candidate(backend, Verdict.IMPOSSIBLE, obstacle.get(), 0, Optional.empty());
+    }
+    Candidate judged = judged(backend, backend.capabilities(), slot, request);
+    Optional<String> never =
+        judged.verdict == Verdict.IMPOSSIBLE ? Optional.empty() : backend.unable(slot.gpu, request);
+    if (never.isPresent()) {
+      return new Candidate(
+          backend, Verdict.IMPOSSIBLE, never.get(), judged.lacks, judged.capabilities);
+    }
+    Optional<String> later =
+        judged.verdict == Verdict.POSSIBLE
+            ? enforcements.lack(backend, slot.gpu, request)
+            : Optional.empty();
+    return later.isEmpty()
+        ? judged
+        : new Candidate(backend, Verdict.NOT_NOW, later.get(), judged.lacks, judged.capabilities);
+  }
+
+  /** Why a backend does not work on a GPU, whatever is asked; empty if it does. */
+  private Optional<String> obstacle(EnforcementBackend backend, PhysicalGpu gpu) {
+    if (!backend.serves(gpu)) {
+      return Optional.of("does not serve it");
+    }
+    BackendStatus status = backend.status();
+    if (!status.isAvailable()) {
+      return status.unavailableBecause();
+    }
+    if (gpu.unusableAsWhole().isPresent() && !isSpatial(backend)) {
+      return gpu.unusableAsWhole();
+    }
+    if (backend.needs().isPresent() && enforcements.beneath(backend).isEmpty()) {
+      return Optional.of(
+          "needs another backend beneath it, which is not here: " + backend.needs().get());
+    }
+    return backend.obstacle(gpu);
+  }
+
+  private static Candidate judged(
+      @Nullable EnforcementBackend backend,
+      Capabilities can,
+      GpuSlot slot,
+      VirtualGpuRequest request) {
+    boolean spatial = can.compute() == Capabilities.Compute.SPATIAL;
+    List<String> missing = can.missingFor(request.requires());
+    boolean putUpWith = request.failureMode() == FailureMode.OPEN;
+    Verdict verdict = Verdict.POSSIBLE;
+    String reason =
+        missing.isEmpty() ? "does what is demanded" : "lacks " + missing + ", which is put up with";
+    if (!missing.isEmpty() && !putUpWith) {
+      verdict = Verdict.IMPOSSIBLE;
+      reason = "lacks " + missing;
+    } else if (spatial && request.gpuCount() > 1) {
+      verdict = Verdict.IMPOSSIBLE;
+      reason = "shares in space, and several GPUs at once are shared in turns";
+    } else {
+      String others = slot.sharedOtherwise(spatial);
+      if (!others.isEmpty()) {
+        verdict = Verdict.NOT_NOW;
+        reason =
+            "the GPU is shared in "
+                + (spatial ? "turns" : "space")
+                + ", and not in both at once: held by "
+                + others;
+      }
+    }
+    return new Candidate(backend, verdict, reason, missing.size(), Optional.of(can));
+  }
+
+  // ---- for programs
+
+  /**
+   * What puts the programs of a virtual GPU under it: what was prepared, chosen, or is cheapest.
+   */
+  EnforcementBackend forPrograms(Booking booking) {
+    String name = booking.backend != null ? booking.backend : booking.chosen;
+    List<String> reasons = new ArrayList<>();
+    List<Candidate> found = new ArrayList<>();
+    for (EnforcementBackend backend : enforcements.backends()) {
+      if (name != null ? !name.equals(backend.name()) : isSpatial(backend)) {
+        continue; // whoever was granted turns stays with them
+      }
+      Optional<String> obstacle = obstacle(backend, booking.gpu());
+      if (obstacle.isPresent()) {
+        reasons.add(backend.name() + " " + obstacle.get());
+        continue;
+      }
+      int lacks = backend.capabilities().missingFor(booking.request().requires()).size();
+      found.add(
+          new Candidate(backend, Verdict.POSSIBLE, "", lacks, Optional.of(backend.capabilities())));
+    }
+    return found.stream()
+        .min(Comparator.comparingInt(Candidate::lacks))
+        .map(Candidate::backend)
+        .orElseThrow(() -> nothing(booking, name, reasons));
+  }
+
+  private static VgpuException nothing(
+      Booking booking, @Nullable String name, List<String> reasons) {
+    return new VgpuException(
+        "no backend can put programs under a virtual GPU of this GPU: gpu="
+            + booking.gpu().id()
+            + " provider="
+            + booking.gpu().provider()
+            + (name == null ? "" : " chosen=" + name)
+            + " backends="
+            + (reasons.isEmpty()
+                ? "none installed: put the module of one on the class path"
+                : reasons));
+  }
+
+  /** What is enforced of a virtual GPU: on calls by turns, on programs by a backend. */
+  public Capabilities capabilities(Booking booking) {
+    Capabilities calls = InProcessBackend.CAPABILITIES;
+    try {
+      return calls.and(forPrograms(booking).capabilities()).and(now(booking));
+    } catch (VgpuException e) {
+      return calls;
+    }
+  }
+
+  /** What is known of its programs only while they run. */
+  private static Capabilities now(Booking booking) {
+    EnforcedLease lease = booking.enforced();
+    Capabilities.Builder now = Capabilities.builder();
+    if (lease != null) {
+      lease.preemption().ifPresent(now::preemption);
+    }
+    return now.build();
+  }
+
+  // ---- explaining
+
+  /**
+   * What comes of each backend on a GPU; {@code taken}: it is where the request would be placed.
+   */
+  List<BackendChoice> explain(GpuSlot slot, VirtualGpuRequest request, boolean taken) {
+    Optional<Candidate> best = choose(slot, request);
+    Optional<String> room =
+        slot.couldFit(request)
+            ? slot.lack(request)
+            : Optional.of("the GPU has less memory: usableMemory=" + slot.gpu.usableMemory());
+    List<BackendChoice> choices = new ArrayList<>();
+    candidates(slot, request)
+        .forEach(
+            each -> {
+              boolean chosen = best.isPresent() && best.get().name().equals(each.name());
+              choices.add(choice(slot, request, each, room, chosen, taken));
+            });
+    return choices;
+  }
+
+  private static BackendChoice choice(
+      GpuSlot slot,
+      VirtualGpuRequest request,
+      Candidate each,
+      Optional<String> room,
+      boolean chosen,
+      boolean taken) {
+    if (each.verdict == Verdict.IMPOSSIBLE) {
+      return each.with(slot, Verdict.IMPOSSIBLE, each.reason);
+    }
+    if (!slot.couldFit(request)) {
+      return each.with(slot, Verdict.IMPOSSIBLE, room.orElse(each.reason));
+    }
+    if (each.verdict == Verdict.NOT_NOW || room.isPresent()) {
+      return each.with(
+          slot, Verdict.NOT_NOW, each.verdict == Verdict.NOT_NOW ? each.reason : room.orElse(""));
+    }
+    if (chosen && taken) {
+      return each.with(slot, Verdict.CHOSEN, each.reason + ", at the lowest cost");
+    }
+    String why = chosen ? ", but another GPU suits better" : ", but another backend costs less";
+    return each.with(slot, Verdict.POSSIBLE, each.reason + why);
+  }
+}

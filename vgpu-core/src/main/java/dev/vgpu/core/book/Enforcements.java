@@ -1,0 +1,272 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuId;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.EnforcementBackend;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The backends that put processes under virtual GPUs. Nothing of them is loaded before it is
+ * needed; each is opened once, by the process that holds the seat. Safe for use by several threads.
+ */
+public final class Enforcements implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(Enforcements.class);
+
+  private final @Nullable Path runDirectory;
+  private final String unusableBecause;
+  private final Supplier<List<EnforcementBackend>> find;
+  private final ReentrantLock lock = new ReentrantLock();
+
+  /** In the order in which they were opened. */
+  private final Map<String, Enforcement> opened = new LinkedHashMap<>();
+
+  /** The same, for who must not wait. */
+  private volatile List<Enforcement> atWork = List.of();
+
+  private @Nullable List<EnforcementBackend> backends;
+  private boolean closed;
+
+  private Enforcements(
+      @Nullable Path runDirectory,
+      String unusableBecause,
+      Supplier<List<EnforcementBackend>> find) {
+    this.runDirectory = runDirectory;
+    this.unusableBecause = unusableBecause;
+    this.find = find;
+  }
+
+  /** {@return those that keep their files in a run directory} */
+  public static Enforcements in(Path runDirectory, Supplier<List<EnforcementBackend>> find) {
+    return new Enforcements(runDirectory, "", find);
+  }
+
+  /** The same, of which nothing is opened yet. */
+  public Enforcements anew() {
+    return new Enforcements(runDirectory, unusableBecause, find);
+  }
+
+  /** For a JVM that works alone. */
+  public static Enforcements none(String because) {
+    return new Enforcements(null, because, List::of);
+  }
+
+  /** All that are installed, the cheapest first. */
+  List<EnforcementBackend> backends() {
+    lock.lock();
+    try {
+      if (backends == null) {
+        backends =
+            find.get().stream().sorted(Comparator.comparingInt(EnforcementBackend::cost)).toList();
+      }
+      return backends;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** {@return whether each installed backend can be used} */
+  public List<BackendStatus> statuses() {
+    return backends().stream().map(EnforcementBackend::status).toList();
+  }
+
+  Optional<EnforcementBackend> named(String name) {
+    return backends().stream().filter(backend -> backend.name().equals(name)).findFirst();
+  }
+
+  /** The names of a backend and of the one that it stands on, which is first. */
+  public List<String> stack(String name) {
+    List<String> names = new ArrayList<>();
+    named(name).flatMap(this::beneath).ifPresent(beneath -> names.add(beneath.name()));
+    names.add(name);
+    return names;
+  }
+
+  /** What a backend stands on; empty if there is none, which is well if it needs none. */
+  Optional<EnforcementBackend> beneath(EnforcementBackend backend) {
+    Optional<Capabilities> needs = backend.needs();
+    if (needs.isEmpty()) {
+      return Optional.empty();
+    }
+    return backends().stream()
+        .filter(other -> other.needs().isEmpty())
+        .filter(other -> other.capabilities().missingFor(needs.get()).isEmpty())
+        .filter(other -> other.status().isAvailable())
+        .findFirst();
+  }
+
+  /** Refuses where no program can be put under a virtual GPU at all. */
+  void checkUsable() {
+    if (runDirectory == null) {
+      throw new VgpuException(
+          "no program can be put under a virtual GPU: this pool serves its JVM alone: "
+              + unusableBecause);
+    }
+  }
+
+  /** Makes a lease ready for processes, or takes it over from an earlier holder of the seat. */
+  EnforcedLease prepare(
+      EnforcementBackend backend,
+      Booking booking,
+      Path directory,
+      EnforcedLease.Listener listener) {
+    EnforcedLease lease =
+        open(backend).prepare(booking.id, directory, booking.gpu(), booking.request(), listener);
+    lease.gpus(booking.gpus());
+    booking.backend = backend.name();
+    return booking.spatial ? new SpatialLease(lease, () -> booking.suspended) : lease;
+  }
+
+  /** Why a backend cannot serve a request now; what it does not know while it is not at work. */
+  Optional<String> lack(EnforcementBackend backend, PhysicalGpu gpu, VirtualGpuRequest request) {
+    Enforcement enforcement;
+    lock.lock();
+    try {
+      enforcement = opened.get(backend.name());
+      if (enforcement == null && !backend.preparesWhenGranted()) {
+        return Optional.empty();
+      }
+    } finally {
+      lock.unlock();
+    }
+    try {
+      return (enforcement == null ? open(backend) : enforcement).lack(gpu, request);
+    } catch (VgpuException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
+  }
+
+  /** Moves what leases without processes have set aside, so that a request fits; what was moved. */
+  List<String> makeRoom(PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
+    for (EnforcementBackend backend : backends()) {
+      if (backend.preparesWhenGranted()
+          && backend.serves(gpu)
+          && backend.status().isAvailable()
+          && backend.capabilities().missingFor(request.requires()).isEmpty()
+          && backend.obstacle(gpu).isEmpty()
+          && backend.unable(gpu, request).isEmpty()) {
+        List<String> moved = open(backend).makeRoom(gpu, request, mayMove);
+        if (!moved.isEmpty()) {
+          return moved;
+        }
+      }
+    }
+    return List.of();
+  }
+
+  private static boolean isCut(List<PhysicalGpu> gpus) {
+    return gpus.stream().anyMatch(gpu -> gpu.unusableAsWhole().isPresent());
+  }
+
+  /** GPUs without those that are parts which a backend has set aside for leases. */
+  public List<PhysicalGpu> withoutParts(List<PhysicalGpu> gpus) {
+    Path directory = runDirectory;
+    if (directory == null || !isCut(gpus)) {
+      return gpus;
+    }
+    Set<GpuId> parts = new HashSet<>();
+    backends().forEach(backend -> parts.addAll(backend.partsSetAside(directory)));
+    return gpus.stream().filter(gpu -> !parts.contains(gpu.id())).toList();
+  }
+
+  /** What an earlier holder of the seat has set aside for leases that are gone is given back. */
+  public void begin(List<PhysicalGpu> gpus) {
+    Path directory = runDirectory;
+    if (directory == null) {
+      return;
+    }
+    boolean isCut = isCut(gpus);
+    for (EnforcementBackend backend : backends()) {
+      try {
+        if (((isCut && backend.preparesWhenGranted()) || backend.hasLeftovers(directory))
+            && backend.status().isAvailable()
+            && gpus.stream().anyMatch(backend::serves)) {
+          Enforcement ignored = open(backend);
+        }
+      } catch (RuntimeException e) {
+        log.warn("a backend cannot begin: backend={}", backend.name(), e);
+      }
+    }
+  }
+
+  /** Those that are open. Never waits. */
+  public List<Enforcement> atWork() {
+    return atWork;
+  }
+
+  private Enforcement open(EnforcementBackend backend) {
+    Path directory = runDirectory;
+    lock.lock();
+    try {
+      if (closed || directory == null) {
+        throw new IllegalStateException("the pool is closed");
+      }
+      Enforcement enforcement = opened.get(backend.name());
+      if (enforcement == null) {
+        enforcement =
+            backend.needs().isEmpty()
+                ? backend.open(directory)
+                : backend.open(directory, open(need(backend)));
+        opened.put(backend.name(), enforcement);
+        atWork = List.copyOf(opened.values());
+      }
+      return enforcement;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private EnforcementBackend need(EnforcementBackend backend) {
+    return beneath(backend)
+        .orElseThrow(
+            () ->
+                new VgpuException(
+                    "a backend has nothing to stand on: backend="
+                        + backend.name()
+                        + " needs "
+                        + backend.needs()));
+  }
+
+  /** Stops enforcing; leases stay as they are for the next holder of the seat. */
+  @Override
+  public void close() {
+    List<Enforcement> closing;
+    lock.lock();
+    try {
+      closed = true;
+      closing = new ArrayList<>(opened.values());
+      opened.clear();
+      atWork = List.of();
+    } finally {
+      lock.unlock();
+    }
+    Collections.reverse(closing); // what stands on another first
+    for (Enforcement enforcement : closing) {
+      try {
+        enforcement.close();
+      } catch (RuntimeException e) {
+        log.warn("a backend could not be stopped", e);
+      }
+    }
+  }
+}

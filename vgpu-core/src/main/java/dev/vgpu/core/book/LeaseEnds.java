@@ -1,0 +1,88 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.core.disk.LeaseDirectory;
+import dev.vgpu.spi.EnforcedLease;
+import java.util.concurrent.locks.Lock;
+import org.jspecify.annotations.Nullable;
+
+/** How a lease leaves the book. Safe for use by several threads. */
+public final class LeaseEnds {
+  private final NodeContext node;
+  private final Lock lock;
+  private final SeatMeter meter;
+  private final @Nullable LeaseDirectory disk;
+  private final Runnable serve;
+  private volatile boolean givenUp;
+  private volatile Runnable whenKept = () -> {};
+
+  /** Makes one; {@code lock} is the table's, and {@code serve} grants to those who wait. */
+  LeaseEnds(
+      NodeContext node, Lock lock, SeatMeter meter, @Nullable LeaseDirectory disk, Runnable serve) {
+    this.node = node;
+    this.lock = lock;
+    this.meter = meter;
+    this.disk = disk;
+    this.serve = serve;
+  }
+
+  /** Nothing ends here any more: another process decides. */
+  void giveUp() {
+    givenUp = true;
+  }
+
+  /** A virtual GPU was closed, or its owner is dead, and its last call has left. */
+  public void ended(Booking booking) {
+    booking.ended = true;
+    releaseIfUnused(booking);
+  }
+
+  /**
+   * Books out a virtual GPU that has ended, when nothing is under it any more. May look at all
+   * processes of the node.
+   */
+  public void releaseIfUnused(Booking booking) {
+    if (!booking.ended || booking.released || givenUp) {
+      return;
+    }
+    if (booking.isInUse(lock)) {
+      whenKept.run();
+      return;
+    }
+    GpuUsage usage;
+    lock.lock();
+    try {
+      if (!booking.ended || booking.released || booking.hasProcesses()) {
+        return;
+      }
+      booking.released = true;
+      usage = booking.finalUsage();
+      booking.gate.end();
+      EnforcedLease enforced = booking.enforced();
+      if (enforced != null) {
+        enforced.close();
+      }
+      if (disk != null) {
+        disk.remove(booking.id);
+      }
+      booking.slots.forEach(slot -> slot.remove(booking));
+      serve.run();
+    } finally {
+      lock.unlock();
+    }
+    meter.closed(booking, usage);
+    booking.calls.released();
+    node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
+  }
+
+  /** Whether something is under it, or may come. May look at all processes of the node. */
+  boolean isInUse(Booking booking) {
+    return booking.isInUse(lock);
+  }
+
+  /** Says who looks again, some time later, when one that has ended is kept for its programs. */
+  public void whenKept(Runnable looksAgain) {
+    whenKept = looksAgain;
+  }
+}

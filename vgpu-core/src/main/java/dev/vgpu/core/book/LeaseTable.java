@@ -1,0 +1,459 @@
+package dev.vgpu.core.book;
+
+import static java.util.Objects.requireNonNull;
+
+import dev.vgpu.BackendChoice;
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
+import dev.vgpu.GpuSuspendException;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.disk.LeaseDirectory;
+import dev.vgpu.core.disk.LeaseRecord;
+import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.EnforcementBackend;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Who holds what of a node's GPUs, and who waits for it: the books of the process that decides. Its
+ * lock is taken before a GPU's seat, never after. Safe for use by several threads.
+ */
+public final class LeaseTable {
+  private static final Logger log = LoggerFactory.getLogger(LeaseTable.class);
+
+  private static final String GIVEN_UP = "this process has given the seat up";
+
+  private final NodeContext node;
+  private final List<GpuSlot> slots;
+  private final Enforcements enforcements;
+  private final @Nullable LeaseDirectory disk;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final BackendChoices choices;
+  private final LeaseGrants grants;
+  private final Placement placement;
+  private final WaitingLine line;
+  private final HeldBack held = new HeldBack();
+  private final SeatMeter meter;
+  private final LeaseEnds ends;
+  private volatile boolean givenUp;
+
+  /** Makes an empty one; leases are on disk, and what is used in a directory, or null: nowhere. */
+  public LeaseTable(
+      NodeContext node,
+      List<GpuSlot> slots,
+      Enforcements enforcements,
+      @Nullable LeaseDirectory disk,
+      @Nullable Path usage) {
+    this.meter = new SeatMeter(node, this::bookings, this::states, usage);
+    this.node = node;
+    this.slots = slots;
+    this.enforcements = enforcements;
+    this.disk = disk;
+    this.choices = new BackendChoices(enforcements);
+    this.grants = new LeaseGrants(node, this, enforcements, disk);
+    this.placement = new Placement(slots, choices);
+    this.line = new WaitingLine(placement, grants::grant);
+    this.ends = new LeaseEnds(node, lock, meter, disk, line::serve);
+  }
+
+  /** {@return all GPUs, in their order} */
+  public List<GpuSlot> slots() {
+    return slots;
+  }
+
+  /** The slots of these GPUs, in their order; empty if one is not here. */
+  public Optional<List<GpuSlot>> slots(List<GpuId> ids) {
+    List<GpuSlot> found = slots.stream().filter(slot -> ids.contains(slot.gpu.id())).toList();
+    return found.size() == ids.size() ? Optional.of(found) : Optional.empty();
+  }
+
+  /** How virtual GPUs leave the book. */
+  public LeaseEnds ends() {
+    return ends;
+  }
+
+  /** {@return what counts the use} */
+  public SeatMeter meter() {
+    return meter;
+  }
+
+  /** {@return what chooses a backend} */
+  public BackendChoices choices() {
+    return choices;
+  }
+
+  /** What it makes of each backend for a request; changes nothing. */
+  public List<BackendChoice> explain(VirtualGpuRequest request) {
+    lock.lock();
+    try {
+      List<GpuSlot> allowed = placement.allowed(request);
+      List<GpuSlot> taken = placement.place(request);
+      List<BackendChoice> all = new ArrayList<>();
+      for (GpuSlot slot : allowed) {
+        all.addAll(choices.explain(slot, request, taken != null && taken.contains(slot)));
+      }
+      return List.copyOf(all);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** {@return what is granted, as callers see it} */
+  public List<GpuLease> leases() {
+    return snapshots(bookingsOf(slots));
+  }
+
+  /** {@return how each GPU is shared} */
+  public List<GpuState> states() {
+    return SharingStates.of(slots, bookings(), node.settings());
+  }
+
+  /** {@return what is granted} */
+  public List<Booking> bookings() {
+    return bookingsOf(slots);
+  }
+
+  /** {@return what is granted under an id} */
+  public Optional<Booking> booking(String id) {
+    return bookings().stream().filter(booking -> booking.id.equals(id)).findFirst();
+  }
+
+  private List<Booking> bookingsOf(List<GpuSlot> of) {
+    lock.lock();
+    try {
+      Set<Booking> bookings = new LinkedHashSet<>(); // a gang is in several slots
+      of.forEach(slot -> bookings.addAll(slot.bookings));
+      return List.copyOf(bookings);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private static List<GpuLease> snapshots(List<Booking> bookings) {
+    return bookings.stream().<GpuLease>map(Booking::snapshot).toList();
+  }
+
+  // ---- acquiring
+
+  /** Grants a request now, or refuses it. */
+  public Booking acquire(Asked asked) {
+    VirtualGpuRequest request = asked.request();
+    String refusal;
+    lock.lock();
+    try {
+      checkPossible(asked);
+      Optional<String> heldBack = held.because(request);
+      Booking booking = heldBack.isEmpty() ? line.serveAtOnce(asked) : null;
+      if (booking != null) {
+        return booking;
+      }
+      boolean first = line.isFirst(request);
+      String more = first ? "" : "; " + line.size() + " requests wait in front";
+      refusal = heldBack.orElseGet(() -> placement.refusal(request, more));
+    } finally {
+      lock.unlock();
+    }
+    publishRefused(request, refusal);
+    throw new GpuCapacityException(refusal, snapshots(bookingsOf(placement.allowed(request))));
+  }
+
+  /** Tells listeners that a request was refused. */
+  public void publishRefused(VirtualGpuRequest request, String refusal) {
+    node.listeners().publish(at -> new GpuEvent.Refused(at, request.name(), request, refusal));
+  }
+
+  /** Grants a request as soon as it fits and its turn has come. */
+  public void enqueue(PendingRequest waiting) {
+    lock.lock();
+    try {
+      checkPossible(waiting.asked);
+      if (held.because(waiting.asked.request()).isPresent()) {
+        held.park(waiting);
+      } else {
+        line.add(waiting);
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Takes a waiting request out and says why it did not fit; empty if it was settled meanwhile. */
+  public Optional<String> giveUp(PendingRequest waiting) {
+    lock.lock();
+    try {
+      if (held.giveUp(waiting)) {
+        return held.because(waiting.asked.request());
+      }
+      if (!line.remove(waiting)) {
+        return Optional.empty();
+      }
+      return Optional.of(placement.refusal(waiting.asked.request(), "; waited until the timeout"));
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Sends away all who wait on behalf of an owner that closes. */
+  public void failPending(Object owner) {
+    failPending(
+        waiting -> waiting.asked.by().owner() == owner,
+        new IllegalStateException("the pool was closed"));
+  }
+
+  private void failPending(Predicate<PendingRequest> which, RuntimeException because) {
+    change(
+        () -> {
+          held.failAll(which, because);
+          line.failAll(which, because);
+        });
+  }
+
+  /** This process decides no more: all who wait ask the one who does. */
+  public void giveUp() {
+    givenUp = true;
+    ends.giveUp();
+    failPending(waiting -> true, new SeatLostException(GIVEN_UP));
+  }
+
+  /** Throws if this process decides no more. */
+  public void checkDecides() {
+    if (givenUp) {
+      throw new SeatLostException(GIVEN_UP);
+    }
+  }
+
+  // ---- holding back
+
+  /** Lets no tenant of this name start; online ones excepted. */
+  public void holdBack(String name, String reason) {
+    lock.lock();
+    try {
+      held.hold(name, reason);
+      line.withdraw(request -> held.because(request).isPresent()).forEach(held::park);
+    } finally {
+      lock.unlock();
+    }
+    node.listeners().publish(at -> new GpuEvent.HeldBack(at, name, reason));
+  }
+
+  /** Tenants of this name may start again; those who waited do, if they fit. */
+  public void letBack(String name) {
+    lock.lock();
+    try {
+      held.letBack(name).forEach(line::add);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Throws if no program may start under a virtual GPU now. */
+  public void checkNotHeldBack(Booking booking) {
+    if (booking.suspended) {
+      throw new GpuSuspendException(
+          "no program can start under a suspended virtual GPU; let it go on first (vgpu resume): id="
+              + booking.id);
+    }
+    lock.lock();
+    try {
+      Optional<String> reason = held.because(booking.request());
+      if (reason.isPresent()) {
+        throw new GpuCapacityException(
+            "no program can start under a virtual GPU now: id=" + booking.id + ": " + reason.get(),
+            List.of(booking.snapshot()));
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void checkPossible(Asked asked) {
+    checkDecides();
+    if (asked.by().isClosed()) {
+      throw new IllegalStateException("the pool is closed");
+    }
+    placement.checkPossible(asked.request());
+  }
+
+  /** Changes what requests may be granted on, and serves those that wait. */
+  public void change(Runnable how) {
+    lock.lock();
+    try {
+      how.run();
+      line.serve();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  // ---- changing and giving back
+
+  /** Replaces what a virtual GPU holds, or throws and changes nothing. */
+  public void resize(Booking booking, VirtualGpuRequest asked) {
+    VirtualGpuRequest before;
+    lock.lock();
+    try {
+      before = booking.request();
+      ResizeRules.checkSameElsewhere(before, asked, booking.id, booking.gpus());
+      if (booking.calls.isClosed() || booking.released) {
+        throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
+      }
+      booking.slots.forEach(slot -> slot.giveBack(before));
+      boolean resized = false;
+      try {
+        ResizeRules.checkFits(booking, asked, placement);
+        String obstacle = booking.calls.tryResize(asked, booking.gate);
+        if (obstacle != null) {
+          throw ResizeRules.cannotResize(booking.id, asked, obstacle, booking.snapshot());
+        }
+        resized = true;
+      } finally {
+        VirtualGpuRequest holds = resized ? asked : before;
+        booking.slots.forEach(slot -> slot.take(holds));
+      }
+      booking.request(asked);
+      booking.slots.forEach(GpuSlot::divide);
+      rewrite(booking);
+      line.serve();
+    } finally {
+      lock.unlock();
+    }
+    node.listeners().publish(at -> new GpuEvent.Resized(at, booking.id, before, asked));
+  }
+
+  /** What is on disk follows, if it can; the next holder of the seat would see the old state. */
+  private void rewrite(Booking booking) {
+    if (disk != null) {
+      try {
+        disk.write(booking.record());
+      } catch (VgpuException e) {
+        log.warn("{}", e.getMessage());
+      }
+    }
+  }
+
+  /** Books out those that have ended and are kept no more for programs whose end nobody tells. */
+  public void releaseUnused() {
+    bookings().forEach(ends::releaseIfUnused);
+  }
+
+  // ---- programs
+
+  /** Makes a virtual GPU ready for programs; once. */
+  public EnforcedLease enforce(Booking booking) {
+    lock.lock();
+    try {
+      EnforcedLease before = booking.enforced();
+      if (before != null) {
+        return before;
+      }
+      if (booking.released) {
+        throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
+      }
+      enforcements.checkUsable();
+      Path directory =
+          requireNonNull(disk, "where backends work, leases are on disk").of(booking.id);
+      EnforcedLease.Listener listener = new LeaseWatch(node, ends, booking);
+      EnforcementBackend backend = choices.forPrograms(booking);
+      EnforcedLease lease = enforcements.prepare(backend, booking, directory, listener);
+      booking.enforced(lease);
+      booking.goOnInSpace();
+      booking.slots.forEach(slot -> slot.enforced(booking));
+      rewrite(booking);
+      return lease;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Keeps a virtual GPU as long as this program lives. */
+  public void started(Booking booking, ProcessIdentity program) {
+    lock.lock();
+    try {
+      booking.programs.removeIf(other -> !other.isAlive());
+      if (!booking.released && booking.programs.size() < LeaseRecord.MOST_PROGRAMS) {
+        booking.programs.add(program);
+        rewrite(booking);
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  // ---- suspending
+
+  /**
+   * Writes down that a virtual GPU is suspended, or about to be.
+   *
+   * @throws VgpuException if it cannot be written: the next holder of the seat would not know
+   */
+  public void suspended(Booking booking, String by) {
+    lock.lock();
+    try {
+      Optional<String> before = booking.suspension;
+      booking.suspension = Optional.of(by);
+      if (disk != null && !booking.released) {
+        boolean written = false;
+        try {
+          disk.write(booking.record());
+          written = true;
+        } finally {
+          booking.suspension = written ? booking.suspension : before;
+        }
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Writes down that it is not, if that is possible; it is looked at again in any case. */
+  public void goesOn(Booking booking) {
+    lock.lock();
+    try {
+      booking.suspension = Optional.empty();
+      if (!booking.released) {
+        rewrite(booking);
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  // ---- taking over
+
+  /** Books what was granted before, whether or not it fits. */
+  public Booking restore(LeaseRecord record, List<GpuSlot> on, Asked.Claimant by) {
+    lock.lock();
+    try {
+      Optional<String> chosen = record.chosen().or(record::backend);
+      Booking booking = grants.book(record.id(), on, new Asked(record.request(), by), chosen);
+      booking.programs.addAll(record.programs());
+      booking.backend = record.backend().orElse(null);
+      if (record.suspension().isPresent()) {
+        // Before anything lets it start: its memory may be away.
+        booking.suspension = record.suspension();
+        booking.suspended = true;
+        booking.unsettled = true;
+        booking.gate.beginSuspended();
+      }
+      meter.restored(booking);
+      rewrite(booking);
+      return booking;
+    } finally {
+      lock.unlock();
+    }
+  }
+}

@@ -1,0 +1,56 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.spi.EnforcedLease;
+
+/** Passes on what the processes of a virtual GPU do. Safe for use by several threads. */
+final class LeaseWatch implements EnforcedLease.Listener {
+  private final NodeContext node;
+  private final LeaseEnds ends;
+  private final Booking booking;
+
+  LeaseWatch(NodeContext node, LeaseEnds ends, Booking booking) {
+    this.node = node;
+    this.ends = ends;
+    this.booking = booking;
+  }
+
+  @Override
+  public void wanted() {
+    if (!booking.spatial) {
+      booking.gate.processesWanted();
+    }
+  }
+
+  @Override
+  public void drained() {
+    // In space it has no turn that could end; but who suspends it waits for this.
+    if (!booking.spatial || booking.suspended) {
+      booking.gate.processesDrained();
+    }
+  }
+
+  @Override
+  public void suspect(String reason) {
+    node.listeners().publish(at -> new GpuEvent.SuspectReport(at, booking.id, reason));
+  }
+
+  @Override
+  public void yielded(String by, long times) {
+    booking.gate.yielded(times);
+    node.preemptions().add(booking.id, by, 0, times);
+  }
+
+  @Override
+  public void disturbed(String reason) {
+    node.listeners().publish(at -> new GpuEvent.Disturbed(at, booking.id, reason));
+  }
+
+  @Override
+  public void processes(int attached) {
+    if (attached == 0 && booking.ended) {
+      // Not on the backend's thread: it is the backend that is asked to close the lease.
+      node.workers().execute(() -> ends.releaseIfUnused(booking));
+    }
+  }
+}

@@ -1,0 +1,51 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.core.schedule.UrgencyQueue;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A request that waits until it fits, for a thread of this JVM or for another process. Guarded by
+ * the {@link LeaseTable}'s lock.
+ */
+public final class PendingRequest extends UrgencyQueue.Node<PendingRequest> {
+  /** The request and its owner. */
+  public final Asked asked;
+
+  private final Consumer<PendingRequest> whenSettled;
+  private @Nullable Booking booking;
+  private @Nullable RuntimeException failure;
+  private volatile boolean settled;
+
+  /** Makes one; {@code whenSettled} is run with the table's lock held and must not block. */
+  public PendingRequest(Asked asked, Consumer<PendingRequest> whenSettled) {
+    super(asked.request().preemptionClass());
+    this.asked = asked;
+    this.whenSettled = whenSettled;
+  }
+
+  /** {@return whether it was granted or refused} */
+  public boolean isSettled() {
+    return settled;
+  }
+
+  void grant(Booking granted) {
+    booking = granted;
+    settled = true; // release: pairs with the acquire in isSettled
+    whenSettled.accept(this);
+  }
+
+  void fail(RuntimeException why) {
+    failure = why;
+    settled = true; // release: pairs with the acquire in isSettled
+    whenSettled.accept(this);
+  }
+
+  /** After it has settled: what was granted; throws what it was sent away with instead. */
+  public Booking booking() {
+    if (booking == null) {
+      throw failure != null ? failure : new IllegalStateException("not settled");
+    }
+    return booking;
+  }
+}

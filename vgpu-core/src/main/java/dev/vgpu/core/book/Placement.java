@@ -1,0 +1,166 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Where a request could be cut from, and why not. Changes nothing. Guarded by the {@link
+ * LeaseTable}'s lock.
+ */
+final class Placement {
+  private static final Logger log = LoggerFactory.getLogger(Placement.class);
+
+  /** In the order in which members of a gang take their turns. */
+  private final List<GpuSlot> slots;
+
+  private final BackendChoices choices;
+
+  Placement(List<GpuSlot> slots, BackendChoices choices) {
+    this.slots = slots;
+    this.choices = choices;
+  }
+
+  /** The GPUs to cut it from now, as many as are asked, all different; null if it does not fit. */
+  @Nullable List<GpuSlot> place(VirtualGpuRequest request) {
+    return choose(request, allowed(request).stream().filter(slot -> slot.fits(request)).toList());
+  }
+
+  /**
+   * The same for a request that is served out of turn, so that another that waits in front is not
+   * delayed by it, whatever is given back and when: a GPU that the other may use is taken only if
+   * what the other needs there is left over besides.
+   */
+  @Nullable List<GpuSlot> placeBeside(VirtualGpuRequest request, VirtualGpuRequest first) {
+    List<GpuSlot> forFirst = allowed(first);
+    return choose(
+        request,
+        allowed(request).stream()
+            .filter(slot -> slot.fits(request))
+            .filter(
+                slot ->
+                    !forFirst.contains(slot)
+                        || !slot.couldFit(first)
+                        || !choices.couldServe(slot, first)
+                        || slot.fitsBeside(request, first))
+            .toList());
+  }
+
+  /** Those on which it fits most tightly, so that large requests find room elsewhere. */
+  private @Nullable List<GpuSlot> choose(VirtualGpuRequest request, List<GpuSlot> fitting) {
+    Map<GpuSlot, Integer> costs = new LinkedHashMap<>();
+    for (GpuSlot slot : fitting) {
+      choices.choose(slot, request).ifPresent(choice -> costs.put(slot, choice.cost()));
+    }
+    List<GpuSlot> best =
+        costs.keySet().stream()
+            .sorted(
+                Comparator.<GpuSlot>comparingInt(slot -> isNamed(slot, request) ? 0 : 1)
+                    .thenComparingInt(slot -> costs.getOrDefault(slot, 0))
+                    .thenComparingInt(
+                        slot -> request.computePercent().isPresent() ? 0 : slot.bookings.size())
+                    .thenComparingInt(slot -> slot.freePercent(request.preemptionClass()))
+                    .thenComparing(GpuSlot::freeMemory))
+            .limit(request.gpuCount())
+            .toList();
+    boolean hasNamed =
+        request.gpu().isEmpty() || best.stream().anyMatch(slot -> isNamed(slot, request));
+    if (best.size() < request.gpuCount() || !hasNamed) {
+      return null;
+    }
+    return slots.stream().filter(best::contains).toList();
+  }
+
+  private static boolean isNamed(GpuSlot slot, VirtualGpuRequest request) {
+    return request.gpu().isPresent() && request.gpu().get().equals(slot.gpu.id());
+  }
+
+  /** The GPUs of which a request could be cut if all were free. */
+  List<GpuSlot> allowed(VirtualGpuRequest request) {
+    return slots.stream()
+        .filter(slot -> request.gpu().isEmpty() || request.gpuCount() > 1 || isNamed(slot, request))
+        .toList();
+  }
+
+  // ---- what could never be
+
+  /** Throws if a request could not be served even by an empty pool. */
+  void checkPossible(VirtualGpuRequest request) {
+    List<GpuSlot> allowed = allowed(request);
+    boolean named =
+        request.gpu().isEmpty() || allowed.stream().anyMatch(slot -> isNamed(slot, request));
+    if (allowed.isEmpty() || !named) {
+      throw new IllegalArgumentException(
+          "no such GPU in this pool: asked " + request + ", gpus=" + ids());
+    }
+    if (allowed.size() < request.gpuCount()) {
+      throw new IllegalArgumentException(
+          "more GPUs than this pool has: asked " + request + ", gpus=" + ids());
+    }
+    List<GpuSlot> enough = allowed.stream().filter(slot -> slot.couldFit(request)).toList();
+    if (enough.size() < request.gpuCount()
+        || (request.gpu().isPresent()
+            && enough.stream().noneMatch(slot -> isNamed(slot, request)))) {
+      throw new IllegalArgumentException(
+          (request.gpuCount() == 1
+                  ? "more memory than any GPU can give: asked "
+                  : "more memory than that many GPUs can give each: asked ")
+              + request
+              + "; "
+              + allowed.stream()
+                  .map(slot -> slot.gpu.id() + " usableMemory=" + slot.gpu.usableMemory())
+                  .collect(Collectors.joining(", ")));
+    }
+    checkEnforceable(request, allowed);
+  }
+
+  private List<GpuId> ids() {
+    return slots.stream().map(slot -> slot.gpu.id()).toList();
+  }
+
+  /** Refuses, or serves with a warning, a request that demands more than can be enforced. */
+  private void checkEnforceable(VirtualGpuRequest request, List<GpuSlot> allowed) {
+    long capable = allowed.stream().filter(slot -> choices.couldServe(slot, request)).count();
+    if (capable < request.gpuCount()) {
+      throw new VgpuException(
+          "no backend can enforce what is demanded: " + request + "; " + lack(request, allowed));
+    }
+    if (allowed.stream().allMatch(slot -> choices.isServedWithLess(slot, request))) {
+      log.warn("served without what it demands: {}; {}", request, lack(request, allowed));
+    }
+  }
+
+  private String lack(VirtualGpuRequest request, List<GpuSlot> allowed) {
+    return allowed.stream()
+        .map(slot -> choices.lack(slot, request))
+        .collect(Collectors.joining("; "));
+  }
+
+  // ---- why not now
+
+  /** Says why a request does not fit now, and who holds what it would need. */
+  String refusal(VirtualGpuRequest request, String more) {
+    List<GpuSlot> allowed = allowed(request);
+    StringBuilder text =
+        new StringBuilder(
+            request.gpuCount() == 1
+                ? "no GPU has room: asked "
+                : "not that many GPUs have room: asked ");
+    text.append(request).append(more);
+    for (GpuSlot slot : allowed) {
+      slot.lack(request)
+          .or(() -> choices.lackNow(slot, request))
+          .ifPresent(lack -> text.append("; ").append(lack));
+    }
+    allowed.forEach(slot -> text.append("; ").append(slot.occupation(request)));
+    return text.toString();
+  }
+}

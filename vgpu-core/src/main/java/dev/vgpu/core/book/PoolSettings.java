@@ -1,0 +1,46 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.GpuSettings;
+import dev.vgpu.PhysicalGpu;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * How the GPUs of a pool are shared. Immutable.
+ *
+ * @param forAll for those of which nothing else is said
+ * @param some for some
+ */
+public record PoolSettings(GpuSettings forAll, Map<GpuId, GpuSettings> some) {
+  /** Makes one. */
+  public PoolSettings {
+    some = Map.copyOf(some);
+  }
+
+  /** {@return the settings that a pool's options ask for} */
+  public static PoolSettings from(GpuPoolOptions options) {
+    return new PoolSettings(options.gpuSettings(), options.settingsOfSome());
+  }
+
+  /** {@return the settings of one GPU} */
+  public GpuSettings of(GpuId gpu) {
+    return some.getOrDefault(gpu, forAll);
+  }
+
+  /** Refuses settings of a GPU that is not there. */
+  public void check(Collection<? extends PhysicalGpu> gpus) {
+    if (some.isEmpty()) {
+      return;
+    }
+    List<GpuId> there = gpus.stream().map(PhysicalGpu::id).toList();
+    for (GpuId named : some.keySet()) {
+      if (!there.contains(named)) {
+        throw new IllegalArgumentException(
+            "settings for a GPU that is not in this pool: gpu=" + named + " gpus=" + there);
+      }
+    }
+  }
+}

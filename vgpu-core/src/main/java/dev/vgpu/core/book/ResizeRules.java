@@ -1,0 +1,53 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.List;
+
+/** What a resize may change, wherever it is asked for. */
+public final class ResizeRules {
+  private ResizeRules() {}
+
+  /** {@return the refusal of a resize} */
+  public static GpuCapacityException cannotResize(
+      String id, VirtualGpuRequest asked, String obstacle, GpuLease holder) {
+    return new GpuCapacityException(
+        "a virtual GPU cannot be resized: id=" + id + " asked " + asked + "; " + obstacle,
+        List.of(holder));
+  }
+
+  /** Throws if a resize asks for what it cannot change. */
+  public static void checkSameElsewhere(
+      VirtualGpuRequest before, VirtualGpuRequest asked, String id, List<GpuId> gpus) {
+    boolean sameGpu = asked.gpu().isEmpty() || gpus.contains(asked.gpu().get());
+    if (!sameGpu
+        || asked.gpuCount() != before.gpuCount()
+        || !asked.name().equals(before.name())
+        || !asked.requires().equals(before.requires())
+        || asked.failureMode() != before.failureMode()) {
+      throw new IllegalArgumentException(
+          "a resize keeps the GPUs, the name and the demanded capabilities: id="
+              + id
+              + " holds "
+              + before
+              + ", asked "
+              + asked);
+    }
+  }
+
+  /** Throws if there is no room for it on one of its GPUs. */
+  static void checkFits(Booking booking, VirtualGpuRequest asked, Placement placement) {
+    for (GpuSlot slot : booking.slots) {
+      if (!slot.fits(asked)) {
+        throw new GpuCapacityException(
+            "a virtual GPU cannot be resized: id="
+                + booking.id
+                + ": "
+                + placement.refusal(asked, ""),
+            slot.bookings.stream().<GpuLease>map(Booking::snapshot).toList());
+      }
+    }
+  }
+}

@@ -1,0 +1,76 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.BackendChoice;
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/** Makes room for a request by moving what others have set aside of a GPU and do not use now. */
+public final class RoomMaking {
+  private final LeaseTable table;
+  private final Enforcements enforcements;
+
+  /** Makes one for a table. */
+  public RoomMaking(LeaseTable table, Enforcements enforcements) {
+    this.table = table;
+    this.enforcements = enforcements;
+  }
+
+  /**
+   * Moves what has to be moved; what was moved.
+   *
+   * @throws GpuCapacityException if the request does not fit, and would not then
+   */
+  public List<String> makeRoom(VirtualGpuRequest request) {
+    // Without the table's lock, since it may look at all processes.
+    Set<String> idle = new HashSet<>();
+    for (Booking booking : table.bookings()) {
+      if (!table.ends().isInUse(booking)) {
+        idle.add(booking.id);
+      }
+    }
+    List<String> moved = new ArrayList<>();
+    table.change(() -> moved.addAll(move(request, idle)));
+    return moved;
+  }
+
+  private List<String> move(VirtualGpuRequest request, Set<String> idle) {
+    boolean fits =
+        table.explain(request).stream()
+            .anyMatch(choice -> choice.verdict() == BackendChoice.Verdict.CHOSEN);
+    if (fits) {
+      return List.of();
+    }
+    for (GpuSlot slot : table.slots()) {
+      boolean isAllowed = request.gpu().isEmpty() || request.gpu().get().equals(slot.gpu.id());
+      if (isAllowed && slot.fits(request)) {
+        List<String> moved =
+            enforcements.makeRoom(slot.gpu, request, id -> idle.contains(id) && isIdle(id));
+        if (!moved.isEmpty()) {
+          return moved;
+        }
+      }
+    }
+    String used =
+        table.bookings().stream()
+            .filter(booking -> !idle.contains(booking.id))
+            .map(booking -> booking.id)
+            .collect(Collectors.joining(" "));
+    throw new GpuCapacityException(
+        "no room can be made by moving idle virtual GPUs: asked "
+            + request
+            + (used.isEmpty()
+                ? ""
+                : "; something runs under these, which cannot be moved: " + used),
+        table.leases());
+  }
+
+  /** Once more, with the lock held. */
+  private boolean isIdle(String id) {
+    return table.booking(id).filter(booking -> !booking.hasProcesses()).isPresent();
+  }
+}

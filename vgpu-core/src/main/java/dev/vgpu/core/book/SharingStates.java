@@ -1,0 +1,80 @@
+package dev.vgpu.core.book;
+
+import dev.vgpu.GpuSettings;
+import dev.vgpu.GpuState;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.MemorySize;
+import dev.vgpu.SharingMode;
+import dev.vgpu.core.schedule.SchedulerState;
+import dev.vgpu.core.schedule.SchedulerState.TenantState;
+import dev.vgpu.core.wire.StateValues;
+import java.time.Duration;
+import java.util.List;
+
+/** How GPUs are shared, as the schedulers and the books of this process tell. */
+final class SharingStates {
+  private static final int ALL_PERCENT = 100;
+
+  private SharingStates() {}
+
+  /** One state for each GPU. */
+  static List<GpuState> of(List<GpuSlot> slots, List<Booking> bookings, PoolSettings settings) {
+    return slots.stream()
+        .map(
+            slot ->
+                of(
+                    slot,
+                    bookings.stream().filter(booking -> booking.slots.contains(slot)).toList(),
+                    settings.of(slot.gpu.id())))
+        .toList();
+  }
+
+  private static GpuState of(GpuSlot slot, List<Booking> bookings, GpuSettings settings) {
+    SchedulerState state;
+    slot.seat.take();
+    try {
+      state = slot.scheduler.state();
+    } finally {
+      slot.seat.leave();
+    }
+    long usable = slot.gpu.usableMemory().bytes();
+    long held = bookings.stream().mapToLong(SharingStates::heldBytes).sum();
+    return new StateValues.State(
+        slot.gpu.id(),
+        mode(state.mode()),
+        state.reason(),
+        state.holder(),
+        state.tenants().stream().filter(TenantState::heldBack).map(TenantState::id).toList(),
+        Duration.ofNanos(state.turnNs()),
+        state.switches(),
+        MemorySize.ofBytes(Math.max(0, usable - held)),
+        percent(usable, settings.memoryLowWatermarkPercent()),
+        percent(usable, settings.memoryHighWatermarkPercent()),
+        bookings.stream().filter(booking -> booking.suspended).map(booking -> booking.id).toList(),
+        slot.condition.health(),
+        slot.condition.reason());
+  }
+
+  /** What a virtual GPU holds on each of its GPUs. */
+  private static long heldBytes(Booking booking) {
+    if (booking.suspended) {
+      return 0; // it is in the host's memory
+    }
+    GpuUsage usage = booking.usage();
+    return Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes())
+        / booking.slots.size();
+  }
+
+  private static MemorySize percent(long of, int percent) {
+    return MemorySize.ofBytes(of / ALL_PERCENT * percent);
+  }
+
+  private static SharingMode mode(SchedulerState.Mode mode) {
+    return switch (mode) {
+      case IDLE -> SharingMode.IDLE;
+      case ALONE -> SharingMode.ALONE;
+      case OVERLAP -> SharingMode.OVERLAP;
+      case STRICT -> SharingMode.STRICT;
+    };
+  }
+}

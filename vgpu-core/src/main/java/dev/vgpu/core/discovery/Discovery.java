@@ -1,0 +1,139 @@
+package dev.vgpu.core.discovery;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.spi.GpuHealthListener;
+import dev.vgpu.spi.GpuProvider;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.ServiceLoader;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Asks the installed providers for GPUs. Safe for use by several threads. */
+public final class Discovery {
+  private static final Logger log = LoggerFactory.getLogger(Discovery.class);
+
+  private final Supplier<List<GpuProvider>> find;
+  private final ReentrantLock lock = new ReentrantLock();
+  private @Nullable List<GpuProvider> providers;
+  private volatile @Nullable Map<GpuId, GpuProvider> providerOf;
+
+  /** Asks these providers. */
+  public Discovery(List<GpuProvider> providers) {
+    this(() -> providers);
+  }
+
+  private Discovery(Supplier<List<GpuProvider>> find) {
+    this.find = find;
+  }
+
+  /** {@return one that asks the installed providers} */
+  public static Discovery installed() {
+    return new Discovery(
+        () -> Installed.of(GpuProvider.class, in -> ServiceLoader.load(GpuProvider.class, in)));
+  }
+
+  private List<GpuProvider> providers() {
+    lock.lock();
+    try {
+      if (providers == null) {
+        providers = List.copyOf(find.get());
+      }
+      return providers;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** All GPUs that are found; this machine's CPU if there are none. */
+  public List<PhysicalGpu> gpus() {
+    List<PhysicalGpu> gpus = new ArrayList<>();
+    Map<GpuId, GpuProvider> by = new HashMap<>();
+    for (GpuProvider provider : providers()) {
+      for (PhysicalGpu gpu : provider.gpus()) {
+        if (by.putIfAbsent(gpu.id(), provider) == null) {
+          gpus.add(gpu);
+        }
+      }
+    }
+    providerOf = Map.copyOf(by);
+    if (gpus.isEmpty()) {
+      gpus.add(HostGpu.ofThisMachine());
+    }
+    return gpus;
+  }
+
+  /** The variables that a process needs in order to see these GPUs and no other. */
+  public Map<String, String> environment(List<GpuId> gpus) {
+    Map<GpuId, GpuProvider> known = providerOf;
+    if (known == null) {
+      List<PhysicalGpu> ignored = gpus();
+      return environment(gpus);
+    }
+    GpuProvider provider = known.get(gpus.get(0));
+    if (gpus.stream().anyMatch(gpu -> known.get(gpu) != provider)) {
+      throw new VgpuException("the GPUs are found by different providers: gpus=" + gpus);
+    }
+    return provider == null ? Map.of() : provider.environment(gpus);
+  }
+
+  /** The memory of a GPU that nobody uses now; empty if its driver does not say. */
+  public Optional<MemorySize> freeMemory(GpuId gpu) {
+    Map<GpuId, GpuProvider> known = providerOf;
+    GpuProvider provider = known == null ? null : known.get(gpu);
+    return provider == null ? Optional.empty() : provider.freeMemory(gpu);
+  }
+
+  /** What drivers tell of these GPUs now, in their order. */
+  public List<GpuReading> readings(List<PhysicalGpu> gpus) {
+    Map<GpuId, GpuReading> all = new HashMap<>();
+    for (GpuProvider provider : providers()) {
+      provider.readings().forEach(reading -> all.putIfAbsent(reading.gpu(), reading));
+    }
+    return gpus.stream().map(gpu -> all.get(gpu.id())).filter(Objects::nonNull).toList();
+  }
+
+  /** Has all providers watch their GPUs. */
+  public List<GpuPool.Listening> watch(GpuHealthListener listener) {
+    List<GpuPool.Listening> watches = new ArrayList<>();
+    providers().forEach(provider -> watches.add(provider.watch(listener)));
+    return watches;
+  }
+
+  /** Says in the log what a pool stands on, once for each pool that is newly opened. */
+  public static void logFound(List<PhysicalGpu> gpus) {
+    for (PhysicalGpu gpu : gpus) {
+      if (gpu instanceof HostGpu) {
+        log.info(
+            "no GPU found: the device 'host' stands for this machine's CPU, {}, usable memory {}"
+                + " MiB",
+            gpu.model(),
+            gpu.usableMemory().bytes() >> 20);
+      } else {
+        log.info("gpu={} model={} provider={}", gpu.id(), gpu.model(), gpu.provider());
+      }
+    }
+  }
+
+  /** {@return whether each provider can be used} */
+  public List<BackendStatus> statuses() {
+    List<BackendStatus> statuses = new ArrayList<>();
+    for (GpuProvider provider : providers()) {
+      statuses.add(provider.status());
+    }
+    return statuses;
+  }
+}

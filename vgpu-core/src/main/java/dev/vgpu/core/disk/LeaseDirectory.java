@@ -1,0 +1,231 @@
+package dev.vgpu.core.disk;
+
+import dev.vgpu.VgpuException;
+import dev.vgpu.core.wire.MalformedMessageException;
+import java.io.File;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The leases on disk: a directory for each, with what the next holder of the seat must know. What
+ * is read is not trusted: a file that makes no sense is set aside. Owned by the seat's holder;
+ * guarded by its lock.
+ */
+public final class LeaseDirectory implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(LeaseDirectory.class);
+  private static final String FILE = "lease.properties";
+  private static final String BAD = ".bad";
+  private static final long MOST_FILE_BYTES = 256 << 10;
+  private static final int NUMBER_DIGITS = 19;
+
+  private final Path directory;
+  private volatile boolean closed;
+  private final RandomAccessFile counter;
+  private long number;
+
+  /**
+   * Opens it.
+   *
+   * @param directory exists
+   * @throws IOException if the counter of leases cannot be opened
+   */
+  public LeaseDirectory(Path directory) throws IOException {
+    this.directory = directory;
+    Path file = directory.resolve("counter");
+    removePlanted(file);
+    this.counter = new RandomAccessFile(file.toFile(), "rw");
+    this.number = Math.max(0, readNumber());
+  }
+
+  /** What is about to be written must be a file: a link leads elsewhere, a pipe waits for ever. */
+  private static void removePlanted(Path file) throws IOException {
+    if (Files.exists(file, LinkOption.NOFOLLOW_LINKS)
+        && !Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)
+        && !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS)) {
+      log.warn("what is no file is removed: {}", file);
+      Files.delete(file);
+    }
+  }
+
+  private long readNumber() throws IOException {
+    byte[] text = new byte[NUMBER_DIGITS];
+    int length = Math.max(0, counter.read(text));
+    try {
+      return length == 0
+          ? 0
+          : Long.parseLong(new String(text, 0, length, StandardCharsets.US_ASCII).trim());
+    } catch (NumberFormatException e) {
+      log.warn("the counter of leases is not a number; it is counted on from the leases found");
+      return 0;
+    }
+  }
+
+  /**
+   * {@return a name that no lease of this directory has or had}
+   *
+   * @param name what it begins with
+   */
+  public String newId(String name) {
+    do {
+      number++;
+    } while (Files.exists(directory.resolve(name + "-" + number), LinkOption.NOFOLLOW_LINKS));
+    try {
+      counter.seek(0);
+      counter.write(
+          String.format(java.util.Locale.ROOT, "%" + NUMBER_DIGITS + "d", number)
+              .getBytes(StandardCharsets.US_ASCII));
+    } catch (IOException e) {
+      throw new VgpuException("the lease cannot be written: " + e.getMessage(), e);
+    }
+    return name + "-" + number;
+  }
+
+  /**
+   * {@return a lease's own directory}
+   *
+   * @param id the virtual GPU's name
+   */
+  public Path of(String id) {
+    return directory.resolve(id);
+  }
+
+  /**
+   * Writes a lease, so that either the old or the new state is there, whenever this process dies.
+   *
+   * @param lease what to write
+   * @throws VgpuException if it cannot be written, for example on a full disk
+   */
+  public void write(LeaseRecord lease) {
+    if (closed) {
+      throw new VgpuException("this process has given the seat up: id=" + lease.id());
+    }
+    Path own = of(lease.id());
+    Path temporary = own.resolve(FILE + ".new");
+    try {
+      if (!Files.isDirectory(own, LinkOption.NOFOLLOW_LINKS)) {
+        Files.createDirectory(
+            own,
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+      }
+      Properties properties = new Properties();
+      properties.putAll(lease.values());
+      removePlanted(temporary);
+      // Not by a channel: an interrupt of the caller's thread would close that.
+      try (OutputStream out = new FileOutputStream(temporary.toFile())) {
+        properties.store(out, null);
+      }
+      Files.move(temporary, own.resolve(FILE), StandardCopyOption.ATOMIC_MOVE);
+    } catch (IOException e) {
+      throw new VgpuException(
+          "the lease cannot be written: path=" + own + ": " + e.getMessage(), e);
+    }
+  }
+
+  /**
+   * Removes a lease and all files in its directory.
+   *
+   * @param id the virtual GPU's name
+   */
+  public void remove(String id) {
+    if (closed) {
+      return; // the next holder of the seat looks after it
+    }
+    Path own = of(id);
+    try {
+      Files.deleteIfExists(own.resolve(FILE)); // first: without it, it is no lease
+      try (DirectoryStream<Path> files = Files.newDirectoryStream(own)) {
+        for (Path file : files) {
+          Files.delete(file);
+        }
+      }
+      Files.delete(own);
+    } catch (NoSuchFileException e) {
+      log.debug("removed already: {}", own);
+    } catch (IOException e) {
+      log.warn("what is left of a lease could not be removed: {}", e.toString());
+    }
+  }
+
+  /** {@return all leases that are there} */
+  public List<LeaseRecord> readAll() {
+    List<LeaseRecord> leases = new ArrayList<>();
+    try (DirectoryStream<Path> directories = Files.newDirectoryStream(directory)) {
+      for (Path own : directories) {
+        File file = own.resolve(FILE).toFile();
+        if (Files.isDirectory(own, LinkOption.NOFOLLOW_LINKS)
+            && LeaseRecord.isId(own.getFileName().toString())) {
+          if (Files.exists(file.toPath(), LinkOption.NOFOLLOW_LINKS)) {
+            read(own, leases);
+          } else if (!Files.exists(own.resolve(FILE + BAD))) {
+            remove(own.getFileName().toString()); // its holder died while it made or removed it
+          }
+        }
+      }
+    } catch (IOException e) {
+      log.warn("the leases on disk could not be read: {}", e.toString());
+    }
+    return leases;
+  }
+
+  private void read(Path own, List<LeaseRecord> leases) {
+    Path file = own.resolve(FILE);
+    try {
+      LeaseRecord lease = LeaseRecord.of(load(file));
+      if (!own.endsWith(lease.id())) {
+        throw new MalformedMessageException("it says that it is the lease " + lease.id());
+      }
+      leases.add(lease);
+    } catch (IOException | IllegalArgumentException | MalformedMessageException e) {
+      log.warn("a lease on disk makes no sense and is set aside: {}: {}", file, e.getMessage());
+      try {
+        Files.move(file, own.resolve(FILE + BAD), StandardCopyOption.REPLACE_EXISTING);
+      } catch (IOException again) {
+        log.warn("it could not be set aside: {}", again.toString());
+      }
+    }
+  }
+
+  private static Map<String, String> load(Path file) throws IOException {
+    if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)
+        || Files.size(file) > MOST_FILE_BYTES) {
+      throw new IOException("not a file of at most " + MOST_FILE_BYTES + " bytes");
+    }
+    Properties properties = new Properties();
+    try (java.io.InputStream in = Files.newInputStream(file)) {
+      properties.load(in);
+    }
+    Map<String, String> values = new HashMap<>();
+    properties
+        .stringPropertyNames()
+        .forEach(name -> values.put(name, properties.getProperty(name)));
+    return values;
+  }
+
+  /** Closes the counter. Nothing is written or removed any more. */
+  @Override
+  public void close() {
+    closed = true;
+    try {
+      counter.close();
+    } catch (IOException e) {
+      log.debug("the counter of leases could not be closed", e);
+    }
+  }
+}

@@ -1,0 +1,144 @@
+package dev.vgpu.core.disk;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/**
+ * One process and no later one that has its number. Immutable.
+ *
+ * @param pid its number
+ * @param start when it was started, in the kernel's own unit (field 22 of {@code /proc/PID/stat}),
+ *     or in milliseconds where there is no {@code /proc}; 0: not known
+ */
+public record ProcessIdentity(long pid, long start) {
+  private static final Path PROC = Path.of("/proc");
+  private static final String NUMBERS = "\nNSpid:";
+
+  /** What a process is doing. */
+  public enum State {
+    /** It runs, or could. */
+    ALIVE,
+    /** It was stopped by a signal or a debugger. */
+    STOPPED,
+    /** It has ended. */
+    DEAD
+  }
+
+  /** {@return this process} */
+  public static ProcessIdentity current() {
+    return of(ownPid());
+  }
+
+  /**
+   * By the last of the numbers that this process has in one namespace after the other, which is the
+   * one that it knows itself by. Not by {@link ProcessHandle} where that can be helped: a fresh JVM
+   * takes some milliseconds to load what that needs in order to wait for other processes.
+   */
+  private static long ownPid() {
+    try {
+      byte[] text = Files.readAllBytes(PROC.resolve("self").resolve("status"));
+      return parseOwnPid(new String(text, StandardCharsets.ISO_8859_1))
+          .orElseGet(() -> ProcessHandle.current().pid());
+    } catch (IOException e) {
+      return ProcessHandle.current().pid();
+    }
+  }
+
+  static Optional<Long> parseOwnPid(String status) {
+    int begin = status.indexOf(NUMBERS);
+    int end = begin < 0 ? -1 : status.indexOf('\n', begin + 1);
+    if (end < 0) {
+      return Optional.empty(); // an old kernel, or what only looks like one
+    }
+    String numbers = status.substring(begin + NUMBERS.length(), end).trim();
+    try {
+      return Optional.of(Long.parseLong(numbers.substring(numbers.lastIndexOf('\t') + 1)));
+    } catch (NumberFormatException e) {
+      return Optional.empty();
+    }
+  }
+
+  /**
+   * {@return the process that has this number now} Its start is 0 if there is none.
+   *
+   * @param pid the number
+   */
+  public static ProcessIdentity of(long pid) {
+    try {
+      return new ProcessIdentity(pid, stat(pid).map(Stat::start).orElse(0L));
+    } catch (IOException e) {
+      return new ProcessIdentity(pid, 0);
+    }
+  }
+
+  /**
+   * {@return what it is doing now} Where that cannot be read, for example because no descriptor is
+   * left, a process with this number counts as alive: what is not known is no death.
+   */
+  public State state() {
+    Optional<Stat> stat;
+    try {
+      stat = stat(pid);
+    } catch (IOException e) {
+      return Files.exists(PROC.resolve(Long.toString(pid))) ? State.ALIVE : State.DEAD;
+    }
+    if (stat.isEmpty() || stat.get().start() != start) {
+      return State.DEAD;
+    }
+    return switch (stat.get().state()) {
+      case 'Z', 'X', 'x' -> State.DEAD;
+      case 'T', 't' -> State.STOPPED;
+      default -> State.ALIVE;
+    };
+  }
+
+  /** {@return whether it has not ended} */
+  public boolean isAlive() {
+    return state() != State.DEAD;
+  }
+
+  record Stat(char state, long start) {}
+
+  /** Nothing if there is no such process. */
+  private static Optional<Stat> stat(long pid) throws IOException {
+    if (!Files.isDirectory(PROC.resolve("self"))) {
+      return ProcessHandle.of(pid)
+          .filter(ProcessHandle::isAlive)
+          .map(
+              handle ->
+                  new Stat(
+                      'R',
+                      handle.info().startInstant().map(start -> start.toEpochMilli()).orElse(0L)));
+    }
+    try {
+      byte[] text = Files.readAllBytes(PROC.resolve(Long.toString(pid)).resolve("stat"));
+      return parse(new String(text, StandardCharsets.ISO_8859_1));
+    } catch (NoSuchFileException e) {
+      return Optional.empty();
+    }
+  }
+
+  /** The fields behind the name, which may hold spaces and parentheses itself. */
+  static Optional<Stat> parse(String text) {
+    int nameEnd = text.lastIndexOf(')');
+    String[] fields = text.substring(nameEnd + 1).trim().split(" ", -1);
+    if (nameEnd < 0 || fields.length < 20 || fields[0].length() != 1) {
+      return Optional.empty();
+    }
+    try {
+      return Optional.of(new Stat(fields[0].charAt(0), Long.parseLong(fields[19])));
+    } catch (NumberFormatException e) {
+      return Optional.empty();
+    }
+  }
+
+  /** {@return both numbers, for messages} */
+  @Override
+  public String toString() {
+    return "pid=" + pid + " start=" + start;
+  }
+}

@@ -1,0 +1,210 @@
+package dev.vgpu.core.disk;
+
+import dev.vgpu.VgpuException;
+import dev.vgpu.files.TrustedFiles;
+import dev.vgpu.files.UntrustedFileException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * The directory where the processes of a node meet. Immutable.
+ *
+ * @param path where; absolute
+ * @param origin how it was chosen
+ */
+public record RunDirectory(Path path, Origin origin) {
+  /** How a run directory was chosen. */
+  public enum Origin {
+    /** Somebody named it: if it cannot be used, that is an error. */
+    NAMED,
+    /** Nobody named one: if it cannot be used, the pool works for this JVM alone. */
+    DEFAULT
+  }
+
+  /** The longest address of a Unix socket, in bytes. */
+  public static final int MOST_SOCKET_PATH_BYTES = 107;
+
+  private static final long LEAST_FREE_BYTES = 256 << 10;
+  private static final Set<PosixFilePermission> OWNER_ONLY =
+      PosixFilePermissions.fromString("rwx------");
+
+  /** What locks files between machines badly or not at all. */
+  private static final List<String> REMOTE =
+      List.of("nfs", "cifs", "smb", "afs", "fuse.sshfs", "ceph", "lustre", "gpfs", "glusterfs");
+
+  /**
+   * {@return the run directory of a pool}
+   *
+   * @param option what the pool's options name
+   * @param environment this process's
+   */
+  public static RunDirectory resolve(Optional<Path> option, Map<String, String> environment) {
+    if (option.isPresent()) {
+      return new RunDirectory(option.get().toAbsolutePath().normalize(), Origin.NAMED);
+    }
+    String named = environment.getOrDefault("VGPU_RUN_DIR", "");
+    if (!named.isEmpty()) {
+      return new RunDirectory(Path.of(named).toAbsolutePath().normalize(), Origin.NAMED);
+    }
+    String session = environment.getOrDefault("XDG_RUNTIME_DIR", "");
+    Path parent = Path.of(session.isEmpty() ? "/run" : session).toAbsolutePath().normalize();
+    return new RunDirectory(parent.resolve("vgpu"), Origin.DEFAULT);
+  }
+
+  /** {@return the file whose lock the seat's holder has} */
+  public Path lock() {
+    return path.resolve("seat.lock");
+  }
+
+  /** {@return where the seat's holder listens for other JVMs} */
+  public Path socket() {
+    return path.resolve("seat.sock");
+  }
+
+  /** {@return where the leases are} */
+  public Path leases() {
+    return path.resolve("leases");
+  }
+
+  /** {@return where what was used is written down} */
+  public Path usage() {
+    return path.resolve("usage");
+  }
+
+  /**
+   * Makes the directory where it is missing, and checks that it can be used. A full disk is no
+   * obstacle: a client needs no room, nor does the seat of leases that are there.
+   *
+   * @throws VgpuException if it cannot; the message says why, and what to do
+   */
+  public void prepare() {
+    int bytes = socket().toString().getBytes(StandardCharsets.UTF_8).length;
+    if (bytes > MOST_SOCKET_PATH_BYTES) {
+      throw unusable(
+          "its path is too long for a socket's address: "
+              + bytes
+              + " bytes with seat.sock, "
+              + MOST_SOCKET_PATH_BYTES
+              + " at most; name a shorter one");
+    }
+    try {
+      if (!Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+        make();
+      }
+      check();
+      if (!Files.isDirectory(leases())) {
+        make(leases());
+      }
+    } catch (IOException e) {
+      throw new VgpuException(message(e.toString()), e);
+    }
+  }
+
+  private void make() throws IOException {
+    Path parent = path.getParent();
+    if (origin == Origin.NAMED && parent != null) {
+      Files.createDirectories(parent);
+    }
+    make(path);
+  }
+
+  private static void make(Path directory) throws IOException {
+    try {
+      Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
+    } catch (java.nio.file.FileAlreadyExistsException e) {
+      if (!Files.isDirectory(directory)) {
+        throw e; // else another process was faster
+      }
+    }
+  }
+
+  private void check() throws IOException {
+    if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
+      throw unusable("it is not a directory (a symbolic link is not followed)");
+    }
+    try {
+      TrustedFiles.checkPrivate(path);
+    } catch (UntrustedFileException e) {
+      throw unusable(
+          e.getMessage()
+              + "; name a directory of your own: every process that may write to it could take the"
+              + " seat of all (a seat for the users of a group is not there yet)");
+    }
+    if (!Files.isWritable(path)) {
+      throw unusable("it is not writable for this process");
+    }
+    String type = fileSystemType();
+    for (String remote : REMOTE) {
+      if (type.startsWith(remote)) {
+        throw unusable(
+            "it is on a file system of the network ("
+                + type
+                + "), where locks do not hold;"
+                + " name one on this machine");
+      }
+    }
+  }
+
+  /**
+   * Checks that there is room for a seat's files, if none are there.
+   *
+   * @throws VgpuException if there is not
+   */
+  public void checkSpace() {
+    if (hasLeases()) {
+      return;
+    }
+    // Not the file store's: a chroot may have none.
+    long usableBytes = path.toFile().getUsableSpace();
+    if (usableBytes < LEAST_FREE_BYTES) {
+      throw unusable(
+          "its file system is full: usableBytes=" + usableBytes + " needed=" + LEAST_FREE_BYTES);
+    }
+  }
+
+  private boolean hasLeases() {
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(leases())) {
+      for (Path file : files) {
+        if (Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS)) {
+          return true;
+        }
+      }
+    } catch (IOException | DirectoryIteratorException e) {
+      return false;
+    }
+    return false;
+  }
+
+  /** Nothing where it is not known: in a chroot whose root is no mount point, there is no entry. */
+  private String fileSystemType() {
+    try {
+      return Files.getFileStore(path).type().toLowerCase(Locale.ROOT);
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  private VgpuException unusable(String why) {
+    return new VgpuException(message(why));
+  }
+
+  private String message(String why) {
+    return "the run directory cannot be used: path="
+        + path
+        + ": "
+        + why
+        + " (it is set by GpuPoolOptions.runDirectory, $VGPU_RUN_DIR, $XDG_RUNTIME_DIR)";
+  }
+}

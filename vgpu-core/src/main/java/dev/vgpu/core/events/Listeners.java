@@ -1,0 +1,130 @@
+package dev.vgpu.core.events;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuListener;
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.flight.FlightEvents;
+import java.time.Instant;
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Tells listeners what happens, each on a thread that delivers to it alone and exists while there
+ * is something to tell. Safe for use by several threads; never blocks the one that publishes.
+ */
+public final class Listeners {
+  private static final Logger log = LoggerFactory.getLogger(Listeners.class);
+
+  /** How far a listener may fall behind; {@link GpuListener} names the number. */
+  private static final int MOST_PENDING = 10_000;
+
+  private static final int MOST_RECENT = 256;
+
+  private final NanoClock clock;
+  private final Executor executor;
+  private final List<Mailbox> mailboxes = new CopyOnWriteArrayList<>();
+  private final ReentrantLock recentLock = new ReentrantLock();
+  private final Queue<GpuEvent> recent = new ArrayDeque<>();
+
+  /** Makes one that has no listener. */
+  public Listeners(NanoClock clock, Executor executor) {
+    this.clock = clock;
+    this.executor = executor;
+  }
+
+  /** Tells an event to all who listen now; keeps it for those who ask what has happened. */
+  public void publish(Function<Instant, GpuEvent> event) {
+    GpuEvent made = event.apply(clock.now());
+    keep(made);
+    FlightEvents.record(made);
+    for (Mailbox mailbox : mailboxes) {
+      mailbox.put(made);
+    }
+  }
+
+  private void keep(GpuEvent event) {
+    recentLock.lock();
+    try {
+      recent.add(event);
+      if (recent.size() > MOST_RECENT) {
+        recent.remove();
+      }
+    } finally {
+      recentLock.unlock();
+    }
+  }
+
+  /** What happened last, the oldest first. */
+  public List<GpuEvent> recent() {
+    recentLock.lock();
+    try {
+      return List.copyOf(recent);
+    } finally {
+      recentLock.unlock();
+    }
+  }
+
+  /** Whether anybody listens. */
+  public boolean areAny() {
+    return !mailboxes.isEmpty();
+  }
+
+  /** Adds a listener; run the result to stop telling it. What was published before is delivered. */
+  public Runnable listen(GpuListener listener) {
+    Mailbox mailbox = new Mailbox(listener);
+    mailboxes.add(mailbox);
+    return () -> mailboxes.remove(mailbox);
+  }
+
+  /** The events that one listener has not been told yet. */
+  private final class Mailbox {
+    private final GpuListener listener;
+    private final BlockingQueue<GpuEvent> pending = new ArrayBlockingQueue<>(MOST_PENDING);
+    private final AtomicLong untold = new AtomicLong();
+    private final AtomicLong dropped = new AtomicLong();
+
+    Mailbox(GpuListener listener) {
+      this.listener = listener;
+    }
+
+    void put(GpuEvent event) {
+      if (!pending.offer(event)) {
+        dropped.incrementAndGet();
+      } else if (untold.getAndIncrement() == 0) {
+        executor.execute(this::deliver);
+      }
+    }
+
+    private void deliver() {
+      do {
+        GpuEvent event = pending.poll();
+        if (event != null) {
+          tell(event);
+        }
+        long lost = dropped.getAndSet(0);
+        if (lost > 0) {
+          log.warn("a listener is too slow: {} events were dropped; listener={}", lost, listener);
+        }
+      } while (untold.decrementAndGet() > 0);
+    }
+
+    private void tell(GpuEvent event) {
+      try {
+        listener.onEvent(event);
+      } catch (RuntimeException | Error e) {
+        log.warn(
+            "a listener threw; it is told the next event all the same; listener={}", listener, e);
+      }
+    }
+  }
+}

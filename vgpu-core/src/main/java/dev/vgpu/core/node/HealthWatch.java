@@ -1,0 +1,108 @@
+package dev.vgpu.core.node;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool.Listening;
+import dev.vgpu.core.book.Booking;
+import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.LeaseTable;
+import dev.vgpu.core.book.NodeContext;
+import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.spi.GpuHealthListener;
+import java.util.List;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Has the providers watch the GPUs, in the process that decides about them: marks those that are
+ * lost, on which nothing is granted until they are back, and tells it. Safe for use by several
+ * threads.
+ */
+public final class HealthWatch implements GpuHealthListener, AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(HealthWatch.class);
+
+  private static final String NOT_YET =
+      "it was not there when the node's pool was opened: it is used when all processes of the node"
+          + " have closed their pools and one is opened again";
+
+  private final NodeContext node;
+  private final LeaseTable table;
+  private final List<Listening> watches;
+
+  private HealthWatch(NodeContext node, LeaseTable table, Discovery discovery) {
+    this.node = node;
+    this.table = table;
+    this.watches = discovery.watch(this);
+  }
+
+  /** Begins to watch the GPUs of a table. */
+  public static HealthWatch start(NodeContext node, LeaseTable table, Discovery discovery) {
+    return new HealthWatch(node, table, discovery);
+  }
+
+  @Override
+  public void changed(GpuId gpu, GpuHealth health, String reason) {
+    for (GpuSlot slot : table.slots()) {
+      if (slot.gpu.id().equals(gpu)) {
+        change(slot, new GpuSlot.Condition(health, reason));
+      }
+    }
+  }
+
+  private void change(GpuSlot slot, GpuSlot.Condition condition) {
+    GpuHealth before = slot.condition.health();
+    boolean isHealthy = condition.health() == GpuHealth.HEALTHY;
+    table.change(
+        () ->
+            slot.condition = isHealthy ? new GpuSlot.Condition(GpuHealth.HEALTHY, "") : condition);
+    if (before == GpuHealth.HEALTHY && isHealthy) {
+      return;
+    }
+    if (isHealthy) {
+      log.info("gpu={} is back: {}", slot.gpu.id(), condition.reason());
+    } else {
+      log.warn("gpu={} is {}: {}", slot.gpu.id(), condition.health(), condition.reason());
+    }
+    tell("", slot, condition);
+    for (Booking booking : table.bookings()) {
+      if (booking.slots.contains(slot)) {
+        tell(booking.id, slot, condition);
+      }
+    }
+  }
+
+  private void tell(String virtualGpu, GpuSlot slot, GpuSlot.Condition condition) {
+    node.listeners()
+        .publish(
+            at ->
+                new GpuEvent.HealthChanged(
+                    at, virtualGpu, slot.gpu.id(), condition.health(), condition.reason()));
+  }
+
+  @Override
+  public void fault(GpuId gpu, String reason) {
+    if (table.slots().stream().anyMatch(slot -> slot.gpu.id().equals(gpu))) {
+      log.warn("gpu={} tells of a fault: {}", gpu, reason);
+      node.listeners().publish(at -> new GpuEvent.GpuFault(at, "", gpu, reason));
+    }
+  }
+
+  /**
+   * The schedulers, the books and what other processes know of the node are made for the GPUs that
+   * were there: a new one is told, and used by the pool that is opened next.
+   */
+  @Override
+  public void appeared(GpuId gpu) {
+    if (table.slots().stream().noneMatch(slot -> slot.gpu.id().equals(gpu))) {
+      log.info("gpu={} is new; {}", gpu, NOT_YET);
+      node.listeners()
+          .publish(at -> new GpuEvent.HealthChanged(at, "", gpu, GpuHealth.HEALTHY, NOT_YET));
+    }
+  }
+
+  @Override
+  public void close() {
+    watches.forEach(Listening::close);
+  }
+}

@@ -1,0 +1,303 @@
+package dev.vgpu.core.node;
+
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.ReclaimHandler;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.book.BookedCalls;
+import dev.vgpu.core.book.Booking;
+import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.core.turn.GateOwner;
+import dev.vgpu.core.turn.GatedCalls;
+import dev.vgpu.core.turn.GpuSeat;
+import dev.vgpu.core.turn.InProcessGate;
+import dev.vgpu.core.turn.RemoteTurns;
+import dev.vgpu.core.turn.TenantGate;
+import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.core.wire.LeaseSnapshot;
+import dev.vgpu.spi.ProcessAttachment;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What stands behind a virtual GPU in the JVM that acquired it: its gate and its submitted calls.
+ * Must not refer to the handle that the caller holds, or a leak of that could not be found.
+ */
+public final class Lease implements GateOwner, BookedCalls {
+  private static final Logger log = LoggerFactory.getLogger(Lease.class);
+
+  /** Its name on the node. */
+  public final String id;
+
+  /** Where its calls meet: the first of its GPUs. */
+  final NodeGpu on;
+
+  private final List<NodeGpu> gpus;
+
+  /** Where its calls wait for their turns. */
+  public final InProcessGate gate;
+
+  /** Its calls on callers' threads. */
+  public final GatedCalls calls;
+
+  /** Its calls on threads of the pool. */
+  public final SubmittedCalls submitted;
+
+  private final @Nullable Throwable creationSite;
+
+  private final Node node;
+  private final LeaseOwner pool;
+  private final AtomicBoolean closed = new AtomicBoolean();
+  private volatile VirtualGpuRequest request;
+
+  /** In the books of this JVM; null while another process decides. */
+  private volatile @Nullable Booking booking;
+
+  /** What speaks for it to another process; null while this JVM decides. */
+  private volatile RemoteTurns.@Nullable Tenant remote;
+
+  /** Whether programs were put under it, so that the one who decides knows more of its use. */
+  private volatile boolean enforced;
+
+  private volatile @Nullable ProcessAttachment attachment;
+  private volatile long attachedCallsNs;
+  private volatile @Nullable ReclaimHandler reclaimHandler;
+  private final ReentrantLock reclaiming = new ReentrantLock();
+
+  Lease(String id, List<NodeGpu> gpus, LocalClaim claim) {
+    this.id = id;
+    this.on = gpus.get(0);
+    this.gpus = List.copyOf(gpus);
+    this.node = claim.node();
+    this.pool = claim.pool();
+    this.request = claim.request();
+    this.creationSite = claim.creationSite();
+    this.gate = new InProcessGate(id, seats(gpus), request, this);
+    this.calls = new GatedCalls(gate);
+    this.submitted = new SubmittedCalls(id, node.workers());
+  }
+
+  /** {@return the first of its GPUs} */
+  public PhysicalGpu gpu() {
+    return on.gpu();
+  }
+
+  /** {@return its GPUs} */
+  public List<PhysicalGpu> gpus() {
+    return gpus.stream().map(NodeGpu::gpu).toList();
+  }
+
+  /** {@return the ids of its GPUs} */
+  public List<GpuId> gpuIds() {
+    return gpus.stream().map(each -> each.gpu().id()).toList();
+  }
+
+  private static List<GpuSeat> seats(List<NodeGpu> gpus) {
+    return gpus.stream().map(NodeGpu::seat).toList();
+  }
+
+  /** {@return what it holds} */
+  public VirtualGpuRequest request() {
+    return request;
+  }
+
+  /** Another process has replaced what it holds. */
+  public void request(VirtualGpuRequest replaced) {
+    request = replaced;
+  }
+
+  /** {@return the node that it belongs to} */
+  public Node node() {
+    return node;
+  }
+
+  @Override
+  public boolean isClosed() {
+    return closed.get();
+  }
+
+  /** {@return whether programs were put under it} */
+  public boolean isEnforced() {
+    return enforced;
+  }
+
+  /** Programs were put under it. */
+  public void markEnforced() {
+    enforced = true;
+  }
+
+  /** {@return whether this JVM is under it} */
+  public boolean isAttached() {
+    return attachment != null;
+  }
+
+  /** This JVM is under it from now on. */
+  public void attached(ProcessAttachment made) {
+    attachedCallsNs = gate.usage().gpuTimeNs();
+    attachment = made;
+    gate.attach(made);
+  }
+
+  /** What its calls had used when it was attached: what they use since then is counted there. */
+  public long attachedCallsNs() {
+    return attachedCallsNs;
+  }
+
+  /** {@return what frees memory when it is asked for; null: nothing} */
+  public @Nullable ReclaimHandler reclaimHandler() {
+    return reclaimHandler;
+  }
+
+  /** Says who frees memory when it is asked for. */
+  public void reclaimHandler(ReclaimHandler handler) {
+    reclaimHandler = handler;
+  }
+
+  // ---- its place in the books
+
+  @Nullable Booking booking() {
+    return booking;
+  }
+
+  /** {@return what speaks for it to another process; null while this JVM decides} */
+  public RemoteTurns.@Nullable Tenant remote() {
+    return remote;
+  }
+
+  /** Another process decides from now on. */
+  public void remote(RemoteTurns.Tenant speaks) {
+    booking = null;
+    remote = speaks;
+  }
+
+  @Override
+  public TurnGate gate() {
+    return gate;
+  }
+
+  @Override
+  public InProcessGate localGate() {
+    return gate;
+  }
+
+  @Override
+  public void booked(Booking made, TenantGate tenant) {
+    booking = made;
+    remote = null;
+    on.seat().take();
+    gate.listen(tenant);
+    on.seat().leave();
+  }
+
+  @Override
+  public UsageReading usage() {
+    return gate.usage();
+  }
+
+  @Override
+  public @Nullable String tryResize(VirtualGpuRequest asked, TenantGate tenant) {
+    String obstacle = gate.tryResize(asked);
+    if (obstacle == null) {
+      request = asked;
+    }
+    return obstacle;
+  }
+
+  @Override
+  public boolean canReclaim() {
+    return reclaimHandler != null && !isClosed();
+  }
+
+  @Override
+  public void reclaim(long wantedBytes, Runnable answered) {
+    ReclaimHandler handler = reclaimHandler;
+    node.workers()
+        .execute(
+            () -> {
+              reclaiming.lock();
+              try {
+                if (handler != null && !isClosed()) {
+                  handler.reclaim(MemorySize.ofBytes(wantedBytes));
+                }
+              } catch (RuntimeException | Error e) {
+                log.warn("a reclaim handler threw: id={}", id, e);
+              } finally {
+                reclaiming.unlock();
+                answered.run();
+              }
+            });
+  }
+
+  @Override
+  public void released() {
+    node.remove(this);
+  }
+
+  /** {@return what this JVM knows of it} */
+  public LeaseSnapshot snapshot() {
+    return new LeaseSnapshot(id, gpuIds(), request, node.self().pid(), 0, List.of(), gate.usage());
+  }
+
+  // ---- the handle's side
+
+  /** Gives all back, at once or when the last call has left. */
+  public void close() {
+    if (closed.compareAndSet(false, true)) {
+      submitted.close();
+      gate.close();
+    }
+  }
+
+  /** Closes what its owner forgot. */
+  public void leaked() {
+    if (isClosed()) {
+      return;
+    }
+    if (creationSite == null) {
+      log.warn(
+          "a virtual GPU was not closed: id={}; open the pool with LeakTracking.CREATION_SITE to see"
+              + " where it was acquired",
+          id);
+    } else {
+      log.warn("a virtual GPU was not closed: id={}; acquired here:", id, creationSite);
+    }
+    node.publish(at -> new GpuEvent.Leaked(at, id));
+    close();
+  }
+
+  // ---- the gate's side
+
+  @Override
+  public void drained() {
+    ProcessAttachment made = attachment;
+    if (made != null) {
+      made.close(); // or this JVM, which lives on, would keep it from being given back
+    }
+    pool.remove(this);
+    node.ended(this);
+  }
+
+  @Override
+  public void cancelFailed(String reason, @Nullable Throwable cause) {
+    log.warn("calls of {} are not cancelled any more: {}", id, reason, cause);
+    node.publish(at -> new GpuEvent.CancelFailed(at, id, reason));
+  }
+
+  @Override
+  public void runCancel(Runnable cancel) {
+    node.workers().execute(cancel);
+  }
+
+  @Override
+  public VgpuException refusal(String message) {
+    return new GpuCapacityException(message, List.of(snapshot()));
+  }
+}

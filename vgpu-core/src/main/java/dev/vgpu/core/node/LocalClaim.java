@@ -1,0 +1,53 @@
+package dev.vgpu.core.node;
+
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.book.Asked;
+import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.disk.ProcessIdentity;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A pool of this JVM asks for a virtual GPU.
+ *
+ * @param request what is asked
+ * @param node the pool's
+ * @param pool what is granted is closed with it
+ * @param creationSite where in the caller's code; null when leaks are not tracked
+ */
+public record LocalClaim(
+    VirtualGpuRequest request, Node node, LeaseOwner pool, @Nullable Throwable creationSite)
+    implements Asked.Claimant {
+  @Override
+  public Object owner() {
+    return pool;
+  }
+
+  @Override
+  public boolean isClosed() {
+    return pool.isClosed();
+  }
+
+  @Override
+  public ProcessIdentity process() {
+    return node.self();
+  }
+
+  @Override
+  public String ownerKey() {
+    return node.secret().key();
+  }
+
+  @Override
+  public Lease calls(String id, List<GpuSlot> on, VirtualGpuRequest granted) {
+    return lease(id, on.stream().map(slot -> new NodeGpu(slot.gpu, slot.seat)).toList());
+  }
+
+  /** Makes the lease that was granted. */
+  public Lease lease(String id, List<NodeGpu> gpus) {
+    Lease lease = new Lease(id, gpus, this);
+    pool.add(lease);
+    node.add(lease);
+    return lease;
+  }
+}

@@ -1,0 +1,12 @@
+package dev.vgpu.core.node;
+
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.core.turn.GpuSeat;
+
+/**
+ * One GPU of a node and where this JVM's calls meet on it, whoever decides about turns.
+ *
+ * @param gpu the GPU
+ * @param seat guards the gates of this JVM
+ */
+public record NodeGpu(PhysicalGpu gpu, GpuSeat seat) {}

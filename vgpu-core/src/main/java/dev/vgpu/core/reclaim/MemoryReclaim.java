@@ -1,0 +1,333 @@
+package dev.vgpu.core.reclaim;
+
+import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.core.ThreadEnd;
+import dev.vgpu.core.book.Booking;
+import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.LeaseTable;
+import dev.vgpu.core.book.NodeContext;
+import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.MemoryMover;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Gets memory back when that of a GPU runs short: reads, has the planner of each GPU decide, and
+ * does it. Belongs to the process that decides about the GPUs. A thread of its own takes a step now
+ * and then, where watermarks are set; what may take long is done by others, which tell the outcome
+ * before the next step.
+ */
+public final class MemoryReclaim implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(MemoryReclaim.class);
+  private static final long MILLI_NS = 1_000_000;
+  private static final long STEP_EVERY_NS = 100 * MILLI_NS;
+  private static final long RESUME_NS = 30_000 * MILLI_NS;
+  private static final long RESUME_AGAIN_NS = 1_000 * MILLI_NS;
+  private static final long AT_THE_END_NS = 2_000 * MILLI_NS;
+
+  private record Watched(GpuSlot slot, ReclaimPlanner planner) {}
+
+  private final NodeContext node;
+  private final LeaseTable table;
+  private final Discovery discovery;
+  private final Suspensions suspensions;
+  private final List<Watched> watched = new ArrayList<>();
+  private final Queue<Runnable> outcomes = new ConcurrentLinkedQueue<>();
+  private volatile boolean closed;
+  private @Nullable Thread thread;
+
+  /** Makes one that does nothing yet. */
+  public MemoryReclaim(
+      NodeContext node, LeaseTable table, Discovery discovery, Suspensions suspensions) {
+    this.node = node;
+    this.table = table;
+    this.discovery = discovery;
+    this.suspensions = suspensions;
+    for (GpuSlot slot : table.slots()) {
+      ReclaimSettings settings =
+          ReclaimSettings.from(node.settings().of(slot.gpu.id()), slot.gpu.usableMemory());
+      if (settings.isOn()) {
+        watched.add(new Watched(slot, new ReclaimPlanner(settings)));
+      }
+    }
+  }
+
+  /** Begins, where watermarks are set. */
+  public void start() {
+    if (watched.isEmpty()) {
+      return;
+    }
+    Thread made = new Thread(this::run, "vgpu-reclaim");
+    made.setDaemon(true);
+    thread = made;
+    made.start();
+  }
+
+  /** Waits until the thread has ended, if there is one. */
+  public void awaitEnd(long deadlineNs) {
+    Thread running = thread;
+    if (running != null) {
+      ThreadEnd.await(running, node.clock(), deadlineNs);
+    }
+  }
+
+  /** Finds those whom an earlier holder of the seat has suspended. Before others are served. */
+  public void takeOver() {
+    for (Booking booking : table.bookings()) {
+      if (booking.unsettled) {
+        node.workers().execute(() -> recover(booking));
+      }
+    }
+  }
+
+  /** That one may have died while it suspended it, or let it go on. */
+  private void recover(Booking booking) {
+    boolean suspended = true;
+    try {
+      suspended = suspensions.recover(booking, RESUME_NS);
+    } catch (RuntimeException e) {
+      log.error("some of its processes stay suspended: id={}", booking.id, e);
+    }
+    if (!suspended) {
+      String reason = "the last holder of the seat died while it suspended it";
+      log.info("goes on: id={}: {}", booking.id, reason);
+      node.listeners().publish(at -> new GpuEvent.Resumed(at, booking.id, reason));
+    } else if (booking.slots.stream().noneMatch(this::isWatched)) {
+      letGoOnOnceItFits(booking);
+    }
+  }
+
+  /** Nobody reclaims here, so nobody else would try again. */
+  private void letGoOnOnceItFits(Booking booking) {
+    while (!closed
+        && !booking.released
+        && booking.suspended
+        && !booking.isSuspendedByOwner()
+        && !letGoOn(booking, "memory is not reclaimed here any more")) {
+      LockSupport.parkNanos(this, RESUME_AGAIN_NS);
+    }
+  }
+
+  private boolean isWatched(GpuSlot slot) {
+    return watched.stream().anyMatch(each -> each.slot == slot);
+  }
+
+  private void run() {
+    while (!closed) {
+      try {
+        step(node.clock().nanoTime());
+      } catch (RuntimeException | Error e) {
+        log.error("a step of memory reclaim failed", e);
+      }
+      LockSupport.parkNanos(this, STEP_EVERY_NS);
+    }
+  }
+
+  /** Takes one step. Not by several threads at once. */
+  void step(long nowNs) {
+    for (Runnable outcome = outcomes.poll(); outcome != null; outcome = outcomes.poll()) {
+      outcome.run();
+    }
+    for (Watched gpu : watched) {
+      List<Booking> bookings =
+          table.bookings().stream().filter(booking -> booking.slots.contains(gpu.slot)).toList();
+      Set<Long> untouchable = untouchable();
+      List<TenantReading> tenants = new ArrayList<>();
+      bookings.forEach(booking -> tenants.add(reading(booking, untouchable)));
+      long free = freeBytes(gpu.slot, tenants);
+      for (ReclaimAction action : gpu.planner.doWork(nowNs, free, tenants)) {
+        perform(gpu.planner, action);
+      }
+    }
+  }
+
+  // ---- readings
+
+  private long freeBytes(GpuSlot slot, List<TenantReading> tenants) {
+    try {
+      MemorySize told = discovery.freeMemory(slot.gpu.id()).orElse(null);
+      if (told != null) {
+        return told.bytes();
+      }
+    } catch (GpuDriverException e) {
+      log.warn("a GPU's free memory cannot be read: gpu={}: {}", slot.gpu.id(), e.getMessage());
+    }
+    long held =
+        tenants.stream()
+            .filter(tenant -> !tenant.suspended())
+            .mapToLong(TenantReading::memoryBytes)
+            .sum();
+    return Math.max(0, slot.gpu.usableMemory().bytes() - held);
+  }
+
+  /** This process, and those that serve online tenants, whatever else they have. */
+  private Set<Long> untouchable() {
+    Set<Long> pids = new LinkedHashSet<>();
+    pids.add(node.self().pid());
+    for (Booking booking : table.bookings()) {
+      if (booking.request().preemptionClass() == PreemptionClass.ONLINE) {
+        pids.add(booking.owner.pid());
+      }
+    }
+    return pids;
+  }
+
+  private TenantReading reading(Booking booking, Set<Long> untouchable) {
+    EnforcedLease lease = booking.enforced();
+    List<Long> visible = lease == null ? List.of() : lease.visibleProcesses();
+    Set<Long> mayEnd =
+        visible.stream().filter(pid -> !untouchable.contains(pid)).collect(Collectors.toSet());
+    boolean all = lease != null && mayEnd.size() == lease.processes().size();
+    long reserved = booking.usage().memoryReserved().bytes();
+    long used = lease == null ? 0 : lease.memoryUsed().bytes() / booking.slots.size();
+    return new TenantReading(
+        booking.id,
+        booking.request().name(),
+        booking.request().preemptionClass(),
+        Math.max(used, reserved),
+        booking.usage().gpuTime().toNanos(),
+        booking.calls.canReclaim(),
+        !mayEnd.isEmpty() && all && suspensions.canSuspend(booking),
+        mayEnd,
+        booking.suspended,
+        booking.isSuspendedByOwner());
+  }
+
+  // ---- actions
+
+  private void perform(ReclaimPlanner planner, ReclaimAction action) {
+    if (action instanceof ReclaimAction.HoldBack hold) {
+      table.holdBack(hold.name(), hold.reason());
+    } else if (action instanceof ReclaimAction.LetBack let) {
+      table.letBack(let.name());
+    } else if (action instanceof ReclaimAction.Ask ask) {
+      table.booking(ask.id()).ifPresent(booking -> ask(planner, booking, ask));
+    } else if (action instanceof ReclaimAction.Suspend suspend) {
+      table.booking(suspend.id()).ifPresent(booking -> suspend(planner, booking, suspend));
+    } else if (action instanceof ReclaimAction.Resume resume) {
+      table.booking(resume.id()).ifPresent(booking -> resume(planner, booking, resume));
+    } else if (action instanceof ReclaimAction.End end) {
+      table.booking(end.id()).ifPresent(booking -> end(booking, end));
+    }
+  }
+
+  private void ask(ReclaimPlanner planner, Booking booking, ReclaimAction.Ask ask) {
+    MemorySize wanted = MemorySize.ofBytes(ask.wantedBytes());
+    log.info("asked to free memory: id={} wanted={}: {}", ask.id(), wanted, ask.reason());
+    node.listeners().publish(at -> new GpuEvent.ReclaimAsked(at, ask.id(), wanted, ask.reason()));
+    booking.calls.reclaim(ask.wantedBytes(), () -> outcomes.add(() -> planner.answered(ask.id())));
+  }
+
+  private void suspend(ReclaimPlanner planner, Booking booking, ReclaimAction.Suspend suspend) {
+    EnforcedLease lease = booking.enforced();
+    MemorySize held = lease == null ? MemorySize.ZERO : lease.memoryUsed();
+    MemorySize wanted = MemorySize.ofBytes(suspend.wantedBytes());
+    node.workers()
+        .execute(
+            () -> {
+              try {
+                if (!suspensions.suspend(
+                    booking, Suspensions.BY_RECLAIM, wanted, suspend.timeoutNs())) {
+                  return; // its owner was quicker
+                }
+                MemorySize freed =
+                    lease == null ? held : lease.mover().map(MemoryMover::moved).orElse(held);
+                log.info("suspended: id={}: {}", booking.id, suspend.reason());
+                node.listeners()
+                    .publish(at -> new GpuEvent.Suspended(at, booking.id, freed, suspend.reason()));
+              } catch (RuntimeException e) {
+                log.warn("cannot be suspended: id={}: {}", booking.id, e.getMessage());
+                outcomes.add(
+                    () -> planner.suspendFailed(booking.id, String.valueOf(e.getMessage())));
+              }
+            });
+  }
+
+  private void resume(ReclaimPlanner planner, Booking booking, ReclaimAction.Resume resume) {
+    node.workers()
+        .execute(
+            () -> {
+              if (!letGoOn(booking, resume.reason())) {
+                outcomes.add(() -> planner.resumeFailed(booking.id, node.clock().nanoTime()));
+              }
+            });
+  }
+
+  private boolean letGoOn(Booking booking, String reason) {
+    try {
+      if (!suspensions.resume(booking, Suspensions.BY_RECLAIM, RESUME_NS)) {
+        return !booking.suspended; // its owner was quicker, or wants it suspended
+      }
+    } catch (RuntimeException e) {
+      log.warn("cannot go on yet: id={}: {}", booking.id, e.getMessage());
+      return false;
+    }
+    log.info("goes on: id={}: {}", booking.id, reason);
+    node.listeners().publish(at -> new GpuEvent.Resumed(at, booking.id, reason));
+    return true;
+  }
+
+  private void end(Booking booking, ReclaimAction.End end) {
+    EnforcedLease lease = booking.enforced();
+    Set<Long> untouchable = untouchable();
+    List<Long> pids =
+        lease == null
+            ? List.of()
+            : lease.visibleProcesses().stream().filter(pid -> !untouchable.contains(pid)).toList();
+    log.warn(
+        "{}: id={} processes={}: {}",
+        end.kill() ? "killed" : "told to end",
+        booking.id,
+        pids,
+        end.reason());
+    // Before they end, so that whoever waits for them can tell why.
+    node.listeners().publish(at -> new GpuEvent.EndedByReclaim(at, booking.id, pids, end.reason()));
+    for (long pid : pids) {
+      ProcessHandle.of(pid)
+          .ifPresent(
+              process -> {
+                boolean ignored = end.kill() ? process.destroyForcibly() : process.destroy();
+              });
+    }
+  }
+
+  /** Ends, and leaves those suspended that are: the next holder of the seat looks after them. */
+  public void stop() {
+    closed = true;
+    Thread running = thread;
+    if (running != null) {
+      LockSupport.unpark(running);
+    }
+  }
+
+  /** Ends, and lets those go on that are suspended, as far as there is room. */
+  @Override
+  public void close() {
+    stop();
+    for (Booking booking : table.bookings()) {
+      if (booking.suspended) {
+        try {
+          boolean ignored = suspensions.resume(booking, Suspensions.BY_RECLAIM, AT_THE_END_NS);
+        } catch (RuntimeException e) {
+          log.warn(
+              "stays suspended until a process opens the GPUs again: id={}: {}",
+              booking.id,
+              e.getMessage());
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,436 @@
+package dev.vgpu.core.seat;
+
+import static dev.vgpu.core.seat.Protocol.LEASE;
+import static dev.vgpu.core.seat.Protocol.NUMBER;
+import static dev.vgpu.core.seat.Protocol.REQUEST;
+import static dev.vgpu.core.seat.Protocol.TURN;
+import static dev.vgpu.core.seat.Protocol.USAGE;
+
+import dev.vgpu.ProtocolMismatchException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.book.Asked;
+import dev.vgpu.core.book.Booking;
+import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.PendingRequest;
+import dev.vgpu.core.disk.OwnerSecret;
+import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.turn.RemoteGate;
+import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.core.wire.EventValues;
+import dev.vgpu.core.wire.LeaseValues;
+import dev.vgpu.core.wire.Link;
+import dev.vgpu.core.wire.LinkLoop;
+import dev.vgpu.core.wire.MalformedMessageException;
+import dev.vgpu.core.wire.Message;
+import dev.vgpu.core.wire.RequestValues;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One client process, as the seat's holder serves it. Confined to the loop's thread, but for what
+ * says otherwise.
+ *
+ * <p>What concerns turns is done at once. The rest is done at the desks of the {@link SeatServer},
+ * in its order where the order matters. A process that sends faster than it is served is not read
+ * from until it is.
+ */
+final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Orders {
+  private static final Logger log = LoggerFactory.getLogger(ClientSession.class);
+  private static final int MOST_PENDING = 1_000;
+
+  private static final int MOST_EVENT_BYTES = 2 << 10;
+  private static final int MOST_EVENTS_A_SECOND = 100;
+  private static final long SECOND_NS = 1_000_000_000;
+  private static final ProcessIdentity NOBODY = new ProcessIdentity(0, 0);
+
+  private final SeatServer server;
+
+  /** Also used by who grants a request that waited. */
+  private final Map<String, RemoteLease> leases = new ConcurrentHashMap<>();
+
+  private final Map<Long, Waiting> pending = new ConcurrentHashMap<>();
+  private volatile @Nullable Link link;
+  private volatile boolean closed;
+  private volatile ProcessIdentity process = NOBODY;
+  private volatile String ownerKey = "";
+  private final ClientLines lines;
+  private final ClientAnswers answers;
+  private boolean helloSaid;
+  private long eventsSinceNs;
+  private int events;
+
+  ClientSession(SeatServer server) {
+    this.server = server;
+    this.answers = new ClientAnswers(server.authority(), this::lease);
+    this.lines = new ClientLines(server.desks());
+  }
+
+  /** Whether it can be closed without a loss to anybody. */
+  boolean isIdle() {
+    return leases.isEmpty() && pending.isEmpty() && lines.areEmpty();
+  }
+
+  private record Waiting(PendingRequest request, Link from, long bytes) {}
+
+  boolean isGreeted() {
+    return process.pid() != NOBODY.pid();
+  }
+
+  void close(String reason) {
+    Link to = link;
+    if (to != null) {
+      to.close(reason);
+    }
+  }
+
+  // ---- as the table sees it
+
+  @Override
+  public Object owner() {
+    return this;
+  }
+
+  @Override
+  public boolean isClosed() {
+    return closed;
+  }
+
+  @Override
+  public boolean isAnotherProcess() {
+    return true;
+  }
+
+  @Override
+  public ProcessIdentity process() {
+    return process;
+  }
+
+  @Override
+  public String ownerKey() {
+    return ownerKey;
+  }
+
+  @Override
+  public RemoteLease calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+    RemoteLease lease = server.remoteLease(id, on, request, process);
+    lease.session = this;
+    lease.gate.connected(this, 0, false, false, UsageReading.NONE);
+    leases.put(id, lease);
+    return lease;
+  }
+
+  // ---- orders to the process; with a seat held, on any thread
+
+  private void tell(Message message) {
+    Link to = link;
+    if (to != null) {
+      to.send(message);
+    }
+  }
+
+  /** Tells what it can miss. On any thread. */
+  void tellNews(Message message) {
+    Link to = link;
+    if (to != null) {
+      to.sendNews(message);
+    }
+  }
+
+  @Override
+  public void open(String lease, long turn, boolean contended) {
+    tell(
+        new Message(Protocol.OPEN)
+            .with(LEASE, lease)
+            .with(TURN, turn)
+            .with(Protocol.CONTENDED, contended));
+  }
+
+  @Override
+  public void shut(String lease, long turn) {
+    tell(new Message(Protocol.SHUT).with(LEASE, lease).with(TURN, turn));
+  }
+
+  @Override
+  public void preempt(String lease, long turn) {
+    tell(new Message(Protocol.PREEMPT).with(LEASE, lease).with(TURN, turn));
+  }
+
+  @Override
+  public void contended(String lease, boolean contended) {
+    tell(new Message(Protocol.CONTENDED).with(LEASE, lease).with(Protocol.CONTENDED, contended));
+  }
+
+  /** Asks the process to free memory. On any thread. */
+  void reclaim(String lease, long wantedBytes) {
+    tell(new Message(Protocol.RECLAIM).with(LEASE, lease).with("bytes", wantedBytes));
+  }
+
+  // ---- what comes
+
+  @Override
+  public void received(Link from, Message message) {
+    link = from;
+    if (!isGreeted()) {
+      hello(from, message);
+      return;
+    }
+    switch (message.type()) {
+      case Protocol.WANT,
+          Protocol.IDLE,
+          Protocol.DRAINED,
+          Protocol.REPORT,
+          Protocol.RECLAIMABLE,
+          Protocol.RECLAIMED,
+          Protocol.ATTACHED -> {
+        if (lines.areFreeOfClaims()) {
+          work(message);
+        } else {
+          lines.claimOrFollow(from, message, () -> work(message));
+        }
+      }
+      case Protocol.CLAIM -> lines.claimOrFollow(from, message, () -> request(from, message));
+      case Protocol.LISTEN -> server.listen(this);
+      case EventValues.TYPE -> publish(message);
+      case Protocol.ENVIRONMENT, Protocol.BACKENDS ->
+          lines.prepare(from, message, () -> request(from, message));
+      case Protocol.MAKE_ROOM, Protocol.SUSPEND, Protocol.RESUME ->
+          lines.change(from, message, () -> request(from, message));
+      case Protocol.CLOSE, Protocol.STARTED, Protocol.CLAIMED, Protocol.CANCEL ->
+          lines.inOrder(from, message, () -> work(message));
+      default -> lines.inOrder(from, message, () -> request(from, message));
+    }
+  }
+
+  /** An event is news, and neither a book nor a flood. */
+  private void publish(Message message) {
+    long nowNs = server.node().clock().nanoTime();
+    if (nowNs - eventsSinceNs >= SECOND_NS) {
+      eventsSinceNs = nowNs;
+      events = 0;
+    }
+    if (message.bytes() <= MOST_EVENT_BYTES && events++ < MOST_EVENTS_A_SECOND) {
+      var event = EventValues.event(message);
+      server.node().listeners().publish(at -> event);
+    }
+  }
+
+  private void work(Message message) {
+    try {
+      told(message);
+    } catch (ClientLines.UnknownLeaseException e) {
+      log.debug("{}", e.getMessage());
+    }
+  }
+
+  private void told(Message message) {
+    switch (message.type()) {
+      case Protocol.WANT -> lease(message).gate.wanted();
+      case Protocol.IDLE -> lease(message).gate.idle();
+      case Protocol.DRAINED ->
+          lease(message)
+              .gate
+              .drained(
+                  message.number(TURN), message.flag("waits"), LeaseValues.usage(message, USAGE));
+      case Protocol.REPORT -> lease(message).gate.reported(LeaseValues.usage(message, USAGE));
+      case Protocol.CLOSE -> closeLease(message);
+      case Protocol.STARTED ->
+          server
+              .table()
+              .started(
+                  lease(message).booking(),
+                  new ProcessIdentity(message.number("pid"), message.number("start")));
+      case Protocol.RECLAIMABLE -> lease(message).hasReclaimHandler = true;
+      case Protocol.RECLAIMED -> lease(message).reclaimed();
+      case Protocol.ATTACHED -> {
+        RemoteLease lease = lease(message);
+        lease.gate.reported(LeaseValues.usage(message, USAGE));
+        lease.booking().gate.countProcessesOnly(message.number("callsNs"));
+      }
+      case Protocol.CLAIMED -> server.claimed(this, leases.keySet());
+      default -> cancel(message.number("of"));
+    }
+  }
+
+  private RemoteLease lease(Message message) {
+    RemoteLease lease = leases.get(message.text(LEASE));
+    if (lease == null) {
+      // Crossed with its end, or meant for an earlier holder of the seat.
+      throw new ClientLines.UnknownLeaseException(message.text(LEASE));
+    }
+    return lease;
+  }
+
+  private void hello(Link from, Message message) {
+    if (!message.type().equals(Protocol.HELLO)) {
+      throw new MalformedMessageException("it does not say who it is first");
+    }
+    Message reply = new Message(Protocol.REPLY).with(NUMBER, message.number(NUMBER));
+    long version = message.number("version");
+    if (version != Protocol.VERSION) {
+      ProtocolMismatchException mismatch =
+          new ProtocolMismatchException(
+              "the seat's holder speaks another version: its version="
+                  + Protocol.VERSION
+                  + " ("
+                  + server.node().self()
+                  + "), this process's version="
+                  + version
+                  + "; stop the older one, or use another run directory");
+      from.send(Protocol.failure(reply, mismatch));
+      from.close("it speaks version " + version);
+      return;
+    }
+    if (helloSaid) {
+      throw new MalformedMessageException("it says who it is twice");
+    }
+    helloSaid = true;
+    lines.inOrder(
+        from,
+        message,
+        () -> ClientLines.answer(from, message, answer -> greet(from, message, answer)));
+  }
+
+  private void greet(Link from, Message message, Message reply) {
+    if (closed) {
+      return;
+    }
+    server.checkUser(from.channel());
+    String key = OwnerSecret.key(message.text("secret"));
+    ProcessIdentity says = new ProcessIdentity(message.number("pid"), message.number("start"));
+    reply.with("pid", server.node().self().pid()).with("start", server.node().self().start());
+    Protocol.settings(reply, server.node().settings());
+    LeaseValues.putGpus(reply, server.node().gpus());
+    server
+        .loop()
+        .perform(
+            () -> {
+              ownerKey = key;
+              process = says;
+              from.peer(LinkLoop.Peer.CLIENT);
+              server.greeted(this);
+              from.send(reply);
+            });
+  }
+
+  private void request(Link from, Message message) {
+    ClientLines.answer(
+        from,
+        message,
+        reply -> {
+          if (message.type().equals(Protocol.ENQUEUE)) {
+            enqueue(from, message);
+          } else {
+            read(message, reply);
+            from.send(reply);
+          }
+        });
+  }
+
+  private void read(Message message, Message reply) {
+    switch (message.type()) {
+      case Protocol.ACQUIRE -> granted(reply, server.table().acquire(asked(message)));
+      case Protocol.CLAIM -> claim(message);
+      case Protocol.RESIZE ->
+          server
+              .table()
+              .resize(lease(message).booking(), RequestValues.request(message.under(REQUEST)));
+      default -> answers.put(message, reply);
+    }
+  }
+
+  private Asked asked(Message message) {
+    int most = server.mostLeasesOfOne();
+    if (leases.size() >= most) {
+      throw new IllegalStateException("one process has so many virtual GPUs: " + most);
+    }
+    return new Asked(RequestValues.request(message.under(REQUEST)), this);
+  }
+
+  private static void granted(Message reply, Booking booking) {
+    reply.with(LEASE, booking.id).with("", RequestValues.of(booking.gpus()));
+  }
+
+  private void enqueue(Link from, Message message) {
+    if (pending.size() >= MOST_PENDING) {
+      throw new IllegalStateException(ClientLines.TOO_MANY);
+    }
+    long number = message.number(NUMBER);
+    long bytes = ClientLines.bytes(message);
+    PendingRequest waiting =
+        new PendingRequest(
+            asked(message),
+            settled -> {
+              from.hold(-bytes);
+              replySettled(number, settled);
+            });
+    pending.put(number, new Waiting(waiting, from, bytes));
+    from.hold(bytes);
+    try {
+      server.table().enqueue(waiting);
+    } catch (RuntimeException | Error e) {
+      pending.remove(number);
+      from.hold(-bytes);
+      throw e;
+    }
+  }
+
+  private void replySettled(long number, PendingRequest settled) {
+    pending.remove(number);
+    Message reply = new Message(Protocol.REPLY).with(NUMBER, number);
+    try {
+      granted(reply, settled.booking());
+    } catch (RuntimeException e) {
+      Message ignored = Protocol.failure(reply, e);
+    }
+    tell(reply);
+  }
+
+  private void cancel(long number) {
+    Waiting waiting = pending.remove(number);
+    if (waiting != null) {
+      PendingRequest request = waiting.request();
+      Optional<String> refusal = server.table().giveUp(request);
+      if (refusal.isPresent()) {
+        waiting.from().hold(-waiting.bytes());
+        server.table().publishRefused(request.asked.request(), refusal.get());
+        tell(new Message(Protocol.REPLY).with(NUMBER, number).with("refusal", refusal.get()));
+      }
+    }
+  }
+
+  private void claim(Message message) {
+    RemoteLease lease = server.claim(this, message);
+    boolean runs = message.flag("runs");
+    lease.gate.connected(
+        this, message.number(TURN), runs, message.flag("waits"), LeaseValues.usage(message, USAGE));
+    if (message.flag("attached")) {
+      lease.booking().gate.countProcessesOnly(message.number("callsNs"));
+    }
+    lease.booking().gate.adopt(null);
+    leases.put(lease.id, lease); // at last: what concerns its turns waits until then
+  }
+
+  private void closeLease(Message message) {
+    RemoteLease lease = lease(message);
+    lease.gate.reported(LeaseValues.usage(message, USAGE));
+    leases.remove(lease.id);
+    server.end(lease);
+  }
+
+  @Override
+  public void closed(Link from, String reason) {
+    closed = true;
+    server.left(this);
+    log.debug("a client is gone: {}: {}", process, reason);
+    lines.end(
+        () -> {
+          server.table().failPending(this);
+          server.gone(this, leases.values());
+        });
+  }
+}

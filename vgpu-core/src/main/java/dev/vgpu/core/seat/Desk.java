@@ -1,0 +1,204 @@
+package dev.vgpu.core.seat;
+
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Does what the seat's clients ask for, on a bounded number of threads. Those clients that have
+ * something to do take turns, one task each, so that one with many tasks holds nobody else up by
+ * more than one. The first thread exists from the beginning: without it, a machine that has no
+ * thread left would leave the seat mute. Safe for use by several threads.
+ */
+final class Desk implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(Desk.class);
+  private static final long IDLE_THREAD_SECONDS = 5;
+
+  private final String name;
+  private final int mostThreads;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition news = lock.newCondition();
+  private final Queue<Line> ready = new ArrayDeque<>();
+  private final AtomicInteger started = new AtomicInteger();
+  private int threads;
+  private int idle;
+  private boolean closed;
+
+  /** Starts the first thread. */
+  Desk(String name, int mostThreads) {
+    this.name = name;
+    this.mostThreads = mostThreads;
+    threads = 1;
+    start();
+  }
+
+  /** The tasks of one client, begun in their order; so many of them at a time at most. */
+  final class Line {
+    private final int mostAtATime;
+    private final Queue<Runnable> tasks = new ArrayDeque<>();
+    private int running;
+    private boolean isReady;
+
+    Line(int mostAtATime) {
+      this.mostAtATime = mostAtATime;
+    }
+
+    /** Does something soon; dropped if the desk is closed. */
+    void add(Runnable task) {
+      lock.lock();
+      try {
+        tasks.add(task);
+        queue();
+        callThreads();
+      } finally {
+        lock.unlock();
+      }
+    }
+
+    /** Forgets the tasks that are not begun. */
+    List<Runnable> clear() {
+      lock.lock();
+      try {
+        if (isReady) {
+          isReady = !ready.remove(this);
+        }
+        List<Runnable> forgotten = List.copyOf(tasks);
+        tasks.clear();
+        return forgotten;
+      } finally {
+        lock.unlock();
+      }
+    }
+
+    /** How many tasks are not done yet. */
+    int size() {
+      lock.lock();
+      try {
+        return tasks.size() + running;
+      } finally {
+        lock.unlock();
+      }
+    }
+
+    private void queue() {
+      if (!isReady && running < mostAtATime && !tasks.isEmpty()) {
+        isReady = true;
+        ready.add(this);
+      }
+    }
+
+    private Runnable begin() {
+      isReady = false;
+      running++;
+      Runnable task = tasks.remove();
+      queue();
+      callThreads();
+      return task;
+    }
+
+    private void done() {
+      lock.lock();
+      try {
+        running--;
+        queue();
+      } finally {
+        lock.unlock();
+      }
+    }
+  }
+
+  private void callThreads() {
+    news.signal();
+    if (ready.size() > idle && threads < mostThreads) {
+      startAnother();
+    }
+  }
+
+  /** Without another thread, those that are there do it. */
+  private void startAnother() {
+    threads++;
+    boolean begun = false;
+    try {
+      start();
+      begun = true;
+    } catch (OutOfMemoryError e) {
+      log.warn("no thread can be started: desk={} threads={}", name, threads - 1);
+    } finally {
+      threads -= begun ? 0 : 1;
+    }
+  }
+
+  private void start() {
+    Thread thread = new Thread(this::run, "vgpu-" + name + "-" + started.getAndIncrement());
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  private void run() {
+    for (Line line = next(); line != null; line = next()) {
+      work(line);
+    }
+  }
+
+  private void work(Line line) {
+    Runnable task;
+    lock.lock();
+    try {
+      task = line.begin();
+    } finally {
+      lock.unlock();
+    }
+    try {
+      task.run();
+    } catch (RuntimeException | Error e) {
+      log.error("what a client asked for could not be done", e);
+    } finally {
+      line.done();
+    }
+  }
+
+  /** Whose turn it is; null: nobody's, and the thread is to end. */
+  private @Nullable Line next() {
+    lock.lock();
+    try {
+      while (ready.isEmpty() && !closed) {
+        idle++;
+        boolean told = true;
+        try {
+          told = news.await(IDLE_THREAD_SECONDS, TimeUnit.SECONDS);
+        } catch (InterruptedException e) {
+          log.debug("a thread of a desk was interrupted", e);
+        } finally {
+          idle--;
+        }
+        if (!told && ready.isEmpty() && threads > 1) {
+          break;
+        }
+      }
+      Line line = closed ? null : ready.poll();
+      threads -= line == null ? 1 : 0;
+      return line;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Begins nothing more. */
+  @Override
+  public void close() {
+    lock.lock();
+    try {
+      closed = true;
+      news.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+}

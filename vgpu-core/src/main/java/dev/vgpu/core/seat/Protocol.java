@@ -1,0 +1,137 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuSettings;
+import dev.vgpu.GpuSuspendException;
+import dev.vgpu.ProtocolMismatchException;
+import dev.vgpu.VgpuException;
+import dev.vgpu.core.book.PoolSettings;
+import dev.vgpu.core.wire.LeaseValues;
+import dev.vgpu.core.wire.Message;
+import dev.vgpu.core.wire.SettingsValues;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+
+/**
+ * What the processes of a node say to each other. A client begins with {@link #HELLO}; a request
+ * has a number, and its {@link #REPLY} the same. The rest is told without a reply.
+ */
+final class Protocol {
+  /** Another version is refused, and both are named. */
+  static final int VERSION = 2;
+
+  static final String NUMBER = "number";
+  static final String LEASE = "lease";
+  static final String TURN = "turn";
+  static final String ERROR = "error";
+  static final String USAGE = "usage.";
+  static final String REQUEST = "request.";
+  static final String BACKEND = "backend.";
+  static final String MOVED = "moved.";
+
+  // Requests of a client.
+  static final String HELLO = "hello";
+  static final String CLAIM = "claim";
+  static final String CLAIMED = "claimed";
+  static final String ACQUIRE = "acquire";
+  static final String ENQUEUE = "enqueue";
+  static final String CANCEL = "cancel";
+  static final String RESIZE = "resize";
+  static final String LEASES = "leases";
+  static final String STATES = "states";
+  static final String EXPLAIN = "explain";
+  static final String EVENTS = "events";
+  static final String METERED = "metered";
+  static final String BACKENDS = "backends";
+  static final String CAPABILITIES = "capabilities";
+  static final String USED = "used";
+  static final String ENVIRONMENT = "environment";
+  static final String MAKE_ROOM = "make-room";
+  static final String SUSPEND = "suspend";
+  static final String RESUME = "resume";
+
+  // What a client tells.
+  static final String CLOSE = "close";
+  static final String STARTED = "started";
+  static final String ATTACHED = "attached";
+  static final String LISTEN = "listen";
+  static final String WANT = "want";
+  static final String IDLE = "idle";
+  static final String DRAINED = "drained";
+  static final String REPORT = "report";
+  static final String RECLAIMABLE = "reclaimable";
+  static final String RECLAIMED = "reclaimed";
+
+  // What the seat tells.
+  static final String REPLY = "reply";
+  static final String OPEN = "open";
+  static final String SHUT = "shut";
+  static final String PREEMPT = "preempt";
+  static final String CONTENDED = "contended";
+  static final String RECLAIM = "reclaim";
+
+  private Protocol() {}
+
+  /** Adds how the GPUs are shared. */
+  static Message settings(Message message, PoolSettings settings) {
+    message.with("settings.", SettingsValues.of(settings.forAll()));
+    int at = 0;
+    for (Map.Entry<GpuId, GpuSettings> one : settings.some().entrySet()) {
+      String prefix = "settings." + at++ + ".";
+      message.with(prefix + "gpu", one.getKey()).with(prefix, SettingsValues.of(one.getValue()));
+    }
+    return message;
+  }
+
+  static PoolSettings settings(Message message) {
+    Map<GpuId, GpuSettings> some = new HashMap<>();
+    for (int at = 0; message.find("settings." + at + ".gpu").isPresent(); at++) {
+      Map<String, String> values = message.under("settings." + at + ".");
+      some.put(new GpuId(message.text("settings." + at + ".gpu")), SettingsValues.settings(values));
+    }
+    return new PoolSettings(SettingsValues.settings(message.under("settings.")), some);
+  }
+
+  /** A reply that says what went wrong. */
+  static Message failure(Message reply, RuntimeException failure) {
+    String text = Objects.requireNonNullElse(failure.getMessage(), failure.toString());
+    reply.with("message", text);
+    if (failure instanceof GpuCapacityException capacity) {
+      reply.with(ERROR, "capacity");
+      LeaseValues.putLeases(reply, capacity.holders());
+    } else if (failure instanceof GpuSuspendException) {
+      reply.with(ERROR, "suspend");
+    } else if (failure instanceof ProtocolMismatchException) {
+      reply.with(ERROR, "version");
+    } else if (failure instanceof IllegalArgumentException) {
+      reply.with(ERROR, "argument");
+    } else if (failure instanceof IllegalStateException) {
+      reply.with(ERROR, "state");
+    } else {
+      reply.with(ERROR, "world");
+      if (!(failure instanceof VgpuException)) {
+        reply.with("message", failure.toString());
+      }
+    }
+    return reply;
+  }
+
+  /** Throws what a reply says went wrong, if something did. */
+  static void check(Message reply) {
+    String error = reply.find(ERROR).orElse("");
+    if (error.isEmpty()) {
+      return;
+    }
+    String text = reply.find("message").orElse("no reason given");
+    throw switch (error) {
+      case "capacity" -> new GpuCapacityException(text, LeaseValues.leases(reply));
+      case "suspend" -> new GpuSuspendException(text);
+      case "version" -> new ProtocolMismatchException(text);
+      case "argument" -> new IllegalArgumentException(text);
+      case "state" -> new IllegalStateException(text);
+      default -> new VgpuException(text);
+    };
+  }
+}

@@ -1,0 +1,224 @@
+package dev.vgpu.core.seat;
+
+import static dev.vgpu.core.seat.Protocol.LEASE;
+import static dev.vgpu.core.seat.Protocol.NUMBER;
+import static dev.vgpu.core.seat.Protocol.TURN;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.VgpuException;
+import dev.vgpu.core.book.SeatLostException;
+import dev.vgpu.core.node.Lease;
+import dev.vgpu.core.node.Node;
+import dev.vgpu.core.turn.RemoteTurns;
+import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.core.wire.EventValues;
+import dev.vgpu.core.wire.LeaseValues;
+import dev.vgpu.core.wire.Link;
+import dev.vgpu.core.wire.Message;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A client's connection to the process that holds the seat: requests and their answers, and what
+ * that process orders. Safe for use by several threads.
+ */
+final class SeatCalls implements Link.Handler {
+  private final Node node;
+  private final Consumer<String> whenLost;
+  private final Map<Long, Call> waiting = new ConcurrentHashMap<>();
+  private final AtomicLong numbers = new AtomicLong();
+  private volatile @Nullable Link link;
+  private volatile boolean lost;
+
+  SeatCalls(Node node, Consumer<String> whenLost) {
+    this.node = node;
+    this.whenLost = whenLost;
+  }
+
+  void speakThrough(Link to) {
+    link = to;
+  }
+
+  boolean isLost() {
+    return lost;
+  }
+
+  void close() {
+    Link to = link;
+    if (to != null) {
+      to.close("this process needs the seat no more");
+    }
+  }
+
+  /** A request that was sent. */
+  final class Call {
+    private final long number;
+    private final Object owner;
+    private final CountDownLatch answered = new CountDownLatch(1);
+    private volatile @Nullable Message reply;
+    private volatile @Nullable RuntimeException failure;
+
+    Call(long number, Object owner) {
+      this.number = number;
+      this.owner = owner;
+    }
+
+    long number() {
+      return number;
+    }
+
+    void settle(@Nullable Message with, @Nullable RuntimeException because) {
+      waiting.remove(number);
+      if (answered.getCount() > 0) {
+        reply = with;
+        failure = because;
+        answered.countDown();
+      }
+    }
+
+    /** Waits for the answer; false if it does not come in time. */
+    boolean await(long timeoutNs) throws InterruptedException {
+      return answered.await(timeoutNs, TimeUnit.NANOSECONDS);
+    }
+
+    /** The answer, which must come; throws what it says went wrong. */
+    Message answer(long timeoutNs) {
+      boolean interrupted = false;
+      long untilNs = node.clock().nanoTime() + timeoutNs;
+      try {
+        while (answered.getCount() > 0) {
+          long leftNs = untilNs - node.clock().nanoTime();
+          if (leftNs <= 0) {
+            settle(
+                null,
+                new VgpuException(
+                    "the seat's holder has not answered within "
+                        + timeoutNs / 1_000_000
+                        + " ms; it may be stopped"));
+          } else {
+            try {
+              boolean ignored = answered.await(leftNs, TimeUnit.NANOSECONDS);
+            } catch (InterruptedException e) {
+              interrupted = true;
+            }
+          }
+        }
+      } finally {
+        if (interrupted) {
+          Thread.currentThread().interrupt();
+        }
+      }
+      RuntimeException because = failure;
+      if (because != null) {
+        throw because;
+      }
+      Message with = reply;
+      if (with == null) {
+        throw new IllegalStateException("answered by nothing");
+      }
+      Protocol.check(with);
+      return with;
+    }
+  }
+
+  /** Sends a request; {@code owner} is on whose behalf. */
+  Call begin(Message message, Object owner) {
+    Call call = new Call(numbers.incrementAndGet(), owner);
+    waiting.put(call.number, call);
+    tell(message.with(NUMBER, call.number));
+    if (lost) {
+      call.settle(null, new SeatLostException("the seat's holder is gone"));
+    }
+    return call;
+  }
+
+  Message ask(Message message, long timeoutNs) {
+    return begin(message, this).answer(timeoutNs);
+  }
+
+  /** Sends what is not answered. */
+  void tell(Message message) {
+    Link to = link;
+    if (to != null) {
+      to.send(message);
+    }
+  }
+
+  /** Fails all that waits on behalf of an owner. */
+  void fail(Object owner, RuntimeException because) {
+    for (Call call : waiting.values()) {
+      if (call.owner == owner) {
+        tell(new Message(Protocol.CANCEL).with("of", call.number));
+        call.settle(null, because);
+      }
+    }
+  }
+
+  @Override
+  public void received(Link from, Message message) {
+    switch (message.type()) {
+      case Protocol.REPLY -> {
+        Call call = waiting.get(message.number(NUMBER));
+        if (call != null) {
+          call.settle(message, null);
+        } else {
+          message.find(LEASE).ifPresent(this::giveBack);
+        }
+      }
+      case EventValues.TYPE -> {
+        GpuEvent event = EventValues.event(message);
+        node.listeners().publish(at -> event);
+      }
+      case Protocol.RECLAIM -> reclaim(message);
+      case Protocol.OPEN, Protocol.SHUT, Protocol.PREEMPT, Protocol.CONTENDED -> order(message);
+      default -> {
+        // A later minor may tell more; what is not known is not needed.
+      }
+    }
+  }
+
+  private void reclaim(Message message) {
+    String id = message.text(LEASE);
+    Lease lease = node.lease(id);
+    Message answer = new Message(Protocol.RECLAIMED).with(LEASE, id);
+    if (lease == null) {
+      tell(answer);
+    } else {
+      lease.reclaim(Math.max(0, message.number("bytes")), () -> tell(answer));
+    }
+  }
+
+  /** What was granted to one who waits no more. */
+  private void giveBack(String lease) {
+    Message message = new Message(Protocol.CLOSE).with(LEASE, lease);
+    LeaseValues.put(message, Protocol.USAGE, UsageReading.NONE);
+    tell(message);
+  }
+
+  private void order(Message message) {
+    RemoteTurns.Tenant tenant = node.tenant(message.text(LEASE));
+    if (tenant == null) {
+      return; // closed meanwhile
+    }
+    switch (message.type()) {
+      case Protocol.OPEN -> tenant.open(message.number(TURN), message.flag(Protocol.CONTENDED));
+      case Protocol.SHUT -> tenant.shut(message.number(TURN));
+      case Protocol.PREEMPT -> tenant.preempt(message.number(TURN));
+      default -> tenant.contended(message.flag(Protocol.CONTENDED));
+    }
+  }
+
+  @Override
+  public void closed(Link from, String reason) {
+    lost = true;
+    for (Call call : waiting.values()) {
+      call.settle(null, new SeatLostException("the seat's holder is gone: " + reason));
+    }
+    whenLost.accept(reason);
+  }
+}

@@ -1,0 +1,439 @@
+package dev.vgpu.core.seat;
+
+import static dev.vgpu.core.seat.Protocol.LEASE;
+import static dev.vgpu.core.seat.Protocol.REQUEST;
+import static dev.vgpu.core.seat.Protocol.TURN;
+import static dev.vgpu.core.seat.Protocol.USAGE;
+
+import dev.vgpu.BackendChoice;
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.UsageRecord;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.book.PoolSettings;
+import dev.vgpu.core.book.ResizeRules;
+import dev.vgpu.core.book.SeatLostException;
+import dev.vgpu.core.discovery.ProgramTerms;
+import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.node.Authority;
+import dev.vgpu.core.node.Lease;
+import dev.vgpu.core.node.LocalClaim;
+import dev.vgpu.core.node.Node;
+import dev.vgpu.core.node.NodeGpu;
+import dev.vgpu.core.turn.RemoteTurns;
+import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.core.wire.ChoiceValues;
+import dev.vgpu.core.wire.EventValues;
+import dev.vgpu.core.wire.LeaseValues;
+import dev.vgpu.core.wire.Link;
+import dev.vgpu.core.wire.LinkLoop;
+import dev.vgpu.core.wire.Message;
+import dev.vgpu.core.wire.RequestValues;
+import dev.vgpu.core.wire.StateValues;
+import dev.vgpu.core.wire.UsageValues;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/** Another process holds the seat and decides. Safe for use by several threads. */
+final class SeatClient implements Authority, RemoteTurns.Reports {
+  /** How long the seat's holder may take to answer what does not wait for others. */
+  private static final long ANSWER_NS = 10_000_000_000L;
+
+  private static final long UNDO_NS = 90_000_000_000L;
+
+  private final Node node;
+  private final SeatCalls calls;
+
+  /** What the holder said of itself. */
+  private final ProcessIdentity holder;
+
+  private final PoolSettings settings;
+  private final List<PhysicalGpu> gpus;
+
+  private SeatClient(Node node, SeatCalls calls, Message welcome) {
+    this.node = node;
+    this.calls = calls;
+    this.holder = new ProcessIdentity(welcome.number("pid"), welcome.number("start"));
+    this.settings = Protocol.settings(welcome);
+    this.gpus = LeaseValues.gpus(welcome);
+  }
+
+  /**
+   * Connects to the process that holds the seat.
+   *
+   * @param whenLost run on the loop's thread when that process is gone
+   * @throws IOException if nobody listens
+   */
+  static SeatClient connect(
+      Node node, LinkLoop loop, Path socket, long timeoutNs, Consumer<String> whenLost)
+      throws IOException {
+    SeatCalls calls = new SeatCalls(node, whenLost);
+    Link link = loop.connect(socket, calls);
+    calls.speakThrough(link);
+    try {
+      Message welcome =
+          calls.ask(
+              new Message(Protocol.HELLO)
+                  .with("version", Protocol.VERSION)
+                  .with("pid", node.self().pid())
+                  .with("start", node.self().start())
+                  .with("secret", node.secret().text()),
+              timeoutNs);
+      return new SeatClient(node, calls, welcome);
+    } catch (RuntimeException e) {
+      link.close("the seat's holder did not welcome this process");
+      throw e;
+    }
+  }
+
+  ProcessIdentity holder() {
+    return holder;
+  }
+
+  PoolSettings settings() {
+    return settings;
+  }
+
+  List<PhysicalGpu> gpus() {
+    return gpus;
+  }
+
+  boolean isLost() {
+    return calls.isLost();
+  }
+
+  void close() {
+    calls.close();
+  }
+
+  private Message ask(Message request) {
+    return calls.ask(request, ANSWER_NS);
+  }
+
+  // ---- acquiring
+
+  @Override
+  public Lease acquire(LocalClaim claim) {
+    Message request = new Message(Protocol.ACQUIRE);
+    return granted(claim, ask(request.with(REQUEST, RequestValues.of(claim.request()))));
+  }
+
+  @Override
+  public Optional<Lease> tryAcquire(LocalClaim claim, long timeoutNs) throws InterruptedException {
+    Message request = new Message(Protocol.ENQUEUE);
+    SeatCalls.Call call =
+        calls.begin(request.with(REQUEST, RequestValues.of(claim.request())), claim.pool());
+    InterruptedException interrupt = null;
+    boolean answered = false;
+    try {
+      answered = call.await(timeoutNs);
+    } catch (InterruptedException e) {
+      interrupt = e;
+    }
+    if (!answered) {
+      // Answered by a refusal, or by the grant or failure that it crossed.
+      calls.tell(new Message(Protocol.CANCEL).with("of", call.number()));
+    }
+    Message reply = call.answer(ANSWER_NS);
+    if (reply.find("refusal").isPresent()) {
+      if (interrupt != null) {
+        throw interrupt;
+      }
+      return Optional.empty();
+    }
+    if (interrupt != null) {
+      Thread.currentThread().interrupt();
+    }
+    return Optional.of(granted(claim, reply));
+  }
+
+  private Lease granted(LocalClaim claim, Message reply) {
+    Protocol.check(reply);
+    Lease lease =
+        node.exclusively(
+            () -> {
+              if (isLost()) { // the next holder of the seat gives it to nobody, and we ask again
+                throw new SeatLostException("the seat's holder is gone");
+              }
+              List<NodeGpu> gpus = RequestValues.gpus(reply::find).stream().map(node::gpu).toList();
+              Lease made = claim.lease(reply.text(LEASE), gpus);
+              // Its turns are told of the first GPU alone, and are on all of them.
+              made.remote(node.turns(gpus.get(0)).new Tenant(made.id, made.gate));
+              return made;
+            });
+    if (claim.pool().isClosed()) {
+      lease.close(); // it was closed while the answer came
+      throw new IllegalStateException("the pool is closed");
+    }
+    return lease;
+  }
+
+  @Override
+  public void failPending(Object owner) {
+    calls.fail(owner, new IllegalStateException("the pool was closed"));
+  }
+
+  // ---- changing and giving back
+
+  @Override
+  public void resize(Lease lease, VirtualGpuRequest asked) {
+    VirtualGpuRequest before = lease.request();
+    ResizeRules.checkSameElsewhere(before, asked, lease.id, lease.gpuIds());
+    if (lease.isClosed()) {
+      throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
+    }
+    // Memory is given up here before it is given back there, and taken there before it is used.
+    boolean shrinks = asked.memory().compareTo(before.memory()) < 0;
+    if (shrinks) {
+      resizeHere(lease, asked);
+    }
+    try {
+      Message request = new Message(Protocol.RESIZE).with(LEASE, lease.id);
+      Message ignored = ask(request.with(REQUEST, RequestValues.of(asked)));
+    } catch (RuntimeException e) {
+      if (shrinks) {
+        resizeHere(lease, before);
+      }
+      throw e;
+    }
+    if (!shrinks) {
+      resizeHere(lease, asked);
+    }
+    lease.request(asked);
+  }
+
+  private static void resizeHere(Lease lease, VirtualGpuRequest asked) {
+    String obstacle = lease.gate.tryResize(asked);
+    if (obstacle != null) {
+      throw ResizeRules.cannotResize(lease.id, asked, obstacle, lease.snapshot());
+    }
+  }
+
+  @Override
+  public List<String> makeRoom(VirtualGpuRequest request) {
+    Message message = new Message(Protocol.MAKE_ROOM).with(REQUEST, RequestValues.of(request));
+    Message reply = calls.ask(message, UNDO_NS);
+    List<String> moved = new ArrayList<>();
+    for (int i = 0; reply.find(Protocol.MOVED + i).isPresent(); i++) {
+      moved.add(reply.text(Protocol.MOVED + i));
+    }
+    return List.copyOf(moved);
+  }
+
+  @Override
+  public void suspend(String id, long timeoutNs) {
+    change(Protocol.SUSPEND, id, timeoutNs);
+  }
+
+  @Override
+  public void resume(String id, long timeoutNs) {
+    change(Protocol.RESUME, id, timeoutNs);
+  }
+
+  /** What fails is undone before it is answered, which may take as long again. */
+  private void change(String what, String id, long timeoutNs) {
+    Message request = new Message(what).with(LEASE, id).with("timeoutNs", timeoutNs);
+    Message ignored = calls.ask(request, 2 * timeoutNs + UNDO_NS);
+  }
+
+  @Override
+  public void ended(Lease lease) {
+    if (isLost()) {
+      throw new SeatLostException("the seat's holder is gone");
+    }
+    Message message = new Message(Protocol.CLOSE).with(LEASE, lease.id);
+    LeaseValues.put(message, USAGE, lease.gate.usage());
+    calls.tell(message);
+    lease.released();
+  }
+
+  // ---- reading
+
+  @Override
+  public List<GpuLease> leases() {
+    return LeaseValues.leases(ask(new Message(Protocol.LEASES)));
+  }
+
+  @Override
+  public List<UsageRecord> usageSince(Instant since) {
+    List<UsageRecord> records = new ArrayList<>();
+    for (; ; ) {
+      Message reply =
+          ask(
+              new Message(Protocol.METERED)
+                  .with(UsageValues.SINCE, since)
+                  .with(UsageValues.FROM, records.size()));
+      List<UsageRecord> some = UsageValues.records(reply);
+      records.addAll(some);
+      if (some.isEmpty() || records.size() >= UsageValues.total(reply)) {
+        return List.copyOf(records);
+      }
+    }
+  }
+
+  @Override
+  public List<GpuState> states() {
+    return StateValues.states(ask(new Message(Protocol.STATES)));
+  }
+
+  @Override
+  public List<BackendChoice> explain(VirtualGpuRequest request) {
+    Message message = new Message(Protocol.EXPLAIN).with(REQUEST, RequestValues.of(request));
+    return ChoiceValues.choices(ask(message));
+  }
+
+  @Override
+  public List<GpuEvent> recentEvents() {
+    return EventValues.events(ask(new Message(Protocol.EVENTS)));
+  }
+
+  @Override
+  public List<BackendStatus> backends() {
+    return LeaseValues.backends(ask(new Message(Protocol.BACKENDS)));
+  }
+
+  @Override
+  public Capabilities capabilities(Lease lease) {
+    Message reply = ask(new Message(Protocol.CAPABILITIES).with(LEASE, lease.id));
+    return RequestValues.capabilities("", reply.under("can."));
+  }
+
+  @Override
+  public GpuUsage usage(Lease lease) {
+    UsageReading here = lease.gate.usage();
+    if (!lease.isEnforced() || lease.isClosed()) {
+      return here;
+    }
+    Message message = new Message(Protocol.USED).with(LEASE, lease.id);
+    LeaseValues.put(message, USAGE, here);
+    return LeaseValues.usage(ask(message), USAGE);
+  }
+
+  @Override
+  public ProgramTerms terms(Lease lease, Optional<Path> program) {
+    Message message = new Message(Protocol.ENVIRONMENT).with(LEASE, lease.id);
+    program.ifPresent(path -> message.with("program", path));
+    Message reply = ask(message);
+    return new ProgramTerms(
+        reply.under("env."), List.copyOf(reply.under(Protocol.BACKEND).values()));
+  }
+
+  @Override
+  public void started(Lease lease, ProcessIdentity program) {
+    calls.tell(
+        new Message(Protocol.STARTED)
+            .with(LEASE, lease.id)
+            .with("pid", program.pid())
+            .with("start", program.start()));
+  }
+
+  @Override
+  public void reclaimable(Lease lease) {
+    calls.tell(new Message(Protocol.RECLAIMABLE).with(LEASE, lease.id));
+  }
+
+  @Override
+  public void attached(Lease lease) {
+    Message message =
+        new Message(Protocol.ATTACHED)
+            .with(LEASE, lease.id)
+            .with("callsNs", lease.attachedCallsNs());
+    LeaseValues.put(message, USAGE, lease.gate.usage());
+    calls.tell(message);
+  }
+
+  @Override
+  public void publish(Function<Instant, GpuEvent> event) {
+    if (isLost()) {
+      node.listeners().publish(event);
+    } else {
+      calls.tell(EventValues.of(event.apply(node.clock().now())));
+    }
+  }
+
+  @Override
+  public void listen() {
+    calls.tell(new Message(Protocol.LISTEN));
+  }
+
+  /** Tells what a lease has used so far. */
+  void report(Lease lease, UsageReading usage) {
+    Message message = new Message(Protocol.REPORT).with(LEASE, lease.id);
+    LeaseValues.put(message, USAGE, usage);
+    calls.tell(message);
+  }
+
+  // ---- turns, with a GPU's seat held
+
+  @Override
+  public void want(String lease) {
+    calls.tell(new Message(Protocol.WANT).with(LEASE, lease));
+  }
+
+  @Override
+  public void idle(String lease) {
+    calls.tell(new Message(Protocol.IDLE).with(LEASE, lease));
+  }
+
+  @Override
+  public void drained(String lease, long turn, boolean waits, UsageReading usage) {
+    Message message =
+        new Message(Protocol.DRAINED).with(LEASE, lease).with(TURN, turn).with("waits", waits);
+    LeaseValues.put(message, USAGE, usage);
+    calls.tell(message);
+  }
+
+  @Override
+  public boolean isStopped() {
+    return holder.state() == ProcessIdentity.State.STOPPED;
+  }
+
+  /**
+   * Comes back to a new holder of the seat with a lease. Returns at once.
+   *
+   * @return to be answered; a failure says that the lease is lost
+   */
+  SeatCalls.@Nullable Call claim(Lease lease) {
+    RemoteTurns.Tenant tenant = lease.remote();
+    if (tenant == null) {
+      return null;
+    }
+    SeatCalls.Call[] call = new SeatCalls.Call[1];
+    tenant.claim(
+        standing -> {
+          Message message =
+              new Message(Protocol.CLAIM)
+                  .with(LEASE, lease.id)
+                  .with("", RequestValues.of(lease.gpuIds()))
+                  .with(TURN, standing.turn())
+                  .with("runs", standing.runs())
+                  .with("waits", standing.waits())
+                  .with("attached", lease.isAttached())
+                  .with("callsNs", lease.attachedCallsNs())
+                  .with(REQUEST, RequestValues.of(lease.request()));
+          LeaseValues.put(message, USAGE, standing.usage());
+          call[0] = calls.begin(message, this);
+          if (lease.canReclaim()) {
+            reclaimable(lease);
+          }
+        });
+    return call[0];
+  }
+
+  /** Says that all leases have been claimed. */
+  void claimed() {
+    calls.tell(new Message(Protocol.CLAIMED));
+  }
+}

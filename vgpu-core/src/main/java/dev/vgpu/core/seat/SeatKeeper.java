@@ -1,0 +1,447 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.book.Enforcements;
+import dev.vgpu.core.book.LeaseTable;
+import dev.vgpu.core.book.PoolSettings;
+import dev.vgpu.core.book.SeatLostException;
+import dev.vgpu.core.book.SeatMeter;
+import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.core.disk.LeaseDirectory;
+import dev.vgpu.core.disk.RunDirectory;
+import dev.vgpu.core.disk.SeatLock;
+import dev.vgpu.core.node.HealthWatch;
+import dev.vgpu.core.node.Lease;
+import dev.vgpu.core.node.LocalAuthority;
+import dev.vgpu.core.node.Node;
+import dev.vgpu.core.reclaim.MemoryReclaim;
+import dev.vgpu.core.reclaim.Suspensions;
+import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.core.wire.LinkLoop;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Sees to it that a node has a seat: takes it where nobody has it, else works for the process that
+ * has it, and when that dies tries again. One thread at a time does so. Safe for use by several
+ * threads.
+ */
+public final class SeatKeeper {
+  private static final Logger log = LoggerFactory.getLogger(SeatKeeper.class);
+  private static final long MILLI_NS = 1_000_000;
+  private static final long RETRY_NS = MILLI_NS;
+  private static final long WELCOME_NS = 2_000 * MILLI_NS;
+  private static final long OPENING_NS = 5_000 * MILLI_NS;
+  private static final long AGAIN_NS = 100 * MILLI_NS;
+  private static final long MOST_AGAIN_NS = 5_000 * MILLI_NS;
+  private static final long REPORT_EVERY_NS = 100 * MILLI_NS;
+
+  private final Node node;
+  private final RunDirectory directory;
+  private final Discovery discovery;
+  private final NanoClock clock;
+  private final List<PhysicalGpu> asked;
+  private final GpuLocks gpuLocks;
+  private final ReentrantLock joining = new ReentrantLock();
+
+  /** Another one when the seat was given up, or its thread has ended. */
+  private volatile LinkLoop loop;
+
+  private volatile Enforcements enforcements;
+  private volatile boolean gaveUp;
+
+  // Confined to the loop's thread.
+  private final Map<String, UsageReading> reported = new HashMap<>();
+  private long reportedNs;
+
+  // Changed by who joins, under the node's lock.
+  private @Nullable SeatLock seatLock;
+  private @Nullable SeatServer server;
+  private @Nullable LeaseDirectory disk;
+  private @Nullable MemoryReclaim reclaim;
+  private @Nullable HealthWatch health;
+  private @Nullable SeatMeter meter;
+  private @Nullable SeatWatch watch;
+  private volatile @Nullable SeatClient client;
+
+  /** Makes one; the node ends it. */
+  public SeatKeeper(
+      Node node,
+      RunDirectory directory,
+      Discovery discovery,
+      List<PhysicalGpu> asked,
+      GpuLocks gpuLocks,
+      Enforcements enforcements)
+      throws IOException {
+    this.node = node;
+    this.asked = asked;
+    this.gpuLocks = gpuLocks;
+    this.directory = directory;
+    this.discovery = discovery;
+    this.enforcements = enforcements;
+    this.clock = node.clock();
+    this.loop = new LinkLoop(clock);
+    node.whenShutDown(this::leave, this::awaitEnd);
+  }
+
+  /**
+   * Takes the seat, or finds who has it.
+   *
+   * @throws VgpuException if neither is possible
+   */
+  public void join() {
+    long startNs = clock.nanoTime();
+    while (!node.isShutDown()) {
+      SeatLock.Outcome outcome = tryLock();
+      if (outcome.lock() != null) {
+        hold(outcome.lock());
+        return;
+      }
+      String failure;
+      try {
+        work(SeatClient.connect(node, loop, directory.socket(), WELCOME_NS, this::lost));
+        return;
+      } catch (IOException | SeatLostException e) {
+        failure = e.toString(); // it is starting, or has just died
+      }
+      if (clock.nanoTime() - startNs > OPENING_NS) {
+        throw new VgpuException(
+            "another process has the seat and does not answer: path="
+                + directory.path()
+                + outcome.describedHolder()
+                + ": "
+                + failure);
+      }
+      LockSupport.parkNanos(this, RETRY_NS);
+    }
+  }
+
+  private SeatLock.Outcome tryLock() {
+    try {
+      return SeatLock.tryTake(directory.lock(), node.self());
+    } catch (IOException e) {
+      throw new VgpuException(
+          "the seat's lock cannot be taken: path=" + directory.lock() + ": " + e.getMessage(), e);
+    }
+  }
+
+  // ---- as the seat's holder
+
+  private void hold(SeatLock lock) {
+    boolean held = false;
+    try {
+      if (node.gpus().isEmpty()) {
+        directory.checkSpace();
+        List<PhysicalGpu> found =
+            asked.isEmpty() ? enforcements.withoutParts(discovery.gpus()) : asked;
+        node.settings().check(found);
+        Discovery.logFound(found);
+        node.manage(found, node.settings());
+      }
+      if (asked.isEmpty()) {
+        gpuLocks.take(node.gpus(), discovery, directory.path(), node.self());
+      }
+      held =
+          node.exclusively(
+              () -> {
+                take();
+                seatLock = lock;
+                watch = SeatWatch.start(node, loop, enforcements::atWork, this::giveUp);
+                return true;
+              });
+    } finally {
+      if (!held) {
+        gpuLocks.close();
+        lock.close();
+      }
+    }
+  }
+
+  private void take() {
+    LeaseDirectory leases = openLeases();
+    client = null;
+    LeaseTable table =
+        new LeaseTable(node, node.newSlots(), enforcements, leases, directory.usage());
+    Suspensions suspensions =
+        new Suspensions(clock, table, directory.path(), Suspensions::installed);
+    LocalAuthority authority =
+        new LocalAuthority(node, table, enforcements, discovery, suspensions, null);
+    SeatServer serves = new SeatServer(node, authority, loop);
+    new TakeOver(node, authority, serves).restore(leases.readAll());
+    MemoryReclaim reclaims = new MemoryReclaim(node, table, discovery, suspensions);
+    reclaims.takeOver();
+    serves.listen(directory.socket());
+    reclaims.start();
+    reclaim = reclaims;
+    health = HealthWatch.start(node, table, discovery);
+    disk = leases;
+    server = serves;
+    meter = table.meter();
+    node.authority(authority);
+    enforcements.begin(node.gpus());
+  }
+
+  private LeaseDirectory openLeases() {
+    try {
+      return new LeaseDirectory(directory.leases());
+    } catch (IOException e) {
+      throw new VgpuException(
+          "the leases cannot be opened: path=" + directory.leases() + ": " + e.getMessage(), e);
+    }
+  }
+
+  // ---- as a client
+
+  private void work(SeatClient with) {
+    checkSameGpus(with);
+    List<SeatCalls.Call> claims = new ArrayList<>();
+    List<Lease> claimed = new ArrayList<>();
+    node.exclusively(
+        () -> {
+          node.manage(with.gpus(), with.settings());
+          client = with;
+          node.turns().forEach(turns -> turns.connect(with));
+          for (Lease lease : node.leases()) {
+            SeatCalls.Call claim = with.claim(lease);
+            if (claim != null) {
+              claims.add(claim);
+              claimed.add(lease);
+            }
+          }
+          with.claimed();
+          node.authority(with);
+          return with;
+        });
+    if (node.listeners().areAny()) {
+      with.listen();
+    }
+    loop.ticker(this::report);
+    for (int i = 0; i < claims.size(); i++) {
+      checkClaimed(claims.get(i), claimed.get(i));
+    }
+    log.debug("the seat is held by {}", with.holder());
+    if (with.isLost()) {
+      lost("it died at once"); // before it was known here, so that nobody else looks after it
+    }
+    node.workers().execute(Rehearsal::run);
+  }
+
+  private void checkSameGpus(SeatClient with) {
+    Set<GpuId> theirs = Node.ids(with.gpus());
+    Set<GpuId> ours = Node.ids(node.gpus().isEmpty() ? asked : node.gpus());
+    if (!ours.isEmpty() && !ours.equals(theirs)) {
+      with.close();
+      throw new VgpuException(
+          "the process that has the seat manages other GPUs: "
+              + with.holder()
+              + " gpus="
+              + theirs
+              + ", asked="
+              + ours
+              + "; leave the GPUs out of the options, or use another run directory");
+    }
+    node.optedFor().check(with.gpus());
+    boolean optedForNothing = node.optedFor().equals(PoolSettings.from(GpuPoolOptions.defaults()));
+    if (!optedForNothing && !with.settings().equals(node.optedFor())) {
+      log.warn(
+          "the process that has the seat goes by other options, which hold here too: {} {}",
+          with.holder(),
+          with.settings());
+    }
+  }
+
+  private void checkClaimed(SeatCalls.Call claim, Lease lease) {
+    try {
+      Object ignored = claim.answer(WELCOME_NS);
+    } catch (SeatLostException e) {
+      log.debug("the seat's holder died again", e); // the next one is asked
+    } catch (RuntimeException e) {
+      log.error("a virtual GPU is lost and closed: id={}", lease.id, e);
+      lease.close();
+    }
+  }
+
+  /** A connection is closed: matters if it was to the process that decides. */
+  private void lost(String reason) {
+    SeatClient had = client;
+    if (had != null && had.isLost() && !node.isShutDown()) {
+      try {
+        node.workers().execute(() -> rejoin(reason));
+      } catch (OutOfMemoryError e) {
+        log.error("no thread can be started to look for the seat; trying again", e);
+        long againNs = clock.nanoTime() + AGAIN_NS;
+        loop.ticker(nowNs -> nowNs - againNs < 0 ? againNs : lostStill(reason));
+      }
+    }
+  }
+
+  private long lostStill(String reason) {
+    loop.ticker(null);
+    lost(reason);
+    return Long.MAX_VALUE;
+  }
+
+  /** Finds or becomes the next holder of the seat; gives up only when the node is shut down. */
+  private void rejoin(String reason) {
+    joining.lock();
+    try {
+      SeatClient had = client;
+      if (!gaveUp && (had == null || !had.isLost())) {
+        return; // another seat was found already
+      }
+      gaveUp = false;
+      long startNs = clock.nanoTime();
+      long waitNs = AGAIN_NS;
+      node.turns().forEach(turns -> turns.connect(null));
+      while (!node.isShutDown()) {
+        try {
+          directory.prepare(); // somebody may have removed it
+          if (!loop.isAlive()) {
+            loop = new LinkLoop(clock);
+          }
+          join();
+          log.info(
+              "the seat's holder is gone ({}); {} after {} ms",
+              reason,
+              client == null ? "this process holds the seat now" : "another process holds it now",
+              (clock.nanoTime() - startNs) / MILLI_NS);
+          return;
+        } catch (RuntimeException | IOException | OutOfMemoryError e) {
+          if (waitNs == AGAIN_NS) {
+            log.error("no seat: calls that wait go on waiting; trying again", e);
+          }
+          LockSupport.parkNanos(this, waitNs);
+          waitNs = Math.min(2 * waitNs, MOST_AGAIN_NS);
+        }
+      }
+    } finally {
+      joining.unlock();
+    }
+  }
+
+  /** Tells the seat's holder now and then what this process's calls have used. */
+  private long report(long nowNs) {
+    SeatClient to = client;
+    if (to == null || to.isLost()) {
+      return Long.MAX_VALUE;
+    }
+    if (nowNs - reportedNs >= REPORT_EVERY_NS) {
+      reportedNs = nowNs;
+      reported.keySet().removeIf(id -> node.lease(id) == null);
+      for (Lease lease : node.leases()) {
+        UsageReading usage = lease.gate.usage();
+        if (!usage.equals(reported.put(lease.id, usage))) {
+          to.report(lease, usage);
+        }
+      }
+    }
+    return reportedNs + REPORT_EVERY_NS;
+  }
+
+  /**
+   * This process has the seat and does not serve. Another takes it at once; this one goes on as its
+   * client as soon as it can. What is not stopped within a moment is what hangs, and writes
+   * nothing.
+   */
+  private void giveUp(String reason) {
+    if (node.isShutDown() || server == null || seatLock == null) {
+      return;
+    }
+    log.error("this process gives the seat up: {}", reason);
+    server.close(); // before the links: those who look for a seat must not find this one
+    loop.abandon();
+    Thread stopping = new Thread(this::stopDeciding, "vgpu-seat-stop");
+    stopping.setDaemon(true);
+    stopping.start();
+    ProcessorWaits.awaitEnd(stopping, clock);
+    gpuLocks.close();
+    seatLock.close();
+    while (stopping.isAlive()) {
+      LockSupport.parkNanos(this, AGAIN_NS);
+    }
+    enforcements = enforcements.anew();
+    gaveUp = true;
+    rejoin(reason);
+  }
+
+  /** In an order in which what hangs leaves as little undone as can be. */
+  private void stopDeciding() {
+    if (disk != null) {
+      disk.close();
+    }
+    if (reclaim != null) {
+      reclaim.stop();
+    }
+    enforcements.close();
+    node.stopDeciding();
+    if (server != null) {
+      server.table().giveUp();
+    }
+    if (health != null) {
+      health.close();
+    }
+    if (meter != null && seatLock != null && seatLock.isHeld()) {
+      meter.close(); // else the next holder writes the journal
+    }
+  }
+
+  // ---- the end
+
+  /** Waits for the threads. Without any lock held: they may need one in order to end. */
+  private void awaitEnd(long deadlineNs) {
+    MemoryReclaim reclaimed = reclaim;
+    if (reclaimed != null) {
+      reclaimed.awaitEnd(deadlineNs);
+    }
+    loop.awaitEnd(deadlineNs);
+  }
+
+  /** Gives the seat up; another process takes it. */
+  private void leave() {
+    node.exclusively(
+        () -> {
+          SeatClient to = client;
+          if (to != null) {
+            to.close();
+          }
+          if (watch != null) {
+            watch.close();
+          }
+          if (reclaim != null) {
+            reclaim.close();
+          }
+          if (health != null) {
+            health.close();
+          }
+          enforcements.close();
+          if (server != null) {
+            server.close();
+          }
+          if (meter != null) {
+            meter.close();
+          }
+          if (disk != null) {
+            disk.close();
+          }
+          loop.close();
+          gpuLocks.close();
+          if (seatLock != null) {
+            seatLock.close();
+          }
+          return loop;
+        });
+  }
+}

@@ -1,0 +1,447 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.book.Asked;
+import dev.vgpu.core.book.BookedCalls;
+import dev.vgpu.core.book.Booking;
+import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.LeaseGrants;
+import dev.vgpu.core.book.LeaseTable;
+import dev.vgpu.core.disk.LeaseRecord;
+import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.node.LocalAuthority;
+import dev.vgpu.core.node.Node;
+import dev.vgpu.core.wire.EventValues;
+import dev.vgpu.core.wire.Link;
+import dev.vgpu.core.wire.LinkLoop;
+import dev.vgpu.core.wire.Message;
+import dev.vgpu.core.wire.RequestValues;
+import dev.vgpu.files.OpenFiles;
+import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.UserPrincipal;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReentrantLock;
+import jdk.net.ExtendedSocketOptions;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Serves the other processes of the node, while this one holds the seat. The loop's thread never
+ * waits: neither for the table's lock nor for a file. What may do so is done at three desks, so
+ * that what takes long holds up nothing that is quick. Confined to the loop's thread, but for what
+ * says otherwise.
+ */
+final class SeatServer implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(SeatServer.class);
+  private static final String ROOT = "0";
+  private static final int BACKLOG = 512;
+  private static final int MOST_SESSIONS = 512;
+  private static final int MOST_UNGREETED = 64;
+
+  private static final long MILLI_NS = 1_000_000;
+
+  /**
+   * How long a living process may take to come back with its leases. On an overloaded machine it
+   * takes seconds; one that has closed its pool meanwhile leaves them reserved for so long.
+   */
+  private static final long GRACE_NS = 10_000 * MILLI_NS;
+
+  private static final long AWAITED_EVERY_NS = 2 * MILLI_NS;
+  private static final long KEPT_EVERY_NS = 100 * MILLI_NS;
+
+  private final Node node;
+  private final LocalAuthority authority;
+  private final LinkLoop loop;
+  private final Set<ClientSession> sessions = new LinkedHashSet<>();
+  private final Set<ClientSession> ungreeted = new LinkedHashSet<>();
+  private final int mostSessions = OpenFiles.part(MOST_SESSIONS);
+  private final int mostLeasesOfOne = OpenFiles.part(LeaseGrants.MOST_LEASES) / 2;
+  private final int mostUngreeted = Math.min(MOST_UNGREETED, mostSessions / 4);
+
+  private final SeatDesks desks = new SeatDesks();
+
+  /** The seat's own orders. */
+  private final Desk.Line own = desks.orders.new Line(2);
+
+  /** Who is told what happens; on any thread. */
+  private final Set<ClientSession> listening = ConcurrentHashMap.newKeySet();
+
+  private final ReentrantLock claiming = new ReentrantLock();
+  private @Nullable Runnable stopListening;
+
+  /** Those whose process is not connected now. */
+  private final Set<RemoteLease> awaited = ConcurrentHashMap.newKeySet();
+
+  private volatile Set<UserPrincipal> mayConnect = Set.of();
+  private @Nullable ServerSocketChannel server;
+  private long keptDueNs;
+  private volatile boolean keepsEnded;
+
+  SeatServer(Node node, LocalAuthority authority, LinkLoop loop) {
+    this.node = node;
+    this.authority = authority;
+    this.loop = loop;
+    this.keptDueNs = node.clock().nanoTime();
+    authority.table().ends().whenKept(this::lookAgain);
+  }
+
+  Node node() {
+    return node;
+  }
+
+  LocalAuthority authority() {
+    return authority;
+  }
+
+  LeaseTable table() {
+    return authority.table();
+  }
+
+  LinkLoop loop() {
+    return loop;
+  }
+
+  SeatDesks desks() {
+    return desks;
+  }
+
+  /** Lets others connect. Called once, by who has taken the seat. */
+  void listen(Path socket) {
+    try {
+      Files.deleteIfExists(socket); // the last holder's, who is gone
+      ServerSocketChannel channel = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+      server = channel;
+      channel.bind(UnixDomainSocketAddress.of(socket), BACKLOG);
+      mayConnect = Set.copyOf(List.of(Files.getOwner(socket), lookUp(socket, ROOT)));
+      loop.listen(channel, accepted -> accept());
+      loop.ticker(this::tick);
+    } catch (IOException e) {
+      throw new VgpuException(
+          "the seat's socket cannot be made: path=" + socket + ": " + e.getMessage(), e);
+    }
+  }
+
+  /** How many leases one process may have. */
+  int mostLeasesOfOne() {
+    return mostLeasesOfOne;
+  }
+
+  private static UserPrincipal lookUp(Path socket, String user) throws IOException {
+    return socket.getFileSystem().getUserPrincipalLookupService().lookupPrincipalByName(user);
+  }
+
+  /**
+   * Refuses a process of another user than this process's and root, by what the kernel knows of it.
+   * On any thread.
+   */
+  void checkUser(SocketChannel channel) {
+    try {
+      if (channel.supportedOptions().contains(ExtendedSocketOptions.SO_PEERCRED)) {
+        UserPrincipal user = channel.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
+        if (!mayConnect.contains(user)) {
+          throw new IllegalStateException("the seat serves " + mayConnect + ", not " + user);
+        }
+      }
+    } catch (IOException e) {
+      throw new IllegalStateException("it cannot be told whose process it is", e);
+    }
+  }
+
+  private Link.@Nullable Handler accept() {
+    if (sessions.size() >= mostSessions - mostUngreeted && !closeIdleSession()) {
+      log.warn("a process was turned away: {} are connected already", sessions.size());
+      return null;
+    }
+    if (ungreeted.size() >= mostUngreeted && !ungreeted.isEmpty()) {
+      ClientSession oldest = ungreeted.iterator().next();
+      ungreeted.remove(oldest);
+      oldest.close("it has not said who it is, and others want to");
+    }
+    ClientSession session = new ClientSession(this);
+    ungreeted.add(session);
+    return session;
+  }
+
+  /** The one that has been connected the longest of those that have nothing here, if one has. */
+  private boolean closeIdleSession() {
+    for (ClientSession session : sessions) {
+      if (session.isIdle()) {
+        sessions.remove(session);
+        session.close("it has nothing here, and others want to connect");
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void greeted(ClientSession session) {
+    if (ungreeted.remove(session)) { // else it was closed meanwhile
+      sessions.add(session);
+    }
+  }
+
+  /** A process wants to be told what happens. */
+  void listen(ClientSession session) {
+    if (listening.add(session) && stopListening == null) {
+      stopListening = node.listeners().listen(this::tell);
+    }
+  }
+
+  /** On one thread at a time. */
+  private void tell(GpuEvent event) {
+    for (ClientSession session : listening) {
+      session.tellNews(EventValues.of(event));
+    }
+  }
+
+  // ---- leases of other processes
+
+  /** On any thread. */
+  RemoteLease remoteLease(
+      String id, List<GpuSlot> on, VirtualGpuRequest request, ProcessIdentity owner) {
+    GpuSlot first = on.get(0);
+    long turnNs = node.settings().of(first.gpu.id()).shortestTurn().toNanos();
+    return new RemoteLease(id, first.seat, turnNs, request, owner);
+  }
+
+  /** Books a lease of another process, which may come back for it. Before others can connect. */
+  void restore(LeaseRecord record, List<GpuSlot> slots) {
+    RemoteLease[] made = new RemoteLease[1];
+    Booking booking =
+        table()
+            .restore(
+                record,
+                slots,
+                new Owner(record.owner(), record.ownerKey()) {
+                  @Override
+                  public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+                    made[0] = remoteLease(id, on, request, record.owner());
+                    return made[0];
+                  }
+                });
+    authority.takeOver(booking);
+    booking.gate.adopt(null);
+    await(made[0]);
+  }
+
+  /** A process that is not connected. */
+  abstract static class Owner implements Asked.Claimant {
+    private final ProcessIdentity process;
+    private final String key;
+
+    Owner(ProcessIdentity process, String key) {
+      this.process = process;
+      this.key = key;
+    }
+
+    @Override
+    public String ownerKey() {
+      return key;
+    }
+
+    @Override
+    public Object owner() {
+      return this;
+    }
+
+    @Override
+    public boolean isClosed() {
+      return false;
+    }
+
+    @Override
+    public ProcessIdentity process() {
+      return process;
+    }
+  }
+
+  private void await(RemoteLease lease) {
+    lease.gate.disconnected();
+    lease.awaitedUntilNs = node.clock().nanoTime() + GRACE_NS;
+    awaited.add(lease);
+  }
+
+  /** A process comes for a lease that it had before. On any thread. */
+  RemoteLease claim(ClientSession session, Message message) {
+    String id = message.text(Protocol.LEASE);
+    if (table().booking(id).isEmpty()) {
+      restoreClaimed(id, session, message);
+    }
+    Booking booking =
+        table()
+            .booking(id)
+            .orElseThrow(() -> new IllegalStateException("the virtual GPU has ended: id=" + id));
+    if (!isOwner(session, booking) || !(booking.calls instanceof RemoteLease lease)) {
+      throw new IllegalStateException(
+          "the virtual GPU is another process's: id=" + id + " owner=" + booking.owner);
+    }
+    claiming.lock();
+    try {
+      if (lease.isClosed()) {
+        throw new IllegalStateException("the virtual GPU has ended: id=" + id);
+      }
+      awaited.remove(lease);
+      lease.session = session;
+      lease.awaitedUntilNs = 0;
+    } finally {
+      claiming.unlock();
+    }
+    return lease;
+  }
+
+  /** What a process says of its number and its start, everybody can say; its secret it alone. */
+  private static boolean isOwner(ClientSession session, Booking booking) {
+    return booking.owner.equals(session.process()) && booking.ownerKey.equals(session.ownerKey());
+  }
+
+  /** It is not on disk: what its process says is taken. */
+  private void restoreClaimed(String id, ClientSession session, Message message) {
+    VirtualGpuRequest request = RequestValues.request(message.under(Protocol.REQUEST));
+    List<GpuId> gpus = RequestValues.gpus(message::find);
+    List<GpuSlot> slots =
+        table().slots(gpus).orElseThrow(() -> new IllegalStateException("no such GPU: " + gpus));
+    if (!LeaseRecord.isId(id)
+        || slots.size() != request.gpuCount()
+        || !slots.stream().allMatch(slot -> slot.fits(request))) {
+      throw new IllegalStateException("the virtual GPU was given to others: id=" + id);
+    }
+    restore(
+        new LeaseRecord(
+            id,
+            gpus,
+            request,
+            session.process(),
+            Optional.empty(),
+            List.of(),
+            Optional.empty(),
+            Optional.empty(),
+            session.ownerKey()),
+        slots);
+  }
+
+  /** A process has come for all that it still has. On any thread. */
+  void claimed(ClientSession session, Set<String> ids) {
+    for (RemoteLease lease : List.copyOf(awaited)) {
+      if (isOwner(session, lease.booking()) && !ids.contains(lease.id)) {
+        endAwaited(lease);
+      }
+    }
+  }
+
+  private void endAwaited(RemoteLease lease) {
+    claiming.lock();
+    try {
+      if (awaited.remove(lease)) { // else its process has come just now
+        end(lease);
+      }
+    } finally {
+      claiming.unlock();
+    }
+  }
+
+  /** A lease is closed by its process, or its process is dead. On any thread. */
+  void end(RemoteLease lease) {
+    if (lease.close()) {
+      lease.gate.ended();
+      LeaseTable table = table();
+      own.add(() -> table.ends().ended(lease.booking()));
+    }
+  }
+
+  /** A connection is closed. */
+  void left(ClientSession session) {
+    sessions.remove(session);
+    ungreeted.remove(session);
+    listening.remove(session);
+  }
+
+  /** What a process had that is not connected any more. On any thread. */
+  void gone(ClientSession session, Collection<RemoteLease> leases) {
+    claiming.lock();
+    try {
+      for (RemoteLease lease : leases) {
+        if (lease.session != session) {
+          continue; // its process has come again already
+        }
+        if (!session.process().isAlive()) {
+          end(lease);
+        } else if (!lease.isClosed()) {
+          await(lease); // it is dying, or will connect again
+        }
+      }
+    } finally {
+      claiming.unlock();
+    }
+    loop.wakeup();
+  }
+
+  private long tick(long nowNs) {
+    long nextNs = Long.MAX_VALUE;
+    Map<ProcessIdentity, ProcessIdentity.State> states = new HashMap<>();
+    for (RemoteLease lease : List.copyOf(awaited)) {
+      ProcessIdentity.State state =
+          states.computeIfAbsent(lease.booking().owner, ProcessIdentity::state);
+      boolean overdue = nowNs - lease.awaitedUntilNs >= 0;
+      if (state == ProcessIdentity.State.DEAD
+          || (overdue && state == ProcessIdentity.State.ALIVE)) { // one that is stopped cannot come
+        endAwaited(lease);
+      }
+    }
+    if (!awaited.isEmpty()) {
+      nextNs = nowNs + AWAITED_EVERY_NS;
+    }
+    if (keepsEnded) {
+      if (nowNs - keptDueNs >= 0) {
+        keptDueNs = nowNs + KEPT_EVERY_NS;
+        keepsEnded = false; // before looking: what ends meanwhile sets it again
+        LeaseTable table = table();
+        own.add(table::releaseUnused);
+      }
+      nextNs = Math.min(nextNs, keptDueNs);
+    }
+    return nextNs;
+  }
+
+  /** A lease has ended and is kept for its programs. On any thread. */
+  private void lookAgain() {
+    keepsEnded = true;
+    loop.wakeup();
+  }
+
+  /** Listens no more, and does nothing more that was asked for. */
+  @Override
+  public void close() {
+    desks.close();
+    if (stopListening != null) {
+      stopListening.run();
+    }
+    ServerSocketChannel channel = server;
+    if (channel != null) {
+      try {
+        if (channel.getLocalAddress() instanceof UnixDomainSocketAddress bound) {
+          Files.deleteIfExists(bound.getPath());
+        }
+        channel.close();
+      } catch (IOException e) {
+        log.debug("the seat's socket could not be closed", e);
+      }
+    }
+  }
+}

@@ -1,0 +1,143 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.node.Node;
+import dev.vgpu.core.wire.LinkLoop;
+import dev.vgpu.spi.Enforcement;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import java.util.function.LongSupplier;
+import java.util.function.Supplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Sees to it that the process which has the seat serves. Now and then it asks the thread that
+ * serves the clients to go through what each of their messages needs, and each backend's thread
+ * that serves programs for a sign. If one of these answers does not come, the seat is given up. The
+ * watch is a thread of its own, which takes no lock.
+ *
+ * <p>Only time in which the machine lets this process run counts. A process that is stopped is
+ * silent as a whole, and cannot depose itself; one whose threads wait for a processor is late, and
+ * the next holder would be later still. Where some thread of it always waits, a longer time counts.
+ */
+final class SeatWatch implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(SeatWatch.class);
+  private static final long MILLI_NS = 1_000_000;
+  private static final long EVERY_NS = 50 * MILLI_NS;
+
+  /** So many looks in time without an answer mean that none will come. */
+  private static final int MOST_SILENT = 4;
+
+  /** The same where threads of this process wait for a processor. */
+  private static final int MOST_LATE = 100;
+
+  private final Node node;
+  private final LinkLoop loop;
+  private final Supplier<List<Enforcement>> backends;
+  private final Consumer<String> whenMute;
+  private final LongSupplier waitedNs;
+
+  /** How many answers are still to come. */
+  private final AtomicInteger awaited = new AtomicInteger();
+
+  private volatile boolean closed;
+
+  private SeatWatch(
+      Node node,
+      LinkLoop loop,
+      Supplier<List<Enforcement>> backends,
+      Consumer<String> whenMute,
+      LongSupplier waitedNs) {
+    this.node = node;
+    this.loop = loop;
+    this.backends = backends;
+    this.whenMute = whenMute;
+    this.waitedNs = waitedNs;
+  }
+
+  /** Begins; {@code whenMute} is run once at most, on the thread of the watch. */
+  static SeatWatch start(
+      Node node, LinkLoop loop, Supplier<List<Enforcement>> backends, Consumer<String> whenMute) {
+    return start(node, loop, backends, whenMute, new ProcessorWaits()::mostSinceLastNs);
+  }
+
+  /** With what tells for how long a thread has waited for a processor since it was asked last. */
+  static SeatWatch start(
+      Node node,
+      LinkLoop loop,
+      Supplier<List<Enforcement>> backends,
+      Consumer<String> whenMute,
+      LongSupplier waitedNs) {
+    SeatWatch watch = new SeatWatch(node, loop, backends, whenMute, waitedNs);
+    Thread thread = new Thread(watch::run, "vgpu-seat-watch");
+    thread.setDaemon(true);
+    thread.start();
+    return watch;
+  }
+
+  private void run() {
+    NanoClock clock = node.clock();
+    long lastNs = clock.nanoTime();
+    int silent = 0;
+    int late = 0;
+    while (!closed) {
+      if (awaited.get() == 0) {
+        silent = 0;
+        late = 0;
+        ask();
+      }
+      LockSupport.parkNanos(this, EVERY_NS);
+      long nowNs = clock.nanoTime();
+      boolean inTime = nowNs - lastNs < 2 * EVERY_NS;
+      lastNs = nowNs;
+      if (awaited.get() == 0 || closed || !inTime) {
+        continue;
+      }
+      if (waitedNs.getAsLong() > ProcessorWaits.MOST_WAITED_NS) {
+        late++;
+      } else {
+        silent++;
+      }
+      if (silent >= MOST_SILENT || silent + late >= MOST_LATE) {
+        giveUp((silent + late) * EVERY_NS);
+        return;
+      }
+    }
+  }
+
+  private void ask() {
+    List<Enforcement> others = backends.get();
+    awaited.set(1 + others.size());
+    loop.perform(this::serve);
+    for (Enforcement other : others) {
+      try {
+        other.whenServing(awaited::decrementAndGet);
+      } catch (RuntimeException | Error e) {
+        log.error("a backend could not be asked whether it serves", e);
+      }
+    }
+  }
+
+  private void giveUp(long silentNs) {
+    try {
+      whenMute.accept(
+          "its clients or programs have not been served for " + silentNs / MILLI_NS + " ms");
+    } catch (RuntimeException | Error e) {
+      log.error("the seat could not be given up in order", e);
+    }
+  }
+
+  /** What a client's message may need: this thread, and the scheduler of each GPU. */
+  private void serve() {
+    node.visitSeats();
+    awaited.decrementAndGet();
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+  }
+}

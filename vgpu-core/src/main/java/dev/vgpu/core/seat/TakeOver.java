@@ -1,0 +1,88 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.book.BookedCalls;
+import dev.vgpu.core.book.Booking;
+import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.disk.LeaseRecord;
+import dev.vgpu.core.node.Lease;
+import dev.vgpu.core.node.LocalAuthority;
+import dev.vgpu.core.node.Node;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Fills the book of a new holder of the seat with what the last one had granted. */
+final class TakeOver {
+  private static final Logger log = LoggerFactory.getLogger(TakeOver.class);
+
+  private final Node node;
+  private final LocalAuthority authority;
+  private final SeatServer server;
+
+  TakeOver(Node node, LocalAuthority authority, SeatServer server) {
+    this.node = node;
+    this.authority = authority;
+    this.server = server;
+  }
+
+  /** Books what an earlier holder of the seat had granted. */
+  void restore(List<LeaseRecord> records) {
+    Set<String> seen = new HashSet<>();
+    for (LeaseRecord record : records) {
+      seen.add(record.id());
+      Optional<List<GpuSlot>> slots = authority.table().slots(record.gpus());
+      Lease own = node.lease(record.id());
+      if (slots.isEmpty()) {
+        log.warn(
+            "a lease is left alone, since its GPU is not here: id={} gpus={}",
+            record.id(),
+            record.gpus());
+      } else if (own != null) {
+        restoreOwn(own, record(own, record), slots.get());
+      } else {
+        server.restore(record, slots.get());
+      }
+    }
+    for (Lease own : node.leases()) {
+      if (!seen.contains(own.id)) {
+        List<GpuSlot> slots = authority.table().slots(own.gpuIds()).orElseThrow();
+        restoreOwn(own, record(own, null), slots);
+      }
+    }
+  }
+
+  /** What this JVM knows of its own, and what was on disk of it, if it was. */
+  private LeaseRecord record(Lease own, @Nullable LeaseRecord onDisk) {
+    return new LeaseRecord(
+        own.id,
+        own.gpuIds(),
+        own.request(),
+        node.self(),
+        onDisk == null ? Optional.empty() : onDisk.backend(),
+        onDisk == null ? List.of() : onDisk.programs(),
+        onDisk == null ? Optional.empty() : onDisk.suspension(),
+        onDisk == null ? Optional.empty() : onDisk.chosen(),
+        node.secret().key());
+  }
+
+  private void restoreOwn(Lease own, LeaseRecord record, List<GpuSlot> slots) {
+    SeatServer.Owner owner =
+        new SeatServer.Owner(node.self(), record.ownerKey()) {
+          @Override
+          public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+            return own;
+          }
+        };
+    Booking booking = authority.table().restore(record, slots, owner);
+    authority.takeOver(booking);
+    if (own.isAttached()) {
+      booking.gate.countProcessesOnly(own.attachedCallsNs());
+    }
+    booking.gate.adopt(own.gate);
+  }
+}

@@ -1,0 +1,392 @@
+package dev.vgpu.core.wire;
+
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.ThreadEnd;
+import java.io.IOException;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.CancelledKeyException;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.ClosedSelectorException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Path;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Reads and writes all links of a process, on one daemon thread that sleeps while nothing comes.
+ * Whatever goes wrong with one link closes that link and no other. Safe for use by several threads.
+ *
+ * <p>All that the links hold for those on the other side is bounded together: frames that have come
+ * in part, requests that are not answered, answers that are not read. If it comes to more than
+ * {@value #MOST_HELD_BYTES} bytes, the link that holds most is closed.
+ */
+public final class LinkLoop implements AutoCloseable {
+  /** Who is on the other side, and what it may send at once. */
+  public enum Peer {
+    /** It has not said who it is. */
+    STRANGER(4 << 10, 16),
+    /** A client of the seat. */
+    CLIENT(256 << 10, 1_000),
+    /** The seat: lists of all that is leased. */
+    SEAT(16 << 20, 65_535);
+
+    final int mostFrameBytes;
+    final int mostPairs;
+
+    Peer(int mostFrameBytes, int mostPairs) {
+      this.mostFrameBytes = mostFrameBytes;
+      this.mostPairs = mostPairs;
+    }
+  }
+
+  /** What all links hold together at most. */
+  public static final long MOST_HELD_BYTES = 24 << 20;
+
+  private static final long MILLI_NS = 1_000_000;
+  private static final long PAUSE_NS = 100 * MILLI_NS;
+  private static final Logger log = LoggerFactory.getLogger(LinkLoop.class);
+
+  /** Is called now and then, for what is due by time. */
+  public interface Ticker {
+    /**
+     * Does what is due.
+     *
+     * @param nowNs the present
+     * @return when to call again at the latest; {@link Long#MAX_VALUE}: not
+     */
+    long tick(long nowNs);
+  }
+
+  private final NanoClock clock;
+  private final Selector selector;
+  private final Thread thread;
+  private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+  private final Set<Link> links = ConcurrentHashMap.newKeySet();
+  private final AtomicLong held = new AtomicLong();
+  private volatile @Nullable Ticker ticker;
+  private volatile boolean closed;
+
+  // Confined to the thread.
+  private @Nullable SelectionKey paused;
+  private long resumeNs;
+
+  /**
+   * Starts the thread.
+   *
+   * @param clock the time
+   * @throws IOException if the system gives no selector
+   */
+  public LinkLoop(NanoClock clock) throws IOException {
+    this.clock = clock;
+    this.selector = Selector.open();
+    this.thread = new Thread(this::run, "vgpu-link");
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  /**
+   * Connects to the process that listens.
+   *
+   * @param socket where
+   * @param handler is told what arrives
+   * @return the link
+   * @throws IOException if nobody listens
+   */
+  public Link connect(Path socket, Link.Handler handler) throws IOException {
+    SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
+    return add(channel, handler, Peer.SEAT);
+  }
+
+  private Link add(SocketChannel channel, Link.Handler handler, Peer peer) throws IOException {
+    channel.configureBlocking(false);
+    Link link = new Link(channel, this, handler, peer);
+    links.add(link);
+    perform(
+        () -> {
+          try {
+            link.register(channel.register(selector, SelectionKey.OP_READ, link));
+          } catch (ClosedChannelException e) {
+            link.close("closed before it began");
+          }
+        });
+    return link;
+  }
+
+  /**
+   * Listens for processes that connect.
+   *
+   * @param server bound
+   * @param accept makes a handler for each; null turns it away
+   * @throws IOException if it cannot
+   */
+  public void listen(
+      ServerSocketChannel server, Function<SocketChannel, Link.@Nullable Handler> accept)
+      throws IOException {
+    server.configureBlocking(false);
+    perform(
+        () -> {
+          try {
+            server.register(selector, SelectionKey.OP_ACCEPT, accept);
+          } catch (ClosedChannelException e) {
+            log.debug("closed before it listened", e);
+          }
+        });
+  }
+
+  /**
+   * Sets what is called by time.
+   *
+   * @param called now and then, on the loop's thread
+   */
+  public void ticker(@Nullable Ticker called) {
+    ticker = called;
+    selector.wakeup();
+  }
+
+  /**
+   * Does something on the loop's thread; at once, if this is it.
+   *
+   * @param task must not block
+   */
+  public void perform(Runnable task) {
+    if (Thread.currentThread() == thread) {
+      task.run();
+    } else {
+      tasks.add(task);
+      selector.wakeup();
+    }
+  }
+
+  /** Calls the ticker soon. */
+  public void wakeup() {
+    selector.wakeup();
+  }
+
+  /** {@return whether it reads and writes still} */
+  public boolean isAlive() {
+    return !closed && thread.isAlive();
+  }
+
+  /** Does something for a link on the loop's thread; what goes wrong closes the link. */
+  void performFor(Link link, Runnable task) {
+    perform(
+        () -> {
+          try {
+            task.run();
+          } catch (RuntimeException | Error e) {
+            failed(link, e);
+          }
+        });
+  }
+
+  void closeLater(Link link) {
+    // Never at once: the closer may hold locks.
+    tasks.add(
+        () -> {
+          links.remove(link);
+          link.tellClosed();
+        });
+    selector.wakeup();
+  }
+
+  long heldBytes() {
+    return held.get();
+  }
+
+  /** Notes that the links hold more, or less. On any thread. */
+  void hold(long bytes) {
+    if (held.addAndGet(bytes) > MOST_HELD_BYTES && bytes > 0) {
+      closeFullest();
+    }
+  }
+
+  /** Those that are closed already give back what they hold in a moment. */
+  private void closeFullest() {
+    long all = 0;
+    Link fullest = null;
+    for (Link link : links) {
+      if (!link.isClosed()) {
+        all += link.heldBytes();
+        fullest = fullest == null || link.heldBytes() > fullest.heldBytes() ? link : fullest;
+      }
+    }
+    if (fullest != null && all > MOST_HELD_BYTES) {
+      fullest.close("it makes this process hold the most: bytes=" + fullest.heldBytes());
+    }
+  }
+
+  private void run() {
+    try {
+      while (!closed) {
+        try {
+          round();
+        } catch (ClosedSelectorException e) {
+          throw e;
+        } catch (RuntimeException | Error e) {
+          // Whatever it is, all who are linked to this process depend on this thread.
+          LockSupport.parkNanos(this, MILLI_NS);
+          log.error("the links to other processes were not served once", e);
+        }
+      }
+    } catch (IOException | ClosedSelectorException e) {
+      log.error("the links to other processes are lost", e);
+    } finally {
+      end();
+    }
+  }
+
+  private long tick() {
+    Ticker now = ticker;
+    try {
+      return now == null ? Long.MAX_VALUE : now.tick(clock.nanoTime());
+    } catch (RuntimeException | Error e) {
+      log.error("what is due by time was not done once", e);
+      return clock.nanoTime() + PAUSE_NS;
+    }
+  }
+
+  private void round() throws IOException {
+    long dueNs = tick();
+    SelectionKey waits = paused;
+    if (waits != null) {
+      resume(waits);
+      dueNs = Math.min(dueNs, resumeNs);
+    }
+    runTasks();
+    select(dueNs);
+    runTasks();
+  }
+
+  private void select(long dueNs) throws IOException {
+    if (!tasks.isEmpty()) {
+      selector.selectNow(this::ready);
+    } else if (dueNs == Long.MAX_VALUE) {
+      selector.select(this::ready);
+    } else {
+      long leftMs = (dueNs - clock.nanoTime() + MILLI_NS - 1) / MILLI_NS;
+      selector.select(this::ready, Math.max(1, leftMs));
+    }
+  }
+
+  private void runTasks() {
+    for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
+      try {
+        task.run();
+      } catch (RuntimeException | Error e) {
+        log.error("work between processes failed", e);
+      }
+    }
+  }
+
+  private void ready(SelectionKey key) {
+    try {
+      if (key.attachment() instanceof Link link) {
+        if (key.isWritable()) {
+          link.writeAndWait();
+        }
+        if (key.isReadable()) {
+          link.read();
+        }
+      } else if (key.isAcceptable()) {
+        accept(key);
+      }
+    } catch (CancelledKeyException e) {
+      log.debug("closed meanwhile", e);
+    } catch (RuntimeException | Error e) {
+      failed(key.attachment() instanceof Link link ? link : null, e);
+    }
+  }
+
+  /** Closes first: on a heap that is full, a word of it may not be possible. */
+  private static void failed(@Nullable Link link, Throwable because) {
+    if (link != null) {
+      link.close("it could not be served");
+    }
+    log.error("a message from another process could not be worked on", because);
+  }
+
+  @SuppressWarnings("unchecked")
+  private void accept(SelectionKey key) {
+    try {
+      SocketChannel channel = ((ServerSocketChannel) key.channel()).accept();
+      if (channel == null) {
+        return;
+      }
+      Link.Handler handler =
+          ((Function<SocketChannel, Link.@Nullable Handler>) key.attachment()).apply(channel);
+      if (handler == null) {
+        channel.close();
+        return;
+      }
+      boolean added = false;
+      try {
+        added = add(channel, handler, Peer.STRANGER) != null;
+      } finally {
+        if (!added) {
+          channel.close();
+        }
+      }
+    } catch (IOException e) {
+      log.warn("a process could not be let in: {}", e.getMessage());
+      key.interestOps(0); // it would be tried again at once, for ever
+      paused = key;
+      resumeNs = clock.nanoTime() + PAUSE_NS;
+    }
+  }
+
+  private void resume(SelectionKey key) {
+    if (clock.nanoTime() - resumeNs >= 0) {
+      paused = null;
+      if (key.isValid()) {
+        key.interestOps(SelectionKey.OP_ACCEPT);
+      }
+    }
+  }
+
+  private void end() {
+    closed = true;
+    links.forEach(link -> link.close("this process has closed it"));
+    runTasks();
+    try {
+      selector.close();
+    } catch (IOException e) {
+      log.debug("a selector could not be closed", e);
+    }
+  }
+
+  /**
+   * Closes all links at once, though the thread may never come back from what it does. On any
+   * thread.
+   */
+  public void abandon() {
+    close();
+    links.forEach(Link::abandon);
+  }
+
+  /** Closes all links and ends the thread, soon. A second call does nothing. */
+  @Override
+  public void close() {
+    closed = true;
+    selector.wakeup();
+  }
+
+  /**
+   * Waits until the thread has ended, which must have been told so.
+   *
+   * @param deadlineNs until when at most
+   */
+  public void awaitEnd(long deadlineNs) {
+    ThreadEnd.await(thread, clock, deadlineNs);
+  }
+}

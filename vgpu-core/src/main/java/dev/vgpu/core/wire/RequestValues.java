@@ -1,0 +1,165 @@
+package dev.vgpu.core.wire;
+
+import dev.vgpu.Capabilities;
+import dev.vgpu.FailureMode;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemoryMobility;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+
+/** Requests as named values, in messages and in files. */
+public final class RequestValues {
+  private RequestValues() {}
+
+  /**
+   * {@return a request's values}
+   *
+   * @param request the request
+   */
+  public static Map<String, String> of(VirtualGpuRequest request) {
+    Map<String, String> values = new LinkedHashMap<>();
+    values.put("name", request.name());
+    request.computePercent().ifPresent(percent -> values.put("percent", "" + percent));
+    values.put("memory", "" + request.memory().bytes());
+    values.put("policy", request.policy().name());
+    values.put("class", request.preemptionClass().name());
+    values.put("calls", "" + request.maxConcurrentCalls());
+    request.gpu().ifPresent(gpu -> values.put("gpu", gpu.value()));
+    if (request.gpuCount() > 1) {
+      values.put("gpus", "" + request.gpuCount());
+    }
+    values.put("failure", request.failureMode().name());
+    if (request.memoryMobility() != MemoryMobility.FIXED) {
+      values.put("mobility", request.memoryMobility().name());
+    }
+    of(request.requires()).forEach((name, value) -> values.put("requires." + name, value));
+    return values;
+  }
+
+  /**
+   * {@return the names of a virtual GPU's GPUs as values: {@code gpu}, {@code gpu.1}, {@code
+   * gpu.2}}
+   *
+   * @param gpus at least one
+   */
+  public static Map<String, String> of(List<GpuId> gpus) {
+    Map<String, String> values = new LinkedHashMap<>();
+    for (int i = 0; i < gpus.size(); i++) {
+      values.put(i == 0 ? "gpu" : "gpu." + i, gpus.get(i).value());
+    }
+    return values;
+  }
+
+  /**
+   * {@return the GPUs that values name}
+   *
+   * @param values finds a value by its name
+   * @throws MalformedMessageException if there is none
+   */
+  public static List<GpuId> gpus(Function<String, Optional<String>> values) {
+    List<GpuId> gpus = new ArrayList<>();
+    Optional<String> next = values.apply("gpu");
+    while (next.isPresent() && gpus.size() < VirtualGpuRequest.MAX_GPU_COUNT) {
+      gpus.add(new GpuId(next.get()));
+      next = values.apply("gpu." + gpus.size());
+    }
+    if (gpus.isEmpty()) {
+      throw new MalformedMessageException("no GPU is named");
+    }
+    return List.copyOf(gpus);
+  }
+
+  /**
+   * {@return the request that values say}
+   *
+   * @param values as {@link #of(VirtualGpuRequest)} gave them
+   * @throws MalformedMessageException if they make no sense
+   */
+  public static VirtualGpuRequest request(Map<String, String> values) {
+    try {
+      VirtualGpuRequest.Builder builder =
+          VirtualGpuRequest.builder()
+              .name(need(values, "name"))
+              .memory(MemorySize.ofBytes(Long.parseLong(need(values, "memory"))))
+              .policy(SharePolicy.valueOf(need(values, "policy")))
+              .preemptionClass(PreemptionClass.valueOf(need(values, "class")))
+              .maxConcurrentCalls(Integer.parseInt(need(values, "calls")))
+              .failureMode(FailureMode.valueOf(need(values, "failure")))
+              .requires(capabilities("requires.", values));
+      String percent = values.get("percent");
+      if (percent != null) {
+        builder.computePercent(Integer.parseInt(percent));
+      }
+      String gpu = values.get("gpu");
+      if (gpu != null) {
+        builder.gpu(new GpuId(gpu));
+      }
+      builder.gpuCount(Integer.parseInt(values.getOrDefault("gpus", "1")));
+      builder.memoryMobility(
+          MemoryMobility.valueOf(values.getOrDefault("mobility", MemoryMobility.FIXED.name())));
+      return builder.build();
+    } catch (IllegalArgumentException e) {
+      throw new MalformedMessageException("not a request: " + e.getMessage(), e);
+    }
+  }
+
+  /**
+   * {@return what capabilities say}
+   *
+   * @param capabilities the capabilities
+   */
+  public static Map<String, String> of(Capabilities capabilities) {
+    Map<String, String> values = new LinkedHashMap<>();
+    values.put("memory", capabilities.memory().name());
+    values.put("compute", capabilities.compute().name());
+    values.put("preemption", capabilities.preemption().name());
+    values.put("isolation", capabilities.faultIsolation().name());
+    values.put(
+        "worksFor",
+        capabilities.worksFor().stream()
+            .sorted()
+            .map(Capabilities.Scope::name)
+            .collect(Collectors.joining(",")));
+    return values;
+  }
+
+  /**
+   * {@return the capabilities that values say}
+   *
+   * @param prefix before each name
+   * @param values as {@link #of(Capabilities)} gave them
+   */
+  public static Capabilities capabilities(String prefix, Map<String, String> values) {
+    String worksFor = need(values, prefix + "worksFor");
+    return Capabilities.builder()
+        .memory(Capabilities.Memory.valueOf(need(values, prefix + "memory")))
+        .compute(Capabilities.Compute.valueOf(need(values, prefix + "compute")))
+        .preemption(Capabilities.Preemption.valueOf(need(values, prefix + "preemption")))
+        .faultIsolation(Capabilities.FaultIsolation.valueOf(need(values, prefix + "isolation")))
+        .worksFor(
+            Arrays.stream(worksFor.split(",", -1))
+                .filter(scope -> !scope.isEmpty())
+                .map(Capabilities.Scope::valueOf)
+                .toArray(Capabilities.Scope[]::new))
+        .build();
+  }
+
+  /** {@return a value that must be there} */
+  public static String need(Map<String, String> values, String name) {
+    String value = values.get(name);
+    if (value == null) {
+      throw new IllegalArgumentException("a value is missing: " + name);
+    }
+    return value;
+  }
+}

@@ -1,0 +1,163 @@
+package dev.vgpu.core.wire;
+
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuState;
+import dev.vgpu.MemorySize;
+import dev.vgpu.SharingMode;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/** How GPUs are shared, as messages. */
+public final class StateValues {
+  private static final String COUNT = "state.count";
+  private static final int MOST_GPUS = 10_000;
+  private static final int MOST_NAMED = 1_000;
+
+  private StateValues() {}
+
+  /**
+   * How one GPU is shared.
+   *
+   * @param gpu the GPU
+   * @param mode how
+   * @param reason why
+   * @param holder who has the turn
+   * @param heldBack who is above its share
+   * @param turnLength of a turn
+   * @param switches turns so far
+   * @param memoryFree what nobody holds
+   * @param memoryLowWatermark where reclaim begins
+   * @param memoryHighWatermark where it ends
+   * @param suspended whose processes are suspended
+   * @param health whether the GPU answers
+   * @param healthReason why not
+   */
+  public record State(
+      GpuId gpu,
+      SharingMode mode,
+      String reason,
+      Optional<String> holder,
+      List<String> heldBack,
+      Duration turnLength,
+      long switches,
+      MemorySize memoryFree,
+      MemorySize memoryLowWatermark,
+      MemorySize memoryHighWatermark,
+      List<String> suspended,
+      GpuHealth health,
+      String healthReason)
+      implements GpuState {}
+
+  private static MemorySize size(Message message, String name) {
+    try {
+      return MemorySize.ofBytes(message.number(name));
+    } catch (IllegalArgumentException e) {
+      throw new MalformedMessageException("not a size: " + name, e);
+    }
+  }
+
+  static String of(SharingMode mode) {
+    return switch (mode) {
+      case IDLE -> "idle";
+      case ALONE -> "alone";
+      case OVERLAP -> "overlap";
+      case STRICT -> "strict";
+    };
+  }
+
+  static SharingMode mode(String text) {
+    return switch (text) {
+      case "idle" -> SharingMode.IDLE;
+      case "alone" -> SharingMode.ALONE;
+      case "overlap" -> SharingMode.OVERLAP;
+      case "strict" -> SharingMode.STRICT;
+      default -> throw new MalformedMessageException("no such way of sharing: " + text);
+    };
+  }
+
+  static String of(GpuHealth health) {
+    return switch (health) {
+      case HEALTHY -> "healthy";
+      case DEGRADED -> "degraded";
+      case LOST -> "lost";
+    };
+  }
+
+  static GpuHealth health(String text) {
+    return switch (text) {
+      case "healthy" -> GpuHealth.HEALTHY;
+      case "degraded" -> GpuHealth.DEGRADED;
+      case "lost" -> GpuHealth.LOST;
+      default -> throw new MalformedMessageException("no such health: " + text);
+    };
+  }
+
+  /**
+   * Adds states.
+   *
+   * @param message to this
+   * @param states one for each GPU
+   */
+  public static void put(Message message, List<? extends GpuState> states) {
+    message.with(COUNT, states.size());
+    for (int i = 0; i < states.size(); i++) {
+      GpuState state = states.get(i);
+      String at = "state." + i + ".";
+      message
+          .with(at + "gpu", state.gpu())
+          .with(at + "mode", of(state.mode()))
+          .with(at + "reason", state.reason())
+          .with(at + "holder", state.holder().orElse(""))
+          .with(at + "turnNs", state.turnLength().toNanos())
+          .with(at + "switches", state.switches());
+      message
+          .with(at + "free", state.memoryFree().bytes())
+          .with(at + "low", state.memoryLowWatermark().bytes())
+          .with(at + "high", state.memoryHighWatermark().bytes());
+      message
+          .with(at + "health", of(state.health()))
+          .with(at + "healthReason", state.healthReason());
+      putAll(message, at + "held.", state.heldBack());
+      putAll(message, at + "suspended.", state.suspended());
+    }
+  }
+
+  private static void putAll(Message message, String at, List<String> names) {
+    for (int i = 0; i < Math.min(MOST_NAMED, names.size()); i++) {
+      message.with(at + i, names.get(i));
+    }
+  }
+
+  /**
+   * {@return states}
+   *
+   * @param message as {@link #put} made it
+   */
+  public static List<GpuState> states(Message message) {
+    List<GpuState> states = new ArrayList<>();
+    long count = Math.min(MOST_GPUS, message.number(COUNT));
+    for (int i = 0; i < count; i++) {
+      String at = "state." + i + ".";
+      String holder = message.text(at + "holder");
+      states.add(
+          new State(
+              new GpuId(message.text(at + "gpu")),
+              mode(message.text(at + "mode")),
+              message.text(at + "reason"),
+              holder.isEmpty() ? Optional.empty() : Optional.of(holder),
+              List.copyOf(message.under(at + "held.").values()),
+              Duration.ofNanos(message.number(at + "turnNs")),
+              message.number(at + "switches"),
+              size(message, at + "free"),
+              size(message, at + "low"),
+              size(message, at + "high"),
+              List.copyOf(message.under(at + "suspended.").values()),
+              health(message.text(at + "health")),
+              message.text(at + "healthReason")));
+    }
+    return List.copyOf(states);
+  }
+}

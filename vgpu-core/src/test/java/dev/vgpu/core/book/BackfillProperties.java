@@ -1,0 +1,340 @@
+package dev.vgpu.core.book;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.node.Node;
+import dev.vgpu.core.pool.Pools;
+import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.core.turn.InProcessGate;
+import dev.vgpu.core.turn.TenantGate;
+import dev.vgpu.core.turn.UsageReading;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.From;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.Tag;
+import net.jqwik.api.constraints.Size;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Who of those that wait is served when: by class, then arrival; and one that is served out of turn
+ * never delays the first in line, whatever is given back and when. Requests are of one GPU or more.
+ */
+@Tag("property")
+class BackfillProperties {
+  /** What is asked; percent 0: best effort; gpu beyond the last: any. */
+  record Terms(PreemptionClass cls, int percent, int mebibytes, int gpu, int count) {}
+
+  /** A request comes and waits; or the so many-th of those granted is given back. */
+  record Step(boolean asks, Terms terms, int which) {}
+
+  @Provide
+  Arbitrary<Step> steps() {
+    Arbitrary<Terms> terms =
+        Combinators.combine(
+                Arbitraries.of(PreemptionClass.values()),
+                Arbitraries.of(0, 10, 30, 50, 80, 100),
+                Arbitraries.of(10, 200, 400, 600, 1000),
+                Arbitraries.integers().between(0, 5),
+                Arbitraries.of(1, 1, 1, 2, 3))
+            .as(Terms::new);
+    return Combinators.combine(
+            Arbitraries.of(true, true, false), terms, Arbitraries.integers().between(0, 20))
+        .as(Step::new);
+  }
+
+  @Provide
+  Arbitrary<Integer> sizes() {
+    return Arbitraries.integers().between(1, 4);
+  }
+
+  /** The books of a node, who waits, and what was granted to those who waited. */
+  private static final class Run implements AutoCloseable {
+    private final Node node;
+    private final LeaseTable table;
+    private final Placement placement;
+    private final List<PendingRequest> waiting = new ArrayList<>();
+    private final List<Booking> held = new ArrayList<>();
+    private final List<PendingRequest> granted = new ArrayList<>();
+
+    /** Those no more urgent that were served since the one in front came to be there. */
+    private final List<Booking> passed = new ArrayList<>();
+
+    private @Nullable PendingRequest front;
+
+    Run(int size) {
+      List<Pools.TestGpu> gpus = Pools.gpus(size);
+      PoolSettings settings =
+          PoolSettings.from(GpuPoolOptions.builder().gpus(List.copyOf(gpus)).build());
+      node = new Node(settings, NanoClock.SYSTEM, released -> {});
+      node.manage(List.copyOf(gpus), settings);
+      Enforcements none = Enforcements.none("this is a test");
+      table = new LeaseTable(node, node.newSlots(), none, null, null);
+      placement = new Placement(table.slots(), new BackendChoices(none));
+    }
+
+    VirtualGpuRequest request(Terms terms) {
+      List<GpuSlot> slots = table.slots();
+      VirtualGpuRequest.Builder builder =
+          VirtualGpuRequest.builder()
+              .memory(MemorySize.ofMebibytes(terms.mebibytes()))
+              .preemptionClass(terms.cls())
+              .gpuCount(Math.min(terms.count(), slots.size()));
+      if (terms.percent() > 0) {
+        builder.policy(SharePolicy.BURST_SHARE).computePercent(terms.percent());
+      }
+      if (terms.gpu() < slots.size()) {
+        builder.gpu(slots.get(terms.gpu()).gpu.id());
+      }
+      return builder.build();
+    }
+
+    /** Takes a step; returns those that were granted by it, in their order. */
+    List<PendingRequest> take(Step step) {
+      granted.clear();
+      if (step.asks()) {
+        PendingRequest asked =
+            new PendingRequest(new Asked(request(step.terms()), new Owner()), granted::add);
+        waiting.add(asked);
+        table.enqueue(asked);
+      } else if (!held.isEmpty()) {
+        Booking closed = held.remove(step.which() % held.size());
+        passed.remove(closed);
+        table.ends().ended(closed);
+      }
+      waiting.removeAll(granted);
+      for (PendingRequest each : granted) {
+        held.add(each.booking());
+        if (front != null && !each.preemptionClass().isMoreUrgentThan(front.preemptionClass())) {
+          passed.add(each.booking());
+        }
+      }
+      PendingRequest now = first();
+      if (now != front) {
+        front = now;
+        passed.clear();
+      }
+      return List.copyOf(granted);
+    }
+
+    /** Who is in front: so few steps overtake nobody often enough to turn that round. */
+    @Nullable PendingRequest first() {
+      return waiting.stream()
+          .min(Comparator.comparing(each -> urgency(each.preemptionClass())))
+          .orElse(null);
+    }
+
+    boolean wouldFitWithoutThoseWhoPassed(PendingRequest request) {
+      passed.forEach(booking -> booking.slots.forEach(s -> s.giveBack(booking.request())));
+      boolean fits = placement.place(request.asked.request()) != null;
+      passed.forEach(booking -> booking.slots.forEach(s -> s.take(booking.request())));
+      return fits;
+    }
+
+    @Override
+    public void close() {
+      table.meter().close();
+      node.shutDown();
+    }
+  }
+
+  private static int urgency(PreemptionClass cls) {
+    return switch (cls) {
+      case ONLINE -> 0;
+      case NEARLINE -> 1;
+      case OFFLINE -> 2;
+    };
+  }
+
+  @Property(tries = 80)
+  void whoIsServedOutOfTurnNeverDelaysTheFirst(
+      @ForAll("sizes") int size, @ForAll @Size(max = 60) List<@From("steps") Step> steps) {
+    try (Run run = new Run(size)) {
+      for (Step step : steps) {
+        List<PendingRequest> ignored = run.take(step);
+        PendingRequest first = run.first();
+        if (first != null) {
+          assertThat(run.wouldFitWithoutThoseWhoPassed(first)).as("after %s", step).isFalse();
+        }
+      }
+    }
+  }
+
+  @Property(tries = 80)
+  void nobodyWaitsWhoCouldBeServedWithoutDelayingTheFirst(
+      @ForAll("sizes") int size, @ForAll @Size(max = 60) List<@From("steps") Step> steps) {
+    try (Run run = new Run(size)) {
+      for (Step step : steps) {
+        List<PendingRequest> ignored = run.take(step);
+        PendingRequest first = run.first();
+        for (PendingRequest each : run.waiting) {
+          VirtualGpuRequest request = each.asked.request();
+          assertThat(run.placement.place(request) != null && each == first).isFalse();
+          if (first != null && each != first) {
+            assertThat(run.placement.placeBeside(request, first.asked.request())).isNull();
+          }
+        }
+      }
+    }
+  }
+
+  @Property(tries = 80)
+  void gangsGetAllTheirGpusOrNoneAndNothingIsOvercommitted(
+      @ForAll("sizes") int size, @ForAll @Size(max = 60) List<@From("steps") Step> steps) {
+    try (Run run = new Run(size)) {
+      for (Step step : steps) {
+        for (PendingRequest granted : run.take(step)) {
+          Booking booking = granted.booking();
+          VirtualGpuRequest request = booking.request();
+          assertThat(new HashSet<>(booking.gpus())).hasSize(request.gpuCount());
+          assertThat(booking.gpus()).hasSize(request.gpuCount());
+          request.gpu().ifPresent(gpu -> assertThat(booking.gpus()).contains(gpu));
+        }
+        for (GpuSlot slot : run.table.slots()) {
+          assertThat(percent(slot, false)).isBetween(0, 100);
+          assertThat(percent(slot, true)).isBetween(0, 100);
+          assertThat(bytes(slot)).isBetween(0L, slot.gpu.usableMemory().bytes());
+        }
+      }
+      List.copyOf(run.held).forEach(run.table.ends()::ended);
+      for (int i = 0; i < 1000 && !run.table.bookings().isEmpty(); i++) {
+        run.waiting.removeIf(PendingRequest::isSettled);
+        run.table.bookings().forEach(run.table.ends()::ended); // those who waited have come
+      }
+      assertThat(run.waiting).isEmpty();
+      run.table.slots().forEach(slot -> assertThat(bytes(slot)).isZero());
+    }
+  }
+
+  private static int percent(GpuSlot slot, boolean offline) {
+    return slot.bookings.stream()
+        .map(Booking::request)
+        .filter(r -> (r.preemptionClass() == PreemptionClass.OFFLINE) == offline)
+        .mapToInt(r -> r.computePercent().orElse(0))
+        .sum();
+  }
+
+  private static long bytes(GpuSlot slot) {
+    return slot.bookings.stream().mapToLong(each -> each.request().memory().bytes()).sum();
+  }
+
+  @Property(tries = 40)
+  void equalsAreServedByClassThenArrival(
+      @ForAll @Size(min = 2, max = 30) List<PreemptionClass> arrivals) {
+    try (Run run = new Run(1)) {
+      List<PendingRequest> first =
+          run.take(new Step(true, new Terms(PreemptionClass.ONLINE, 0, 1000, 9, 1), 0));
+      assertThat(first).hasSize(1);
+      arrivals.forEach(
+          cls -> assertThat(run.take(new Step(true, new Terms(cls, 0, 1000, 9, 1), 0))).isEmpty());
+      List<PendingRequest> expected = new ArrayList<>(run.waiting);
+      expected.sort(Comparator.comparing(each -> urgency(each.preemptionClass())));
+      List<PendingRequest> served = new ArrayList<>();
+      for (int i = 0; i < arrivals.size(); i++) {
+        served.addAll(run.take(new Step(false, new Terms(PreemptionClass.ONLINE, 0, 1, 0, 1), 0)));
+      }
+      assertThat(served).isEqualTo(expected);
+    }
+  }
+
+  /** Whoever asks; what it is granted makes no calls. */
+  private static final class Owner implements Asked.Claimant {
+    @Override
+    public Object owner() {
+      return this;
+    }
+
+    @Override
+    public boolean isClosed() {
+      return false;
+    }
+
+    @Override
+    public String ownerKey() {
+      return "";
+    }
+
+    @Override
+    public ProcessIdentity process() {
+      return ProcessIdentity.current();
+    }
+
+    @Override
+    public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+      return new NoCalls();
+    }
+  }
+
+  private static final class NoCalls implements BookedCalls, TurnGate {
+    @Override
+    public TurnGate gate() {
+      return this;
+    }
+
+    @Override
+    public @Nullable InProcessGate localGate() {
+      return null;
+    }
+
+    @Override
+    public void booked(Booking booking, TenantGate tenant) {}
+
+    @Override
+    public UsageReading usage() {
+      return UsageReading.NONE;
+    }
+
+    @Override
+    public boolean isClosed() {
+      return false;
+    }
+
+    @Override
+    public @Nullable String tryResize(VirtualGpuRequest request, TenantGate tenant) {
+      return null;
+    }
+
+    @Override
+    public void released() {}
+
+    @Override
+    public void open() {}
+
+    @Override
+    public boolean shut() {
+      return true;
+    }
+
+    @Override
+    public int preempt() {
+      return 0;
+    }
+
+    @Override
+    public boolean hasWork() {
+      return false;
+    }
+
+    @Override
+    public long gpuTimeNs(long nowNs) {
+      return 0;
+    }
+
+    @Override
+    public void contended(boolean contended) {}
+  }
+}

@@ -1,0 +1,126 @@
+package dev.vgpu.core.disk;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.Capabilities;
+import dev.vgpu.FailureMode;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class LeaseDirectoryTest {
+  private static final VirtualGpuRequest REQUEST =
+      VirtualGpuRequest.builder()
+          .name("embed")
+          .memory(MemorySize.ofMebibytes(7))
+          .policy(SharePolicy.FIXED_SHARE)
+          .computePercent(30)
+          .preemptionClass(PreemptionClass.OFFLINE)
+          .maxConcurrentCalls(3)
+          .gpu(new GpuId("GPU-1 ü"))
+          .failureMode(FailureMode.OPEN)
+          .requires(
+              Capabilities.builder()
+                  .memory(Capabilities.Memory.EXACT)
+                  .worksFor(Capabilities.Scope.PROCESS, Capabilities.Scope.VM)
+                  .build())
+          .build();
+
+  @TempDir Path temporary;
+
+  private static LeaseRecord record(String id) {
+    return new LeaseRecord(
+        id,
+        List.of(new GpuId("GPU-1 ü"), new GpuId("GPU-2")),
+        REQUEST,
+        new ProcessIdentity(4, 5),
+        Optional.of("fake"),
+        List.of(new ProcessIdentity(6, 7), new ProcessIdentity(8, 9)));
+  }
+
+  @Test
+  void leaseIsReadAsItWasWritten() throws Exception {
+    try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+      LeaseRecord written = record(leases.newId("embed"));
+      leases.write(written);
+      leases.write(written);
+      assertThat(leases.readAll()).singleElement().satisfies(read -> isSame(read, written));
+      leases.remove(written.id());
+      leases.remove(written.id());
+      assertThat(leases.readAll()).isEmpty();
+      assertThat(leases.of(written.id())).doesNotExist();
+    }
+  }
+
+  private static void isSame(LeaseRecord read, LeaseRecord written) {
+    assertThat(read).usingRecursiveComparison().isEqualTo(written);
+  }
+
+  @Test
+  void namesAreNeverGivenTwice() throws Exception {
+    for (int i = 1; i <= 3; i++) {
+      try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+        assertThat(leases.newId("embed")).isEqualTo("embed-" + i);
+      }
+    }
+    Files.writeString(temporary.resolve("counter"), "what?");
+    Files.createDirectory(temporary.resolve("embed-1"));
+    try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+      assertThat(leases.newId("embed")).isEqualTo("embed-2");
+    }
+  }
+
+  @Test
+  void halfMadeLeaseIsCleanedUp() throws Exception {
+    Path half = Files.createDirectory(temporary.resolve("embed-1"));
+    Files.writeString(half.resolve("lease.properties.new"), "id=embed-1");
+    try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+      assertThat(leases.readAll()).isEmpty();
+    }
+    assertThat(half).doesNotExist();
+  }
+
+  @Test
+  void leaseThatCannotBeWrittenIsRefused() throws Exception {
+    try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+      Files.createDirectories(temporary.resolve("embed-1").resolve("lease.properties.new"));
+      assertThatThrownBy(() -> leases.write(record("embed-1")))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("cannot be written");
+    }
+  }
+
+  @Test
+  void whatLiesInItsWayIsNeitherWaitedForNorWrittenTo() throws Exception {
+    Path foreign = Files.writeString(temporary.resolve("foreign"), "stays");
+    Path counter = temporary.resolve("counter");
+    assertThat(new ProcessBuilder("mkfifo", counter.toString()).start().waitFor()).isZero();
+    try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+      assertThat(leases.newId("embed")).isEqualTo("embed-1");
+    }
+    Files.delete(counter);
+    Files.createSymbolicLink(counter, foreign);
+    try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+      LeaseRecord written = record(leases.newId("embed"));
+      Path part = Files.createDirectory(leases.of(written.id())).resolve("lease.properties.new");
+      Files.createSymbolicLink(part, foreign);
+      leases.write(written);
+      assertThat(new ProcessBuilder("mkfifo", part.toString()).start().waitFor()).isZero();
+      leases.write(written);
+      assertThat(leases.readAll()).singleElement().satisfies(read -> isSame(read, written));
+    }
+    assertThat(foreign).hasContent("stays");
+  }
+}

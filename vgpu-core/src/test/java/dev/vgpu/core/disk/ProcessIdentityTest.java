@@ -1,0 +1,108 @@
+package dev.vgpu.core.disk;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class ProcessIdentityTest {
+  @Test
+  void thisProcessIsAlive() {
+    ProcessIdentity self = ProcessIdentity.current();
+    assertThat(self.pid()).isEqualTo(ProcessHandle.current().pid());
+    assertThat(self.start()).isPositive();
+    assertThat(self.isAlive()).isTrue();
+  }
+
+  @Test
+  void anotherProcessOfTheSameNumberIsNotThisOne() {
+    ProcessIdentity self = ProcessIdentity.current();
+    assertThat(new ProcessIdentity(self.pid(), self.start() + 1).isAlive()).isFalse();
+  }
+
+  @Test
+  void processThatHasEndedIsDead() throws Exception {
+    Process process = new ProcessBuilder("cat").start();
+    ProcessIdentity identity = ProcessIdentity.of(process.pid());
+    assertThat(identity.isAlive()).isTrue();
+    process.destroyForcibly();
+    process.waitFor();
+    assertThat(identity.isAlive()).isFalse();
+    assertThat(new ProcessIdentity(0, 0).isAlive()).isFalse();
+  }
+
+  @Test
+  void processWithoutDescriptorsKnowsWhoIsAliveAndWhoIsDead() throws Exception {
+    Process process =
+        new ProcessBuilder(
+                "sh",
+                "-c",
+                "ulimit -n 256 && exec \"$@\"",
+                "sh",
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                WithoutDescriptors.class.getName())
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    assertThat(process.inputReader().lines())
+        .containsExactly("before ALIVE DEAD", "without ALIVE DEAD", "after ALIVE DEAD");
+    assertThat(process.waitFor()).isZero();
+  }
+
+  /** What a process thinks of itself and of one that has ended. */
+  static final class WithoutDescriptors {
+    public static void main(String[] arguments) throws Exception {
+      Process process = new ProcessBuilder("cat").start();
+      ProcessIdentity dead = ProcessIdentity.of(process.pid());
+      process.destroyForcibly();
+      process.waitFor();
+      ProcessIdentity self = ProcessIdentity.current();
+      List<String> told = new ArrayList<>();
+      tell(told, "before", self, dead);
+      List<FileInputStream> open = new ArrayList<>();
+      try {
+        while (true) {
+          open.add(new FileInputStream("/dev/null"));
+        }
+      } catch (IOException e) {
+        tell(told, "without", self, dead);
+      }
+      for (FileInputStream each : open) {
+        each.close();
+      }
+      tell(told, "after", self, dead);
+      told.forEach(System.out::println);
+    }
+
+    private static void tell(
+        List<String> told, String when, ProcessIdentity self, ProcessIdentity dead) {
+      told.add(when + " " + self.state() + " " + dead.state());
+    }
+  }
+
+  @Test
+  void ownNumberIsTheInnermost() {
+    assertThat(ProcessIdentity.parseOwnPid("Name:\tjava\nPid:\t7\nNSpid:\t4711\nNSpgid:\t1\n"))
+        .hasValue(4711L);
+    assertThat(ProcessIdentity.parseOwnPid("Pid:\t7\nNSpid:\t4711\t52\t3\nNSpgid:\t1\n"))
+        .hasValue(3L);
+    assertThat(ProcessIdentity.parseOwnPid("Name:\tNSpid:\nPid:\t7\n")).isEmpty();
+    assertThat(ProcessIdentity.parseOwnPid("Pid:\t7\nNSpid:\tx\n")).isEmpty();
+    assertThat(ProcessIdentity.parseOwnPid("Pid:\t7\nNSpid:\t47")).isEmpty();
+  }
+
+  @Test
+  void nameMayHoldAnything() {
+    String fields = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
+    assertThat(ProcessIdentity.parse("12 (a) b) (c) " + fields))
+        .hasValue(new ProcessIdentity.Stat('S', 4711));
+    assertThat(ProcessIdentity.parse("")).isEmpty();
+    assertThat(ProcessIdentity.parse("12 (a) S 1")).isEmpty();
+    assertThat(ProcessIdentity.parse("12 (a) " + fields.replace("4711", "x"))).isEmpty();
+  }
+}

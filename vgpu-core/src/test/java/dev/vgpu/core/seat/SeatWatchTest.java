@@ -1,0 +1,134 @@
+package dev.vgpu.core.seat;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.book.PoolSettings;
+import dev.vgpu.core.node.Node;
+import dev.vgpu.core.pool.FakeBackend;
+import dev.vgpu.core.wire.LinkLoop;
+import dev.vgpu.spi.Enforcement;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** When the seat is given up because nobody is served. */
+@Timeout(60)
+class SeatWatchTest {
+  private static final long MILLI_NS = 1_000_000;
+  private static final int MOST_LOOKS = 400;
+  @TempDir private Path directory;
+
+  /** {@return how many looks it took until the seat was given up} */
+  private static int looksOfASeatThatHangs(long waitedNs) throws Exception {
+    Node node =
+        new Node(PoolSettings.from(GpuPoolOptions.defaults()), NanoClock.SYSTEM, ended -> {});
+    CountDownLatch goesOn = new CountDownLatch(1);
+    CompletableFuture<String> givenUp = new CompletableFuture<>();
+    AtomicInteger looks = new AtomicInteger();
+    try (LinkLoop loop = new LinkLoop(NanoClock.SYSTEM)) {
+      loop.perform(
+          () -> {
+            try {
+              goesOn.await();
+            } catch (InterruptedException e) {
+              throw new AssertionError(e);
+            }
+          });
+      SeatWatch watch =
+          SeatWatch.start(
+              node,
+              loop,
+              List::of,
+              givenUp::complete,
+              () -> {
+                looks.incrementAndGet();
+                return waitedNs;
+              });
+      try {
+        assertThat(givenUp.get(50, TimeUnit.SECONDS)).contains("have not been served for");
+      } finally {
+        watch.close();
+        goesOn.countDown();
+      }
+    }
+    return looks.get();
+  }
+
+  @Test
+  void oneOfWhichABackendHangsIsGivenUpSoon() throws Exception {
+    Node node =
+        new Node(PoolSettings.from(GpuPoolOptions.defaults()), NanoClock.SYSTEM, ended -> {});
+    FakeBackend backend = new FakeBackend();
+    List<Enforcement> atWork = List.of(backend.open(directory));
+    AtomicInteger looks = new AtomicInteger();
+    CompletableFuture<String> givenUp = new CompletableFuture<>();
+    try (LinkLoop loop = new LinkLoop(NanoClock.SYSTEM)) {
+      SeatWatch watch =
+          SeatWatch.start(
+              node,
+              loop,
+              () -> atWork,
+              givenUp::complete,
+              () -> {
+                looks.incrementAndGet();
+                return 0;
+              });
+      try {
+        backend.asked.acquire(3); // asked anew once it has answered
+        backend.hangs = true;
+        assertThat(givenUp.get(50, TimeUnit.SECONDS)).contains("have not been served for");
+      } finally {
+        watch.close();
+      }
+    }
+    assertThat(looks.get()).isEqualTo(4);
+  }
+
+  @Test
+  void oneThatHangsIsGivenUpSoon() throws Exception {
+    assertThat(looksOfASeatThatHangs(0)).isEqualTo(4);
+  }
+
+  @Test
+  void oneThatIsLateIsGivenMoreTime() throws Exception {
+    assertThat(looksOfASeatThatHangs(40 * MILLI_NS)).isEqualTo(100);
+  }
+
+  @Test
+  void waitsForAProcessorAreSeen() throws Exception {
+    ProcessorWaits waits = new ProcessorWaits();
+    AtomicBoolean ends = new AtomicBoolean();
+    for (int i = 0; i < 2 + 2 * Runtime.getRuntime().availableProcessors(); i++) {
+      Thread busy =
+          new Thread(
+              () -> {
+                while (!ends.get()) {
+                  Thread.onSpinWait();
+                }
+              });
+      busy.setDaemon(true);
+      busy.start();
+    }
+    try {
+      waits.mostSinceLastNs();
+      long most = 0;
+      for (int look = 0; look < MOST_LOOKS && most < ProcessorWaits.MOST_WAITED_NS; look++) {
+        LockSupport.parkNanos(50 * MILLI_NS);
+        most = waits.mostSinceLastNs();
+      }
+      assertThat(most).isGreaterThanOrEqualTo(ProcessorWaits.MOST_WAITED_NS);
+    } finally {
+      ends.set(true);
+    }
+  }
+}
