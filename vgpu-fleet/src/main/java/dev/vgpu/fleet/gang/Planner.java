@@ -1,0 +1,133 @@
+package dev.vgpu.fleet.gang;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.fleet.model.Fleet;
+import dev.vgpu.fleet.model.Placement;
+import dev.vgpu.fleet.model.Request;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Looks ahead in memory: what would fit once others have ended, or were evicted. Every look leaves
+ * the fleet as it was.
+ */
+final class Planner {
+  private final Fleet fleet;
+  private final Trial trial;
+
+  Planner(Fleet fleet, Trial trial) {
+    this.fleet = fleet;
+    this.trial = trial;
+  }
+
+  /**
+   * {@return when and where a gang would fit first if everything ends as expected; empty: not even
+   * on an empty fleet}
+   */
+  Optional<Reservation> reserve(
+      String name, List<Request> members, Terms terms, Collection<Gang> running) {
+    List<Gang> order = new ArrayList<>(running);
+    order.sort(Comparator.comparingDouble(Gang::endS));
+    int low = 0;
+    int high = order.size();
+    Optional<Set<Integer>> found = nodesWithout(order, high, members, terms);
+    if (found.isEmpty()) {
+      return Optional.empty();
+    }
+    // The fewest that have to end: the first place that can be had.
+    while (low < high) {
+      int middle = (low + high) >>> 1;
+      Optional<Set<Integer>> nodes = nodesWithout(order, middle, members, terms);
+      if (nodes.isPresent()) {
+        found = nodes;
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    double start = high == 0 ? 0 : order.get(high - 1).endS();
+    return Optional.of(new Reservation(name, start, found.orElseThrow()));
+  }
+
+  private Optional<Set<Integer>> nodesWithout(
+      List<Gang> order, int ended, List<Request> members, Terms terms) {
+    List<Placement> taken = new ArrayList<>();
+    order.subList(0, ended).forEach(gang -> taken.addAll(gang.placements()));
+    taken.forEach(fleet::undo);
+    Optional<List<Placement>> placed = trial.place(members, terms.closeness(), FleetQueue.ANY);
+    placed.ifPresent(trial::undo);
+    restore(taken);
+    return placed.map(
+        list -> {
+          Set<Integer> nodes = new HashSet<>();
+          list.forEach(placement -> nodes.add(placement.node()));
+          return nodes;
+        });
+  }
+
+  private void restore(List<Placement> taken) {
+    for (Placement placement : taken) {
+      if (!fleet.restore(placement)) {
+        throw new IllegalStateException("no room for what was there: " + placement);
+      }
+    }
+  }
+
+  /** A gang in its place, and those that have to go for it. */
+  record Eviction(List<Placement> placed, List<Gang> victims) {}
+
+  /**
+   * {@return the gang in its place, with the offline gangs that were taken off the fleet for it;
+   * empty if it would not fit even without them, and nothing has changed}
+   */
+  Optional<Eviction> evictFor(List<Request> members, Terms terms, Collection<Gang> running) {
+    List<Gang> offline = new ArrayList<>(running);
+    offline.removeIf(gang -> gang.terms().preemptionClass() != PreemptionClass.OFFLINE);
+    if (offline.isEmpty() || nodesWithout(offline, offline.size(), members, terms).isEmpty()) {
+      return Optional.empty();
+    }
+    // The youngest go first: they lose the least.
+    offline.sort(Comparator.comparingLong(Gang::number).reversed());
+    int low = 1;
+    int high = offline.size();
+    while (low < high) {
+      int middle = (low + high) >>> 1;
+      if (nodesWithout(offline, middle, members, terms).isPresent()) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    List<Gang> victims = new ArrayList<>(offline.subList(0, high));
+    victims.forEach(gang -> gang.placements().forEach(fleet::undo));
+    Optional<List<Placement>> placed = trial.place(members, terms.closeness(), FleetQueue.ANY);
+    if (placed.isEmpty()) {
+      victims.forEach(gang -> restore(gang.placements()));
+      return Optional.empty();
+    }
+    // Whoever is not in the way stays, the oldest first.
+    for (int i = victims.size() - 1; i >= 0; i--) {
+      if (canStay(victims.get(i))) {
+        victims.remove(i);
+      }
+    }
+    return Optional.of(new Eviction(placed.get(), victims));
+  }
+
+  private boolean canStay(Gang gang) {
+    List<Placement> back = new ArrayList<>();
+    for (Placement placement : gang.placements()) {
+      if (!fleet.restore(placement)) {
+        back.forEach(fleet::undo);
+        return false;
+      }
+      back.add(placement);
+    }
+    return true;
+  }
+}

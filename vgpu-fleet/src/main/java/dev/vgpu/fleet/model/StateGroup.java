@@ -1,0 +1,65 @@
+package dev.vgpu.fleet.model;
+
+import java.util.Arrays;
+
+/** The nodes of one state, in order. Written by its {@link StateTable} alone. */
+public final class StateGroup {
+  private final NodeState state;
+  private int id;
+  private int[] nodes = new int[1];
+  private int size;
+  private int position;
+
+  StateGroup(NodeState state, int id) {
+    this.state = state;
+    this.id = id;
+  }
+
+  /** {@return the state} */
+  public NodeState state() {
+    return state;
+  }
+
+  /** {@return a small number that no other state of the table has, until {@link Fleet#era}} */
+  public int id() {
+    return id;
+  }
+
+  /** {@return how many nodes are in that state} */
+  public int size() {
+    return size;
+  }
+
+  /** {@return the first of them} */
+  public int firstNode() {
+    return nodes[0];
+  }
+
+  void renumber(int newId) {
+    id = newId;
+  }
+
+  int position() {
+    return position;
+  }
+
+  void moveTo(int newPosition) {
+    position = newPosition;
+  }
+
+  void add(int node) {
+    if (size == nodes.length) {
+      nodes = Arrays.copyOf(nodes, 2 * size);
+    }
+    int at = -1 - Arrays.binarySearch(nodes, 0, size, node);
+    System.arraycopy(nodes, at, nodes, at + 1, size - at);
+    nodes[at] = node;
+    size++;
+  }
+
+  void remove(int node) {
+    int at = Arrays.binarySearch(nodes, 0, size, node);
+    System.arraycopy(nodes, at + 1, nodes, at, size - at - 1);
+    size--;
+  }
+}

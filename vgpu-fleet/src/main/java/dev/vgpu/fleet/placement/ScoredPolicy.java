@@ -1,0 +1,148 @@
+package dev.vgpu.fleet.placement;
+
+import dev.vgpu.fleet.model.Fleet;
+import dev.vgpu.fleet.model.NodeState;
+import dev.vgpu.fleet.model.Request;
+import dev.vgpu.fleet.model.Shape;
+import dev.vgpu.fleet.model.Spot;
+import dev.vgpu.fleet.model.StateGroup;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.IntPredicate;
+
+/**
+ * Takes the spot of least cost; of equal ones the first node. Looks at each distinct state once,
+ * and computes only what it does not remember.
+ *
+ * <p>A decision computes at most {@code mostFresh} unknown costs. In a very large fleet with a
+ * shape that was never asked before, the states beyond are looked at by later decisions; this
+ * bounds the time of each.
+ */
+final class ScoredPolicy implements PlacementPolicy {
+  private static final int MOST_SHAPES = 512;
+
+  /** With so few distinct states, a decision computes all costs that it does not know. */
+  private static final int FEW_STATES = 2000;
+
+  private static final float NOWHERE = Float.POSITIVE_INFINITY;
+
+  private final Scoring scoring;
+  private final Map<Shape, Memory> memories = new HashMap<>();
+  private int era;
+  private int turn;
+  private float[] prices = new float[0];
+
+  ScoredPolicy(Scoring scoring) {
+    this.scoring = scoring;
+  }
+
+  @Override
+  public String name() {
+    return scoring.name();
+  }
+
+  @Override
+  public Optional<Spot> choose(Fleet fleet, Request request) {
+    Shape shape = request.shape();
+    Memory memory = memory(fleet, shape);
+    prices = scoring.prices(fleet);
+    List<StateGroup> groups = fleet.groups();
+    int[] ids = fleet.groupIds();
+    StateGroup best = null;
+    float least = NOWHERE;
+    int fresh = 0;
+    int count = groups.size();
+    int mostFresh = count <= FEW_STATES ? Integer.MAX_VALUE : scoring.mostFresh();
+    turn = count == 0 ? 0 : (turn + 1) % count;
+    for (int i = 0; i < count; i++) {
+      int at = i + turn < count ? i + turn : i + turn - count;
+      int id = ids[at];
+      if (!memory.isKnown(id)) {
+        if (best != null && fresh >= mostFresh) {
+          continue;
+        }
+        fresh += remember(groups.get(at), shape, memory);
+      }
+      float cost = memory.cost(id) == NOWHERE ? NOWHERE : priced(id, memory);
+      if (cost < least) {
+        least = cost;
+        best = groups.get(at);
+      } else if (best != null && cost == least && groups.get(at).firstNode() < best.firstNode()) {
+        best = groups.get(at);
+      }
+    }
+    return best == null
+        ? Optional.empty()
+        : Optional.of(new Spot(best.firstNode(), memory.slot(best.id())));
+  }
+
+  @Override
+  public Optional<Spot> choose(Fleet fleet, Request request, IntPredicate allowed) {
+    Shape shape = request.shape();
+    Memory memory = memory(fleet, shape);
+    prices = scoring.prices(fleet);
+    int best = -1;
+    float least = NOWHERE;
+    for (int node = 0; node < fleet.nodes().size(); node++) {
+      if (allowed.test(node) && fleet.state(node).fits(shape)) {
+        float cost = cost(fleet.group(node), shape, memory);
+        if (cost < least) {
+          least = cost;
+          best = node;
+        }
+      }
+    }
+    return best < 0
+        ? Optional.empty()
+        : Optional.of(new Spot(best, memory.slot(fleet.group(best).id())));
+  }
+
+  private float cost(StateGroup group, Shape shape, Memory memory) {
+    if (!memory.isKnown(group.id())) {
+      int ignored = remember(group, shape, memory);
+    }
+    return priced(group.id(), memory);
+  }
+
+  private float priced(int id, Memory memory) {
+    float cost = memory.cost(id);
+    for (long bits = memory.lost(id); bits != 0; bits &= bits - 1) {
+      cost += prices[Long.numberOfTrailingZeros(bits)];
+    }
+    float step = scoring.step();
+    return step > 0 ? (float) Math.rint(cost / step) * step : cost;
+  }
+
+  /** {@return how many costs it had to compute} */
+  private int remember(StateGroup group, Shape shape, Memory memory) {
+    NodeState before = group.state();
+    int bestSlot = 0;
+    float least = NOWHERE;
+    long lost = 0;
+    int computed = 0;
+    int slot = !before.fits(shape) ? -1 : shape.gpus() == 0 ? 0 : before.nextSlot(shape, -1);
+    while (slot >= 0) {
+      NodeState after = before.after(shape, slot);
+      float cost = scoring.cost(before, after, shape);
+      computed++;
+      if (cost < least) {
+        least = cost;
+        bestSlot = slot;
+        lost = scoring.lost(before, after);
+      }
+      slot = shape.gpus() == 0 ? -1 : before.nextSlot(shape, slot);
+    }
+    memory.put(group.id(), least, bestSlot, lost);
+    return computed;
+  }
+
+  private Memory memory(Fleet fleet, Shape shape) {
+    if (era != fleet.era() || memories.size() > MOST_SHAPES) {
+      memories.clear();
+      era = fleet.era();
+    }
+    return memories.computeIfAbsent(shape, key -> new Memory());
+  }
+}

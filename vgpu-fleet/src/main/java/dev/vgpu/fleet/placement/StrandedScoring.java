@@ -1,0 +1,42 @@
+package dev.vgpu.fleet.placement;
+
+import dev.vgpu.fleet.model.Fleet;
+import dev.vgpu.fleet.model.NodeState;
+import dev.vgpu.fleet.model.Shape;
+
+/** For a fleet that fills: what stays stranded, and the price of places for several GPUs. */
+final class StrandedScoring implements Scoring {
+  private final Rollouts rollouts;
+  private final GangPrices gangs;
+
+  StrandedScoring(Workload workload) {
+    rollouts = new Rollouts(workload);
+    gangs = new GangPrices(workload, 1);
+  }
+
+  @Override
+  public String name() {
+    return "stranded";
+  }
+
+  @Override
+  public float cost(NodeState before, NodeState after, Shape shape) {
+    return rollouts.of(after) - rollouts.of(before);
+  }
+
+  @Override
+  public long lost(NodeState before, NodeState after) {
+    return gangs.lost(before, after);
+  }
+
+  @Override
+  public float[] prices(Fleet fleet) {
+    return gangs.prices(fleet);
+  }
+
+  /** A rollout takes longer than the other measures. */
+  @Override
+  public int mostFresh() {
+    return 20;
+  }
+}

@@ -1,0 +1,54 @@
+package dev.vgpu.fleet.placement;
+
+import dev.vgpu.fleet.model.Fleet;
+import dev.vgpu.fleet.model.Request;
+import dev.vgpu.fleet.model.Spot;
+import java.util.Optional;
+import java.util.function.IntPredicate;
+
+/**
+ * Uses one policy while a fleet fills, and another once work ends about as often as it comes.
+ *
+ * <p>What would stay stranded is the right measure for a node from which nothing goes any more.
+ * Where work goes, stranded capacity comes back together with its neighbours', and fragmentation is
+ * the better measure. Of late means: over some thousand requests.
+ */
+final class TurnoverPolicy implements PlacementPolicy {
+  private static final double MEMORY = 1 - 1.0 / 2000;
+  private static final double OFTEN = 0.5;
+
+  private final PlacementPolicy filling;
+  private final PlacementPolicy turning;
+  private long placed;
+  private long released;
+  private double comings;
+  private double goings;
+
+  TurnoverPolicy(PlacementPolicy filling, PlacementPolicy turning) {
+    this.filling = filling;
+    this.turning = turning;
+  }
+
+  @Override
+  public String name() {
+    return Policies.OURS;
+  }
+
+  @Override
+  public Optional<Spot> choose(Fleet fleet, Request request) {
+    return now(fleet).choose(fleet, request);
+  }
+
+  @Override
+  public Optional<Spot> choose(Fleet fleet, Request request, IntPredicate allowed) {
+    return now(fleet).choose(fleet, request, allowed);
+  }
+
+  private PlacementPolicy now(Fleet fleet) {
+    comings = MEMORY * comings + (fleet.placedCount() - placed);
+    goings = MEMORY * goings + (fleet.releasedCount() - released);
+    placed = fleet.placedCount();
+    released = fleet.releasedCount();
+    return goings > OFTEN * comings ? turning : filling;
+  }
+}

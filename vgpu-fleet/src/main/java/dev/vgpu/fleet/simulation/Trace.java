@@ -1,0 +1,19 @@
+package dev.vgpu.fleet.simulation;
+
+import dev.vgpu.fleet.model.NodeSpec;
+import java.util.List;
+
+/**
+ * A cluster and what was asked of it. Immutable.
+ *
+ * @param name its name, as in tables
+ * @param nodes the cluster
+ * @param jobs what came, in order of arrival
+ */
+public record Trace(String name, List<NodeSpec> nodes, List<Job> jobs) {
+  /** Copies the lists. */
+  public Trace {
+    nodes = List.copyOf(nodes);
+    jobs = List.copyOf(jobs);
+  }
+}

@@ -1,0 +1,5 @@
+/** The same decisions over a trace in virtual time, with figures. */
+@NullMarked
+package dev.vgpu.fleet.simulation;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,144 @@
+package dev.vgpu.fleet.gang;
+
+import static dev.vgpu.PreemptionClass.NEARLINE;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.fleet.model.Fleet;
+import dev.vgpu.fleet.model.Placement;
+import dev.vgpu.fleet.model.Request;
+import dev.vgpu.fleet.model.SmallFleets;
+import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.fleet.placement.Workload;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+/** A line that is fed by somebody who reports what runs, what left, and what may be taken. */
+class ReportedStateTest {
+  private static final double NEVER = Double.POSITIVE_INFINITY;
+
+  private final Fleet fleet = SmallFleets.alike(2, 2);
+  private final FleetQueue queue =
+      new FleetQueue(fleet, Policies.of("best-fit", fleet, Workload.of(List.of(whole("usual")))));
+
+  private static Request whole(String name) {
+    return Request.builder(name).wholeGpus(1).build();
+  }
+
+  private static Placement at(String name, int node, int gpu) {
+    return new Placement(whole(name), node, List.of(gpu), 0);
+  }
+
+  private void add(String gang, int members, double runS) {
+    for (int i = 0; i < members; i++) {
+      queue.add(Terms.of(gang, members, NEARLINE, runS), whole(gang + "-" + i));
+    }
+  }
+
+  @Test
+  void aGangThatRunsIsTakenOverWhole() {
+    queue.adopt(Terms.of("runs", 2, NEARLINE, NEVER), List.of(at("a", 0, 1), at("b", 1, 0)), 0);
+    assertThat(queue.running()).containsExactly("runs");
+    assertThat(fleet.idlePercent()).isEqualTo(200);
+    SmallFleets.check(fleet);
+    queue.end("runs");
+    assertThat(fleet.idlePercent()).isEqualTo(400);
+  }
+
+  @Test
+  void whatIsReportedWronglyChangesNothing() {
+    Terms two = Terms.of("two", 2, NEARLINE, NEVER);
+    assertThatThrownBy(() -> queue.adopt(two, List.of(at("a", 0, 0), at("b", 0, 0)), 0))
+        .hasMessageContaining("no room");
+    assertThatThrownBy(() -> queue.adopt(two, List.of(at("a", 0, 0), at("b", 0, 2)), 0))
+        .hasMessageContaining("no room");
+    assertThatThrownBy(() -> queue.adopt(two, List.of(at("a", 0, 0), at("b", 9, 0)), 0))
+        .hasMessageContaining("no such node");
+    assertThatThrownBy(() -> queue.adopt(two, List.of(at("a", 0, 0)), 0))
+        .hasMessageContaining("not whole");
+    assertThat(fleet.placements()).isEmpty();
+    assertThat(queue.running()).isEmpty();
+  }
+
+  @Test
+  void whoGivesItsPlaceBackIsBeforeLaterOnes() {
+    add("first", 4, NEVER);
+    add("second", 4, NEVER);
+    assertThat(queue.decide(0)).hasSize(1);
+    queue.giveBack("first");
+    assertThat(fleet.placements()).isEmpty();
+    assertThat(queue.waiting()).containsExactly("first", "second");
+  }
+
+  @Test
+  void whatAMemberThatLeavesHeldIsFreeAtOnce() {
+    add("gang", 4, NEVER);
+    queue.decide(0);
+    queue.leave("gang", "gang-2");
+    assertThat(fleet.idlePercent()).isEqualTo(100);
+    add("one", 1, NEVER);
+    assertThat(queue.decide(1)).hasSize(1);
+    assertThatThrownBy(() -> queue.add(Terms.of("gang", 4, NEARLINE, NEVER), whole("gang-4")))
+        .hasMessageContaining("not of this gang");
+  }
+
+  @Test
+  void aGangThatLostAMemberWaitsForAnother() {
+    add("gang", 4, NEVER);
+    queue.leave("gang", "gang-2");
+    assertThat(queue.decide(0)).isEmpty();
+    queue.add(Terms.of("gang", 4, NEARLINE, NEVER), whole("gang-4"));
+    assertThat(queue.decide(0)).hasSize(1);
+  }
+
+  /** Else small ones without a known end could delay a large one for ever. */
+  @Test
+  void whatHasNoKnownEndStaysOffAHeldPlace() {
+    add("runs", 1, NEVER);
+    queue.decide(0);
+    add("large", 4, NEVER);
+    add("small", 1, NEVER);
+    assertThat(queue.decide(1)).isEmpty();
+    queue.end("runs");
+    assertThat(queue.decide(2).get(0).gang()).isEqualTo("large");
+  }
+
+  @Test
+  void aRequestMayNameItsNodes() {
+    queue.add(
+        Terms.of("named", 1, NEARLINE, NEVER),
+        Request.builder("named").wholeGpus(1).nodes(Set.of("node-1")).build());
+    queue.decide(0);
+    assertThat(fleet.placement("named").orElseThrow().node()).isEqualTo(1);
+  }
+
+  @Test
+  void partsOfACardsMemoryAddUpToTheCard() {
+    for (int i = 0; i < 9; i++) {
+      queue.add(
+          Terms.of("half-" + i, 1, NEARLINE, NEVER),
+          Request.builder("half-" + i).bestEffort(1).memoryPercent(50).build());
+    }
+    assertThat(queue.decide(0)).hasSize(8);
+    assertThat(queue.waiting()).hasSize(1);
+    SmallFleets.check(fleet);
+    assertThatThrownBy(() -> Request.builder("none").bestEffort(1).build())
+        .hasMessageContaining("needs memory");
+    assertThatThrownBy(() -> Request.builder("none").memoryPercent(101))
+        .hasMessageContaining("0 to 100");
+  }
+
+  @Test
+  void theLargerOfMemoryAndItsPartHolds() {
+    Request request =
+        Request.builder("both")
+            .share(10)
+            .memory(MemorySize.ofGibibytes(30))
+            .memoryPercent(50)
+            .build();
+    assertThat(request.shape().mebibytesOn(40 * 1024)).isEqualTo(30 * 1024);
+    assertThat(request.shape().mebibytesOn(80 * 1024)).isEqualTo(40 * 1024);
+  }
+}
