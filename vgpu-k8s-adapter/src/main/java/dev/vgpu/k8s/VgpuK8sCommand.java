@@ -1,0 +1,59 @@
+package dev.vgpu.k8s;
+
+import dev.vgpu.k8s.node.NodeRole;
+import dev.vgpu.k8s.scheduler.SchedulerRole;
+import dev.vgpu.k8s.scheduler.ShowCommand;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+
+/** The program {@code vgpu-k8s}. Exit codes: 0 ended by a signal, 1 failed, 2 wrong usage. */
+@Command(
+    name = "vgpu-k8s",
+    description = "Gives the pods of a Kubernetes cluster virtual GPUs.",
+    synopsisSubcommandLabel = "ROLE",
+    footer = {"", "Exit codes: 0 ended by a signal, 1 failed, 2 wrong usage."})
+public final class VgpuK8sCommand implements Runnable {
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+  @Spec
+  private CommandSpec spec;
+
+  @SuppressWarnings("UnusedVariable") // picocli shows the help.
+  @Option(
+      names = {"-h", "--help"},
+      usageHelp = true,
+      scope = ScopeType.INHERIT,
+      description = "Show this help.")
+  private boolean help;
+
+  private VgpuK8sCommand() {}
+
+  /**
+   * Runs a role and ends this process.
+   *
+   * @param args the command line
+   */
+  public static void main(String[] args) {
+    System.exit(commandLine().execute(args));
+  }
+
+  /** {@return the whole command; run it with {@link CommandLine#execute}} */
+  static CommandLine commandLine() {
+    return new CommandLine(new VgpuK8sCommand())
+        .addSubcommand(new NodeRole())
+        .addSubcommand(new SchedulerRole())
+        .addSubcommand(new ShowCommand())
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setUsageHelpAutoWidth(true);
+  }
+
+  /** Refuses: there is nothing to do without a role. */
+  @Override
+  public void run() {
+    throw new ParameterException(spec.commandLine(), "no role is given");
+  }
+}

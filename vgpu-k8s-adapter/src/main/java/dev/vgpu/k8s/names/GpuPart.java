@@ -1,0 +1,113 @@
+package dev.vgpu.k8s.names;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * What one system's words ask of GPUs. Immutable.
+ *
+ * @param system whose words they are
+ * @param container the container that asks
+ * @param gpus how many GPUs of one node
+ * @param sharePercent the share of each GPU, 1 to 100; 0: none is promised, or the GPUs are whole
+ * @param isWhole whether nobody else may use these GPUs
+ * @param memory the least memory on each GPU; zero: see the next
+ * @param memoryPercent the least part of each card's memory, 0 to 100 percent
+ * @param policy how the share binds, if the words say so
+ * @param preemptionClass the class, if the words say so
+ * @param models the GPU models that will do; empty: any
+ */
+record GpuPart(
+    String system,
+    String container,
+    int gpus,
+    int sharePercent,
+    boolean isWhole,
+    MemorySize memory,
+    int memoryPercent,
+    Optional<SharePolicy> policy,
+    Optional<PreemptionClass> preemptionClass,
+    Set<String> models) {
+  GpuPart {
+    models = Set.copyOf(models);
+  }
+
+  static GpuPart whole(String system, String container, int gpus) {
+    return new GpuPart(
+        system,
+        container,
+        gpus,
+        0,
+        true,
+        MemorySize.ZERO,
+        0,
+        Optional.empty(),
+        Optional.empty(),
+        Set.of());
+  }
+
+  static GpuPart shared(
+      String system,
+      String container,
+      int gpus,
+      int sharePercent,
+      MemorySize memory,
+      int memoryPercent) {
+    return new GpuPart(
+        system,
+        container,
+        gpus,
+        sharePercent,
+        false,
+        memory,
+        memoryPercent,
+        Optional.empty(),
+        Optional.empty(),
+        Set.of());
+  }
+
+  GpuPart with(SharePolicy newPolicy) {
+    return new GpuPart(
+        system,
+        container,
+        gpus,
+        sharePercent,
+        isWhole,
+        memory,
+        memoryPercent,
+        Optional.of(newPolicy),
+        preemptionClass,
+        models);
+  }
+
+  GpuPart with(PreemptionClass newClass) {
+    return new GpuPart(
+        system,
+        container,
+        gpus,
+        sharePercent,
+        isWhole,
+        memory,
+        memoryPercent,
+        policy,
+        Optional.of(newClass),
+        models);
+  }
+
+  GpuPart withModels(Set<String> names) {
+    return new GpuPart(
+        system,
+        container,
+        gpus,
+        sharePercent,
+        isWhole,
+        memory,
+        memoryPercent,
+        policy,
+        preemptionClass,
+        names);
+  }
+}

@@ -1,0 +1,55 @@
+package dev.vgpu.k8s.names;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.k8s.Driver;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Our own words. Class and policy are read for every system, see {@link PodRequests}. */
+final class OwnWords implements Vocabulary {
+  static final String SHARE = Driver.NAME + "/" + Driver.SHARE;
+  static final String MEMORY = Driver.NAME + "/" + Driver.MEMORY;
+  static final String MODEL = Driver.NAME + "/model";
+
+  @Override
+  public Optional<GpuPart> read(PodView pod) {
+    boolean isShared = pod.amount(SHARE).isPresent() || pod.amount(MEMORY).isPresent();
+    if (!isShared && !pod.asks(Driver.SLOT)) {
+      return Optional.empty();
+    }
+    int slots =
+        pod.amount(Driver.SLOT)
+            .map(one -> pod.whole(Driver.SLOT, one, 1, 64, "a number of virtual GPUs"))
+            .orElse(1);
+    int share = pod.share(SHARE);
+    MemorySize memory = pod.memory(MEMORY, MemorySize.ofBytes(1));
+    if (memory.bytes() == 0) {
+      // A slot beside another system's words is the room for what these ask.
+      if (share == 0 && Vocabulary.ALL.stream().anyMatch(one -> one != this && speaks(one, pod))) {
+        return Optional.empty();
+      }
+      throw new PodRefusedException(
+          MEMORY
+              + " is not there: a virtual GPU needs memory, as 8Gi, and may ask "
+              + SHARE
+              + ", 1 to 100 percent of one GPU");
+    }
+    String container = pod.asker(List.of(Driver.SLOT, SHARE, MEMORY));
+    GpuPart part = GpuPart.shared("vgpu", container, slots, share, memory, 0);
+    return Optional.of(pod.annotation(MODEL).map(text -> part.withModels(list(text))).orElse(part));
+  }
+
+  private static boolean speaks(Vocabulary other, PodView pod) {
+    return other.read(pod).isPresent();
+  }
+
+  static Set<String> list(String text) {
+    return Stream.of(text.split(",", -1))
+        .map(String::strip)
+        .filter(one -> !one.isEmpty())
+        .collect(Collectors.toSet());
+  }
+}

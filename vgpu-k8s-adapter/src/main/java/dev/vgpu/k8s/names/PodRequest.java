@@ -1,0 +1,73 @@
+package dev.vgpu.k8s.names;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.fleet.model.Request;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * What a pod asks of GPUs. Immutable.
+ *
+ * @param system whose words it uses
+ * @param container the container that uses the GPUs
+ * @param gpus how many GPUs of one node
+ * @param sharePercent the share of each, 1 to 100; 0 for whole GPUs and best effort
+ * @param isWhole whether nobody else may use these GPUs
+ * @param memory the least memory on each
+ * @param memoryPercent the least part of each card's memory, 0 to 100 percent
+ * @param policy how the share binds
+ * @param preemptionClass the class
+ * @param models the GPU models that will do; empty: any
+ * @param spread the group whose pods are on different nodes; empty: none
+ * @param runS how long it may run at most, in seconds; infinite: not said
+ * @param gang the gang it belongs to
+ */
+public record PodRequest(
+    String system,
+    String container,
+    int gpus,
+    int sharePercent,
+    boolean isWhole,
+    MemorySize memory,
+    int memoryPercent,
+    SharePolicy policy,
+    PreemptionClass preemptionClass,
+    Set<String> models,
+    String spread,
+    double runS,
+    Optional<GangName> gang) {
+  /** Copies the set. */
+  public PodRequest {
+    models = Set.copyOf(models);
+  }
+
+  /**
+   * {@return the same for the fleet}
+   *
+   * @param name the request's name there
+   * @param cpuMillis thousandths of a processor
+   * @param hostMemory host memory
+   * @param nodes the nodes that will do; empty: any
+   */
+  public Request onFleet(String name, int cpuMillis, MemorySize hostMemory, Set<String> nodes) {
+    Request.Builder request =
+        Request.builder(name)
+            .preemptionClass(preemptionClass)
+            .memory(isWhole ? MemorySize.ZERO : memory)
+            .memoryPercent(isWhole ? 0 : memoryPercent)
+            .host(cpuMillis, hostMemory)
+            .models(models)
+            .spread(spread)
+            .nodes(nodes);
+    if (isWhole) {
+      request.wholeGpus(gpus);
+    } else if (sharePercent == 0) {
+      request.bestEffort(gpus);
+    } else {
+      request.shares(gpus, sharePercent);
+    }
+    return request.build();
+  }
+}

@@ -1,0 +1,134 @@
+package dev.vgpu.k8s.names;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.k8s.Driver;
+import io.fabric8.kubernetes.api.model.Pod;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+
+/** Reads what pods ask, in our words or another system's. A pure function of the manifest. */
+public final class PodRequests {
+  /** The annotation that names the class. */
+  public static final String CLASS = Driver.NAME + "/class";
+
+  /** The annotation that names the policy. */
+  public static final String POLICY = Driver.NAME + "/policy";
+
+  /** The annotation that names the group whose pods are on different nodes. */
+  public static final String SPREAD = Driver.NAME + "/spread";
+
+  private PodRequests() {}
+
+  /**
+   * {@return what a pod asks; empty: no GPU}
+   *
+   * @param pod the pod
+   * @throws PodRefusedException if no GPU can give that, or the words contradict each other
+   */
+  public static Optional<PodRequest> of(Pod pod) {
+    PodView view = new PodView(pod);
+    List<GpuPart> parts = new ArrayList<>();
+    for (Vocabulary words : Vocabulary.ALL) {
+      words.read(view).ifPresent(parts::add);
+    }
+    if (parts.size() > 1) {
+      throw new PodRefusedException(
+          "the pod asks in the words of "
+              + parts.stream().map(GpuPart::system).toList()
+              + ": use those of one");
+    }
+    return parts.stream().findFirst().map(part -> request(pod, view, part));
+  }
+
+  private static PodRequest request(Pod pod, PodView view, GpuPart part) {
+    Optional<SharePolicy> said =
+        view.annotation(POLICY).map(text -> word(SharePolicy.class, POLICY, text));
+    SharePolicy policy =
+        agreed(POLICY, said, part.policy(), part)
+            .orElse(
+                part.isWhole() || part.sharePercent() > 0
+                    ? SharePolicy.BURST_SHARE
+                    : SharePolicy.BEST_EFFORT);
+    Optional<PreemptionClass> named =
+        view.annotation(CLASS).map(text -> word(PreemptionClass.class, CLASS, text));
+    PreemptionClass preemptionClass =
+        agreed(CLASS, named, part.preemptionClass(), part).orElse(PreemptionClass.NEARLINE);
+    boolean isPromised = part.isWhole() || part.sharePercent() > 0;
+    if (isPromised != (policy != SharePolicy.BEST_EFFORT)) {
+      throw new PodRefusedException(
+          POLICY
+              + " is "
+              + text(policy)
+              + " and the share is "
+              + part.sharePercent()
+              + ": best-effort promises no share, fixed-share and burst-share need one, 1 to 100");
+    }
+    Long deadline = pod.getSpec().getActiveDeadlineSeconds();
+    return new PodRequest(
+        part.system(),
+        part.container(),
+        part.gpus(),
+        part.sharePercent(),
+        part.isWhole(),
+        part.memory(),
+        part.memoryPercent(),
+        policy,
+        preemptionClass,
+        part.models(),
+        view.annotation(SPREAD)
+            .map(group -> pod.getMetadata().getNamespace() + "/" + group)
+            .orElse(""),
+        deadline == null || deadline < 1 ? Double.POSITIVE_INFINITY : deadline,
+        GangName.of(view, nativeGroup(pod)));
+  }
+
+  private static <T extends Enum<T>> Optional<T> agreed(
+      String name, Optional<T> said, Optional<T> read, GpuPart part) {
+    if (said.isPresent() && read.isPresent() && !said.equals(read)) {
+      throw new PodRefusedException(
+          name
+              + " is "
+              + text(said.get())
+              + " and "
+              + part.system()
+              + "'s words say "
+              + text(read.get())
+              + ": leave out one");
+    }
+    return said.isPresent() ? said : read;
+  }
+
+  private static <T extends Enum<T>> T word(Class<T> type, String name, String text) {
+    for (T one : type.getEnumConstants()) {
+      if (text(one).equals(text)) {
+        return one;
+      }
+    }
+    List<String> all = new ArrayList<>();
+    for (T one : type.getEnumConstants()) {
+      all.add(text(one));
+    }
+    throw new PodRefusedException(name + " is " + text + ": there are " + all);
+  }
+
+  /**
+   * {@return a policy or class as annotations name it}
+   *
+   * @param value the value
+   */
+  public static String text(Enum<?> value) {
+    return value.name().toLowerCase(Locale.ROOT).replace('_', '-');
+  }
+
+  /** Kubernetes' own pod groups: a field that the model does not know yet. */
+  private static Optional<String> nativeGroup(Pod pod) {
+    Object group = pod.getSpec().getAdditionalProperties().get("schedulingGroup");
+    return group instanceof Map<?, ?> fields && fields.get("podGroupName") instanceof String name
+        ? Optional.of(name)
+        : Optional.empty();
+  }
+}

@@ -1,0 +1,191 @@
+package dev.vgpu.k8s.names;
+
+import dev.vgpu.MemorySize;
+import io.fabric8.kubernetes.api.model.Container;
+import io.fabric8.kubernetes.api.model.EnvVar;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.Quantity;
+import java.math.BigDecimal;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+
+/** A pod as the words of its manifest. Every number is checked where it is read. */
+final class PodView {
+  private static final BigDecimal LEAST_BYTES =
+      BigDecimal.valueOf(MemorySize.ofMebibytes(64).bytes());
+  private static final BigDecimal MOST_BYTES =
+      BigDecimal.valueOf(MemorySize.ofGibibytes(1024).bytes());
+
+  private final Pod pod;
+  private final Map<String, BigDecimal> amounts = new TreeMap<>();
+  private final Map<String, String> askers = new TreeMap<>();
+
+  PodView(Pod pod) {
+    this.pod = pod;
+    containers().forEach(this::add);
+  }
+
+  private List<Container> containers() {
+    return pod.getSpec() == null || pod.getSpec().getContainers() == null
+        ? List.of()
+        : pod.getSpec().getContainers();
+  }
+
+  private void add(Container container) {
+    if (container.getResources() == null) {
+      return;
+    }
+    Map<String, Quantity> asked = new TreeMap<>();
+    if (container.getResources().getRequests() != null) {
+      asked.putAll(container.getResources().getRequests());
+    }
+    if (container.getResources().getLimits() != null) {
+      asked.putAll(container.getResources().getLimits());
+    }
+    asked.keySet().removeIf(name -> !name.contains("/"));
+    asked.forEach(
+        (name, quantity) -> {
+          String other = askers.putIfAbsent(name, container.getName());
+          if (other != null) {
+            throw new PodRefusedException(
+                name
+                    + " is asked by two containers, "
+                    + other
+                    + " and "
+                    + container.getName()
+                    + ": one container of a pod may use GPUs; split the pod");
+          }
+          amounts.put(name, quantity.getNumericalAmount());
+        });
+  }
+
+  /** {@return whether a container asks for it} */
+  boolean asks(String resource) {
+    return amounts.containsKey(resource);
+  }
+
+  /** {@return the resources that begin so} */
+  List<String> asked(String prefix) {
+    return amounts.keySet().stream().filter(name -> name.startsWith(prefix)).toList();
+  }
+
+  /** {@return the container that asks for a resource} */
+  String asker(String resource) {
+    return askers.getOrDefault(resource, "");
+  }
+
+  /** {@return the one container that asks for any of these} */
+  String asker(List<String> resources) {
+    List<String> names = new ArrayList<>(resources.stream().map(this::asker).distinct().toList());
+    names.remove("");
+    if (names.size() > 1) {
+      throw new PodRefusedException(
+          resources
+              + " are asked by several containers, "
+              + names
+              + ": one container of a pod may use GPUs; split the pod");
+    }
+    return names.isEmpty() ? containers().get(0).getName() : names.get(0);
+  }
+
+  Optional<String> annotation(String name) {
+    Map<String, String> all = pod.getMetadata().getAnnotations();
+    return all == null ? Optional.empty() : Optional.ofNullable(all.get(name));
+  }
+
+  Optional<String> label(String name) {
+    Map<String, String> all = pod.getMetadata().getLabels();
+    return all == null ? Optional.empty() : Optional.ofNullable(all.get(name));
+  }
+
+  String priorityClass() {
+    String name = pod.getSpec().getPriorityClassName();
+    return name == null ? "" : name;
+  }
+
+  Optional<String> environment(String container, String name) {
+    return containers().stream()
+        .filter(one -> one.getName().equals(container) && one.getEnv() != null)
+        .flatMap(one -> one.getEnv().stream())
+        .filter(one -> name.equals(one.getName()) && one.getValue() != null)
+        .map(EnvVar::getValue)
+        .findFirst();
+  }
+
+  /** {@return the amount of a resource, or of the annotation of that name; empty: neither} */
+  Optional<BigDecimal> amount(String name) {
+    BigDecimal asked = amounts.get(name);
+    Optional<BigDecimal> said = annotation(name).map(text -> number(name, text));
+    if (asked != null && said.isPresent() && asked.compareTo(said.get()) != 0) {
+      throw new PodRefusedException(
+          name
+              + " is "
+              + asked.toPlainString()
+              + " as a limit and "
+              + said.get().toPlainString()
+              + " as an annotation: say it once");
+    }
+    return asked == null ? said : Optional.of(asked);
+  }
+
+  static BigDecimal number(String name, String text) {
+    try {
+      return Quantity.parse(text.strip()).getNumericalAmount();
+    } catch (IllegalArgumentException | ArithmeticException e) {
+      throw new PodRefusedException(name + " is not a number: " + text);
+    }
+  }
+
+  /** {@return a whole number, within bounds} */
+  int whole(String name, BigDecimal amount, int least, int most, String meaning) {
+    if (amount.stripTrailingZeros().scale() > 0
+        || amount.compareTo(BigDecimal.valueOf(least)) < 0
+        || amount.compareTo(BigDecimal.valueOf(most)) > 0) {
+      throw new PodRefusedException(
+          name
+              + " is "
+              + meaning
+              + ", "
+              + least
+              + " to "
+              + most
+              + ": asked "
+              + amount.toPlainString());
+    }
+    return amount.intValueExact();
+  }
+
+  /** {@return a share in percent; 0 where the name is not there} */
+  int share(String name) {
+    return amount(name).map(one -> whole(name, one, 1, 100, "percent of one GPU")).orElse(0);
+  }
+
+  /** {@return memory counted in a unit; zero where the name is not there} */
+  MemorySize memory(String name, MemorySize unit) {
+    BigDecimal count = amount(name).orElse(null);
+    if (count == null) {
+      return MemorySize.ZERO;
+    }
+    BigDecimal bytes = count.multiply(BigDecimal.valueOf(unit.bytes()));
+    if (bytes.compareTo(LEAST_BYTES) < 0 || bytes.compareTo(MOST_BYTES) > 0) {
+      String counts = unit.bytes() == 1 ? "bytes, as 8Gi" : "units of " + unit;
+      throw new PodRefusedException(
+          name
+              + " counts "
+              + counts
+              + ": asked "
+              + count.toPlainString()
+              + " of them; 64MiB to 1TiB would fit, which is "
+              + LEAST_BYTES
+                  .divideToIntegralValue(BigDecimal.valueOf(unit.bytes()))
+                  .max(BigDecimal.ONE)
+                  .toPlainString()
+              + " to "
+              + MOST_BYTES.divideToIntegralValue(BigDecimal.valueOf(unit.bytes())).toPlainString());
+    }
+    return MemorySize.ofBytes(bytes.longValue());
+  }
+}

@@ -1,0 +1,101 @@
+package dev.vgpu.k8s.node;
+
+import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.node.holding.Holding;
+import dev.vgpu.k8s.node.metrics.ContainerMetrics.Target;
+import dev.vgpu.k8s.node.slot.SlotOwners;
+import dev.vgpu.k8s.proto.podresources.ContainerResources;
+import dev.vgpu.k8s.proto.podresources.DynamicResource;
+import dev.vgpu.k8s.proto.podresources.PodResources;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
+import io.grpc.StatusRuntimeException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Whose containers a holding is. Safe for use by several threads. */
+final class ContainersOf implements Function<Holding, List<Target>> {
+  private static final Logger log = LoggerFactory.getLogger(ContainersOf.class);
+  private static final int MOST_KNOWN = 10_000;
+
+  private final KubernetesClient api;
+  private final SlotOwners kubelet;
+
+  /** By holding and pod: a claim's pod does not change, one of the same name has another claim. */
+  private final Map<String, String> uids = new ConcurrentHashMap<>();
+
+  ContainersOf(KubernetesClient api, SlotOwners kubelet) {
+    this.api = api;
+    this.kubelet = kubelet;
+  }
+
+  @Override
+  public List<Target> apply(Holding holding) {
+    Holding.Owner owner = holding.owner();
+    if (owner.podUid().isPresent()) {
+      return List.of(
+          new Target(
+              owner.namespace(), owner.name(), owner.container().orElse(""), owner.podUid().get()));
+    }
+    try {
+      return ofClaim(holding);
+    } catch (StatusRuntimeException e) {
+      log.debug("the kubelet does not say whose a claim is", e);
+      return List.of(new Target(owner.namespace(), "", "", ""));
+    }
+  }
+
+  private List<Target> ofClaim(Holding holding) {
+    List<Target> targets = new ArrayList<>();
+    for (PodResources pod : kubelet.pods()) {
+      for (ContainerResources container : pod.getContainersList()) {
+        if (container.getDynamicResourcesList().stream().anyMatch(each -> is(each, holding))) {
+          targets.add(
+              new Target(
+                  pod.getNamespace(),
+                  pod.getName(),
+                  container.getName(),
+                  uid(holding, pod.getNamespace(), pod.getName())));
+        }
+      }
+    }
+    return targets.isEmpty()
+        ? List.of(new Target(holding.owner().namespace(), "", "", ""))
+        : targets;
+  }
+
+  private static boolean is(DynamicResource resource, Holding holding) {
+    return resource.getClaimName().equals(holding.owner().name())
+        && resource.getClaimNamespace().equals(holding.owner().namespace())
+        && resource.getClaimResourcesList().stream()
+            .anyMatch(each -> each.getDriverName().equals(Driver.NAME));
+  }
+
+  private String uid(Holding holding, String namespace, String name) {
+    String key = holding.key() + "/" + namespace + "/" + name;
+    String known = uids.get(key);
+    if (known != null) {
+      return known;
+    }
+    if (uids.size() >= MOST_KNOWN) {
+      uids.clear();
+    }
+    try {
+      Pod pod = api.pods().inNamespace(namespace).withName(name).get();
+      String uid = pod == null ? "" : pod.getMetadata().getUid();
+      if (!uid.isEmpty()) {
+        uids.put(key, uid);
+      }
+      return uid;
+    } catch (KubernetesClientException e) {
+      log.debug("a pod's UID cannot be asked", e);
+      return "";
+    }
+  }
+}

@@ -1,0 +1,148 @@
+package dev.vgpu.k8s.node;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.k8s.node.dra.DraDriver;
+import dev.vgpu.k8s.node.holding.Holding;
+import dev.vgpu.k8s.node.holding.Holdings;
+import dev.vgpu.k8s.node.holding.Step;
+import dev.vgpu.k8s.node.metrics.ContainerMetrics;
+import dev.vgpu.k8s.node.metrics.HttpEndpoint;
+import dev.vgpu.k8s.node.slot.SlotDriver;
+import dev.vgpu.k8s.node.slot.SlotOwners;
+import dev.vgpu.k8s.node.socket.UnixServer;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The role {@code node} at work. Safe for use by several threads.
+ *
+ * <p>Closing it stops the services and leaves the virtual GPUs: they end with the process, and the
+ * next one takes up what is recorded. So an update of the program is what a death is.
+ */
+public final class NodeAgent implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(NodeAgent.class);
+  private static final int THREADS = 4;
+  private static final long TEND_MS = 500;
+
+  /** Closed in the opposite order. */
+  private final Deque<AutoCloseable> opened = new ArrayDeque<>();
+
+  private final Holdings holdings;
+  private final HttpEndpoint http;
+
+  private NodeAgent(NodeSettings settings, KubernetesClient api, GpuPool pool, Step.Listener steps)
+      throws IOException {
+    lock(settings.pluginDirectory());
+    holdings =
+        new Holdings(
+            pool, settings.pluginDirectory().resolve("held"), settings.cdiDirectory(), steps);
+    holdings.replay(holding -> holding.owner().podUid().isPresent() || isClaimed(api, holding));
+    UnixServer.Threads threads = open(UnixServer.Threads.open(THREADS));
+    ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
+    opened.push(timer::shutdownNow);
+    Future<?> ignored =
+        timer.scheduleWithFixedDelay(this::tend, TEND_MS, TEND_MS, TimeUnit.MILLISECONDS);
+    SlotOwners owners = open(new SlotOwners(settings.podResources(), threads));
+    if (settings.slots() > 0) {
+      SlotDriver.Parts parts =
+          new SlotDriver.Parts(api, pool, holdings, owners, settings.node(), settings.slots());
+      open(SlotDriver.open(parts, settings.devicePluginDirectory(), threads, timer));
+    }
+    open(
+        DraDriver.open(
+            new DraDriver.Parts(api, pool, holdings, settings.node(), settings.offlineFloor()),
+            settings.pluginDirectory(),
+            settings.registryDirectory(),
+            threads,
+            timer));
+    ContainerMetrics metrics =
+        new ContainerMetrics(pool, holdings, new ContainersOf(api, owners), settings.node());
+    http = open(HttpEndpoint.open(settings.metricsPort(), threads.executor(), metrics::text));
+  }
+
+  private static boolean isClaimed(KubernetesClient api, Holding holding) {
+    return DraDriver.isWanted(api, holding);
+  }
+
+  /**
+   * {@return the role, which serves the kubelet}
+   *
+   * @param settings where it works
+   * @param api the API server
+   * @param pool the node's GPUs; the caller's, and to be left open
+   * @param steps is told of each step by which something is held
+   * @throws IOException if it cannot listen or write, or another one works there
+   */
+  public static NodeAgent open(
+      NodeSettings settings, KubernetesClient api, GpuPool pool, Step.Listener steps)
+      throws IOException {
+    return new NodeAgent(settings, api, pool, steps);
+  }
+
+  private <T extends AutoCloseable> T open(T part) {
+    opened.push(part);
+    return part;
+  }
+
+  /** Two at once would both take up what is recorded. */
+  private void lock(Path directory) throws IOException {
+    Files.createDirectories(directory);
+    FileChannel channel =
+        open(
+            FileChannel.open(
+                directory.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE));
+    FileLock lock;
+    try {
+      lock = channel.tryLock();
+    } catch (OverlappingFileLockException e) {
+      lock = null;
+    }
+    if (lock == null) {
+      channel.close();
+      throw new IOException("another vgpu-k8s node works in " + directory + "; end it first");
+    }
+  }
+
+  private void tend() {
+    try {
+      holdings.tend();
+    } catch (IOException | RuntimeException e) {
+      log.warn("what is held cannot be looked after, and will be again", e);
+    }
+  }
+
+  /** {@return what is held now} */
+  public Holdings holdings() {
+    return holdings;
+  }
+
+  /** {@return where {@code /metrics} is} */
+  public int metricsPort() {
+    return http.port();
+  }
+
+  @Override
+  public void close() {
+    for (AutoCloseable part : opened) {
+      try {
+        part.close();
+      } catch (Exception e) {
+        log.debug("closing", e);
+      }
+    }
+  }
+}

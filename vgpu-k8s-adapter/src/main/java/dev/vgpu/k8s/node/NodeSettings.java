@@ -1,0 +1,40 @@
+package dev.vgpu.k8s.node;
+
+import java.nio.file.Path;
+
+/**
+ * Where the role {@code node} works. Immutable.
+ *
+ * @param node the node's name in the cluster
+ * @param pluginDirectory of its own socket and records
+ * @param registryDirectory where the kubelet looks for plugins
+ * @param devicePluginDirectory where the kubelet's socket for device plugins is
+ * @param podResources the socket of the kubelet's pod resources
+ * @param cdiDirectory where the container runtime reads CDI files
+ * @param slots how many containers may come through the device plugin; 0: it is off
+ * @param metricsPort 0: any that is free
+ * @param offlineFloor what offline tenants of each GPU are left at least; percent
+ */
+public record NodeSettings(
+    String node,
+    Path pluginDirectory,
+    Path registryDirectory,
+    Path devicePluginDirectory,
+    Path podResources,
+    Path cdiDirectory,
+    int slots,
+    int metricsPort,
+    int offlineFloor) {
+  private static final int MOST_SLOTS = 1600;
+
+  /** Checks the numbers. */
+  public NodeSettings {
+    if (slots < 0 || slots > MOST_SLOTS) {
+      throw new IllegalArgumentException("slots are not within 0 to " + MOST_SLOTS + ": " + slots);
+    }
+    if (node.isBlank()) {
+      throw new IllegalArgumentException(
+          "the node's name is blank; give --node-name, or NODE_NAME");
+    }
+  }
+}

@@ -1,0 +1,152 @@
+package dev.vgpu.k8s.node.dra;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.VgpuException;
+import dev.vgpu.k8s.node.holding.Holding;
+import dev.vgpu.k8s.node.holding.Holding.Part;
+import dev.vgpu.k8s.node.holding.Holdings;
+import dev.vgpu.k8s.proto.dra.Claim;
+import dev.vgpu.k8s.proto.dra.DRAPluginGrpc;
+import dev.vgpu.k8s.proto.dra.Device;
+import dev.vgpu.k8s.proto.dra.NodePrepareResourceResponse;
+import dev.vgpu.k8s.proto.dra.NodePrepareResourcesRequest;
+import dev.vgpu.k8s.proto.dra.NodePrepareResourcesResponse;
+import dev.vgpu.k8s.proto.dra.NodeUnprepareResourceResponse;
+import dev.vgpu.k8s.proto.dra.NodeUnprepareResourcesRequest;
+import dev.vgpu.k8s.proto.dra.NodeUnprepareResourcesResponse;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
+import io.grpc.stub.StreamObserver;
+import java.io.IOException;
+import java.net.HttpURLConnection;
+import java.util.Optional;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The kubelet's calls of the DRA driver. Safe for use by several threads. A claim that cannot be
+ * served is answered with the reason, which the kubelet shows as an event of the pod.
+ */
+public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
+  private static final Logger log = LoggerFactory.getLogger(ClaimPlugin.class);
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final KubernetesClient api;
+  private final Holdings holdings;
+  private final Supplier<Claims> claims;
+  private final String nodePool;
+
+  ClaimPlugin(KubernetesClient api, Holdings holdings, Supplier<Claims> claims, String nodePool) {
+    this.api = api;
+    this.holdings = holdings;
+    this.claims = claims;
+    this.nodePool = nodePool;
+  }
+
+  @Override
+  public void nodePrepareResources(
+      NodePrepareResourcesRequest request, StreamObserver<NodePrepareResourcesResponse> answers) {
+    NodePrepareResourcesResponse.Builder answer = NodePrepareResourcesResponse.newBuilder();
+    for (Claim claim : request.getClaimsList()) {
+      answer.putClaims(claim.getUid(), prepare(claim));
+    }
+    answers.onNext(answer.build());
+    answers.onCompleted();
+  }
+
+  private NodePrepareResourceResponse prepare(Claim claim) {
+    NodePrepareResourceResponse.Builder answer = NodePrepareResourceResponse.newBuilder();
+    try {
+      Holding wanted = claims.get().read(allocated(claim));
+      for (Part part : holdings.take(wanted).parts()) {
+        Device.Builder device =
+            answer
+                .addDevicesBuilder()
+                .addRequestNames(part.request())
+                .setPoolName(nodePool)
+                .setDeviceName(part.poolDevice())
+                .addCdiDeviceIds(Holdings.cdiName(part.device()));
+        part.shareId().ifPresent(device::setShareId);
+      }
+    } catch (KubernetesClientException
+        | VgpuException
+        | IllegalArgumentException
+        | IllegalStateException
+        | IOException e) {
+      log.warn("a claim is not served: {}", words(claim), e);
+      return NodePrepareResourceResponse.newBuilder().setError(words(claim, e)).build();
+    }
+    return answer.build();
+  }
+
+  private JsonNode allocated(Claim claim) {
+    ResourceClaim found =
+        api.resources(ResourceClaim.class)
+            .inNamespace(claim.getNamespace())
+            .withName(claim.getName())
+            .get();
+    if (found == null) {
+      throw new IllegalArgumentException("the API server has no such claim");
+    }
+    String uid = found.getMetadata().getUid();
+    if (!claim.getUid().equals(uid)) {
+      throw new IllegalArgumentException("another claim has its name by now: uid=" + uid);
+    }
+    return JSON.valueToTree(found);
+  }
+
+  @Override
+  public void nodeUnprepareResources(
+      NodeUnprepareResourcesRequest request,
+      StreamObserver<NodeUnprepareResourcesResponse> answers) {
+    NodeUnprepareResourcesResponse.Builder answer = NodeUnprepareResourcesResponse.newBuilder();
+    for (Claim claim : request.getClaimsList()) {
+      NodeUnprepareResourceResponse.Builder one = NodeUnprepareResourceResponse.newBuilder();
+      try {
+        holdings.giveBack(claim.getUid());
+      } catch (IOException | IllegalStateException e) {
+        log.warn("a claim is not given back: {}", words(claim), e);
+        one.setError(words(claim, e));
+      }
+      answer.putClaims(claim.getUid(), one.build());
+    }
+    answers.onNext(answer.build());
+    answers.onCompleted();
+  }
+
+  /**
+   * {@return whether what is held for a claim is still somebody's} Where the API server cannot say,
+   * it is.
+   */
+  static boolean isWanted(KubernetesClient api, Holding holding) {
+    try {
+      @Nullable ResourceClaim found =
+          api.resources(ResourceClaim.class)
+              .inNamespace(holding.owner().namespace())
+              .withName(holding.owner().name())
+              .get();
+      return Optional.ofNullable(found)
+          .filter(claim -> holding.key().equals(claim.getMetadata().getUid()))
+          .isPresent();
+    } catch (KubernetesClientException e) {
+      if (e.getCode() == HttpURLConnection.HTTP_NOT_FOUND) {
+        return false;
+      }
+      log.warn("whether a claim is there cannot be told, so it is kept: {}", holding.key(), e);
+      return true;
+    }
+  }
+
+  private static String words(Claim claim) {
+    return "claim=" + claim.getNamespace() + "/" + claim.getName() + " uid=" + claim.getUid();
+  }
+
+  private static String words(Claim claim, Exception e) {
+    String message = e.getMessage();
+    return "vgpu: " + words(claim) + ": " + (message == null ? e.toString() : message);
+  }
+}

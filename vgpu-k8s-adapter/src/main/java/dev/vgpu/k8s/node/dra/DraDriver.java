@@ -1,0 +1,121 @@
+package dev.vgpu.k8s.node.dra;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuPool;
+import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.node.holding.Holding;
+import dev.vgpu.k8s.node.holding.Holdings;
+import dev.vgpu.k8s.node.socket.UnixServer;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.concurrent.Future;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The DRA driver of a node: its sockets and its ResourceSlice. Safe for use by several threads. */
+public final class DraDriver implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(DraDriver.class);
+  private static final long PUBLISH_SECONDS = 10;
+
+  private final UnixServer plugin;
+  private final UnixServer registration;
+  private final GpuPool.Listening listening;
+
+  private DraDriver(UnixServer plugin, UnixServer registration, GpuPool.Listening listening) {
+    this.plugin = plugin;
+    this.registration = registration;
+    this.listening = listening;
+  }
+
+  /**
+   * What it works with.
+   *
+   * @param api the API server
+   * @param pool the node's GPUs
+   * @param holdings what is held
+   * @param node the node's name
+   * @param offlineFloor what the pool leaves offline tenants; percent
+   */
+  public record Parts(
+      KubernetesClient api, GpuPool pool, Holdings holdings, String node, int offlineFloor) {}
+
+  /**
+   * {@return the driver, which the kubelet can find}
+   *
+   * @param parts what it works with
+   * @param pluginDirectory where its own socket is
+   * @param registryDirectory where the kubelet looks for plugins
+   * @param threads runs the services
+   * @param timer publishes the slice now and then
+   * @throws IOException if it cannot listen
+   */
+  public static DraDriver open(
+      Parts parts,
+      Path pluginDirectory,
+      Path registryDirectory,
+      UnixServer.Threads threads,
+      ScheduledExecutorService timer)
+      throws IOException {
+    SlicePublisher slices = new SlicePublisher(parts.api(), parts.pool(), parts.node());
+    Path endpoint = pluginDirectory.resolve("dra.sock");
+    ClaimPlugin claims =
+        new ClaimPlugin(
+            parts.api(),
+            parts.holdings(),
+            () -> new Claims(parts.node(), NodeDevices.names(parts.pool()), parts.offlineFloor()),
+            parts.node());
+    UnixServer plugin = UnixServer.open(endpoint, threads, claims);
+    UnixServer registration;
+    try {
+      registration =
+          UnixServer.open(
+              registryDirectory.resolve(Driver.NAME + "-reg.sock"),
+              threads,
+              new ClaimRegistration(endpoint));
+    } catch (IOException e) {
+      plugin.close();
+      throw e;
+    }
+    Runnable publish = () -> publish(slices);
+    Future<?> ignored = timer.scheduleWithFixedDelay(publish, 0, PUBLISH_SECONDS, TimeUnit.SECONDS);
+    GpuPool.Listening listening =
+        parts
+            .pool()
+            .listen(
+                event -> {
+                  if (event instanceof GpuEvent.HealthChanged) {
+                    timer.execute(publish);
+                  }
+                });
+    return new DraDriver(plugin, registration, listening);
+  }
+
+  private static void publish(SlicePublisher slices) {
+    try {
+      slices.publish();
+    } catch (KubernetesClientException | IllegalStateException e) {
+      log.warn("the ResourceSlice is not published, and will be tried again", e);
+    }
+  }
+
+  /**
+   * {@return whether what is held for a claim is still somebody's, as far as can be told}
+   *
+   * @param api the API server
+   * @param holding what is held
+   */
+  public static boolean isWanted(KubernetesClient api, Holding holding) {
+    return ClaimPlugin.isWanted(api, holding);
+  }
+
+  @Override
+  public void close() {
+    listening.close();
+    registration.close();
+    plugin.close();
+  }
+}

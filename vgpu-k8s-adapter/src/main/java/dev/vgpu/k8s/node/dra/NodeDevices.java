@@ -1,0 +1,129 @@
+package dev.vgpu.k8s.node.dra;
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
+import dev.vgpu.GpuState;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.k8s.Driver;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** The GPUs of a node as devices of DRA. */
+final class NodeDevices {
+  /** The taint of a GPU that cannot be relied on; its value is {@code lost} or {@code degraded}. */
+  static final String TAINT = Driver.NAME + "/health";
+
+  private static final long MIB = 1L << 20;
+  private static final int LONGEST_TEXT = 64;
+  private static final Pattern VERSION = Pattern.compile("(\\d+)(?:\\.(\\d+))?(?:\\.(\\d+))?");
+
+  private NodeDevices() {}
+
+  /** {@return the GPUs that can be shared, by the names of their devices} */
+  static Map<String, GpuId> names(GpuPool pool) {
+    Map<String, GpuId> names = new LinkedHashMap<>();
+    for (PhysicalGpu gpu : pool.gpus()) {
+      if (gpu.unusableAsWhole().isEmpty()) {
+        names.put(name(gpu), gpu.id());
+      }
+    }
+    return names;
+  }
+
+  /** A DNS label, as a device's name has to be. */
+  private static String name(PhysicalGpu gpu) {
+    return gpu.id().value().toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9-]", "-");
+  }
+
+  /** {@return the spec of the node's slice, but for the generation} */
+  static ObjectNode spec(GpuPool pool, String node) {
+    ObjectNode spec = JsonNodeFactory.instance.objectNode();
+    spec.put("driver", Driver.NAME).put("nodeName", node);
+    spec.putObject("pool").put("name", node).put("resourceSliceCount", 1);
+    spec.putArray("devices");
+    List<GpuState> states = pool.states();
+    List<GpuReading> readings = pool.readings();
+    for (PhysicalGpu gpu : pool.gpus()) {
+      if (gpu.unusableAsWhole().isPresent()) {
+        continue; // its MIG mode is on
+      }
+      ObjectNode device = spec.withArray("devices").addObject();
+      device.put("name", name(gpu)).put("allowMultipleAllocations", true);
+      ObjectNode attributes = device.putObject("attributes");
+      text(attributes, "uuid", gpu.id().value());
+      text(attributes, "model", gpu.model());
+      text(attributes, "provider", gpu.provider());
+      readings.stream()
+          .filter(reading -> reading.gpu().equals(gpu.id()))
+          .forEach(reading -> attributes(attributes, reading.properties()));
+      capacity(device.putObject("capacity"), gpu);
+      states.stream()
+          .filter(state -> state.gpu().equals(gpu.id()))
+          .filter(state -> state.health() != GpuHealth.HEALTHY)
+          .forEach(state -> taint(device, state.health()));
+    }
+    return spec;
+  }
+
+  private static void capacity(ObjectNode capacity, PhysicalGpu gpu) {
+    ObjectNode share = capacity.putObject(Driver.SHARE).put("value", "100");
+    policy(share, "100", "1", "100", "1");
+    String memory = gpu.usableMemory().bytes() / MIB + "Mi";
+    policy(capacity.putObject(Driver.MEMORY).put("value", memory), memory, "1Mi", memory, "1Mi");
+  }
+
+  private static void policy(
+      ObjectNode capacity, String otherwise, String min, String max, String step) {
+    ObjectNode policy = capacity.putObject("requestPolicy").put("default", otherwise);
+    policy.putObject("validRange").put("min", min).put("max", max).put("step", step);
+  }
+
+  private static void attributes(ObjectNode attributes, Map<String, String> properties) {
+    text(attributes, "architecture", properties.getOrDefault("architecture", ""));
+    version(attributes, "driverVersion", properties.getOrDefault("driver_version", ""));
+    version(attributes, "cudaVersion", properties.getOrDefault("cuda_version", ""));
+    version(attributes, "computeCapability", properties.getOrDefault("compute_capability", ""));
+    String numa = properties.getOrDefault("numa_node", "");
+    if (numa.matches("\\d{1,4}")) {
+      attributes.putObject("numaNode").put("int", Integer.parseInt(numa));
+    }
+    text(attributes, "pciBusID", properties.getOrDefault("pci", ""));
+  }
+
+  private static void text(ObjectNode attributes, String name, String value) {
+    if (!value.isBlank()) {
+      String text = value.length() > LONGEST_TEXT ? value.substring(0, LONGEST_TEXT) : value;
+      attributes.putObject(name).put("string", text);
+    }
+  }
+
+  /** As semantic versioning wants it: three numbers without leading zeros. */
+  private static void version(ObjectNode attributes, String name, String value) {
+    Matcher matcher = VERSION.matcher(value.strip());
+    if (matcher.lookingAt()) {
+      StringBuilder version = new StringBuilder();
+      for (int i = 1; i <= 3; i++) {
+        String number = matcher.group(i);
+        version.append(i == 1 ? "" : ".").append(number == null ? 0 : Long.parseLong(number));
+      }
+      attributes.putObject(name).put("version", version.toString());
+    }
+  }
+
+  private static void taint(ObjectNode device, GpuHealth health) {
+    device
+        .withArray("taints")
+        .addObject()
+        .put("key", TAINT)
+        .put("value", health.name().toLowerCase(Locale.ROOT))
+        .put("effect", health == GpuHealth.LOST ? "NoExecute" : "NoSchedule");
+  }
+}

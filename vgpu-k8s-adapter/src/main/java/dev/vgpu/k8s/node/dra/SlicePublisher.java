@@ -1,0 +1,103 @@
+package dev.vgpu.k8s.node.dra;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuPool;
+import dev.vgpu.k8s.Driver;
+import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.ObjectMetaBuilder;
+import io.fabric8.kubernetes.api.model.OwnerReferenceBuilder;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceSliceSpec;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.dsl.Resource;
+
+/**
+ * Keeps the node's ResourceSlice as its GPUs are. Writes only what has changed. The slice belongs
+ * to the Node, and goes with it. Confined to one thread at a time.
+ */
+final class SlicePublisher {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final KubernetesClient api;
+  private final GpuPool pool;
+  private final String node;
+
+  SlicePublisher(KubernetesClient api, GpuPool pool, String node) {
+    this.api = api;
+    this.pool = pool;
+    this.node = node;
+  }
+
+  /**
+   * Writes the slice if it is not as it should be.
+   *
+   * @throws io.fabric8.kubernetes.client.KubernetesClientException if the API server does not take
+   *     it; to be tried again
+   * @throws IllegalStateException if the cluster has no such node
+   */
+  void publish() {
+    ObjectNode wanted = NodeDevices.spec(pool, node);
+    Resource<ResourceSlice> place = api.resources(ResourceSlice.class).withName(name());
+    ResourceSlice present = place.get();
+    if (present == null) {
+      api.resource(slice(wanted, 1)).create();
+      return;
+    }
+    JsonNode before = JSON.valueToTree(present.getSpec());
+    if (!comparable(before).equals(comparable(withModelsForm(wanted)))) {
+      ResourceSlice next = slice(wanted, before.path("pool").path("generation").asLong() + 1);
+      next.getMetadata().setResourceVersion(present.getMetadata().getResourceVersion());
+      api.resource(next).update();
+    }
+  }
+
+  private String name() {
+    return node + "-" + Driver.NAME;
+  }
+
+  /** Numbers and quantities in the form in which the API's objects hold them. */
+  private static JsonNode withModelsForm(ObjectNode spec) {
+    return JSON.valueToTree(JSON.convertValue(spec, ResourceSliceSpec.class));
+  }
+
+  /** Without what counts changes, and what the API server adds. */
+  private static JsonNode comparable(JsonNode spec) {
+    ObjectNode copy = spec.deepCopy();
+    if (copy.path("pool") instanceof ObjectNode pool) {
+      pool.remove("generation");
+    }
+    for (JsonNode device : copy.path("devices")) {
+      for (JsonNode taint : device.path("taints")) {
+        if (taint instanceof ObjectNode one) {
+          one.remove("timeAdded");
+        }
+      }
+    }
+    return copy;
+  }
+
+  private ResourceSlice slice(ObjectNode spec, long generation) {
+    Node owner = api.nodes().withName(node).get();
+    if (owner == null) {
+      throw new IllegalStateException(
+          "the cluster has no such node: " + node + "; give --node-name, or NODE_NAME");
+    }
+    ((ObjectNode) spec.path("pool")).put("generation", generation);
+    ResourceSlice slice = new ResourceSlice();
+    slice.setMetadata(
+        new ObjectMetaBuilder()
+            .withName(name())
+            .withOwnerReferences(
+                new OwnerReferenceBuilder()
+                    .withApiVersion("v1")
+                    .withKind("Node")
+                    .withName(node)
+                    .withUid(owner.getMetadata().getUid())
+                    .build())
+            .build());
+    slice.setSpec(JSON.convertValue(spec, ResourceSliceSpec.class));
+    return slice;
+  }
+}

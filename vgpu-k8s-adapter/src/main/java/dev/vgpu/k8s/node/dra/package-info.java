@@ -1,0 +1,5 @@
+/** The first way: dynamic resource allocation. */
+@NullMarked
+package dev.vgpu.k8s.node.dra;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,97 @@
+package dev.vgpu.k8s.node.holding;
+
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * What is held for one claim, or for one container's slot. Immutable.
+ *
+ * @param key unique on this node: the claim's UID, or {@code slot-N}
+ * @param stage how far it is
+ * @param owner whom it is held for
+ * @param parts the virtual GPUs; at least one
+ */
+public record Holding(String key, Stage stage, Owner owner, List<Part> parts) {
+  /** Checks the key and copies the parts. */
+  public Holding {
+    requireKey(key);
+    parts = List.copyOf(parts);
+    if (parts.isEmpty()) {
+      throw new IllegalArgumentException("nothing is held: key=" + key);
+    }
+  }
+
+  /**
+   * {@return the key, which is made part of files' names}
+   *
+   * @param key what a caller gave
+   * @throws IllegalArgumentException if it is not 1 to 50 letters, digits and dashes
+   */
+  public static String requireKey(String key) {
+    if (!key.matches("[A-Za-z0-9][A-Za-z0-9-]{0,49}")) {
+      throw new IllegalArgumentException(
+          "not a UID: '" + key + "' (1 to 50 letters, digits and dashes)");
+    }
+    return key;
+  }
+
+  /** How far it is. */
+  public enum Stage {
+    /** It is being taken. Whoever asked has no answer yet. */
+    TAKING,
+    /** It is there, and the one who asked may have been told. */
+    TAKEN,
+    /** It is being given back. */
+    RETURNING
+  }
+
+  /**
+   * Whom it is held for.
+   *
+   * @param namespace of the claim or the pod
+   * @param name of the claim or the pod
+   * @param podUid the pod's UID; empty for a claim, which several pods may share
+   * @param container the container; empty for a claim
+   */
+  public record Owner(
+      String namespace, String name, Optional<String> podUid, Optional<String> container) {}
+
+  /**
+   * One virtual GPU of it.
+   *
+   * @param device its name in the CDI file, unique on this node
+   * @param request the name of the claim's request that it answers; of a slot: its id
+   * @param poolDevice the device's name in the ResourceSlice
+   * @param shareId which share of that device it is, as the scheduler named it
+   * @param terms what it is
+   * @param lease its {@link dev.vgpu.VirtualGpu#id()}, once it was acquired
+   */
+  public record Part(
+      String device,
+      String request,
+      String poolDevice,
+      Optional<String> shareId,
+      Terms terms,
+      Optional<String> lease) {
+    Part withLease(Optional<String> acquired) {
+      return new Part(device, request, poolDevice, shareId, terms, acquired);
+    }
+  }
+
+  Holding at(Stage next) {
+    return new Holding(key, next, owner, parts);
+  }
+
+  Holding with(List<Part> others) {
+    return new Holding(key, stage, owner, others);
+  }
+
+  /** {@return whether another one asks for the same virtual GPUs for the same owner} */
+  boolean asksAs(Holding other) {
+    return owner.equals(other.owner) && withoutLeases(parts).equals(withoutLeases(other.parts));
+  }
+
+  private static List<Part> withoutLeases(List<Part> parts) {
+    return parts.stream().map(part -> part.withLease(Optional.empty())).toList();
+  }
+}

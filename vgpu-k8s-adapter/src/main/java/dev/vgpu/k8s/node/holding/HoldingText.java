@@ -1,0 +1,98 @@
+package dev.vgpu.k8s.node.holding;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.k8s.node.holding.Holding.Owner;
+import dev.vgpu.k8s.node.holding.Holding.Part;
+import dev.vgpu.k8s.node.holding.Holding.Stage;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalInt;
+
+/** A holding as it is written to disk. */
+final class HoldingText {
+  private static final int VERSION = 1;
+
+  private HoldingText() {}
+
+  static JsonNode of(Holding holding) {
+    ObjectNode node = JsonNodeFactory.instance.objectNode();
+    node.put("version", VERSION).put("key", holding.key()).put("stage", holding.stage().name());
+    ObjectNode owner = node.putObject("owner");
+    owner.put("namespace", holding.owner().namespace()).put("name", holding.owner().name());
+    holding.owner().podUid().ifPresent(uid -> owner.put("podUid", uid));
+    holding.owner().container().ifPresent(name -> owner.put("container", name));
+    for (Part part : holding.parts()) {
+      ObjectNode row = node.withArray("parts").addObject();
+      row.put("device", part.device()).put("request", part.request());
+      row.put("poolDevice", part.poolDevice());
+      part.shareId().ifPresent(id -> row.put("shareId", id));
+      part.lease().ifPresent(id -> row.put("lease", id));
+      Terms terms = part.terms();
+      row.put("gpu", terms.gpu().value()).put("memoryBytes", terms.memory().bytes());
+      terms.sharePercent().ifPresent(share -> row.put("sharePercent", share));
+      row.put("policy", terms.policy().name()).put("class", terms.preemptionClass().name());
+      row.put("isolation", terms.isolation().name()).put("compute", terms.compute().name());
+    }
+    return node;
+  }
+
+  /** Refuses what {@link #of} does not write, by an {@link IllegalArgumentException}. */
+  static Holding read(JsonNode node) {
+    if (node.path("version").asInt() != VERSION) {
+      throw new IllegalArgumentException(
+          "another version wrote it: version=" + node.path("version") + ", expected " + VERSION);
+    }
+    JsonNode owner = node.path("owner");
+    List<Part> parts = new ArrayList<>();
+    for (JsonNode row : node.path("parts")) {
+      parts.add(
+          new Part(
+              text(row, "device"),
+              text(row, "request"),
+              text(row, "poolDevice"),
+              optional(row, "shareId"),
+              terms(row),
+              optional(row, "lease")));
+    }
+    return new Holding(
+        text(node, "key"),
+        Stage.valueOf(text(node, "stage")),
+        new Owner(
+            text(owner, "namespace"),
+            text(owner, "name"),
+            optional(owner, "podUid"),
+            optional(owner, "container")),
+        parts);
+  }
+
+  private static Terms terms(JsonNode row) {
+    return new Terms(
+        new GpuId(text(row, "gpu")),
+        row.has("sharePercent")
+            ? OptionalInt.of(row.path("sharePercent").asInt())
+            : OptionalInt.empty(),
+        MemorySize.ofBytes(row.path("memoryBytes").asLong()),
+        SharePolicy.valueOf(text(row, "policy")),
+        PreemptionClass.valueOf(text(row, "class")),
+        Capabilities.FaultIsolation.valueOf(text(row, "isolation")),
+        Capabilities.Compute.valueOf(text(row, "compute")));
+  }
+
+  private static String text(JsonNode node, String name) {
+    return optional(node, name)
+        .orElseThrow(() -> new IllegalArgumentException("it lacks the text " + name));
+  }
+
+  private static Optional<String> optional(JsonNode node, String name) {
+    JsonNode value = node.path(name);
+    return value.isTextual() ? Optional.of(value.asText()) : Optional.empty();
+  }
+}

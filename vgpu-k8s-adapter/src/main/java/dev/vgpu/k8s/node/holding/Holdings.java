@@ -1,0 +1,313 @@
+package dev.vgpu.k8s.node.holding;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.ContainerSpec;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuPool;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.k8s.node.holding.Holding.Part;
+import dev.vgpu.k8s.node.holding.Holding.Stage;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What is held on this node. Safe for use by several threads; one of them at a time acts.
+ *
+ * <p>Each step is on disk before the next one is taken: intention, acquisition, CDI file, the fact.
+ * {@link #replay} finishes what a process that died had begun. A virtual GPU ends with the process
+ * that acquired it, or with the last program under it. So what a dead process held either still has
+ * programs, and is left to them, or is acquired anew under the same CDI name.
+ */
+public final class Holdings {
+  private static final Logger log = LoggerFactory.getLogger(Holdings.class);
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final GpuPool pool;
+  private final KeptFiles records;
+  private final KeptFiles descriptions;
+  private final Step.Listener steps;
+  private final ReentrantLock acting = new ReentrantLock();
+  private final Map<String, Holding> held = new LinkedHashMap<>();
+
+  /** By {@link VirtualGpu#id()}: what this process acquired. */
+  private final Map<String, VirtualGpu> acquired = new HashMap<>();
+
+  /**
+   * Uses two directories, which are made where they are missing.
+   *
+   * @param pool what is cut
+   * @param state where records are; nobody else's
+   * @param cdi where container runtimes read CDI files
+   * @param steps is told of each step
+   * @throws IOException if a directory cannot be used
+   */
+  public Holdings(GpuPool pool, Path state, Path cdi, Step.Listener steps) throws IOException {
+    this.pool = pool;
+    this.records = new KeptFiles(state, "", "rw-------", steps);
+    this.descriptions = new KeptFiles(cdi, "vgpu.dev-", "rw-r--r--", steps);
+    this.steps = steps;
+  }
+
+  /** {@return what is held now, in the order in which it was taken} */
+  public List<Holding> all() {
+    acting.lock();
+    try {
+      return List.copyOf(held.values());
+    } finally {
+      acting.unlock();
+    }
+  }
+
+  /**
+   * {@return the name by which a container runtime is given a part}
+   *
+   * @param device {@link Part#device()}
+   */
+  public static String cdiName(String device) {
+    return CdiText.KIND + "=" + device;
+  }
+
+  /**
+   * Finishes what a process that died had begun. Once, before all else.
+   *
+   * @param isWanted whether what was taken is still somebody's
+   * @throws IOException if a file cannot be read, written or removed
+   */
+  public void replay(Predicate<Holding> isWanted) throws IOException {
+    acting.lock();
+    try {
+      for (String key : records.keys()) {
+        Holding found = read(key);
+        if (found == null) {
+          descriptions.remove(key);
+          continue;
+        }
+        held.put(key, found);
+        if (found.stage() != Stage.TAKEN || !isWanted.test(found)) {
+          log.info("given back after a restart: key={} stage={}", key, found.stage());
+          giveBackHeld(found);
+        }
+      }
+      for (String key : descriptions.keys()) {
+        if (!held.containsKey(key)) {
+          descriptions.remove(key);
+        }
+      }
+    } finally {
+      acting.unlock();
+    }
+    tend();
+  }
+
+  private @Nullable Holding read(String key) throws IOException {
+    Path file = records.file(key);
+    try {
+      Holding found = HoldingText.read(JSON.readTree(file.toFile()));
+      if (found.key().equals(key)) {
+        return found;
+      }
+      throw new IllegalArgumentException("it is of another key: " + found.key());
+    } catch (JsonProcessingException | IllegalArgumentException e) {
+      // Nothing can be taken back by it: what it names ended with its process.
+      Path aside = file.resolveSibling(key + ".damaged");
+      log.error("a record is damaged and set aside: file={}", aside, e);
+      Files.deleteIfExists(aside);
+      Files.move(file, aside);
+      return null;
+    }
+  }
+
+  /**
+   * Acquires anew what ended with the process that had acquired it, and is still wanted. Cheap
+   * where there is nothing to do; to be called now and then.
+   *
+   * @throws IOException if a file cannot be written
+   */
+  public void tend() throws IOException {
+    acting.lock();
+    try {
+      if (held.values().stream().allMatch(this::isHeldHere)) {
+        return;
+      }
+      Set<String> living = pool.leases().stream().map(GpuLease::id).collect(Collectors.toSet());
+      for (Holding holding : List.copyOf(held.values())) {
+        if (!isHeldHere(holding) && !isLeft(holding, living)) {
+          takeAgain(holding);
+        }
+      }
+    } finally {
+      acting.unlock();
+    }
+  }
+
+  private boolean isHeldHere(Holding holding) {
+    return holding.parts().stream()
+        .allMatch(part -> part.lease().filter(acquired::containsKey).isPresent());
+  }
+
+  /** Programs that an earlier process put under it run on. */
+  private boolean isLeft(Holding holding, Set<String> living) {
+    return holding.parts().stream()
+        .anyMatch(
+            part ->
+                part.lease()
+                    .filter(id -> living.contains(id) && !acquired.containsKey(id))
+                    .isPresent());
+  }
+
+  private void takeAgain(Holding holding) throws IOException {
+    try {
+      complete(holding);
+      log.info("acquired anew after a restart: key={}", holding.key());
+    } catch (VgpuException e) {
+      log.warn("cannot be acquired anew yet: key={}: {}", holding.key(), e.getMessage());
+    }
+  }
+
+  /**
+   * Takes virtual GPUs and describes them to the container runtime. Where the same is held under
+   * this key already, nothing is done.
+   *
+   * @param wanted what
+   * @return what is held now
+   * @throws VgpuException if it does not fit, or cannot be enforced; nothing is held then
+   * @throws IOException if a file cannot be written; nothing is held then
+   */
+  public Holding take(Holding wanted) throws IOException {
+    acting.lock();
+    try {
+      Holding present = held.get(wanted.key());
+      if (present != null && present.stage() == Stage.TAKEN && present.asksAs(wanted)) {
+        tend();
+        Holding now = held.getOrDefault(wanted.key(), present);
+        if (!isHeldHere(now) && !isLeft(now, living())) {
+          return complete(now);
+        }
+        return now;
+      }
+      if (present != null) {
+        giveBackHeld(present);
+      }
+      Holding taking = wanted.at(Stage.TAKING);
+      held.put(taking.key(), taking);
+      try {
+        keep(taking);
+        steps.reached(Step.INTENT_KEPT);
+        return complete(taking);
+      } catch (VgpuException | IllegalStateException | IllegalArgumentException | IOException e) {
+        undo(taking, e);
+        throw e;
+      }
+    } finally {
+      acting.unlock();
+    }
+  }
+
+  private Set<String> living() {
+    return pool.leases().stream().map(GpuLease::id).collect(Collectors.toSet());
+  }
+
+  private void undo(Holding taking, Exception why) {
+    try {
+      giveBackHeld(held.getOrDefault(taking.key(), taking));
+    } catch (IOException e) {
+      why.addSuppressed(e);
+    }
+  }
+
+  private Holding complete(Holding holding) throws IOException {
+    List<Part> parts = new ArrayList<>();
+    List<VirtualGpu> gpus = new ArrayList<>();
+    Map<String, ContainerSpec> specs = new LinkedHashMap<>();
+    boolean isComplete = false;
+    try {
+      for (Part part : holding.parts()) {
+        VirtualGpu gpu = part.lease().map(acquired::get).orElse(null);
+        if (gpu == null) {
+          gpu = pool.acquire(part.terms().request(name(holding, part)));
+          gpus.add(gpu);
+          steps.reached(Step.ACQUIRED);
+        }
+        parts.add(part.withLease(Optional.of(gpu.id())));
+        specs.put(part.device(), gpu.containerSpec());
+      }
+      descriptions.write(holding.key(), CdiText.of(specs));
+      steps.reached(Step.DESCRIBED);
+      Holding taken = holding.with(parts).at(Stage.TAKEN);
+      keep(taken);
+      held.put(taken.key(), taken);
+      gpus.forEach(gpu -> acquired.put(gpu.id(), gpu));
+      isComplete = true;
+      steps.reached(Step.TAKEN_KEPT);
+      return taken;
+    } finally {
+      if (!isComplete) {
+        gpus.forEach(VirtualGpu::close);
+      }
+    }
+  }
+
+  private static String name(Holding holding, Part part) {
+    int number = holding.parts().indexOf(part);
+    return holding.key() + (number == 0 ? "" : "-" + number);
+  }
+
+  private void keep(Holding holding) throws IOException {
+    records.write(holding.key(), HoldingText.of(holding).toString());
+  }
+
+  /**
+   * Gives back what is held under a key. Nothing happens if nothing is. Programs that still run
+   * keep their virtual GPU until they end.
+   *
+   * @param key which
+   * @throws IOException if a file cannot be written or removed; to be tried again
+   */
+  public void giveBack(String key) throws IOException {
+    acting.lock();
+    try {
+      Holding present = held.get(key);
+      if (present != null) {
+        giveBackHeld(present);
+      }
+    } finally {
+      acting.unlock();
+    }
+  }
+
+  private void giveBackHeld(Holding holding) throws IOException {
+    if (holding.stage() != Stage.RETURNING) {
+      keep(holding.at(Stage.RETURNING));
+      held.put(holding.key(), holding.at(Stage.RETURNING));
+      steps.reached(Step.RETURN_KEPT);
+    }
+    for (Part part : holding.parts()) {
+      VirtualGpu gpu = part.lease().map(acquired::remove).orElse(null);
+      if (gpu != null) {
+        gpu.close();
+        steps.reached(Step.CLOSED);
+      }
+    }
+    descriptions.remove(holding.key());
+    steps.reached(Step.UNDESCRIBED);
+    records.remove(holding.key());
+    held.remove(holding.key());
+    steps.reached(Step.FORGOTTEN);
+  }
+}

@@ -1,0 +1,68 @@
+package dev.vgpu.k8s.node.holding;
+
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.OptionalInt;
+
+/**
+ * What one virtual GPU of a container is to be. Immutable.
+ *
+ * @param gpu the GPU that the scheduler chose
+ * @param sharePercent 1 to 100; empty for best effort, and only then
+ * @param memory the quota; above 0
+ * @param policy how the share binds
+ * @param preemptionClass who yields to whom
+ * @param isolation whether another tenant's crash may reach it
+ * @param compute how the share must bind at least
+ */
+public record Terms(
+    GpuId gpu,
+    OptionalInt sharePercent,
+    MemorySize memory,
+    SharePolicy policy,
+    PreemptionClass preemptionClass,
+    Capabilities.FaultIsolation isolation,
+    Capabilities.Compute compute) {
+  /** Checks that they go together, as the pool would. */
+  public Terms {
+    VirtualGpuRequest ignored =
+        request("check", gpu, sharePercent, memory, policy, preemptionClass, isolation, compute);
+  }
+
+  /**
+   * {@return the pool's request}
+   *
+   * @param name the tenant's name
+   */
+  public VirtualGpuRequest request(String name) {
+    return request(name, gpu, sharePercent, memory, policy, preemptionClass, isolation, compute);
+  }
+
+  private static VirtualGpuRequest request(
+      String name,
+      GpuId gpu,
+      OptionalInt sharePercent,
+      MemorySize memory,
+      SharePolicy policy,
+      PreemptionClass preemptionClass,
+      Capabilities.FaultIsolation isolation,
+      Capabilities.Compute compute) {
+    VirtualGpuRequest.Builder builder =
+        VirtualGpuRequest.builder()
+            .name(name)
+            .gpu(gpu)
+            .memory(memory)
+            .policy(policy)
+            .preemptionClass(preemptionClass)
+            .require(Capabilities.Memory.EXACT)
+            .require(Capabilities.Scope.CONTAINER)
+            .require(isolation)
+            .require(compute);
+    sharePercent.ifPresent(builder::computePercent);
+    return builder.build();
+  }
+}

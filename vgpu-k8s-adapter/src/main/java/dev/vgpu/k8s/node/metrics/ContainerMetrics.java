@@ -1,0 +1,217 @@
+package dev.vgpu.k8s.node.metrics;
+
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.UsageRecord;
+import dev.vgpu.k8s.node.holding.Holding;
+import dev.vgpu.k8s.node.holding.Holding.Part;
+import dev.vgpu.k8s.node.holding.Holdings;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
+
+/**
+ * What each container used, in Prometheus' text format
+ * (https://prometheus.io/docs/instrumenting/exposition_formats/). The labels are those of
+ * dcgm-exporter. A virtual GPU that nobody uses has series too; they are zero. Safe for use by
+ * several threads.
+ */
+public final class ContainerMetrics {
+  private final GpuPool pool;
+  private final Holdings holdings;
+  private final Function<Holding, List<Target>> targets;
+  private final String node;
+
+  /**
+   * Measures one node.
+   *
+   * @param pool its GPUs
+   * @param holdings what is held for whom
+   * @param targets whose containers a holding is
+   * @param node the node's name
+   */
+  public ContainerMetrics(
+      GpuPool pool, Holdings holdings, Function<Holding, List<Target>> targets, String node) {
+    this.pool = pool;
+    this.holdings = holdings;
+    this.targets = targets;
+    this.node = node;
+  }
+
+  /**
+   * A container that is under a virtual GPU.
+   *
+   * @param namespace its pod's
+   * @param pod its pod's name
+   * @param container its name
+   * @param podUid its pod's UID; blank where it cannot be told
+   */
+  public record Target(String namespace, String pod, String container, String podUid) {}
+
+  /** One kind of value of a virtual GPU. */
+  private record Metric(String name, String type, String help, ToDoubleFunction<GpuLease> value) {}
+
+  private static Metric usage(
+      String name, String type, String help, ToDoubleFunction<GpuUsage> value) {
+    return new Metric(name, type, help, lease -> value.applyAsDouble(lease.usage()));
+  }
+
+  private static final List<Metric> METRICS =
+      List.of(
+          usage(
+              "vgpu_gpu_time_seconds_total",
+              "counter",
+              "Time during which the container's work ran on the GPU.",
+              usage -> usage.gpuTime().toNanos() / 1e9),
+          new Metric(
+              "vgpu_share_percent",
+              "gauge",
+              "Percent of the GPU's time that was granted; 0 for best effort.",
+              lease -> lease.request().computePercent().orElse(0)),
+          new Metric(
+              "vgpu_entitled_percent",
+              "gauge",
+              "Percent of the GPU's time that it is entitled to while all of its class have work.",
+              GpuLease::entitledPercent),
+          new Metric(
+              "vgpu_memory_quota_bytes",
+              "gauge",
+              "GPU memory that the container may hold.",
+              lease -> lease.request().memory().bytes()),
+          usage(
+              "vgpu_memory_used_bytes",
+              "gauge",
+              "GPU memory that the container holds.",
+              usage -> usage.memoryUsed().bytes()),
+          usage(
+              "vgpu_waiting",
+              "gauge",
+              "Pieces of work that wait for the GPU.",
+              usage -> (double) usage.waiting()),
+          usage(
+              "vgpu_preemptions_total",
+              "counter",
+              "Pieces of work that were interrupted for a more urgent tenant.",
+              usage -> (double) usage.preemptions()),
+          usage(
+              "vgpu_launches_total",
+              "counter",
+              "Kernels and graphs that were launched.",
+              usage -> (double) usage.launches()),
+          usage(
+              "vgpu_allocations_denied_total",
+              "counter",
+              "Allocations that were refused for the quota.",
+              usage -> (double) usage.deniedAllocations()));
+
+  /** {@return all of it now} */
+  public String text() {
+    List<Row> rows = rows();
+    StringBuilder text = new StringBuilder();
+    for (Metric metric : METRICS) {
+      head(text, metric.name(), metric.type(), metric.help());
+      rows.forEach(
+          row ->
+              line(text, metric.name(), row.labels(), metric.value().applyAsDouble(row.lease())));
+    }
+    devices(text);
+    return text.toString();
+  }
+
+  private record Row(GpuLease lease, String labels) {}
+
+  private List<Row> rows() {
+    Map<String, GpuLease> leases = new LinkedHashMap<>();
+    pool.leases().forEach(lease -> leases.put(lease.id(), lease));
+    List<Row> rows = new ArrayList<>();
+    for (Holding holding : holdings.all()) {
+      for (Part part : holding.parts()) {
+        GpuLease lease = part.lease().map(leases::get).orElse(null);
+        if (lease != null) {
+          rows.add(new Row(lease, gpuLabels(lease.gpu()) + "," + whose(targets.apply(holding))));
+        }
+      }
+    }
+    return rows;
+  }
+
+  /** Containers that share one claim are one tenant: nobody can tell their parts. */
+  private static String whose(List<Target> targets) {
+    return label("namespace", targets, Target::namespace)
+        + ","
+        + label("pod", targets, Target::pod)
+        + ","
+        + label("container", targets, Target::container)
+        + ","
+        + label("pod_uid", targets, Target::podUid);
+  }
+
+  private static String label(String name, List<Target> targets, Function<Target, String> value) {
+    return label(name, String.join(",", targets.stream().map(value).distinct().toList()));
+  }
+
+  private static String label(String name, String value) {
+    String escaped = value.replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n");
+    return name + "=\"" + escaped + "\"";
+  }
+
+  private String gpuLabels(GpuId id) {
+    List<PhysicalGpu> gpus = pool.gpus();
+    for (int i = 0; i < gpus.size(); i++) {
+      if (gpus.get(i).id().equals(id)) {
+        return String.join(
+            ",",
+            label("gpu", Integer.toString(i)),
+            label("UUID", id.value()),
+            label("modelName", gpus.get(i).model()),
+            label("Hostname", node));
+      }
+    }
+    return String.join(",", label("UUID", id.value()), label("Hostname", node));
+  }
+
+  private void devices(StringBuilder text) {
+    Map<GpuId, Double> seconds = new HashMap<>();
+    for (UsageRecord record : pool.usageSince(Instant.EPOCH)) {
+      record
+          .gpus()
+          .forEach(gpu -> seconds.merge(gpu, record.gpuTime().toNanos() / 1e9, Double::sum));
+    }
+    String name = "vgpu_device_gpu_time_seconds_total";
+    head(
+        text,
+        name,
+        "counter",
+        "Time during which work of all tenants ran, of those that ended too.");
+    pool.gpus()
+        .forEach(gpu -> line(text, name, gpuLabels(gpu.id()), seconds.getOrDefault(gpu.id(), 0.0)));
+    String health = "vgpu_device_health";
+    head(text, health, "gauge", "1 if the GPU can be relied on, else 0.");
+    pool.states()
+        .forEach(
+            state ->
+                line(
+                    text,
+                    health,
+                    gpuLabels(state.gpu()),
+                    state.health() == GpuHealth.HEALTHY ? 1 : 0));
+  }
+
+  private static void head(StringBuilder text, String name, String type, String help) {
+    text.append("# HELP ").append(name).append(' ').append(help).append('\n');
+    text.append("# TYPE ").append(name).append(' ').append(type).append('\n');
+  }
+
+  private static void line(StringBuilder text, String name, String labels, double value) {
+    text.append(name).append('{').append(labels).append("} ").append(value).append('\n');
+  }
+}

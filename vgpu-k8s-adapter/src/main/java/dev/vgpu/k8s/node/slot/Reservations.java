@@ -1,0 +1,127 @@
+package dev.vgpu.k8s.node.slot;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.node.dra.ShareParameters;
+import dev.vgpu.k8s.node.holding.Terms;
+import io.fabric8.kubernetes.api.model.Container;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.Quantity;
+import java.math.BigDecimal;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.function.Function;
+import java.util.stream.Stream;
+
+/** What the scheduler has reserved for a pod's containers, as the pod says. */
+final class Reservations {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private Reservations() {}
+
+  /**
+   * {@return what a container's virtual GPU is to be}
+   *
+   * @param pod the API's object
+   * @param container the container's name
+   * @param usable how much memory a GPU of the node can give
+   * @throws IllegalArgumentException if nothing is reserved for it, or the reservation is not
+   *     right, or the container asks for no slot
+   */
+  static Terms of(Pod pod, String container, Function<GpuId, MemorySize> usable) {
+    Container found =
+        containers(pod)
+            .filter(each -> each.getName().equals(container))
+            .findFirst()
+            .orElseThrow(
+                () -> new IllegalArgumentException("the pod has no container " + container));
+    Quantity slots = limits(found).get(Driver.SLOT);
+    if (slots == null || Quantity.getAmountInBytes(slots).compareTo(BigDecimal.ONE) != 0) {
+      throw new IllegalArgumentException(
+          "the container does not ask for one " + Driver.SLOT + ": container=" + container);
+    }
+    Map<String, String> annotations = pod.getMetadata().getAnnotations();
+    String text = annotations == null ? null : annotations.get(Driver.RESERVATION);
+    if (text == null) {
+      throw new IllegalArgumentException(
+          "nothing is reserved for the pod: it lacks the annotation "
+              + Driver.RESERVATION
+              + ", which vgpu's scheduler puts there");
+    }
+    try {
+      JsonNode reservation = JSON.readTree(text).path(container);
+      if (reservation.isMissingNode()) {
+        throw new IllegalArgumentException("nothing is reserved for the container " + container);
+      }
+      return terms(reservation, usable);
+    } catch (JsonProcessingException e) {
+      throw new IllegalArgumentException(
+          "the annotation " + Driver.RESERVATION + " is no JSON: " + e.getOriginalMessage(), e);
+    }
+  }
+
+  private static Stream<Container> containers(Pod pod) {
+    return Stream.concat(
+        pod.getSpec().getContainers().stream(),
+        Optional.ofNullable(pod.getSpec().getInitContainers()).stream()
+            .flatMap(each -> each.stream()));
+  }
+
+  private static Map<String, Quantity> limits(Container container) {
+    if (container.getResources() == null || container.getResources().getLimits() == null) {
+      return Map.of();
+    }
+    return container.getResources().getLimits();
+  }
+
+  private static Terms terms(JsonNode reservation, Function<GpuId, MemorySize> usable) {
+    if (reservation.path("gpus").size() > 1) {
+      throw new IllegalArgumentException(
+          "several GPUs are reserved, and a slot is a part of one: " + reservation.path("gpus"));
+    }
+    GpuId gpu =
+        new GpuId(reservation.path("gpu").asText(reservation.at("/gpus/0").asText("unknown")));
+    boolean isWhole = reservation.path("whole").asBoolean();
+    JsonNode share = reservation.path("share");
+    OptionalInt percent =
+        isWhole
+            ? OptionalInt.of(100)
+            : share.isInt() ? OptionalInt.of(share.asInt()) : OptionalInt.empty();
+    SharePolicy policy =
+        ShareParameters.word(
+            SharePolicy.class,
+            reservation,
+            "policy",
+            percent.isPresent() ? SharePolicy.FIXED_SHARE : SharePolicy.BEST_EFFORT);
+    return new Terms(
+        gpu,
+        policy == SharePolicy.BEST_EFFORT ? OptionalInt.empty() : percent,
+        isWhole ? usable.apply(gpu) : memory(reservation, usable.apply(gpu)),
+        policy,
+        ShareParameters.word(PreemptionClass.class, reservation, "class", PreemptionClass.NEARLINE),
+        Capabilities.FaultIsolation.NONE,
+        Capabilities.Compute.NONE);
+  }
+
+  private static MemorySize memory(JsonNode reservation, MemorySize usable) {
+    JsonNode percent = reservation.path("memoryPercent");
+    if (percent.isInt()) {
+      return MemorySize.ofBytes(
+          BigDecimal.valueOf(usable.bytes())
+              .multiply(BigDecimal.valueOf(percent.asInt()))
+              .movePointLeft(2)
+              .longValue());
+    }
+    return MemorySize.ofBytes(
+        Quantity.getAmountInBytes(new Quantity(reservation.path("memory").asText("0")))
+            .longValueExact());
+  }
+}

@@ -1,0 +1,217 @@
+package dev.vgpu.k8s.node.slot;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.MemorySize;
+import dev.vgpu.VgpuException;
+import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.node.holding.Holding;
+import dev.vgpu.k8s.node.holding.Holding.Part;
+import dev.vgpu.k8s.node.holding.Holding.Stage;
+import dev.vgpu.k8s.node.holding.Holdings;
+import dev.vgpu.k8s.node.holding.Terms;
+import dev.vgpu.k8s.proto.deviceplugin.AllocateRequest;
+import dev.vgpu.k8s.proto.deviceplugin.AllocateResponse;
+import dev.vgpu.k8s.proto.deviceplugin.CDIDevice;
+import dev.vgpu.k8s.proto.deviceplugin.ContainerAllocateRequest;
+import dev.vgpu.k8s.proto.deviceplugin.Device;
+import dev.vgpu.k8s.proto.deviceplugin.DevicePluginGrpc;
+import dev.vgpu.k8s.proto.deviceplugin.DevicePluginOptions;
+import dev.vgpu.k8s.proto.deviceplugin.Empty;
+import dev.vgpu.k8s.proto.deviceplugin.ListAndWatchResponse;
+import dev.vgpu.k8s.proto.deviceplugin.PreStartContainerRequest;
+import dev.vgpu.k8s.proto.deviceplugin.PreStartContainerResponse;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
+import io.grpc.stub.StreamObserver;
+import java.io.IOException;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The kubelet's calls of the device plugin. Safe for use by several threads.
+ *
+ * <p>{@code Allocate} cannot tell which pod it is for. So it only names the slot's CDI device, and
+ * nothing is taken. {@code PreStartContainer} comes when the kubelet's pod resources name the one
+ * container that has the slot; the virtual GPU is taken then. Where they name none or two, the
+ * container is refused.
+ */
+final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
+  private static final Logger log = LoggerFactory.getLogger(SlotPlugin.class);
+  private static final String SLOT = "slot-";
+
+  private final KubernetesClient api;
+  private final GpuPool pool;
+  private final Holdings holdings;
+  private final SlotOwners owners;
+  private final String node;
+  private final int slots;
+
+  /** Slots of which nobody was the owner at the last look. Confined to the timer's thread. */
+  private Set<String> idle = Set.of();
+
+  SlotPlugin(SlotDriver.Parts parts) {
+    this.api = parts.api();
+    this.pool = parts.pool();
+    this.holdings = parts.holdings();
+    this.owners = parts.owners();
+    this.node = parts.node();
+    this.slots = parts.slots();
+  }
+
+  @Override
+  public void getDevicePluginOptions(Empty request, StreamObserver<DevicePluginOptions> answers) {
+    answers.onNext(options());
+    answers.onCompleted();
+  }
+
+  static DevicePluginOptions options() {
+    return DevicePluginOptions.newBuilder().setPreStartRequired(true).build();
+  }
+
+  /** The slots never change: a GPU's health is for the scheduler, which reserves the GPU. */
+  @Override
+  public void listAndWatch(Empty request, StreamObserver<ListAndWatchResponse> answers) {
+    ListAndWatchResponse.Builder all = ListAndWatchResponse.newBuilder();
+    IntStream.range(0, slots)
+        .forEach(
+            number ->
+                all.addDevices(Device.newBuilder().setID(SLOT + number).setHealth("Healthy")));
+    answers.onNext(all.build());
+    // The stream stays open: to the kubelet its end is the plugin's.
+  }
+
+  @Override
+  public void allocate(AllocateRequest request, StreamObserver<AllocateResponse> answers) {
+    AllocateResponse.Builder answer = AllocateResponse.newBuilder();
+    answer(
+        answers,
+        () -> {
+          for (ContainerAllocateRequest container : request.getContainerRequestsList()) {
+            String slot = slot(container.getDevicesIdsList());
+            holdings.giveBack(slot); // of a container before, since the kubelet knows it as free
+            answer
+                .addContainerResponsesBuilder()
+                .addCdiDevices(CDIDevice.newBuilder().setName(Holdings.cdiName(slot)));
+          }
+          return answer.build();
+        });
+  }
+
+  @Override
+  public void preStartContainer(
+      PreStartContainerRequest request, StreamObserver<PreStartContainerResponse> answers) {
+    answer(
+        answers,
+        () -> {
+          take(slot(request.getDevicesIdsList()));
+          return PreStartContainerResponse.getDefaultInstance();
+        });
+  }
+
+  private void take(String slot) throws IOException {
+    List<SlotOwners.Owner> found =
+        owners.owners().stream().filter(owner -> owner.slot().equals(slot)).toList();
+    if (found.size() != 1) {
+      throw new IllegalArgumentException(
+          "it cannot be told which container has the slot: slot=" + slot + " owners=" + found);
+    }
+    SlotOwners.Owner owner = found.get(0);
+    Pod pod = api.pods().inNamespace(owner.namespace()).withName(owner.pod()).get();
+    if (pod == null || !node.equals(pod.getSpec().getNodeName())) {
+      throw new IllegalArgumentException(
+          "the API server has no such pod on this node: " + owner.namespace() + "/" + owner.pod());
+    }
+    Holding ignored =
+        holdings.take(
+            new Holding(
+                slot,
+                Stage.TAKING,
+                new Holding.Owner(
+                    owner.namespace(),
+                    owner.pod(),
+                    Optional.of(pod.getMetadata().getUid()),
+                    Optional.of(owner.container())),
+                List.of(part(slot, Reservations.of(pod, owner.container(), this::usable)))));
+  }
+
+  private MemorySize usable(GpuId id) {
+    return pool.gpus().stream()
+        .filter(gpu -> gpu.id().equals(id))
+        .findFirst()
+        .orElseThrow(() -> new IllegalArgumentException("this node has no such GPU: gpu=" + id))
+        .usableMemory();
+  }
+
+  private static Part part(String slot, Terms terms) {
+    return new Part(slot, slot, slot, Optional.empty(), terms, Optional.empty());
+  }
+
+  private String slot(List<String> ids) {
+    if (ids.size() != 1) {
+      throw new IllegalArgumentException(
+          "a container is under one virtual GPU: it needs one "
+              + Driver.SLOT
+              + ", and asks for "
+              + ids.size());
+    }
+    String slot = ids.get(0);
+    if (IntStream.range(0, slots).noneMatch(number -> slot.equals(SLOT + number))) {
+      throw new IllegalArgumentException("no such slot: " + slot);
+    }
+    return slot;
+  }
+
+  /**
+   * Gives back what nobody has had at two looks, one after the other. To be called now and then.
+   *
+   * @throws IOException if a file cannot be removed
+   */
+  void reconcile() throws IOException {
+    Set<String> held =
+        holdings.all().stream()
+            .map(Holding::key)
+            .filter(key -> key.startsWith(SLOT))
+            .collect(Collectors.toCollection(HashSet::new));
+    if (held.isEmpty()) {
+      idle = Set.of();
+      return;
+    }
+    owners.owners().forEach(owner -> held.remove(owner.slot()));
+    for (String slot : held) {
+      if (idle.contains(slot)) {
+        holdings.giveBack(slot);
+      }
+    }
+    idle = Set.copyOf(held);
+  }
+
+  private interface Work<T> {
+    T answer() throws IOException;
+  }
+
+  private static <T> void answer(StreamObserver<T> answers, Work<T> work) {
+    try {
+      answers.onNext(work.answer());
+      answers.onCompleted();
+    } catch (StatusRuntimeException
+        | KubernetesClientException
+        | VgpuException
+        | IllegalArgumentException
+        | IllegalStateException
+        | IOException e) {
+      log.warn("a container is not served", e);
+      answers.onError(
+          Status.FAILED_PRECONDITION.withDescription("vgpu: " + e.getMessage()).asException());
+    }
+  }
+}

@@ -1,0 +1,131 @@
+package dev.vgpu.k8s.scheduler;
+
+import dev.vgpu.k8s.names.GangName;
+import io.fabric8.kubernetes.api.model.Binding;
+import io.fabric8.kubernetes.api.model.BindingBuilder;
+import io.fabric8.kubernetes.api.model.GenericKubernetesResource;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
+import io.fabric8.kubernetes.client.dsl.base.PatchContext;
+import io.fabric8.kubernetes.client.dsl.base.PatchType;
+import io.fabric8.kubernetes.client.dsl.base.ResourceDefinitionContext;
+import java.net.HttpURLConnection;
+import java.util.Map;
+import java.util.OptionalInt;
+
+/**
+ * The few writes and look-ups of the scheduler. Safe for use by several threads; each call waits.
+ */
+final class Cluster {
+  private final KubernetesClient client;
+
+  Cluster(KubernetesClient client) {
+    this.client = client;
+  }
+
+  /**
+   * Adds annotations to a pod.
+   *
+   * @throws KubernetesClientException if it is not there any more, or another one of that name is
+   */
+  void annotate(Pod pod, Map<String, String> annotations) {
+    Pod patch =
+        new PodBuilder()
+            .withNewMetadata()
+            .withName(pod.getMetadata().getName())
+            .withNamespace(pod.getMetadata().getNamespace())
+            .withUid(pod.getMetadata().getUid())
+            .withAnnotations(annotations)
+            .endMetadata()
+            .build();
+    client
+        .pods()
+        .inNamespace(pod.getMetadata().getNamespace())
+        .withName(pod.getMetadata().getName())
+        .patch(PatchContext.of(PatchType.JSON_MERGE), patch);
+  }
+
+  /**
+   * Binds a pod to a node. The API server adds the binding's annotations to the pod in the same
+   * write, and refuses if the UID is another one's.
+   */
+  void bind(String namespace, String name, String uid, String node, Map<String, String> notes) {
+    Binding binding =
+        new BindingBuilder()
+            .withNewMetadata()
+            .withName(name)
+            .withNamespace(namespace)
+            .withUid(uid)
+            .withAnnotations(notes)
+            .endMetadata()
+            .withNewTarget()
+            .withApiVersion("v1")
+            .withKind("Node")
+            .withName(node)
+            .endTarget()
+            .build();
+    String path = "/api/v1/namespaces/" + namespace + "/pods/" + name + "/binding";
+    String ignored = client.raw(path, "POST", binding);
+  }
+
+  /**
+   * Ends a pod in the way that honours disruption budgets.
+   *
+   * @throws KubernetesClientException if one forbids it
+   */
+  void evict(Pod pod) {
+    boolean isDone =
+        client
+            .pods()
+            .inNamespace(pod.getMetadata().getNamespace())
+            .withName(pod.getMetadata().getName())
+            .evict();
+    if (!isDone) {
+      throw new KubernetesClientException("a disruption budget forbids it");
+    }
+  }
+
+  /** {@return whether a failed call says that what it was for is not there} */
+  static boolean isGone(KubernetesClientException e) {
+    return e.getCode() == HttpURLConnection.HTTP_NOT_FOUND;
+  }
+
+  /** {@return how many pods a gang needs, as its group object says; empty: it is not there} */
+  OptionalInt size(String namespace, GangName gang) {
+    int slash = gang.group().indexOf('/');
+    ResourceDefinitionContext context =
+        new ResourceDefinitionContext.Builder()
+            .withGroup(gang.group().substring(0, slash))
+            .withVersion(gang.group().substring(slash + 1))
+            .withKind("PodGroup")
+            .withPlural("podgroups")
+            .withNamespaced(true)
+            .build();
+    try {
+      GenericKubernetesResource group =
+          client
+              .genericKubernetesResources(context)
+              .inNamespace(namespace)
+              .withName(gang.name())
+              .get();
+      return group == null ? OptionalInt.empty() : size(group);
+    } catch (KubernetesClientException e) {
+      if (isGone(e)) {
+        return OptionalInt.empty();
+      }
+      throw e;
+    }
+  }
+
+  private static OptionalInt size(GenericKubernetesResource group) {
+    Object size = group.get("spec", "minMember");
+    Object nativeSize = group.get("spec", "schedulingPolicy", "gang", "minCount");
+    Object shortSize = group.get("spec", "gang", "minCount");
+    Object found = size != null ? size : nativeSize != null ? nativeSize : shortSize;
+    return found instanceof Number number && number.intValue() > 0
+        ? OptionalInt.of(number.intValue())
+        : OptionalInt.empty();
+  }
+}

@@ -1,0 +1,62 @@
+package dev.vgpu.k8s.scheduler;
+
+import dev.vgpu.fleet.model.Request;
+import dev.vgpu.k8s.names.PodRequest;
+import io.fabric8.kubernetes.api.model.Pod;
+import java.util.Optional;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** One pod that is known. Written by its {@link PodLine} alone. */
+final class Entry {
+  private final Optional<PodRequest> request;
+  private Pod pod;
+
+  /** The name of its crew. */
+  String crew = "";
+
+  /** The nodes that the cluster's scheduler allows; empty: any. */
+  Set<String> nodes = Set.of();
+
+  /** Where it was placed, or is said to be. */
+  @Nullable Place place;
+
+  boolean isBound;
+
+  Entry(Pod pod, Optional<PodRequest> request) {
+    this.pod = pod;
+    this.request = request;
+  }
+
+  Pod pod() {
+    return pod;
+  }
+
+  void see(Pod newer) {
+    pod = newer;
+  }
+
+  String uid() {
+    return pod.getMetadata().getUid();
+  }
+
+  String fullName() {
+    return pod.getMetadata().getNamespace() + "/" + pod.getMetadata().getName();
+  }
+
+  Optional<PodRequest> request() {
+    return request;
+  }
+
+  Request onFleet(Set<String> allowed) {
+    HostDemand host = HostDemand.of(pod);
+    return request
+        .map(one -> one.onFleet(uid(), host.cpuMillis(), host.memory(), allowed))
+        .orElseGet(
+            () ->
+                Request.builder(uid())
+                    .host(host.cpuMillis(), host.memory())
+                    .nodes(allowed)
+                    .build());
+  }
+}

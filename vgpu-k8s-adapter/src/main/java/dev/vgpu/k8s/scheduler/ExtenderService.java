@@ -1,0 +1,201 @@
+package dev.vgpu.k8s.scheduler;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.k8s.names.GangName;
+import dev.vgpu.k8s.names.PodRefusedException;
+import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.names.PodRequests;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.client.KubernetesClientException;
+import java.time.Duration;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.DoubleSupplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The extender's three questions, as the cluster's scheduler asks them: JSON with its names in, the
+ * same out. Safe for use by several threads; {@link #bind} waits for the rest of a gang.
+ */
+final class ExtenderService {
+  private static final Logger LOG = LoggerFactory.getLogger(ExtenderService.class);
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final int BEST = 10;
+
+  private final PodLine line;
+  private final Cluster cluster;
+  private final Executor writers;
+  private final DoubleSupplier clockS;
+  private final Duration hold;
+
+  /**
+   * Makes the service.
+   *
+   * @param line decides
+   * @param cluster is written to
+   * @param writers carry out what was decided beside the answer
+   * @param clockS the time in seconds
+   * @param hold how long a bind waits for the rest of its gang
+   */
+  ExtenderService(
+      PodLine line, Cluster cluster, Executor writers, DoubleSupplier clockS, Duration hold) {
+    this.line = line;
+    this.cluster = cluster;
+    this.writers = writers;
+    this.clockS = clockS;
+    this.hold = hold;
+  }
+
+  /** {@return the nodes that the pod may take} */
+  JsonNode filter(JsonNode args) throws JsonProcessingException {
+    ObjectNode result = JsonNodeFactory.instance.objectNode();
+    Pod pod = JSON.treeToValue(args.path("Pod"), Pod.class);
+    JsonNode names = args.path("NodeNames");
+    if (pod == null || pod.getMetadata() == null || !names.isArray()) {
+      return result.put(
+          "Error", "Pod and NodeNames are needed: set nodeCacheCapable of the extender");
+    }
+    Set<String> listed = new LinkedHashSet<>();
+    names.forEach(name -> listed.add(name.asText()));
+    Answer answer;
+    try {
+      answer = line.filter(pod, listed, size(pod), clockS.getAsDouble());
+    } catch (KubernetesClientException e) {
+      return result.put("Error", "its gang's group object cannot be read: " + e.getMessage());
+    }
+    carryOut();
+    ArrayNode chosen = result.putArray("NodeNames");
+    switch (answer.kind()) {
+      case ANY -> listed.forEach(chosen::add);
+      case NODE -> chosen.add(answer.text());
+      case NONE -> {
+        // Not to be resolved by the scheduler's own preemption, which knows nothing of GPUs.
+        ObjectNode failed = result.putObject("FailedAndUnresolvableNodes");
+        listed.forEach(name -> failed.put(name, answer.text()));
+      }
+    }
+    return result.put("Error", "");
+  }
+
+  private int size(Pod pod) {
+    try {
+      Optional<GangName> gang = PodRequests.of(pod).flatMap(PodRequest::gang);
+      if (gang.isEmpty() || gang.get().size() > 0) {
+        return gang.map(GangName::size).orElse(1);
+      }
+      return cluster.size(pod.getMetadata().getNamespace(), gang.get()).orElse(0);
+    } catch (PodRefusedException e) {
+      return 1; // The line refuses it with the reason.
+    }
+  }
+
+  /** {@return a score for each node; the filter has left one} */
+  JsonNode prioritize(JsonNode args) {
+    ArrayNode scores = JsonNodeFactory.instance.arrayNode();
+    JsonNode names = args.path("NodeNames");
+    names.forEach(
+        name ->
+            scores
+                .addObject()
+                .put("Host", name.asText())
+                .put("Score", names.size() == 1 ? BEST : 0));
+    return scores;
+  }
+
+  /** {@return an empty error once the pod is bound} */
+  JsonNode bind(JsonNode args) throws InterruptedException {
+    String uid = args.path("PodUID").asText();
+    String node = args.path("Node").asText();
+    String error = await(uid, node);
+    if (error.isEmpty()) {
+      error = write(args, uid, node);
+    }
+    carryOut();
+    return JsonNodeFactory.instance.objectNode().put("Error", error);
+  }
+
+  private String write(JsonNode args, String uid, String node) {
+    String name = args.path("PodName").asText();
+    Map<String, String> notes = line.annotations(uid, clockS.getAsDouble());
+    if (notes.isEmpty()) {
+      return "it has lost its place; it has to be filtered again";
+    }
+    try {
+      cluster.bind(args.path("PodNamespace").asText(), name, uid, node, notes);
+      return "";
+    } catch (KubernetesClientException e) {
+      LOG.warn("cannot be bound: pod={} node={}: {}", name, node, e.getMessage());
+      if (Cluster.isGone(e)) {
+        line.gone(uid, clockS.getAsDouble());
+      }
+      return "cannot be bound: pod=" + name + " node=" + node + ": " + e.getMessage();
+    }
+  }
+
+  private String await(String uid, String node) throws InterruptedException {
+    CompletableFuture<String> go = line.arrive(uid, node);
+    try {
+      return go.get(hold.toMillis(), TimeUnit.MILLISECONDS);
+    } catch (TimeoutException e) {
+      line.giveUp(uid, "its gang did not come together in time", clockS.getAsDouble());
+      return go.getNow("its gang did not come together in time");
+    } catch (ExecutionException e) {
+      throw new IllegalStateException(e.getCause());
+    }
+  }
+
+  /** Starts the writes that were decided. */
+  void carryOut() {
+    for (Action action : line.drain()) {
+      writers.execute(() -> carryOut(action));
+    }
+  }
+
+  private void carryOut(Action action) {
+    if (action instanceof Action.Write write) {
+      carryOut(write);
+    } else if (action instanceof Action.Evict evict) {
+      carryOut(evict);
+    }
+  }
+
+  private void carryOut(Action.Write write) {
+    String uid = write.pod().getMetadata().getUid();
+    try {
+      cluster.annotate(write.pod(), write.annotations());
+      line.written(uid, write.place());
+    } catch (KubernetesClientException e) {
+      LOG.warn("a place cannot be written: {}", e.getMessage());
+      if (Cluster.isGone(e)) {
+        line.gone(uid, clockS.getAsDouble());
+      } else {
+        line.giveUp(uid, "its place could not be written: " + e.getMessage(), clockS.getAsDouble());
+      }
+    }
+  }
+
+  private void carryOut(Action.Evict evict) {
+    try {
+      cluster.evict(evict.pod());
+    } catch (KubernetesClientException e) {
+      if (Cluster.isGone(e)) {
+        line.gone(evict.pod().getMetadata().getUid(), clockS.getAsDouble());
+      } else {
+        line.evictionRefused(evict.crew(), String.valueOf(e.getMessage()), clockS.getAsDouble());
+      }
+    }
+  }
+}

@@ -1,0 +1,148 @@
+package dev.vgpu.k8s.scheduler;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.fleet.gang.FleetQueue;
+import dev.vgpu.fleet.gang.Terms;
+import dev.vgpu.fleet.model.Fleet;
+import dev.vgpu.fleet.model.NodeSpec;
+import dev.vgpu.fleet.model.NodeState;
+import dev.vgpu.fleet.model.Placement;
+import dev.vgpu.fleet.model.Request;
+import dev.vgpu.fleet.placement.PlacementPolicy;
+import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.fleet.placement.Workload;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+
+/**
+ * The fleet, its line, and how the cluster calls its nodes and GPUs. Made anew when nodes change.
+ * Confined to its {@link PodLine}.
+ */
+final class FleetView {
+  private static final List<Integer> USUAL_SHARES = List.of(10, 25, 50);
+  private static final List<Integer> USUAL_WHOLES = List.of(1, 1, 2, 4, 8);
+
+  private final List<NodeGpus> nodes;
+  private final Map<String, Integer> numbers = new HashMap<>();
+  private final Fleet fleet;
+  private final PlacementPolicy policy;
+  private final FleetQueue queue;
+
+  FleetView(Collection<NodeGpus> all, String policyName) {
+    Map<String, NodeGpus> sorted = new TreeMap<>();
+    all.forEach(node -> sorted.put(node.spec().name(), node));
+    nodes = List.copyOf(sorted.values());
+    List<NodeSpec> specs = nodes.stream().map(NodeGpus::spec).toList();
+    for (int i = 0; i < specs.size(); i++) {
+      numbers.put(specs.get(i).name(), i);
+    }
+    fleet = new Fleet(specs);
+    policy = Policies.of(policyName, fleet, usual());
+    queue = new FleetQueue(fleet, policy);
+  }
+
+  private static Workload usual() {
+    List<Request> usual = new ArrayList<>();
+    USUAL_SHARES.forEach(share -> usual.add(Request.builder("share").share(share).build()));
+    USUAL_WHOLES.forEach(gpus -> usual.add(Request.builder("whole").wholeGpus(gpus).build()));
+    return Workload.of(usual);
+  }
+
+  FleetQueue queue() {
+    return queue;
+  }
+
+  Fleet fleet() {
+    return fleet;
+  }
+
+  /** {@return where a request is, in the cluster's words} */
+  Optional<Place> place(String uid) {
+    return fleet
+        .placement(uid)
+        .map(
+            one -> {
+              NodeGpus node = nodes.get(one.node());
+              return new Place(
+                  node.spec().name(), one.gpus().stream().map(node.ids()::get).toList());
+            });
+  }
+
+  /** {@return whether all are placed now where they are said to be; if not, nothing has changed} */
+  boolean adopt(Terms terms, List<Request> requests, List<Place> places, double nowS) {
+    List<Placement> placements = new ArrayList<>();
+    for (int i = 0; i < requests.size(); i++) {
+      Integer node = numbers.get(places.get(i).node());
+      if (node == null) {
+        return false;
+      }
+      List<String> ids = nodes.get(node).ids();
+      List<Integer> gpus = places.get(i).ids().stream().map(ids::indexOf).sorted().toList();
+      placements.add(new Placement(requests.get(i), node, gpus, 0));
+    }
+    try {
+      queue.adopt(terms, placements, nowS);
+      return true;
+    } catch (IllegalArgumentException e) {
+      return false;
+    }
+  }
+
+  /**
+   * {@return whether something that runs on a node is counted there now, on GPUs that are not
+   * known} If the node has less than it needs beside GPUs, what is left counts.
+   */
+  boolean adoptSomewhere(Terms terms, Request request, String nodeName, double nowS) {
+    Integer node = numbers.get(nodeName);
+    if (node == null) {
+      return false;
+    }
+    return policy
+        .choose(fleet, request, one -> one == node)
+        .map(
+            spot -> {
+              Placement placement = fleet.place(request, spot);
+              fleet.undo(placement);
+              queue.adopt(terms, List.of(placement), nowS);
+              return true;
+            })
+        .orElse(false);
+  }
+
+  /** {@return what is free on a node beside GPUs; empty: no such node} */
+  Optional<NodeState> state(String nodeName) {
+    return Optional.ofNullable(numbers.get(nodeName)).map(fleet::state);
+  }
+
+  static MemorySize hostMemory(NodeState state) {
+    return MemorySize.ofMebibytes(state.hostMebibytes());
+  }
+
+  /**
+   * {@return the nodes that will do: those that the cluster's scheduler lists, and those that are
+   * too full now, which it may have left out for that alone; empty: any}
+   */
+  Set<String> allowed(Request request, Set<String> listed) {
+    Set<String> names = new HashSet<>();
+    for (int node = 0; node < nodes.size(); node++) {
+      String name = nodes.get(node).spec().name();
+      if (listed.contains(name) || !fleet.state(node).fits(request.shape())) {
+        names.add(name);
+      }
+    }
+    return names.size() == nodes.size() ? Set.of() : names;
+  }
+
+  /** {@return whether the nodes are the same as these} */
+  boolean isOf(Map<String, NodeGpus> others) {
+    return others.size() == nodes.size()
+        && nodes.stream().allMatch(node -> node.equals(others.get(node.spec().name())));
+  }
+}

@@ -1,0 +1,47 @@
+package dev.vgpu.k8s.scheduler;
+
+import dev.vgpu.MemorySize;
+import io.fabric8.kubernetes.api.model.Container;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.Quantity;
+import java.math.BigDecimal;
+import java.math.RoundingMode;
+import java.util.List;
+
+/**
+ * What a pod needs of its node beside GPUs: the sum of its containers, or the largest init
+ * container. Immutable.
+ *
+ * @param cpuMillis thousandths of a processor
+ * @param memory host memory
+ */
+record HostDemand(int cpuMillis, MemorySize memory) {
+  static HostDemand of(Pod pod) {
+    return new HostDemand(
+        amount(pod, "cpu").movePointRight(3).setScale(0, RoundingMode.CEILING).intValue(),
+        MemorySize.ofBytes(amount(pod, "memory").setScale(0, RoundingMode.CEILING).longValue()));
+  }
+
+  private static BigDecimal amount(Pod pod, String name) {
+    BigDecimal sum = BigDecimal.ZERO;
+    for (Container one : list(pod.getSpec().getContainers())) {
+      sum = sum.add(amount(one, name));
+    }
+    for (Container one : list(pod.getSpec().getInitContainers())) {
+      sum = sum.max(amount(one, name));
+    }
+    return sum;
+  }
+
+  private static List<Container> list(List<Container> all) {
+    return all == null ? List.of() : all;
+  }
+
+  private static BigDecimal amount(Container container, String name) {
+    if (container.getResources() == null || container.getResources().getRequests() == null) {
+      return BigDecimal.ZERO;
+    }
+    Quantity quantity = container.getResources().getRequests().get(name);
+    return quantity == null ? BigDecimal.ZERO : quantity.getNumericalAmount();
+  }
+}

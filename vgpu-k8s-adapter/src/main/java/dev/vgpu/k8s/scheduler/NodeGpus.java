@@ -1,0 +1,117 @@
+package dev.vgpu.k8s.scheduler;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.MemorySize;
+import dev.vgpu.fleet.model.NodeSpec;
+import dev.vgpu.k8s.Driver;
+import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.Quantity;
+import java.math.BigDecimal;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The GPUs of a node, as the API tells them: the annotation {@value Driver#GPUS}, else the labels
+ * of NVIDIA's feature discovery. Immutable.
+ *
+ * @param spec the node for the fleet
+ * @param ids the GPUs' UUIDs; where only labels are known, their numbers
+ */
+record NodeGpus(NodeSpec spec, List<String> ids) {
+  static final String RACK = "topology.kubernetes.io/rack";
+  private static final Logger LOG = LoggerFactory.getLogger(NodeGpus.class);
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final BigDecimal MILLI = BigDecimal.valueOf(1000);
+  private static final String FEATURE = "nvidia.com/gpu.";
+
+  NodeGpus {
+    ids = List.copyOf(ids);
+  }
+
+  /** {@return the node's GPUs; empty: it has none, or what it says of them is wrong} */
+  static Optional<NodeGpus> of(Node node) {
+    String name = node.getMetadata().getName();
+    Map<String, String> notes = node.getMetadata().getAnnotations();
+    try {
+      if (notes != null && notes.containsKey(Driver.GPUS)) {
+        return Optional.of(listed(node, JSON.readTree(notes.get(Driver.GPUS))));
+      }
+      return labelled(node);
+    } catch (JsonProcessingException | IllegalArgumentException | ArithmeticException e) {
+      LOG.warn("node {} is left out: what it says of its GPUs is wrong: {}", name, e.getMessage());
+      return Optional.empty();
+    }
+  }
+
+  private static NodeGpus listed(Node node, JsonNode list) {
+    List<String> ids = new ArrayList<>();
+    List<Integer> groups = new ArrayList<>();
+    String model = "";
+    MemorySize memory = MemorySize.ZERO;
+    for (JsonNode gpu : list) {
+      String id = gpu.path("uuid").asText();
+      MemorySize size =
+          MemorySize.ofBytes(
+              Quantity.getAmountInBytes(Quantity.parse(gpu.path("memory").asText()))
+                  .longValueExact());
+      boolean isFirst = ids.isEmpty();
+      if (id.isEmpty()
+          || ids.contains(id)
+          || (!isFirst && (!model.equals(gpu.path("model").asText()) || !memory.equals(size)))) {
+        throw new IllegalArgumentException("GPUs of a node are alike and have UUIDs: " + gpu);
+      }
+      model = gpu.path("model").asText();
+      memory = size;
+      ids.add(id);
+      groups.add(gpu.path("group").asInt());
+    }
+    return new NodeGpus(spec(node, model, memory, groups), ids);
+  }
+
+  private static Optional<NodeGpus> labelled(Node node) {
+    Map<String, String> labels = node.getMetadata().getLabels();
+    if (labels == null || !labels.containsKey(FEATURE + "count")) {
+      return Optional.empty();
+    }
+    int count = Integer.parseInt(labels.get(FEATURE + "count"));
+    MemorySize memory =
+        MemorySize.ofMebibytes(Long.parseLong(labels.getOrDefault(FEATURE + "memory", "0")));
+    List<String> ids = new ArrayList<>();
+    List<Integer> groups = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      ids.add(Integer.toString(i));
+      groups.add(0);
+    }
+    String model = labels.getOrDefault(FEATURE + "product", "");
+    return Optional.of(new NodeGpus(spec(node, model, memory, groups), ids));
+  }
+
+  private static NodeSpec spec(Node node, String model, MemorySize memory, List<Integer> groups) {
+    Map<String, Quantity> all =
+        node.getStatus() == null || node.getStatus().getAllocatable() == null
+            ? Map.of()
+            : node.getStatus().getAllocatable();
+    Map<String, String> labels = node.getMetadata().getLabels();
+    return new NodeSpec(
+        node.getMetadata().getName(),
+        model,
+        groups.size(),
+        memory,
+        amount(all, "cpu").multiply(MILLI).intValue(),
+        MemorySize.ofBytes(amount(all, "memory").longValue()),
+        labels == null ? "" : labels.getOrDefault(RACK, ""),
+        groups,
+        List.of());
+  }
+
+  private static BigDecimal amount(Map<String, Quantity> all, String name) {
+    Quantity quantity = all.get(name);
+    return quantity == null ? BigDecimal.ZERO : quantity.getNumericalAmount();
+  }
+}

@@ -1,0 +1,104 @@
+package dev.vgpu.k8s.scheduler;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.MemorySize;
+import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.names.PodRequests;
+import io.fabric8.kubernetes.api.model.Pod;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * A pod's place: its node and its GPUs. It is written to the pod and read back; what is read is
+ * data, checked against the fleet before it counts. Immutable.
+ *
+ * @param node the node's name
+ * @param ids the GPUs' UUIDs
+ */
+record Place(String node, List<String> ids) {
+  /** The annotation with the place: {@code {"node":…,"gpus":[…],"gang":…,"size":…,"at":…}}. */
+  static final String ANNOTATION = Driver.NAME + "/placement";
+
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  Place {
+    ids = List.copyOf(ids);
+  }
+
+  /**
+   * {@return the annotations that tell the node's part, and this one after a restart}
+   *
+   * @param request what the pod asked
+   * @param card the memory of each of the node's GPUs
+   * @param gang the name of the crew
+   * @param size how many pods that needs
+   * @param atS the time in seconds, so that no two writes are alike
+   */
+  Map<String, String> annotations(
+      PodRequest request, MemorySize card, String gang, int size, double atS) {
+    ObjectNode place = JsonNodeFactory.instance.objectNode();
+    place.put("node", node);
+    ArrayNode gpus = place.putArray("gpus");
+    ids.forEach(gpus::add);
+    place.put("gang", gang);
+    place.put("size", size);
+    place.put("at", Math.round(atS));
+    ObjectNode held = JsonNodeFactory.instance.objectNode();
+    ObjectNode container = held.putObject(request.container());
+    if (ids.size() == 1) {
+      container.put("gpu", ids.get(0));
+    } else {
+      ids.forEach(container.putArray("gpus")::add);
+    }
+    if (request.isWhole()) {
+      container.put("whole", true);
+    } else {
+      if (request.sharePercent() > 0) {
+        container.put("share", request.sharePercent());
+      }
+      long part = card.bytes() / 100 * request.memoryPercent();
+      container.put("memory", Long.toString(Math.max(request.memory().bytes(), part)));
+    }
+    container.put("policy", PodRequests.text(request.policy()));
+    container.put("class", PodRequests.text(request.preemptionClass()));
+    return Map.of(ANNOTATION, place.toString(), Driver.RESERVATION, held.toString());
+  }
+
+  /**
+   * What a pod's annotation tells. Immutable.
+   *
+   * @param place the place
+   * @param gang the name of the crew that it was given to
+   * @param size how many pods that needed
+   */
+  record Written(Place place, String gang, int size) {}
+
+  /** {@return what a pod's annotation tells; empty: nothing, or it is not readable} */
+  static Optional<Written> of(Pod pod) {
+    Map<String, String> all = pod.getMetadata().getAnnotations();
+    if (all == null || !all.containsKey(ANNOTATION)) {
+      return Optional.empty();
+    }
+    try {
+      JsonNode json = JSON.readTree(all.get(ANNOTATION));
+      List<String> ids = new ArrayList<>();
+      json.path("gpus").forEach(id -> ids.add(id.asText()));
+      String node = json.path("node").asText();
+      return node.isEmpty()
+          ? Optional.empty()
+          : Optional.of(
+              new Written(
+                  new Place(node, ids), json.path("gang").asText(), json.path("size").asInt()));
+    } catch (JsonProcessingException e) {
+      return Optional.empty();
+    }
+  }
+}

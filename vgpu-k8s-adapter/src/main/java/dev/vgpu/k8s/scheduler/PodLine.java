@@ -1,0 +1,393 @@
+package dev.vgpu.k8s.scheduler;
+
+import static java.util.Objects.requireNonNull;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.fleet.gang.Decision;
+import dev.vgpu.fleet.gang.Reservation;
+import dev.vgpu.fleet.gang.Terms;
+import dev.vgpu.k8s.names.PodRefusedException;
+import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.names.PodRequests;
+import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.Pod;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The cluster's pods in front of the fleet: what the API says of them goes in, answers and writes
+ * come out. It holds nothing that the API does not tell again after a restart. Safe for use by
+ * several threads; it never waits and never writes itself. Times are seconds of one clock.
+ */
+final class PodLine {
+  private static final Logger LOG = LoggerFactory.getLogger(PodLine.class);
+  private static final double NO_EVICTION_S = 60;
+
+  private final Roll roll;
+  private final List<Action> outbox = new ArrayList<>();
+  private double evictAgainS;
+
+  /**
+   * Makes a line that knows nothing yet.
+   *
+   * @param policy the placement policy's name, see {@link dev.vgpu.fleet.placement.Policies}
+   */
+  PodLine(String policy) {
+    roll = new Roll(policy);
+  }
+
+  /**
+   * Takes the nodes as they are now; their pods keep their places where these are still there.
+   *
+   * @param all every node
+   */
+  synchronized void nodes(Collection<Node> all, double nowS) {
+    if (roll.nodes(all, nowS)) {
+      decide(nowS);
+    }
+  }
+
+  /** {@return where a pod goes; the size is its gang's, 1 without a gang, 0 if nobody knows} */
+  synchronized Answer filter(Pod pod, Set<String> listed, int size, double nowS) {
+    Optional<PodRequest> request;
+    Entry entry;
+    try {
+      request = PodRequests.of(pod);
+      if (request.isEmpty()) {
+        return Answer.any();
+      }
+      if (size < 1) {
+        return Answer.none("the size of its gang is not known: its group object is not there");
+      }
+      entry = enter(pod, request, size);
+    } catch (PodRefusedException | IllegalArgumentException e) {
+      return Answer.none("refused: " + e.getMessage());
+    }
+    Crew crew = crew(entry);
+    Place place = crew.isPlaced ? entry.place : null;
+    if (place != null && (crew.isGoing || listed.contains(place.node()))) {
+      return listed.contains(place.node())
+          ? Answer.node(place.node())
+          : Answer.none("its gang is being bound, and its node may not be taken: " + place.node());
+    }
+    if (place != null) {
+      giveBack(crew, "a member's node may not be taken: " + place.node());
+    }
+    entry.nodes = listed;
+    roll.view
+        .queue()
+        .change(entry.crew, entry.onFleet(roll.view.allowed(entry.onFleet(Set.of()), listed)));
+    Set<String> ownWrite = crew.isGang() ? Set.of() : Set.of(entry.uid());
+    decide(nowS, ownWrite);
+    Place found = crew.isPlaced ? entry.place : null;
+    return found == null ? Answer.none(reason(crew)) : Answer.node(found.node());
+  }
+
+  private Crew crew(Entry entry) {
+    return requireNonNull(roll.crews.get(entry.crew), entry.crew);
+  }
+
+  /** {@return the pod's entry; a pod that was not known waits in line from now on} */
+  private Entry enter(Pod pod, Optional<PodRequest> request, int size) {
+    Entry known = roll.entries.get(pod.getMetadata().getUid());
+    if (known != null && roll.crews.containsKey(known.crew)) {
+      return known;
+    }
+    Entry entry = new Entry(pod, request);
+    join(entry, size);
+    roll.entries.put(entry.uid(), entry);
+    return entry;
+  }
+
+  private void join(Entry entry, int size) {
+    PodRequest request = entry.request().orElseThrow();
+    String name =
+        request.gang().map(gang -> Roll.gangName(entry.pod(), gang.name())).orElse(entry.uid());
+    Crew crew = roll.crews.get(name);
+    int wanted = size;
+    boolean isLate = crew == null && request.gang().isPresent() && roll.runs(name);
+    if (isLate || (crew != null && (crew.isPlaced || crew.members.size() == crew.terms().size()))) {
+      // The gang has what it needs to run: one more starts by itself.
+      name = entry.uid();
+      crew = null;
+      wanted = 1;
+    }
+    if (crew != null && crew.terms().size() != size) {
+      throw new PodRefusedException(
+          "a gang has one size: gang=" + name + " size=" + crew.terms().size() + " asked=" + size);
+    }
+    Terms terms =
+        crew == null
+            ? Terms.of(name, wanted, request.preemptionClass(), request.runS())
+            : crew.terms();
+    roll.view.queue().add(terms, entry.onFleet(Set.of()));
+    Crew joined = crew == null ? new Crew(terms) : crew;
+    roll.crews.put(name, joined);
+    joined.members.add(entry.uid());
+    entry.crew = name;
+  }
+
+  private String reason(Crew crew) {
+    String name = crew.isGang() ? "gang " + crew.name() : "pod";
+    if (crew.members.size() < crew.terms().size()) {
+      return name
+          + " waits: "
+          + crew.members.size()
+          + " of "
+          + crew.terms().size()
+          + " members are here";
+    }
+    List<String> waiting = roll.view.queue().waiting();
+    Optional<Reservation> held = roll.view.queue().reservation();
+    String place =
+        held.map(
+                one ->
+                    one.gang().equals(crew.name())
+                        ? "; a place is held for it on " + one.nodes().size() + " nodes"
+                        : "; a place is held for " + label(one.gang()))
+            .orElse("");
+    return name + " waits: no room now, " + waiting.indexOf(crew.name()) + " before it" + place;
+  }
+
+  private String label(String crewName) {
+    Entry entry = roll.entries.get(crewName);
+    return entry == null ? crewName : entry.fullName();
+  }
+
+  /**
+   * {@return when the pod may be bound: ends with an empty text, or with why it may not; a second
+   * call waits for the same}
+   */
+  synchronized CompletableFuture<String> arrive(String uid, String node) {
+    Entry entry = roll.entries.get(uid);
+    Crew crew = entry == null ? null : roll.crews.get(entry.crew);
+    if (entry == null || crew == null || !crew.isPlaced || entry.place == null) {
+      return CompletableFuture.completedFuture("it has no place; it has to be filtered again");
+    }
+    if (!entry.place.node().equals(node)) {
+      return CompletableFuture.completedFuture("its place is on " + entry.place.node());
+    }
+    crew.arrived.add(uid);
+    CompletableFuture<String> go = crew.go;
+    tryGo(crew);
+    return go;
+  }
+
+  /** A pod waited too long to be bound: its gang gives its places back, unless it is going. */
+  synchronized void giveUp(String uid, String reason, double nowS) {
+    Entry entry = roll.entries.get(uid);
+    Crew crew = entry == null ? null : roll.crews.get(entry.crew);
+    if (crew != null && crew.isPlaced && !crew.isGoing) {
+      giveBack(crew, reason);
+      decide(nowS);
+    }
+  }
+
+  /**
+   * {@return what is written to a pod when it is bound} It is written again for a gang: an older
+   * write may have come late. Empty: the pod has no place.
+   */
+  synchronized Map<String, String> annotations(String uid, double nowS) {
+    Entry entry = roll.entries.get(uid);
+    Crew crew = entry == null ? null : roll.crews.get(entry.crew);
+    return entry == null || crew == null || crew.isLeaving || entry.place == null
+        ? Map.of()
+        : annotations(entry, crew, nowS);
+  }
+
+  private Map<String, String> annotations(Entry entry, Crew crew, double nowS) {
+    Place place = requireNonNull(entry.place, "place");
+    NodeGpus node = roll.nodes.get(place.node());
+    MemorySize card = node == null ? MemorySize.ZERO : node.spec().gpuMemory();
+    return place.annotations(
+        entry.request().orElseThrow(), card, crew.name(), crew.terms().size(), nowS);
+  }
+
+  private void tryGo(Crew crew) {
+    if (crew.mayGo()) {
+      crew.isGoing = true;
+      crew.go.complete("");
+    }
+  }
+
+  /** A pod's place was written down; a place that it has no more does not count. */
+  synchronized void written(String uid, Place place) {
+    Entry entry = roll.entries.get(uid);
+    Crew crew = entry == null ? null : roll.crews.get(entry.crew);
+    if (entry != null && crew != null && crew.isPlaced && place.equals(entry.place)) {
+      crew.written.add(uid);
+      tryGo(crew);
+    }
+  }
+
+  /** Offline pods could not be ended: they keep their places, and nobody is evicted for a while. */
+  synchronized void evictionRefused(String crewName, String reason, double nowS) {
+    LOG.warn("eviction for {} was refused: {}", label(crewName), reason);
+    evictAgainS = nowS + NO_EVICTION_S;
+    for (Crew crew : roll.crews.values()) {
+      if (!crew.isGoing && (crew.name().equals(crewName) || !crew.inTheWay.isEmpty())) {
+        crew.back("those in its way could not be evicted: " + reason);
+      }
+    }
+    roll.rebuild(nowS);
+    decide(nowS);
+  }
+
+  /** A pod is, or has become, as the API says. */
+  synchronized void see(Pod pod, double nowS) {
+    String phase = pod.getStatus() == null ? "" : pod.getStatus().getPhase();
+    if ("Succeeded".equals(phase) || "Failed".equals(phase)) {
+      gone(pod.getMetadata().getUid(), nowS);
+      return;
+    }
+    String node = pod.getSpec().getNodeName();
+    Entry entry = roll.entries.get(pod.getMetadata().getUid());
+    if (entry != null) {
+      entry.see(pod);
+    }
+    if (node == null || node.isEmpty() || (entry != null && entry.isBound)) {
+      return;
+    }
+    if (entry != null && entry.place != null && entry.place.node().equals(node)) {
+      Crew crew = roll.crews.get(entry.crew);
+      if (crew != null && crew.isPlaced) {
+        entry.isBound = true;
+        return;
+      }
+    }
+    if (entry != null) {
+      drop(entry);
+    }
+    Entry seen = new Entry(pod, Roll.requestOf(pod));
+    seen.isBound = true;
+    seen.place = Restart.place(pod, node);
+    roll.entries.put(seen.uid(), seen);
+    roll.adoptAlone(seen, nowS);
+  }
+
+  /** A pod has ended or was deleted: what it held is free. */
+  synchronized void gone(String uid, double nowS) {
+    Entry entry = roll.entries.remove(uid);
+    if (entry == null) {
+      return;
+    }
+    drop(entry);
+    for (Crew crew : List.copyOf(roll.crews.values())) {
+      if (crew.inTheWay.remove(uid)) {
+        tryGo(crew);
+      }
+    }
+    decide(nowS);
+  }
+
+  private void drop(Entry entry) {
+    Crew crew = roll.crews.get(entry.crew);
+    if (crew == null || !crew.members.contains(entry.uid())) {
+      return;
+    }
+    if (crew.isPlaced && !crew.isGoing) {
+      giveBack(crew, "a member has gone: " + entry.fullName());
+    }
+    roll.view.queue().leave(crew.name(), entry.uid());
+    crew.members.remove(entry.uid());
+    if (crew.members.isEmpty()) {
+      roll.crews.remove(crew.name());
+      crew.go.complete("the pod has gone");
+    }
+  }
+
+  private void giveBack(Crew crew, String reason) {
+    roll.view.queue().giveBack(crew.name());
+    crew.members.forEach(uid -> place(uid, null));
+    crew.back(reason);
+  }
+
+  private void place(String uid, @Nullable Place place) {
+    Entry entry = roll.entries.get(uid);
+    if (entry != null) {
+      entry.place = place;
+    }
+  }
+
+  /** Time has passed. */
+  synchronized void tick(double nowS) {
+    decide(nowS);
+  }
+
+  private void decide(double nowS) {
+    decide(nowS, Set.of());
+  }
+
+  /** Those of {@code unwritten} are told by the answer, and their place is written when bound. */
+  private void decide(double nowS, Set<String> unwritten) {
+    roll.view.queue().allowEviction(nowS >= evictAgainS);
+    for (Decision decision : roll.view.queue().decide(nowS)) {
+      Crew crew = roll.crews.get(decision.gang());
+      if (crew == null) {
+        continue;
+      }
+      if (decision instanceof Decision.Evict evict) {
+        evict(crew, evict.forGang());
+      } else {
+        crew.isPlaced = true;
+        for (String uid : crew.members) {
+          Entry entry = roll.entry(uid);
+          Place place = roll.view.place(uid).orElseThrow();
+          entry.place = place;
+          crew.inTheWay.addAll(leaving(place.node()));
+          if (!unwritten.contains(uid)) {
+            outbox.add(new Action.Write(entry.pod(), place, annotations(entry, crew, nowS)));
+          }
+        }
+      }
+    }
+  }
+
+  /**
+   * {@return the pods on a node that were told to end: until they have, nobody takes their place}
+   */
+  private List<String> leaving(String node) {
+    return roll.crews.values().stream()
+        .filter(crew -> crew.isLeaving)
+        .flatMap(crew -> crew.members.stream())
+        .filter(
+            uid -> {
+              Place place = roll.entry(uid).place;
+              return place != null && place.node().equals(node);
+            })
+        .toList();
+  }
+
+  private void evict(Crew victim, String forCrew) {
+    if (victim.isGoing) {
+      victim.isLeaving = true;
+      victim.members.forEach(uid -> outbox.add(new Action.Evict(roll.entry(uid).pod(), forCrew)));
+      roll.view.queue().end(victim.name());
+    } else {
+      victim.members.forEach(uid -> place(uid, null));
+      victim.back("its place was given to " + label(forCrew));
+    }
+  }
+
+  /** {@return the writes that were decided since the last call} */
+  synchronized List<Action> drain() {
+    List<Action> all = List.copyOf(outbox);
+    outbox.clear();
+    return all;
+  }
+
+  /** Begins with what the API says: nothing is remembered from before. */
+  synchronized void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
+    outbox.clear();
+    roll.begin(allNodes, pods, nowS);
+    decide(nowS);
+  }
+}

@@ -1,0 +1,212 @@
+package dev.vgpu.k8s.scheduler;
+
+import static java.util.Objects.requireNonNull;
+
+import dev.vgpu.fleet.gang.Terms;
+import dev.vgpu.fleet.model.Request;
+import dev.vgpu.k8s.names.PodRefusedException;
+import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.names.PodRequests;
+import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.Pod;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The pods and nodes that are known, and the fleet as they make it. Confined to its {@link
+ * PodLine}.
+ */
+final class Roll {
+  private static final Logger LOG = LoggerFactory.getLogger(Roll.class);
+
+  /** By UID. */
+  final Map<String, Entry> entries = new LinkedHashMap<>();
+
+  /** By name. */
+  final Map<String, Crew> crews = new HashMap<>();
+
+  /** By name. */
+  Map<String, NodeGpus> nodes = Map.of();
+
+  FleetView view;
+  private final String policy;
+
+  Roll(String policy) {
+    this.policy = policy;
+    view = new FleetView(List.of(), policy);
+  }
+
+  /** Begins with what the API says: nothing is remembered from before. */
+  void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
+    entries.clear();
+    crews.clear();
+    view = new FleetView(List.of(), policy);
+    nodes = gpus(allNodes);
+    Restart.read(pods, Roll::requestOf, entries, crews);
+    rebuild(nowS);
+  }
+
+  /** {@return whether the nodes are others than before} If so, the fleet has been made anew. */
+  boolean nodes(Collection<Node> all, double nowS) {
+    Map<String, NodeGpus> found = gpus(all);
+    if (view.isOf(found)) {
+      return false;
+    }
+    nodes = found;
+    rebuild(nowS);
+    return true;
+  }
+
+  private static Map<String, NodeGpus> gpus(Collection<Node> all) {
+    Map<String, NodeGpus> found = new HashMap<>();
+    all.forEach(node -> NodeGpus.of(node).ifPresent(gpus -> found.put(gpus.spec().name(), gpus)));
+    return found;
+  }
+
+  /**
+   * Makes the fleet anew from the nodes and from what is known of the pods: first those that run or
+   * are being bound, then those that have a place, then the line.
+   */
+  void rebuild(double nowS) {
+    List<String> order = new ArrayList<>(view.queue().waiting());
+    view = new FleetView(nodes.values(), policy);
+    List<Crew> lost = new ArrayList<>();
+    List<Crew> all = List.copyOf(crews.values());
+    all.stream().filter(crew -> crew.isGoing).forEach(crew -> keep(crew, lost, nowS));
+    entries.values().stream()
+        .filter(entry -> entry.isBound && !crews.containsKey(entry.crew))
+        .toList()
+        .forEach(entry -> adoptAlone(entry, nowS));
+    all.stream().filter(crew -> !crew.isGoing).forEach(crew -> keep(crew, lost, nowS));
+    lost.sort(Comparator.comparingInt(crew -> rank(order, crew.name())));
+    lost.forEach(this::waitAgain);
+  }
+
+  private void keep(Crew crew, List<Crew> lost, double nowS) {
+    crew.isLeaving = false;
+    boolean isSure = crew.isPlaced && (crew.isGoing || crew.written.containsAll(crew.members));
+    if (isSure && adoptTogether(crew, nowS)) {
+      return;
+    }
+    lost.add(crew);
+    crews.remove(crew.name());
+    crew.isGoing = false;
+    crew.back("its place was given up, as nodes have changed");
+    List<String> bound = crew.members.stream().filter(uid -> entry(uid).isBound).toList();
+    crew.members.removeAll(bound);
+    crew.isBroken |= !bound.isEmpty();
+    bound.forEach(uid -> adoptAlone(entry(uid), nowS));
+    crew.members.forEach(uid -> entry(uid).place = null);
+  }
+
+  private static int rank(List<String> order, String name) {
+    int at = order.indexOf(name);
+    return at < 0 ? -1 : at; // Those that had a place come first.
+  }
+
+  /** A crew of which nobody runs gets in line again; the rest of one that runs comes by itself. */
+  private void waitAgain(Crew crew) {
+    boolean isWhole = crew.members.size() == crew.terms().size() || !crew.isBroken;
+    try {
+      for (String uid : isWhole ? crew.members : Set.<String>of()) {
+        view.queue().add(crew.terms(), entry(uid).onFleet(Set.of()));
+        crews.put(crew.name(), crew);
+      }
+    } catch (IllegalArgumentException e) {
+      LOG.warn("{} fits no more: {}", crew.name(), e.getMessage());
+      view.queue().end(crew.name());
+      crews.remove(crew.name());
+    }
+    if (!crews.containsKey(crew.name())) {
+      crew.members.forEach(entries::remove);
+    }
+  }
+
+  Entry entry(String uid) {
+    return requireNonNull(entries.get(uid), uid);
+  }
+
+  private boolean adoptTogether(Crew crew, double nowS) {
+    List<Request> requests = new ArrayList<>();
+    List<Place> places = new ArrayList<>();
+    for (String uid : crew.members) {
+      Entry entry = entries.get(uid);
+      if (entry == null || entry.place == null || entry.request().isEmpty()) {
+        return false;
+      }
+      requests.add(entry.onFleet(Set.of()));
+      places.add(entry.place);
+    }
+    Terms was = crew.terms();
+    Terms now =
+        new Terms(was.name(), requests.size(), was.preemptionClass(), was.runS(), was.closeness());
+    return view.adopt(now, requests, places, nowS);
+  }
+
+  /** Counts a pod that runs on a node: on its GPUs if it is known on which, else on some. */
+  void adoptAlone(Entry entry, double nowS) {
+    String node = entry.pod().getSpec().getNodeName();
+    Request request = entry.onFleet(Set.of());
+    Terms terms =
+        Terms.of(
+            entry.uid(),
+            1,
+            request.preemptionClass(),
+            entry.request().map(PodRequest::runS).orElse(Double.POSITIVE_INFINITY));
+    Place place = entry.place;
+    boolean isThere =
+        (place != null && view.adopt(terms, List.of(request), List.of(place), nowS))
+            || view.adoptSomewhere(terms, request, node, nowS);
+    if (!isThere) {
+      if (entry.request().isPresent()) {
+        LOG.warn("{} runs on {} and has no room there as far as is known", entry.fullName(), node);
+      }
+      return;
+    }
+    Crew crew = new Crew(terms);
+    crew.members.add(entry.uid());
+    crew.isPlaced = true;
+    crew.isGoing = true;
+    crews.put(entry.uid(), crew);
+    entry.crew = entry.uid();
+    entry.place = view.place(entry.uid()).orElseThrow();
+  }
+
+  /** {@return whether members of a gang run, that nobody remembers as a whole} */
+  boolean runs(String gang) {
+    return entries.values().stream()
+        .anyMatch(
+            entry ->
+                entry.isBound
+                    && entry
+                        .request()
+                        .flatMap(PodRequest::gang)
+                        .filter(one -> gangName(entry.pod(), one.name()).equals(gang))
+                        .isPresent());
+  }
+
+  static String gangName(Pod pod, String gang) {
+    return pod.getMetadata().getNamespace() + "/" + gang;
+  }
+
+  static Optional<PodRequest> requestOf(Pod pod) {
+    try {
+      return PodRequests.of(pod);
+    } catch (PodRefusedException e) {
+      LOG.warn(
+          "{} runs and asks what nobody understands: {}",
+          pod.getMetadata().getName(),
+          e.getMessage());
+      return Optional.empty();
+    }
+  }
+}

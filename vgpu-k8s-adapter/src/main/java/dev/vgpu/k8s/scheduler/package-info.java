@@ -1,0 +1,5 @@
+/** The role {@code scheduler}: decides which GPUs the cluster's pods get, whole gangs together. */
+@NullMarked
+package dev.vgpu.k8s.scheduler;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,50 @@
+package dev.vgpu.k8s;
+
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.base.DescribedPredicate;
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+/** What may know what. */
+class ArchitectureTest {
+  private static final JavaClasses ADAPTER =
+      new ClassFileImporter()
+          .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
+          .importPackages("dev.vgpu.k8s");
+
+  private static final Set<String> ALLOWED = Set.of("dev.vgpu");
+
+  @Test
+  void theModuleIsLookedAt() {
+    assertThat(ADAPTER.contain(Driver.class)).isTrue();
+  }
+
+  @Test
+  void seesOfVgpuOnlyTheApiAndTheFleet() {
+    noClasses()
+        .should()
+        .dependOnClassesThat(
+            DescribedPredicate.describe(
+                "are inner parts of vgpu", (JavaClass type) -> isInner(type.getPackageName())))
+        .check(ADAPTER);
+  }
+
+  private static boolean isInner(String name) {
+    return name.startsWith("dev.vgpu")
+        && !ALLOWED.contains(name)
+        && !name.startsWith("dev.vgpu.k8s")
+        && !name.startsWith("dev.vgpu.fleet");
+  }
+
+  @Test
+  void packagesOfTheNodeHaveNoCycles() {
+    slices().matching("dev.vgpu.k8s.node.(*)..").should().beFreeOfCycles().check(ADAPTER);
+  }
+}

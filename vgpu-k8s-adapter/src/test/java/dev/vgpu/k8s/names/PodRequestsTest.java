@@ -1,0 +1,207 @@
+package dev.vgpu.k8s.names;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.Quantity;
+import io.fabric8.kubernetes.client.utils.KubernetesSerialization;
+import java.io.InputStream;
+import java.util.Map;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** One manifest of each system in its documented form, and what is refused. */
+class PodRequestsTest {
+  private static PodRequest read(String name) {
+    InputStream file = PodRequestsTest.class.getResourceAsStream("/manifests/" + name + ".yaml");
+    return PodRequests.of(new KubernetesSerialization().unmarshal(file, Pod.class)).orElseThrow();
+  }
+
+  private static Pod pod(Map<String, String> limits, Map<String, String> annotations) {
+    PodBuilder pod =
+        new PodBuilder().withNewMetadata().withName("p").withNamespace("d").endMetadata();
+    return pod.editMetadata()
+        .withUid("u")
+        .withAnnotations(annotations)
+        .endMetadata()
+        .withNewSpec()
+        .addNewContainer()
+        .withName("main")
+        .withNewResources()
+        .withLimits(quantities(limits))
+        .endResources()
+        .endContainer()
+        .endSpec()
+        .build();
+  }
+
+  private static Map<String, Quantity> quantities(Map<String, String> limits) {
+    Map<String, Quantity> all = new java.util.HashMap<>();
+    limits.forEach((name, amount) -> all.put(name, new Quantity(amount)));
+    return all;
+  }
+
+  private static PodRequest of(Map<String, String> limits, Map<String, String> annotations) {
+    return PodRequests.of(pod(limits, annotations)).orElseThrow();
+  }
+
+  @Test
+  void ours() {
+    PodRequest asked = read("vgpu");
+    assertThat(asked.system()).isEqualTo("vgpu");
+    assertThat(asked.container()).isEqualTo("main");
+    assertThat(asked.sharePercent()).isEqualTo(30);
+    assertThat(asked.memory()).isEqualTo(MemorySize.ofGibibytes(8));
+    assertThat(asked.policy()).isEqualTo(SharePolicy.BURST_SHARE);
+    assertThat(asked.preemptionClass()).isEqualTo(PreemptionClass.ONLINE);
+    assertThat(asked.gang()).contains(new GangName("ring", 4, ""));
+    assertThat(asked.runS()).isEqualTo(3600);
+  }
+
+  @Test
+  void gpushareIsMemoryAlone() {
+    PodRequest asked = read("gpushare");
+    assertThat(asked.memory()).isEqualTo(MemorySize.ofGibibytes(3));
+    assertThat(asked.sharePercent()).isZero();
+    assertThat(asked.policy()).isEqualTo(SharePolicy.BEST_EFFORT);
+    assertThat(asked.runS()).isInfinite();
+  }
+
+  @Test
+  void gpuManagerCountsMemoryIn256Mebibytes() {
+    PodRequest asked = read("gpu-manager");
+    assertThat(asked.memory()).isEqualTo(MemorySize.ofMebibytes(7680));
+    assertThat(asked.sharePercent()).isEqualTo(50);
+    assertThat(asked.policy()).isEqualTo(SharePolicy.BURST_SHARE);
+    PodRequest fixed =
+        of(Map.of("tencent.com/vcuda-core", "20", "tencent.com/vcuda-memory", "4"), Map.of());
+    assertThat(fixed.policy()).isEqualTo(SharePolicy.FIXED_SHARE);
+    PodRequest wholes = of(Map.of("tencent.com/vcuda-core", "200"), Map.of());
+    assertThat(wholes.isWhole()).isTrue();
+    assertThat(wholes.gpus()).isEqualTo(2);
+  }
+
+  @Test
+  void greedyCoresOfQgpuAreOffline() {
+    PodRequest asked = read("qgpu");
+    assertThat(asked.preemptionClass()).isEqualTo(PreemptionClass.OFFLINE);
+    assertThat(asked.sharePercent()).isEqualTo(30);
+    assertThat(asked.memory()).isEqualTo(MemorySize.ofGibibytes(5));
+  }
+
+  @Test
+  void hamiCountsMebibytesOfEachGpu() {
+    PodRequest asked = read("hami");
+    assertThat(asked.gpus()).isEqualTo(2);
+    assertThat(asked.memory()).isEqualTo(MemorySize.ofMebibytes(3000));
+    assertThat(asked.sharePercent()).isEqualTo(30);
+    assertThat(asked.models()).isEqualTo(Set.of("A100", "V100"));
+    assertThat(asked.preemptionClass()).isEqualTo(PreemptionClass.ONLINE);
+    PodRequest wholes = of(Map.of("nvidia.com/gpu", "2"), Map.of());
+    assertThat(wholes.isWhole()).isTrue();
+    assertThat(of(Map.of("nvidia.com/gpucores", "30"), Map.of()).memoryPercent()).isEqualTo(100);
+  }
+
+  @Test
+  void volcanoNamesItsGang() {
+    PodRequest asked = read("volcano");
+    assertThat(asked.sharePercent()).isEqualTo(50);
+    assertThat(asked.gang()).contains(new GangName("job-1", 0, "scheduling.volcano.sh/v1beta1"));
+  }
+
+  @Test
+  void koordinatorNamesQualityAndGang() {
+    PodRequest asked = read("koordinator");
+    assertThat(asked.sharePercent()).isEqualTo(50);
+    assertThat(asked.memoryPercent()).isEqualTo(40);
+    assertThat(asked.preemptionClass()).isEqualTo(PreemptionClass.OFFLINE);
+    assertThat(asked.gang()).contains(new GangName("gang-a", 5, ""));
+    PodRequest two =
+        of(
+            Map.of(
+                "koordinator.sh/gpu.shared", "2",
+                "koordinator.sh/gpu-core", "100",
+                "koordinator.sh/gpu-memory", "16Gi"),
+            Map.of());
+    assertThat(two.gpus()).isEqualTo(2);
+    assertThat(two.sharePercent()).isEqualTo(50);
+    assertThat(two.memory()).isEqualTo(MemorySize.ofGibibytes(8));
+  }
+
+  @Test
+  void aFractionOfKaiIsShareAndMemory() {
+    PodRequest asked = read("kai");
+    assertThat(asked.sharePercent()).isEqualTo(50);
+    assertThat(asked.memoryPercent()).isEqualTo(50);
+    assertThat(asked.preemptionClass()).isEqualTo(PreemptionClass.ONLINE);
+    assertThat(asked.gang()).contains(new GangName("pg-1", 0, "scheduling.run.ai/v2alpha2"));
+    PodRequest memory = of(Map.of(), Map.of("gpu-memory", "2000"));
+    assertThat(memory.policy()).isEqualTo(SharePolicy.BEST_EFFORT);
+  }
+
+  @Test
+  void aPodWithoutGpusAsksNothing() {
+    assertThat(PodRequests.of(pod(Map.of("cpu", "1"), Map.of()))).isEmpty();
+  }
+
+  @Test
+  void classAndPolicyOfOursGoWithTheWordsOfOthers() {
+    PodRequest asked = of(Map.of("aliyun.com/gpu-mem", "3"), Map.of("vgpu.dev/class", "offline"));
+    assertThat(asked.preemptionClass()).isEqualTo(PreemptionClass.OFFLINE);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "vgpu.dev/share=0,vgpu.dev/memory=8Gi | | 1 to 100: asked 0",
+        "vgpu.dev/share=101,vgpu.dev/memory=8Gi | | 1 to 100: asked 101",
+        "vgpu.dev/slot=1,vgpu.dev/share=30 | | needs memory",
+        "vgpu.dev/memory=8 | | 64MiB to 1TiB would fit",
+        "vgpu.dev/memory=8Gi | vgpu.dev/memory=9Gi | say it once",
+        "vgpu.dev/memory=8Gi | vgpu.dev/policy=fixed-share | need one, 1 to 100",
+        "vgpu.dev/share=30,vgpu.dev/memory=8Gi | vgpu.dev/policy=best-effort | promises no share",
+        "vgpu.dev/share=30,vgpu.dev/memory=8Gi | vgpu.dev/class=urgent | [online, nearline, offline]",
+        "vgpu.dev/share=30,vgpu.dev/memory=8Gi | vgpu.dev/gang=a | needs vgpu.dev/gang-size",
+        "aliyun.com/gpu-mem=8Gi | | counts units of 1GiB",
+        "nvidia.com/gpu=1,nvidia.com/gpumem=8Gi | | 64 to 1048576",
+        "nvidia.com/gpu=1,nvidia.com/gpumem=3 | | counts units of 1MiB: asked 3",
+        "nvidia.com/gpu=1,nvidia.com/gpumem=3000,nvidia.com/gpumem-percentage=50 | | say one",
+        "nvidia.com/gpu=1,nvidia.com/gpucores=101 | | 0 to 100",
+        "nvidia.com/gpu=1 | gpu-fraction=0.5 | a pod asks one of",
+        "tencent.com/vcuda-core=150 | | 100 or 200 would fit",
+        "tencent.com/vcuda-core=50 | | units of 256 MiB",
+        "tke.cloud.tencent.com/qgpu-core=30,tke.cloud.tencent.com/qgpu-memory=5 | "
+            + "tke.cloud.tencent.com/app-class=offline | contradicts",
+        "aliyun.com/gpu-mem=3,volcano.sh/vgpu-memory=3000 | | use those of one",
+        "koordinator.sh/gpu=50,koordinator.sh/gpu-core=50 | | say one form",
+        "koordinator.sh/gpu=150 | | 100 or 200 would fit",
+        "cpu=1 | gpu-fraction=1.5 | 0.01 to 0.99",
+        "nvidia.com/gpu=1,nvidia.com/gpumem=3000,nvidia.com/priority=1 | "
+            + "vgpu.dev/class=online | leave out one",
+      })
+  void whatNoGpuCanGiveIsRefusedWithWhatWould(String limits, String notes, String said) {
+    assertThatThrownBy(() -> PodRequests.of(pod(map(limits), map(notes == null ? "" : notes))))
+        .isInstanceOf(PodRefusedException.class)
+        .hasMessageContaining(said);
+  }
+
+  private static Map<String, String> map(String text) {
+    Map<String, String> all = new java.util.HashMap<>();
+    for (String part : text.split(",", -1)) {
+      if (!part.isBlank()) {
+        all.put(
+            part.substring(0, part.indexOf('=')).strip(),
+            part.substring(part.indexOf('=') + 1).strip());
+      }
+    }
+    return all;
+  }
+}

@@ -1,0 +1,149 @@
+package dev.vgpu.k8s.node;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.GpuLease;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.k8s.proto.dra.Claim;
+import dev.vgpu.k8s.proto.dra.Device;
+import dev.vgpu.k8s.proto.dra.NodePrepareResourceResponse;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Claims over real sockets, a real pool and emulated GPUs. */
+class ClaimsOfPodsTest {
+  private static final String ONLINE =
+      "{\"apiVersion\":\"vgpu.dev/v1alpha1\",\"kind\":\"ShareParameters\","
+          + "\"policy\":\"burst-share\",\"class\":\"online\"}";
+
+  private TestNode node;
+  private NodeAgent agent;
+
+  @BeforeEach
+  void open() throws IOException {
+    node = new TestNode();
+    agent = node.agent();
+    node.kubelet.register();
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    agent.close();
+    node.close();
+  }
+
+  private List<GpuLease> leases() {
+    return node.pool.leases();
+  }
+
+  @Test
+  void claimBecomesAVirtualGpuAndIsGivenBack() throws Exception {
+    Claim claim = node.create(ClaimJson.allocated("gpu-of-a", node.device(1), 30, "1Gi"));
+    List<Device> devices = node.kubelet.prepare(claim);
+
+    assertThat(leases()).hasSize(1);
+    GpuLease lease = leases().get(0);
+    assertThat(lease.gpu()).isEqualTo(node.pool.gpus().get(1).id());
+    assertThat(lease.request().computePercent()).hasValue(30);
+    assertThat(lease.request().memory().bytes()).isEqualTo(1L << 30);
+    assertThat(lease.request().policy()).isEqualTo(SharePolicy.FIXED_SHARE);
+    assertThat(devices).hasSize(1);
+    assertThat(devices.get(0).getShareId()).isEqualTo("a671734a-e8e5-11e4-8fde-42010af09327");
+    String id = devices.get(0).getCdiDeviceIds(0);
+    assertThat(node.kubelet.variable(id, "VGPU_LEASE")).isEqualTo(lease.id());
+    assertThat(node.kubelet.edits(id).orElseThrow().path("mounts")).isNotEmpty();
+
+    node.kubelet.unprepare(claim);
+    assertThat(leases()).isEmpty();
+    node.kubelet.unprepare(claim);
+  }
+
+  @Test
+  void twiceIsOnceAlsoAtTheSameTime() throws Exception {
+    Claim claim = node.create(ClaimJson.allocated("gpu-of-a", node.device(0), 30, "1Gi"));
+    ExecutorService callers = Executors.newFixedThreadPool(4);
+    List<Future<NodePrepareResourceResponse>> answers = new ArrayList<>();
+    for (int i = 0; i < 4; i++) {
+      answers.add(callers.submit(() -> node.kubelet.askToPrepare(claim)));
+    }
+    NodePrepareResourceResponse first = answers.get(0).get();
+    for (Future<NodePrepareResourceResponse> answer : answers) {
+      assertThat(answer.get()).isEqualTo(first);
+    }
+    callers.shutdownNow();
+    assertThat(leases()).hasSize(1);
+    assertThat(node.kubelet.prepare(claim)).isEqualTo(first.getDevicesList());
+    assertThat(leases()).hasSize(1);
+  }
+
+  @Test
+  void parametersSayPolicyAndClass() throws Exception {
+    Claim claim = node.create(ClaimJson.allocated("gpu-of-a", node.device(0), "40", "1Gi", ONLINE));
+    List<Device> ignored = node.kubelet.prepare(claim);
+    assertThat(leases().get(0).request().policy()).isEqualTo(SharePolicy.BURST_SHARE);
+    assertThat(leases().get(0).request().preemptionClass()).isEqualTo(PreemptionClass.ONLINE);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      quoteCharacter = '`',
+      value = {
+        "0 | 1Gi | {} | share=0",
+        "101 | 1Gi | {} | share=101",
+        "30500m | 1Gi | {} | share=30.5",
+        "30 | 64Gi | {} | memory",
+        "30 | 1Gi | {\"apiVersion\":\"v1\"} | vgpu.dev/v1alpha1",
+        "30 | 1Gi | {\"apiVersion\":\"vgpu.dev/v1alpha1\",\"kind\":\"ShareParameters\",\"polcy\":1}"
+            + " | polcy",
+        "30 | 1Gi | {\"apiVersion\":\"vgpu.dev/v1alpha1\",\"kind\":\"ShareParameters\","
+            + "\"class\":\"fast\"} | online",
+        "30 | 1Gi | {\"apiVersion\":\"vgpu.dev/v1alpha1\",\"kind\":\"ShareParameters\","
+            + "\"offlineFloorPercent\":5} | --offline-floor",
+      },
+      delimiter = '|')
+  void badClaimIsRefusedWithWhatWasWrong(
+      String share, String memory, String parameters, String reason) {
+    Claim claim =
+        node.create(ClaimJson.allocated("gpu-of-a", node.device(0), share, memory, parameters));
+    assertThat(node.kubelet.askToPrepare(claim).getError()).contains("gpu-of-a").contains(reason);
+    assertThat(leases()).isEmpty();
+    assertThat(agent.holdings().all()).isEmpty();
+  }
+
+  @Test
+  void whatDoesNotFitIsRefusedWithWhatIsFreeAndServedLater() throws Exception {
+    Claim claim = node.create(ClaimJson.allocated("gpu-of-a", node.device(0), 80, "1Gi"));
+    Claim second = node.create(ClaimJson.allocated("gpu-of-b", node.device(0), 30, "1Gi"));
+    List<Device> ignored = node.kubelet.prepare(claim);
+    assertThat(node.kubelet.askToPrepare(second).getError()).contains("gpu-of-b", "30");
+    assertThat(leases()).hasSize(1);
+    node.kubelet.unprepare(claim);
+    assertThat(node.kubelet.prepare(second)).hasSize(1);
+  }
+
+  @Test
+  void claimOfTheSameNameWithAnotherUidIsRefused() {
+    Claim now = node.create(ClaimJson.allocated("gpu-of-a", node.device(0), 30, "1Gi"));
+    Claim before = now.toBuilder().setUid("0f8b8a4e-6f3c-4a53-9d1d-3c1b2a7c0001").build();
+    assertThat(node.kubelet.askToPrepare(before).getError()).contains("uid=" + now.getUid());
+    assertThat(leases()).isEmpty();
+  }
+
+  @Test
+  void secondAgentOnTheSameNodeIsRefused() {
+    assertThatThrownBy(() -> node.agent())
+        .isInstanceOf(IOException.class)
+        .hasMessageContaining("another vgpu-k8s node");
+  }
+}

@@ -1,0 +1,165 @@
+package dev.vgpu.k8s.node;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.k8s.Driver;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.Quantity;
+import java.io.IOException;
+import java.net.URI;
+import java.util.Locale;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Slots over real sockets, a real pool and emulated GPUs; and what is told of them. */
+class SlotsOfPodsTest {
+  private TestNode node;
+  private StrictDevices devices;
+  private NodeAgent agent;
+
+  @BeforeEach
+  void open() throws Exception {
+    node = new TestNode();
+    devices = new StrictDevices(TestNode.settings(node.directory), node.kubelet.threads());
+    agent = node.agent();
+    TestNode.await("registered", () -> devices.registrations.get() == 1);
+    assertThat(devices.connect()).hasSize(8);
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    if (agent != null) {
+      agent.close();
+    }
+    if (devices != null) {
+      devices.close();
+    }
+    node.close();
+  }
+
+  private Pod pod(String name, String reservation) {
+    Map<String, Quantity> one = Map.of(Driver.SLOT, new Quantity("1"));
+    return node.api
+        .resource(
+            new PodBuilder()
+                .withNewMetadata()
+                .withNamespace("team")
+                .withName(name)
+                .withAnnotations(Map.of(Driver.RESERVATION, reservation))
+                .endMetadata()
+                .withNewSpec()
+                .withNodeName(TestNode.NAME)
+                .addNewContainer()
+                .withName("main")
+                .withNewResources()
+                .withLimits(one)
+                .endResources()
+                .endContainer()
+                .endSpec()
+                .build())
+        .create();
+  }
+
+  private String reservation(int share, String memory) {
+    return String.format(
+        Locale.ROOT,
+        "{\"main\":{\"gpu\":\"%s\",\"share\":%d,\"memory\":\"%s\",\"class\":\"online\"}}",
+        node.pool.gpus().get(0).id(),
+        share,
+        memory);
+  }
+
+  @Test
+  void containerGetsWhatIsReservedWhenItStartsAndGivesItBackWhenItIsGone() throws Exception {
+    Pod pod = pod("a", reservation(25, "1Gi"));
+    String id = devices.admit("a", "main", "slot-3");
+    assertThat(node.pool.leases()).as("who it is for is not known yet").isEmpty();
+    devices.preStart("slot-3");
+    assertThat(node.pool.leases()).hasSize(1);
+    assertThat(node.pool.leases().get(0).request().computePercent()).hasValue(25);
+    assertThat(node.pool.leases().get(0).request().preemptionClass())
+        .isEqualTo(PreemptionClass.ONLINE);
+    String lease = node.kubelet.variable(id, "VGPU_LEASE");
+    assertThat(node.pool.leases().get(0).id()).isEqualTo(lease);
+
+    String metrics = metrics();
+    assertThat(metrics)
+        .contains(
+            "vgpu_gpu_time_seconds_total{gpu=\"0\",UUID=\""
+                + node.pool.gpus().get(0).id()
+                + "\",modelName=\""
+                + node.pool.gpus().get(0).model()
+                + "\",Hostname=\"node-1\",namespace=\"team\",pod=\"a\",container=\"main\","
+                + "pod_uid=\""
+                + pod.getMetadata().getUid()
+                + "\"} 0.0\n")
+        .contains("pod=\"a\"", "vgpu_memory_quota_bytes");
+
+    devices.preStart("slot-3"); // the container was restarted
+    assertThat(node.kubelet.variable(id, "VGPU_LEASE")).isEqualTo(lease);
+    devices.ended("a", "slot-3");
+    TestNode.await("given back", () -> node.pool.leases().isEmpty());
+    assertThat(node.kubelet.edits(id)).isEmpty();
+    assertThat(metrics()).doesNotContain("pod=\"a\"").contains("vgpu_device_health");
+  }
+
+  private String metrics() throws IOException {
+    URI uri = URI.create("http://localhost:" + agent.metricsPort() + "/metrics");
+    return new String(uri.toURL().openStream().readAllBytes(), UTF_8);
+  }
+
+  @Test
+  void anAmbiguityIsRefused() {
+    Pod ignored = pod("a", reservation(25, "1Gi"));
+    String unused = devices.admit("a", "main", "slot-0");
+    devices.list("b", "main", "slot-0");
+    assertThatThrownBy(() -> devices.preStart("slot-0")).hasMessageContaining("which container");
+    devices.ended("a", "slot-0");
+    devices.ended("b", "slot-0");
+    assertThat(node.pool.leases()).isEmpty();
+  }
+
+  @Test
+  void wrongReservationIsRefusedWithWhatIsWrong() {
+    Pod ignored = pod("a", "{\"side\":{}}");
+    String unused = devices.admit("a", "main", "slot-0");
+    assertThatThrownBy(() -> devices.preStart("slot-0"))
+        .hasMessageContaining("nothing is reserved for the container main");
+    assertThatThrownBy(() -> devices.admit("c", "main", "slot-99"))
+        .hasMessageContaining("no such slot: slot-99");
+    assertThat(agent.holdings().all()).isEmpty();
+  }
+
+  @Test
+  void schedulerIsToldTheGpusAndMayReserveInPercent() {
+    String gpu = node.pool.gpus().get(1).id().value();
+    assertThat(
+            node.api
+                .nodes()
+                .withName(TestNode.NAME)
+                .get()
+                .getMetadata()
+                .getAnnotations()
+                .get(Driver.GPUS))
+        .contains("\"uuid\":\"" + gpu + "\"");
+    Pod ignored =
+        pod("a", "{\"main\":{\"gpu\":\"" + gpu + "\",\"share\":10,\"memoryPercent\":25}}");
+    String unused = devices.admit("a", "main", "slot-0");
+    devices.preStart("slot-0");
+    assertThat(node.pool.leases().get(0).request().memory().bytes())
+        .isEqualTo(node.pool.gpus().get(1).usableMemory().bytes() / 4);
+  }
+
+  @Test
+  void restartedKubeletFindsItAgain() throws Exception {
+    devices.restart();
+    TestNode.await("registered again", () -> devices.registrations.get() == 2);
+    assertThat(devices.connect()).hasSize(8);
+  }
+}

@@ -1,0 +1,187 @@
+package dev.vgpu.k8s.node;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.k8s.node.socket.UnixChannel;
+import dev.vgpu.k8s.node.socket.UnixServer;
+import dev.vgpu.k8s.proto.dra.Claim;
+import dev.vgpu.k8s.proto.dra.DRAPluginGrpc;
+import dev.vgpu.k8s.proto.dra.Device;
+import dev.vgpu.k8s.proto.dra.NodePrepareResourceResponse;
+import dev.vgpu.k8s.proto.dra.NodePrepareResourcesRequest;
+import dev.vgpu.k8s.proto.dra.NodePrepareResourcesResponse;
+import dev.vgpu.k8s.proto.dra.NodeUnprepareResourceResponse;
+import dev.vgpu.k8s.proto.dra.NodeUnprepareResourcesRequest;
+import dev.vgpu.k8s.proto.dra.NodeUnprepareResourcesResponse;
+import dev.vgpu.k8s.proto.registration.InfoRequest;
+import dev.vgpu.k8s.proto.registration.PluginInfo;
+import dev.vgpu.k8s.proto.registration.RegistrationGrpc;
+import dev.vgpu.k8s.proto.registration.RegistrationStatus;
+import io.grpc.ManagedChannel;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/**
+ * Stands in for the kubelet where DRA drivers meet it: real sockets, its own time limits, and no
+ * patience with answers that the real one would refuse.
+ */
+final class StrictKubelet implements AutoCloseable {
+  /** The kubelet's own limit for a call of a DRA driver. */
+  private static final long TIMEOUT_SECONDS = 45;
+
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final Path directory;
+  private final Path cdi;
+  private final UnixServer.Threads threads = UnixServer.Threads.open(4);
+  private final Map<String, List<Device>> prepared = new HashMap<>();
+  private ManagedChannel plugin;
+
+  StrictKubelet(Path directory, Path cdi) throws IOException {
+    this.directory = directory;
+    this.cdi = cdi;
+    Files.createDirectories(directory.resolve("plugins_registry"));
+  }
+
+  UnixServer.Threads threads() {
+    return threads;
+  }
+
+  /** Finds the one plugin, as the kubelet's watcher does, and registers it. */
+  void register() throws IOException {
+    disconnect();
+    Path socket = onlySocket();
+    ManagedChannel channel = UnixChannel.to(socket, threads);
+    try {
+      RegistrationGrpc.RegistrationBlockingStub stub =
+          RegistrationGrpc.newBlockingStub(channel)
+              .withDeadlineAfter(TIMEOUT_SECONDS, TimeUnit.SECONDS);
+      PluginInfo info = stub.getInfo(InfoRequest.getDefaultInstance());
+      assertThat(info.getType()).isEqualTo("DRAPlugin");
+      assertThat(info.getName()).matches("[a-z0-9]([-a-z0-9.]*[a-z0-9])?").hasSizeLessThan(64);
+      assertThat(info.getSupportedVersionsList()).containsExactly("v1.DRAPlugin");
+      assertThat(Path.of(info.getEndpoint())).isAbsolute().exists();
+      stub.notifyRegistrationStatus(
+          RegistrationStatus.newBuilder().setPluginRegistered(true).build());
+      plugin = UnixChannel.to(Path.of(info.getEndpoint()), threads);
+    } finally {
+      channel.shutdownNow();
+    }
+  }
+
+  private Path onlySocket() throws IOException {
+    try (Stream<Path> files = Files.list(directory.resolve("plugins_registry"))) {
+      List<Path> sockets = files.toList();
+      assertThat(sockets).hasSize(1);
+      return sockets.get(0);
+    }
+  }
+
+  private DRAPluginGrpc.DRAPluginBlockingStub plugin() {
+    assertThat(plugin).as("registered before it is called").isNotNull();
+    return DRAPluginGrpc.newBlockingStub(plugin)
+        .withDeadlineAfter(TIMEOUT_SECONDS, TimeUnit.SECONDS);
+  }
+
+  /** Asks, and gives the answer as it is; checks only that it is about this claim. */
+  NodePrepareResourceResponse askToPrepare(Claim claim) {
+    NodePrepareResourcesResponse answer =
+        plugin()
+            .nodePrepareResources(
+                NodePrepareResourcesRequest.newBuilder().addClaims(claim).build());
+    assertThat(answer.getClaimsMap()).containsOnlyKeys(claim.getUid());
+    NodePrepareResourceResponse one = answer.getClaimsOrThrow(claim.getUid());
+    assertThat(one.getError().isEmpty()).isNotEqualTo(one.getDevicesList().isEmpty());
+    return one;
+  }
+
+  /** Prepares, and checks what the kubelet and the container runtime rely on. */
+  List<Device> prepare(Claim claim) throws IOException {
+    NodePrepareResourceResponse answer = askToPrepare(claim);
+    assertThat(answer.getError()).isEmpty();
+    List<Device> devices = answer.getDevicesList();
+    for (Device device : devices) {
+      assertThat(device.getPoolName()).isNotEmpty();
+      assertThat(device.getDeviceName()).matches("[a-z0-9]([-a-z0-9]*[a-z0-9])?");
+      assertThat(device.getRequestNamesList()).isNotEmpty();
+      assertThat(device.getCdiDeviceIdsList()).isNotEmpty();
+      device.getCdiDeviceIdsList().forEach(id -> assertThat(edits(id)).as(id).isPresent());
+    }
+    List<Device> before = prepared.put(claim.getUid(), devices);
+    if (before != null) {
+      assertThat(devices).as("prepared twice, answered alike").isEqualTo(before);
+    }
+    return devices;
+  }
+
+  /** Unprepares; the kubelet does so again until it gets no error. */
+  void unprepare(Claim claim) {
+    NodeUnprepareResourcesResponse answer =
+        plugin()
+            .nodeUnprepareResources(
+                NodeUnprepareResourcesRequest.newBuilder().addClaims(claim).build());
+    assertThat(answer.getClaimsMap()).containsOnlyKeys(claim.getUid());
+    NodeUnprepareResourceResponse one = answer.getClaimsOrThrow(claim.getUid());
+    assertThat(one.getError()).isEmpty();
+    List<Device> before = prepared.remove(claim.getUid());
+    if (before != null) {
+      before.forEach(
+          device ->
+              device.getCdiDeviceIdsList().forEach(id -> assertThat(edits(id)).as(id).isEmpty()));
+    }
+  }
+
+  /** What a container runtime would add for a CDI device. */
+  Optional<JsonNode> edits(String id) {
+    String kind = id.substring(0, id.indexOf('='));
+    String name = id.substring(id.indexOf('=') + 1);
+    try (Stream<Path> files = Files.list(cdi)) {
+      JsonNode found = null;
+      for (Path file : files.filter(path -> path.toString().endsWith(".json")).toList()) {
+        JsonNode content = JSON.readTree(file.toFile());
+        for (JsonNode device : content.path("devices")) {
+          if (content.path("kind").asText().equals(kind)
+              && device.path("name").asText().equals(name)) {
+            assertThat(found).as("a CDI device is described once: %s", id).isNull();
+            found = device.path("containerEdits");
+          }
+        }
+      }
+      return Optional.ofNullable(found);
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** The value of a variable that a container would get. */
+  String variable(String id, String name) {
+    for (JsonNode each : edits(id).orElseThrow().path("env")) {
+      if (each.asText().startsWith(name + "=")) {
+        return each.asText().substring(name.length() + 1);
+      }
+    }
+    throw new AssertionError("no variable " + name + " in " + edits(id));
+  }
+
+  private void disconnect() {
+    if (plugin != null) {
+      plugin.shutdownNow();
+      plugin = null;
+    }
+  }
+
+  @Override
+  public void close() {
+    disconnect();
+    threads.close();
+  }
+}

@@ -1,0 +1,106 @@
+package dev.vgpu.k8s.node;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.k8s.node.holding.Step;
+import dev.vgpu.k8s.proto.dra.Claim;
+import io.fabric8.kubernetes.api.model.NodeBuilder;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.utils.Serialization;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.Locale;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
+
+/** A node: a directory, an API server, a kubelet, emulated GPUs, and the role. */
+final class TestNode implements AutoCloseable {
+  static final String NAME = "node-1";
+  private static final long TIMEOUT_MS = 40_000;
+  private static final long LOOK_MS = 20;
+
+  final Path directory;
+  final MockApi mock;
+  final KubernetesClient api;
+  final StrictKubelet kubelet;
+  final GpuPool pool;
+
+  TestNode() throws IOException {
+    directory = Files.createTempDirectory(Path.of("/tmp"), "vgpu-k");
+    Files.createDirectories(settings(directory).cdiDirectory());
+    mock = new MockApi();
+    api = mock.client();
+    api.resource(new NodeBuilder().withNewMetadata().withName(NAME).endMetadata().build()).create();
+    kubelet = new StrictKubelet(directory, settings(directory).cdiDirectory());
+    pool = GpuPool.open(GpuPoolOptions.builder().runDirectory(runDirectory()).build());
+  }
+
+  Path runDirectory() {
+    return directory.resolve("run");
+  }
+
+  static NodeSettings settings(Path directory) {
+    return new NodeSettings(
+        NAME,
+        directory.resolve("plugins"),
+        directory.resolve("plugins_registry"),
+        directory.resolve("dp"),
+        directory.resolve("pr.sock"),
+        directory.resolve("cdi"),
+        8,
+        0,
+        0);
+  }
+
+  /** The role, in this process. */
+  NodeAgent agent(Step.Listener steps) throws IOException {
+    return NodeAgent.open(settings(directory), api, pool, steps);
+  }
+
+  NodeAgent agent() throws IOException {
+    return agent(step -> {});
+  }
+
+  String device(int gpu) {
+    return pool.gpus().get(gpu).id().value().toLowerCase(Locale.ROOT);
+  }
+
+  /** Puts a claim there; the API server gives it its UID. */
+  Claim create(String claim) {
+    ResourceClaim made = api.resource(Serialization.unmarshal(claim, ResourceClaim.class)).create();
+    return Claim.newBuilder()
+        .setNamespace(made.getMetadata().getNamespace())
+        .setName(made.getMetadata().getName())
+        .setUid(made.getMetadata().getUid())
+        .build();
+  }
+
+  /** Waits until something holds. */
+  static void await(String what, BooleanSupplier condition) throws InterruptedException {
+    CountDownLatch never = new CountDownLatch(1);
+    for (long waited = 0; !condition.getAsBoolean(); waited += LOOK_MS) {
+      assertThat(waited).as(what).isLessThan(TIMEOUT_MS);
+      boolean ignored = never.await(LOOK_MS, TimeUnit.MILLISECONDS);
+    }
+  }
+
+  @Override
+  public void close() throws IOException {
+    kubelet.close();
+    pool.close();
+    api.close();
+    mock.close();
+    try (Stream<Path> files = Files.walk(directory)) {
+      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.deleteIfExists(file);
+      }
+    }
+  }
+}

@@ -1,0 +1,66 @@
+package dev.vgpu.k8s.node.dra;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.k8s.node.MockApi;
+import io.fabric8.kubernetes.api.model.NodeBuilder;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import java.nio.file.Path;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** When the slice is written. */
+class SlicePublisherTest {
+  @TempDir Path directory;
+  private MockApi mock;
+  private KubernetesClient api;
+  private GpuPool pool;
+  private SlicePublisher publisher;
+
+  @BeforeEach
+  void open() {
+    mock = new MockApi();
+    api = mock.client();
+    pool = GpuPool.open(GpuPoolOptions.builder().runDirectory(directory.resolve("run")).build());
+    publisher = new SlicePublisher(api, pool, "n");
+  }
+
+  @AfterEach
+  void close() {
+    pool.close();
+    api.close();
+    mock.close();
+  }
+
+  private ResourceSlice slice() {
+    return api.resources(ResourceSlice.class).withName("n-vgpu.dev").get();
+  }
+
+  @Test
+  void nodeThatIsNotThereIsNamed() {
+    assertThatThrownBy(publisher::publish).hasMessageContaining("no such node: n");
+  }
+
+  @Test
+  void onlyChangesAreWrittenWithTheNextGeneration() {
+    api.resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build()).create();
+    publisher.publish();
+    ResourceSlice first = slice();
+    assertThat(first.getSpec().getPool().getGeneration()).isEqualTo(1);
+    publisher.publish();
+    assertThat(slice().getMetadata().getResourceVersion())
+        .isEqualTo(first.getMetadata().getResourceVersion());
+
+    first.getSpec().getDevices().remove(0); // somebody meddles with it
+    api.resource(first).update();
+    publisher.publish();
+    assertThat(slice().getSpec().getDevices()).hasSize(2);
+    assertThat(slice().getSpec().getPool().getGeneration()).isEqualTo(2);
+  }
+}

@@ -1,0 +1,66 @@
+package dev.vgpu.k8s.scheduler;
+
+import io.fabric8.kubernetes.api.model.Binding;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.client.server.mock.KubernetesCrudDispatcher;
+import io.fabric8.kubernetes.client.utils.Serialization;
+import io.fabric8.mockwebserver.dsl.HttpMethod;
+import io.fabric8.mockwebserver.http.Buffer;
+import io.fabric8.mockwebserver.http.Headers;
+import io.fabric8.mockwebserver.http.MockResponse;
+import io.fabric8.mockwebserver.http.RecordedRequest;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * What the API server does with a binding: the pod gets its node and the binding's annotations in
+ * one write, unless it is bound already or has another UID. Counts the writes.
+ */
+final class BindingDispatcher extends KubernetesCrudDispatcher {
+  private static final String BINDING = "/binding";
+
+  final AtomicInteger writes = new AtomicInteger();
+
+  @Override
+  public MockResponse handleCreate(RecordedRequest request) {
+    if (!request.getPath().endsWith(BINDING)) {
+      return super.handleCreate(request);
+    }
+    writes.incrementAndGet();
+    String path = request.getPath().substring(0, request.getPath().length() - BINDING.length());
+    MockResponse found = handleGet(path);
+    if (found.code() != 200) {
+      return found;
+    }
+    Pod pod =
+        Serialization.unmarshal(
+            found.getBody().getBytes() == null
+                ? ""
+                : new String(found.getBody().getBytes(), StandardCharsets.UTF_8),
+            Pod.class);
+    Binding binding = Serialization.unmarshal(request.getUtf8Body(), Binding.class);
+    if (pod.getSpec().getNodeName() != null
+        || !pod.getMetadata().getUid().equals(binding.getMetadata().getUid())) {
+      return new MockResponse().setResponseCode(409);
+    }
+    Map<String, String> notes = binding.getMetadata().getAnnotations();
+    Pod bound = Pods.bound(pod, binding.getTarget().getName(), notes == null ? Map.of() : notes);
+    byte[] json = Serialization.asJson(bound).getBytes(StandardCharsets.UTF_8);
+    MockResponse updated =
+        handleUpdate(
+            new RecordedRequest(
+                "HTTP/1.1", HttpMethod.PUT, path, Headers.builder().build(), new Buffer(json)));
+    return updated.code() == 200
+        ? new MockResponse()
+            .setResponseCode(201)
+            .setBody("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Success\"}")
+        : updated;
+  }
+
+  @Override
+  public MockResponse handlePatch(RecordedRequest request) {
+    writes.incrementAndGet();
+    return super.handlePatch(request);
+  }
+}

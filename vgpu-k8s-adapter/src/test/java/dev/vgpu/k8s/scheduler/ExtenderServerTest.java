@@ -1,0 +1,178 @@
+package dev.vgpu.k8s.scheduler;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.fleet.placement.Policies;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
+import io.fabric8.mockwebserver.Context;
+import io.fabric8.mockwebserver.MockWebServer;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The extender over HTTP, before an API server that keeps pods and nodes. */
+class ExtenderServerTest {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  private final BindingDispatcher api = new BindingDispatcher();
+  private final KubernetesMockServer apiServer =
+      new KubernetesMockServer(new Context(), new MockWebServer(), new HashMap<>(), api, false);
+  private final HttpClient http = HttpClient.newHttpClient();
+  private final ExecutorService writers = Executors.newFixedThreadPool(2);
+  private final AtomicBoolean leads = new AtomicBoolean(true);
+  private final List<String> nodes = new ArrayList<>();
+  private KubernetesClient client;
+  private ClusterWatch watch;
+  private ExtenderServer server;
+
+  @BeforeEach
+  void begin() throws IOException {
+    apiServer.init(InetAddress.getLoopbackAddress(), 0);
+    client = apiServer.createClient();
+    Pods.nodes(2, 2).forEach(node -> client.resource(node).create());
+    Pods.nodes(2, 2).forEach(node -> nodes.add(node.getMetadata().getName()));
+    PodLine line = new PodLine(Policies.OURS);
+    ExtenderService service =
+        new ExtenderService(
+            line, new Cluster(client), writers, NanoClock.seconds(), Duration.ofSeconds(40));
+    watch = new ClusterWatch(client, line, service, NanoClock.seconds());
+    watch.begin();
+    server =
+        new ExtenderServer(
+            new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), service, leads::get);
+  }
+
+  @AfterEach
+  void end() {
+    server.close();
+    watch.close();
+    writers.shutdownNow();
+    client.close();
+    apiServer.destroy();
+  }
+
+  private HttpResponse<String> post(String path, String body) throws Exception {
+    URI uri = URI.create("http://127.0.0.1:" + server.port() + path);
+    return http.send(
+        HttpRequest.newBuilder(uri).POST(HttpRequest.BodyPublishers.ofString(body)).build(),
+        HttpResponse.BodyHandlers.ofString());
+  }
+
+  private JsonNode filter(Pod pod) throws Exception {
+    ObjectNode args = JsonNodeFactory.instance.objectNode();
+    args.set("Pod", JSON.valueToTree(pod));
+    nodes.forEach(args.putArray("NodeNames")::add);
+    return JSON.readTree(post("/filter", args.toString()).body());
+  }
+
+  private String bind(Pod pod, String node) throws Exception {
+    ObjectNode args = JsonNodeFactory.instance.objectNode();
+    args.put("PodName", pod.getMetadata().getName());
+    args.put("PodNamespace", pod.getMetadata().getNamespace());
+    args.put("PodUID", pod.getMetadata().getUid());
+    args.put("Node", node);
+    return JSON.readTree(post("/bind", args.toString()).body()).path("Error").asText();
+  }
+
+  private Pod create(Pod pod) {
+    return client.resource(pod).create();
+  }
+
+  private Pod read(Pod pod) {
+    return client.resource(pod).get();
+  }
+
+  @Test
+  void aPodIsBoundWithItsReservationInOneWrite() throws Exception {
+    Pod pod = create(Pods.share("a", 30, Map.of()));
+    JsonNode answer = filter(pod);
+    assertThat(answer.path("Error").asText()).isEmpty();
+    assertThat(answer.path("NodeNames")).hasSize(1);
+    String node = answer.path("NodeNames").get(0).asText();
+    assertThat(bind(pod, node)).isEmpty();
+    Pod bound = read(pod);
+    assertThat(bound.getSpec().getNodeName()).isEqualTo(node);
+    assertThat(bound.getMetadata().getAnnotations().get("vgpu.dev/reservation"))
+        .contains("GPU-" + node);
+    assertThat(api.writes).hasValue(1);
+    assertThat(bind(pod, node)).contains("cannot be bound");
+  }
+
+  @Test
+  void aGangIsBoundTogetherWithTwoWritesForEach() throws Exception {
+    List<Pod> pods = new ArrayList<>();
+    for (Pod pod : Pods.gangOfWholes("ring", 4)) {
+      pods.add(create(pod));
+    }
+    for (Pod pod : pods.subList(0, 3)) {
+      JsonNode answer = filter(pod);
+      assertThat(answer.path("NodeNames")).isEmpty();
+      assertThat(answer.path("FailedAndUnresolvableNodes").path("node-0").asText())
+          .contains("of 4 members are here");
+    }
+    String last = filter(pods.get(3)).path("NodeNames").path(0).asText();
+    CompletableFuture<String> first =
+        CompletableFuture.supplyAsync(() -> quietBind(pods.get(3), last));
+    List<CompletableFuture<String>> all = new ArrayList<>(List.of(first));
+    for (Pod pod : pods.subList(0, 3)) {
+      assertThat(client.pods().inNamespace("default").list().getItems())
+          .allMatch(one -> one.getSpec().getNodeName() == null);
+      String node = filter(pod).path("NodeNames").path(0).asText();
+      all.add(CompletableFuture.supplyAsync(() -> quietBind(pod, node)));
+    }
+    for (CompletableFuture<String> one : all) {
+      assertThat(one.get()).isEmpty();
+    }
+    assertThat(pods).allMatch(pod -> read(pod).getSpec().getNodeName() != null);
+    assertThat(api.writes).hasValue(8);
+  }
+
+  private String quietBind(Pod pod, String node) {
+    try {
+      return bind(pod, node);
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void aPodWithoutGpusMayGoAnywhere() throws Exception {
+    Pod pod = create(Pods.pod("plain", Map.of(), Map.of("cpu", "1")));
+    assertThat(filter(pod).path("NodeNames")).hasSize(2);
+  }
+
+  @Test
+  void whoDoesNotLeadAnswersNobody() throws Exception {
+    leads.set(false);
+    assertThat(post("/filter", "{}").statusCode()).isEqualTo(503);
+    assertThat(post("/bind", "{}").statusCode()).isEqualTo(503);
+  }
+
+  @Test
+  void whatIsNotTheExtendersJsonIsRefused() throws Exception {
+    assertThat(post("/filter", "no json").statusCode()).isEqualTo(400);
+    assertThat(post("/filter", "{\"Nodes\":{}}").body()).contains("nodeCacheCapable");
+  }
+}

@@ -1,0 +1,126 @@
+package dev.vgpu.k8s.scheduler;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.fabric8.kubernetes.api.model.Pod;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Tag;
+
+/**
+ * No gang runs in part: whatever comes, in whatever order it is asked for, written, bound, ended,
+ * and however often the scheduler is killed.
+ */
+@Tag("property")
+class GangProperties {
+  private static final List<String> CLASSES = List.of("online", "nearline", "offline");
+  private static final int STEPS = 30;
+
+  private final Map<String, List<String>> gangs = new HashMap<>();
+  private final Set<String> ended = new HashSet<>();
+
+  @Property(tries = 400)
+  void allOfAGangRunOrNone(@ForAll long seed) {
+    gangs.clear();
+    ended.clear();
+    Random random = new Random(seed);
+    SmallCluster cluster =
+        new SmallCluster(Pods.nodes(1 + random.nextInt(3), 1 + random.nextInt(4)), "best-fit");
+    for (int step = 0; step < STEPS; step++) {
+      cluster.nowS += random.nextDouble();
+      step(cluster, random, step);
+    }
+    cluster.settle();
+    for (Map.Entry<String, List<String>> gang : gangs.entrySet()) {
+      long bound = gang.getValue().stream().filter(cluster::isBound).count();
+      // Whose members were deleted or evicted is not whole any more.
+      if (!ended.contains(gang.getKey()) && cluster.pods.keySet().containsAll(gang.getValue())) {
+        assertThat(bound).as(gang.getKey()).isIn(0L, (long) gang.getValue().size());
+      }
+    }
+    cluster.check();
+  }
+
+  private void step(SmallCluster cluster, Random random, int step) {
+    switch (random.nextInt(12)) {
+      case 0, 1, 2 -> create(cluster, random, "g" + step);
+      case 3, 4, 5, 6 -> one(cluster.waiting(), random).forEach(cluster::schedule);
+      case 7, 8 -> one(new ArrayList<>(cluster.binding.keySet()), random).forEach(cluster::bind);
+      case 9 -> one(cluster.actions, random).forEach(cluster::act);
+      case 10 -> end(cluster, random);
+      default -> {
+        if (random.nextInt(4) == 0) {
+          cluster.restart();
+        } else {
+          disturb(cluster, random);
+        }
+      }
+    }
+  }
+
+  private void create(SmallCluster cluster, Random random, String name) {
+    int size = 1 + random.nextInt(4);
+    Map<String, String> notes = new HashMap<>(Pods.gang(name, size));
+    notes.put("vgpu.dev/class", CLASSES.get(random.nextInt(3)));
+    boolean isWhole = random.nextBoolean();
+    int percent = 10 * (1 + random.nextInt(10));
+    List<String> members = new ArrayList<>();
+    for (int i = 0; i < size; i++) {
+      String member = name + "-" + i;
+      Pod pod = isWhole ? Pods.whole(member, 1, notes) : Pods.share(member, percent, notes);
+      cluster.create(pod);
+      members.add(pod.getMetadata().getUid());
+    }
+    gangs.put(name, members);
+  }
+
+  private static <T> List<T> one(List<T> all, Random random) {
+    return all.isEmpty() ? List.of() : List.of(all.get(random.nextInt(all.size())));
+  }
+
+  /** A gang is deleted, member by member; sometimes one member alone. */
+  private void end(SmallCluster cluster, Random random) {
+    for (String gang : one(List.copyOf(gangs.keySet()), random)) {
+      ended.add(gang);
+      List<String> members = gangs.get(gang);
+      boolean isAll = random.nextInt(3) > 0;
+      boolean isPart =
+          members.stream()
+              .anyMatch(uid -> cluster.isBound(uid) || isGoing(cluster.binding.get(uid)));
+      (isAll ? members : members.subList(0, 1)).forEach(cluster::delete);
+      if (!isAll && !isPart) {
+        cluster.settle();
+        assertThat(members.size() > 1 && cluster.isBound(members.get(1))).isFalse();
+      }
+    }
+  }
+
+  private static boolean isGoing(CompletableFuture<String> go) {
+    return go != null && go.isDone() && go.join().isEmpty();
+  }
+
+  /** A bind takes too long, a write fails, or an eviction is refused. */
+  private static void disturb(SmallCluster cluster, Random random) {
+    if (random.nextBoolean()) {
+      one(new ArrayList<>(cluster.binding.keySet()), random)
+          .forEach(uid -> cluster.line.giveUp(uid, "too long", cluster.nowS));
+    }
+    for (Action action : one(cluster.actions, random)) {
+      cluster.actions.remove(action);
+      if (action instanceof Action.Evict evict) {
+        cluster.line.evictionRefused(evict.crew(), "a budget", cluster.nowS);
+      } else if (action instanceof Action.Write write) {
+        cluster.line.giveUp(write.pod().getMetadata().getUid(), "not written", cluster.nowS);
+      }
+    }
+    cluster.collect();
+  }
+}

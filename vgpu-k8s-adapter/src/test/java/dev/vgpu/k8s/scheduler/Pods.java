@@ -1,0 +1,97 @@
+package dev.vgpu.k8s.scheduler;
+
+import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.NodeBuilder;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.Quantity;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.StringJoiner;
+import java.util.stream.IntStream;
+
+/** Pods and nodes as the API tells them. */
+final class Pods {
+  private Pods() {}
+
+  static Node node(String name, int gpus) {
+    StringJoiner list = new StringJoiner(",", "[", "]");
+    for (int gpu = 0; gpu < gpus; gpu++) {
+      list.add(
+          "{\"uuid\":\"GPU-" + name + "-" + gpu + "\",\"model\":\"A100\",\"memory\":\"40Gi\"}");
+    }
+    return new NodeBuilder()
+        .withNewMetadata()
+        .withName(name)
+        .withAnnotations(Map.of(dev.vgpu.k8s.Driver.GPUS, list.toString()))
+        .endMetadata()
+        .withNewStatus()
+        .withAllocatable(Map.of("cpu", new Quantity("64"), "memory", new Quantity("256Gi")))
+        .endStatus()
+        .build();
+  }
+
+  static List<Node> nodes(int count, int gpus) {
+    return IntStream.range(0, count).mapToObj(i -> node("node-" + i, gpus)).toList();
+  }
+
+  static Pod pod(String name, Map<String, String> notes, Map<String, String> limits) {
+    Map<String, Quantity> quantities = new HashMap<>();
+    limits.forEach((resource, amount) -> quantities.put(resource, new Quantity(amount)));
+    return new PodBuilder()
+        .withNewMetadata()
+        .withName(name)
+        .withNamespace("default")
+        .withUid("uid-" + name)
+        .withAnnotations(new HashMap<>(notes))
+        .endMetadata()
+        .withNewSpec()
+        .addNewContainer()
+        .withName("main")
+        .withNewResources()
+        .withLimits(quantities)
+        .endResources()
+        .endContainer()
+        .endSpec()
+        .withNewStatus()
+        .withPhase("Pending")
+        .endStatus()
+        .build();
+  }
+
+  static Pod share(String name, int percent, Map<String, String> more) {
+    Map<String, String> notes = new HashMap<>(more);
+    notes.put("vgpu.dev/share", Integer.toString(percent));
+    notes.put("vgpu.dev/memory", "1Gi");
+    return pod(name, notes, Map.of("vgpu.dev/slot", "1"));
+  }
+
+  static Pod whole(String name, int gpus, Map<String, String> notes) {
+    return pod(name, notes, Map.of("nvidia.com/gpu", Integer.toString(gpus)));
+  }
+
+  static Map<String, String> gang(String name, int size) {
+    return Map.of("vgpu.dev/gang", name, "vgpu.dev/gang-size", Integer.toString(size));
+  }
+
+  static List<Pod> gangOfWholes(String name, int size) {
+    List<Pod> all = new ArrayList<>();
+    for (int i = 0; i < size; i++) {
+      all.add(whole(name + "-" + i, 1, gang(name, size)));
+    }
+    return all;
+  }
+
+  static Pod bound(Pod pod, String node, Map<String, String> notes) {
+    return new PodBuilder(pod)
+        .editMetadata()
+        .addToAnnotations(notes)
+        .endMetadata()
+        .editSpec()
+        .withNodeName(node)
+        .endSpec()
+        .build();
+  }
+}

@@ -1,0 +1,192 @@
+package dev.vgpu.k8s.scheduler;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.names.PodRequests;
+import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Collectors;
+
+/**
+ * What the API server and kube-scheduler do with a line, one step at a time, in any order: pods are
+ * asked for, bound, written to, ended, and the line is killed and begun again.
+ */
+final class SmallCluster {
+  private final List<Node> nodes;
+  private final Set<String> names;
+  final Map<String, Pod> pods = new LinkedHashMap<>();
+  final Map<String, CompletableFuture<String>> binding = new LinkedHashMap<>();
+  final List<Action> actions = new ArrayList<>();
+  private final String policy;
+  PodLine line;
+  double nowS;
+  int writes;
+  String lastReason = "";
+
+  SmallCluster(List<Node> nodes) {
+    this(nodes, Policies.OURS);
+  }
+
+  SmallCluster(List<Node> nodes, String policy) {
+    this.nodes = nodes;
+    this.policy = policy;
+    line = new PodLine(policy);
+    names = nodes.stream().map(one -> one.getMetadata().getName()).collect(Collectors.toSet());
+    line.begin(nodes, List.of(), 0);
+  }
+
+  void create(Pod pod) {
+    pods.put(pod.getMetadata().getUid(), pod);
+  }
+
+  boolean isBound(String uid) {
+    return pods.containsKey(uid) && pods.get(uid).getSpec().getNodeName() != null;
+  }
+
+  List<String> waiting() {
+    return pods.keySet().stream()
+        .filter(uid -> !isBound(uid) && !binding.containsKey(uid))
+        .toList();
+  }
+
+  /** kube-scheduler tries a pod: it is filtered, and on its way to be bound if it has a node. */
+  boolean schedule(String uid) {
+    return schedule(uid, names);
+  }
+
+  boolean schedule(String uid, Set<String> listed) {
+    Pod pod = pods.get(uid);
+    int size = PodRequests.of(pod).flatMap(PodRequest::gang).map(gang -> gang.size()).orElse(1);
+    Answer answer = line.filter(pod, new LinkedHashSet<>(listed), size, nowS);
+    collect();
+    lastReason = answer.text();
+    if (answer.kind() != Answer.Kind.NODE) {
+      return false;
+    }
+    assertThat(listed).contains(answer.text());
+    binding.put(uid, line.arrive(uid, answer.text()));
+    nodeOf.put(uid, answer.text());
+    return true;
+  }
+
+  private final Map<String, String> nodeOf = new HashMap<>();
+
+  void collect() {
+    actions.addAll(line.drain());
+  }
+
+  /** One write that was decided reaches the API. */
+  void act(Action action) {
+    actions.remove(action);
+    if (action instanceof Action.Write write) {
+      String uid = write.pod().getMetadata().getUid();
+      if (pods.containsKey(uid)) {
+        writes++;
+        Pod written =
+            new PodBuilder(pods.get(uid))
+                .editMetadata()
+                .addToAnnotations(write.annotations())
+                .endMetadata()
+                .build();
+        pods.put(uid, written);
+        line.written(uid, write.place());
+      } else {
+        line.gone(uid, nowS);
+      }
+    } else if (action instanceof Action.Evict evict) {
+      delete(evict.pod().getMetadata().getUid());
+    }
+    collect();
+  }
+
+  void delete(String uid) {
+    pods.remove(uid);
+    binding.remove(uid);
+    line.gone(uid, nowS);
+    collect();
+  }
+
+  /** A pod whose turn to be bound has come is bound, or told why not; false: it still waits. */
+  boolean bind(String uid) {
+    CompletableFuture<String> go = binding.get(uid);
+    if (!go.isDone()) {
+      return false;
+    }
+    binding.remove(uid);
+    Map<String, String> notes = line.annotations(uid, nowS);
+    if (go.join().isEmpty() && pods.containsKey(uid) && !notes.isEmpty()) {
+      writes++;
+      pods.put(uid, Pods.bound(pods.get(uid), nodeOf.get(uid), notes));
+      line.see(pods.get(uid), nowS);
+      collect();
+      check();
+    }
+    return true;
+  }
+
+  /** The line is killed, and another one begins with what the API tells. */
+  void restart() {
+    line = new PodLine(policy);
+    actions.clear();
+    binding.clear();
+    line.begin(nodes, List.copyOf(pods.values()), nowS);
+    collect();
+  }
+
+  /** All that can happen without time passing, until nothing does. */
+  void settle() {
+    boolean isMoving = true;
+    for (int i = 0; isMoving && i < 100; i++) {
+      isMoving = !actions.isEmpty();
+      List.copyOf(actions).forEach(this::act);
+      for (String uid : waiting()) {
+        isMoving |= schedule(uid);
+      }
+      for (String uid : List.copyOf(binding.keySet())) {
+        isMoving |= binding.containsKey(uid) && bind(uid);
+      }
+    }
+  }
+
+  /** All are asked for, and what was decided is written, but nobody is bound. */
+  void settleUntilWritten() {
+    for (int i = 0; i < 3; i++) {
+      waiting().forEach(this::schedule);
+      List.copyOf(actions).forEach(this::act);
+    }
+  }
+
+  /** No GPU is given twice. */
+  void check() {
+    Map<String, Integer> shares = new HashMap<>();
+    for (Pod pod : pods.values()) {
+      if (pod.getSpec().getNodeName() == null) {
+        continue;
+      }
+      PodRequest asked = PodRequests.of(pod).orElseThrow();
+      Place place = Place.of(pod).orElseThrow().place();
+      assertThat(place.node()).isEqualTo(pod.getSpec().getNodeName());
+      assertThat(place.ids()).hasSize(asked.gpus());
+      for (String id : place.ids()) {
+        String tier =
+            asked.isWhole()
+                ? ""
+                : asked.preemptionClass() == PreemptionClass.OFFLINE ? "offline " : "";
+        shares.merge(tier + id, asked.isWhole() ? 100 : asked.sharePercent(), Integer::sum);
+      }
+    }
+    assertThat(shares.values()).allMatch(share -> share <= 100);
+  }
+}
