@@ -1,0 +1,160 @@
+package dev.vgpu.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.VirtualGpuRequest;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import org.junit.jupiter.api.Test;
+import org.springframework.beans.factory.annotation.Qualifier;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+
+class ModelsTest {
+  static ApplicationContextRunner service(String... properties) {
+    return new ApplicationContextRunner()
+        .withConfiguration(
+            AutoConfigurations.of(VgpuAutoConfiguration.class, VgpuMetricsAutoConfiguration.class))
+        .withPropertyValues("vgpu.pool.scope=this-jvm")
+        .withPropertyValues(properties);
+  }
+
+  record Served(VirtualGpu embed, VirtualGpu rank) {}
+
+  @Configuration(proxyBeanMethods = false)
+  static class Service {
+    @Bean
+    Served served(@Qualifier("embed") VirtualGpu embed, @Qualifier("re-rank") VirtualGpu rank) {
+      return new Served(embed, rank);
+    }
+
+    /** A bean of a model's name is no trouble. */
+    @Bean
+    String embed() {
+      return "embed";
+    }
+  }
+
+  @Configuration(proxyBeanMethods = false)
+  static class OwnPool {
+    static final GpuPoolOptions OPTIONS =
+        GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).build();
+
+    @Bean
+    GpuPool ownPool() {
+      return GpuPool.open(OPTIONS);
+    }
+  }
+
+  @Test
+  void eachModelGetsItsVirtualGpuByItsName() {
+    service(
+            "vgpu.models.embed.share=40",
+            "vgpu.models.embed.memory=2GiB",
+            "vgpu.models.embed.policy=fixed-share",
+            "vgpu.models.embed.class=online",
+            "vgpu.models.embed.max-concurrent-calls=3",
+            "vgpu.models.re-rank.memory=512MiB",
+            "vgpu.models.re-rank.class=offline")
+        .withUserConfiguration(Service.class)
+        .run(
+            context -> {
+              Served served = context.getBean(Served.class);
+              VirtualGpuRequest embed = served.embed().request();
+              assertThat(embed.name()).isEqualTo("embed");
+              assertThat(embed.computePercent()).hasValue(40);
+              assertThat(embed.memory()).isEqualTo(MemorySize.ofGibibytes(2));
+              assertThat(embed.policy()).isEqualTo(SharePolicy.FIXED_SHARE);
+              assertThat(embed.preemptionClass()).isEqualTo(PreemptionClass.ONLINE);
+              assertThat(embed.maxConcurrentCalls()).isEqualTo(3);
+              VirtualGpuRequest rank = served.rank().request();
+              assertThat(rank.policy()).isEqualTo(SharePolicy.BEST_EFFORT);
+              assertThat(rank.preemptionClass()).isEqualTo(PreemptionClass.OFFLINE);
+              assertThat(served.rank().call(() -> "run")).isEqualTo("run");
+            });
+  }
+
+  @Test
+  void aShareWithoutAPolicyBursts() {
+    service("vgpu.models.m.share=10", "vgpu.models.m.memory=1GiB")
+        .run(
+            context ->
+                assertThat(context.getBean(VirtualGpu.class).request().policy())
+                    .isEqualTo(SharePolicy.BURST_SHARE));
+  }
+
+  @Test
+  void everythingIsGivenBackAtTheEnd() {
+    VirtualGpu[] seen = new VirtualGpu[1];
+    service("vgpu.models.m.memory=1GiB")
+        .run(context -> seen[0] = context.getBean(VirtualGpu.class));
+
+    assertThat(seen[0].isClosed()).isTrue();
+    try (GpuPool pool = GpuPool.open(OwnPool.OPTIONS)) {
+      assertThat(pool.leases()).isEmpty();
+    }
+  }
+
+  @Test
+  void aPoolOfTheApplicationTakesThePlaceOfOurs() {
+    service("vgpu.models.m.memory=1GiB")
+        .withUserConfiguration(OwnPool.class)
+        .run(
+            context -> {
+              assertThat(context).hasSingleBean(GpuPool.class).hasBean("ownPool");
+              assertThat(context.getBean("ownPool", GpuPool.class).leases()).hasSize(1);
+            });
+  }
+
+  @Test
+  void theOptionsOfThePoolAreTaken() {
+    service("vgpu.pool.longest-turn=7ms", "vgpu.models.m.memory=1GiB")
+        .run(
+            context ->
+                assertThat(context.getBean(GpuPool.class).states().get(0).turnLength().toMillis())
+                    .isLessThanOrEqualTo(7));
+  }
+
+  @Test
+  void switchedOffThereIsNothing() {
+    service("vgpu.enabled=false", "vgpu.models.m.memory=1GiB")
+        .run(
+            context ->
+                assertThat(context)
+                    .hasNotFailed()
+                    .doesNotHaveBean(GpuPool.class)
+                    .doesNotHaveBean(VirtualGpu.class));
+  }
+
+  @Test
+  void editorsAreToldOfTheProperties() throws IOException {
+    assertThat(metadata())
+        .contains("\"vgpu.pool.offline-floor-percent\"")
+        .contains("\"vgpu.models\"")
+        .containsIgnoringCase("the part of the time, 0 to 100 percent");
+  }
+
+  /** Of all jars: the frameworks' have theirs. */
+  private static String metadata() throws IOException {
+    StringBuilder all = new StringBuilder();
+    var found =
+        VgpuProperties.class
+            .getClassLoader()
+            .getResources("META-INF/spring-configuration-metadata.json");
+    while (found.hasMoreElements()) {
+      try (InputStream in = found.nextElement().openStream()) {
+        all.append(new String(in.readAllBytes(), StandardCharsets.UTF_8));
+      }
+    }
+    return all.toString();
+  }
+}

@@ -1,0 +1,21 @@
+package dev.vgpu.micrometer;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.VirtualGpuRequest;
+import io.micrometer.core.instrument.Tags;
+import java.util.Locale;
+
+/** What names the meters of virtual GPUs. Never a lease's id: series would be without bound. */
+record Tenant(String name, String gpu, String preemptionClass, String policy) {
+  static Tenant of(VirtualGpuRequest request, GpuId gpu) {
+    return new Tenant(
+        request.name(),
+        gpu.value(),
+        request.preemptionClass().name().toLowerCase(Locale.ROOT),
+        request.policy().name().toLowerCase(Locale.ROOT));
+  }
+
+  Tags tags() {
+    return Tags.of("name", name, "gpu", gpu, "class", preemptionClass, "policy", policy);
+  }
+}

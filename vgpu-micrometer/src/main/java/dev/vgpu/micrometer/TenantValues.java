@@ -1,0 +1,163 @@
+package dev.vgpu.micrometer;
+
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuUsage;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The values of one {@link Tenant}: the sum of its leases. Counts never fall, though leases of the
+ * tenant come and go. Written under the lock of {@link PoolMeters}, read by any thread.
+ */
+final class TenantValues {
+  /** Over how long the held share is measured: shorter than turns would show turns. */
+  private static final long WINDOW_NS = 5_000_000_000L;
+
+  private static final double NS = 1e-9;
+
+  /** One reading; immutable. */
+  private record Values(Counts counts, Levels levels, double held) {}
+
+  /** What only grows. */
+  private record Counts(
+      long gpuTimeNs, long copyTimeNs, long calls, long preemptions, long launches, long denied) {
+    static final Counts NONE = new Counts(0, 0, 0, 0, 0, 0);
+
+    static Counts of(GpuUsage usage) {
+      return new Counts(
+          usage.gpuTime().toNanos(),
+          usage.copyTime().toNanos(),
+          usage.calls(),
+          usage.preemptions(),
+          usage.launches(),
+          usage.deniedAllocations());
+    }
+
+    /** This and what was counted between two readings of one lease. */
+    Counts plus(Counts now, Counts before) {
+      return new Counts(
+          gpuTimeNs + Math.max(0, now.gpuTimeNs - before.gpuTimeNs),
+          copyTimeNs + Math.max(0, now.copyTimeNs - before.copyTimeNs),
+          calls + Math.max(0, now.calls - before.calls),
+          preemptions + Math.max(0, now.preemptions - before.preemptions),
+          launches + Math.max(0, now.launches - before.launches),
+          denied + Math.max(0, now.denied - before.denied));
+    }
+  }
+
+  /** What rises and falls. */
+  private record Levels(
+      long quota, long used, long reserved, double entitled, int running, int waiting, int leases) {
+    static final Levels NONE = new Levels(0, 0, 0, 0, 0, 0, 0);
+
+    Levels plus(GpuLease lease, boolean isFirstGpu) {
+      GpuUsage usage = lease.usage();
+      return new Levels(
+          quota + lease.request().memory().bytes(),
+          used + (isFirstGpu ? usage.memoryUsed().bytes() : 0),
+          reserved + (isFirstGpu ? usage.memoryReserved().bytes() : 0),
+          entitled + lease.entitledPercent() / 100,
+          running + usage.running(),
+          waiting + usage.waiting(),
+          leases + 1);
+    }
+  }
+
+  private final Map<String, Counts> lastOfLeases = new HashMap<>();
+  private volatile Values values = new Values(Counts.NONE, Levels.NONE, Double.NaN);
+  private long windowBeganNs;
+  private long windowGpuTimeNs;
+
+  TenantValues(long nowNs) {
+    windowBeganNs = nowNs;
+  }
+
+  /** Takes in a reading of all the leases that the tenant has on one GPU. */
+  void update(String gpu, List<GpuLease> leases, long nowNs) {
+    boolean isNew = lastOfLeases.isEmpty();
+    Counts counts = values.counts;
+    Levels levels = Levels.NONE;
+    Map<String, Counts> seen = new HashMap<>();
+    for (GpuLease lease : leases) {
+      Counts now = Counts.of(lease.usage());
+      counts = counts.plus(now, lastOfLeases.getOrDefault(lease.id(), Counts.NONE));
+      levels = levels.plus(lease, lease.gpu().value().equals(gpu));
+      seen.put(lease.id(), now);
+    }
+    lastOfLeases.clear();
+    lastOfLeases.putAll(seen);
+    if (isNew) {
+      windowGpuTimeNs = counts.gpuTimeNs; // what was used before anybody looked
+    }
+    values = new Values(counts, levels, held(counts.gpuTimeNs, nowNs));
+  }
+
+  private double held(long gpuTimeNs, long nowNs) {
+    long passedNs = nowNs - windowBeganNs;
+    if (passedNs < WINDOW_NS) {
+      return values.held;
+    }
+    double held = (double) (gpuTimeNs - windowGpuTimeNs) / passedNs;
+    windowBeganNs = nowNs;
+    windowGpuTimeNs = gpuTimeNs;
+    return held;
+  }
+
+  double gpuTimeSeconds() {
+    return values.counts.gpuTimeNs * NS;
+  }
+
+  double copyTimeSeconds() {
+    return values.counts.copyTimeNs * NS;
+  }
+
+  double calls() {
+    return values.counts.calls;
+  }
+
+  double preemptions() {
+    return values.counts.preemptions;
+  }
+
+  double launches() {
+    return values.counts.launches;
+  }
+
+  double denied() {
+    return values.counts.denied;
+  }
+
+  double quota() {
+    return values.levels.quota;
+  }
+
+  double used() {
+    return values.levels.used;
+  }
+
+  double reserved() {
+    return values.levels.reserved;
+  }
+
+  double entitled() {
+    return values.levels.entitled;
+  }
+
+  /** Of late; NaN until a first window has passed. */
+  double held() {
+    return values.held;
+  }
+
+  double running() {
+    return values.levels.running;
+  }
+
+  double waiting() {
+    return values.levels.waiting;
+  }
+
+  double leases() {
+    return values.levels.leases;
+  }
+}

@@ -1,0 +1,60 @@
+package dev.vgpu.micrometer;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuReading;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.spi.GpuProvider;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** A driver that finds no GPU, and tells of those of tests what they have it tell. */
+public final class TestDriver implements GpuProvider {
+  /** How warm which GPU is. */
+  static final Map<GpuId, Integer> CELSIUS = new ConcurrentHashMap<>();
+
+  private record Reading(GpuId gpu, int celsius) implements GpuReading {
+    @Override
+    public GpuHealth health() {
+      return GpuHealth.HEALTHY;
+    }
+
+    @Override
+    public String healthReason() {
+      return "";
+    }
+
+    @Override
+    public OptionalInt temperatureCelsius() {
+      return OptionalInt.of(celsius);
+    }
+
+    @Override
+    public OptionalInt busyPercent() {
+      return OptionalInt.of(40);
+    }
+  }
+
+  /** Made by the service loader. */
+  public TestDriver() {}
+
+  @Override
+  public BackendStatus status() {
+    return BackendStatus.ofAvailable("test");
+  }
+
+  @Override
+  public List<PhysicalGpu> gpus() {
+    return List.of();
+  }
+
+  @Override
+  public List<GpuReading> readings() {
+    return CELSIUS.entrySet().stream()
+        .<GpuReading>map(entry -> new Reading(entry.getKey(), entry.getValue()))
+        .toList();
+  }
+}

@@ -1,0 +1,69 @@
+package dev.vgpu.onnxruntime;
+
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.MemoryReservation;
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpu;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** What a session's weights hold of a quota, and what all sessions of a virtual GPU hold of it. */
+final class ModelWeights implements AutoCloseable {
+  private static final Map<VirtualGpu, AtomicLong> HELD =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
+  private final VirtualGpu gpu;
+  private final String model;
+  private final AtomicLong held;
+  private final List<MemoryReservation> reservations = new ArrayList<>(); // guarded by this
+
+  ModelWeights(VirtualGpu gpu, String model) {
+    this.gpu = gpu;
+    this.model = model;
+    this.held = HELD.computeIfAbsent(gpu, unused -> new AtomicLong());
+  }
+
+  /**
+   * Sets more of the quota aside.
+   *
+   * @throws GpuCapacityException if that much is not left
+   */
+  synchronized void reserve(long bytes) {
+    MemorySize size = MemorySize.ofBytes(bytes);
+    reservations.add(gpu.tryReserve(size).orElseThrow(() -> refusal(size)));
+    held.addAndGet(bytes);
+  }
+
+  private GpuCapacityException refusal(MemorySize size) {
+    return new GpuCapacityException(
+        "a model does not fit what is left of its quota: model="
+            + model
+            + " needed="
+            + size
+            + " reserved="
+            + gpu.usage().memoryReserved()
+            + " quota="
+            + gpu.request().memory()
+            + " virtualGpu="
+            + gpu.id(),
+        List.of());
+  }
+
+  /** {@return the bytes of the quota that no session's weights hold; at least 1} */
+  long leftForCalls() {
+    return Math.max(1, gpu.request().memory().bytes() - held.get());
+  }
+
+  @Override
+  public synchronized void close() {
+    for (MemoryReservation reservation : reservations) {
+      held.addAndGet(-reservation.size().bytes());
+      reservation.close();
+    }
+    reservations.clear();
+  }
+}

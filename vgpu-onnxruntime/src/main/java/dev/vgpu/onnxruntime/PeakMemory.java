@@ -1,0 +1,63 @@
+package dev.vgpu.onnxruntime;
+
+import dev.vgpu.CallOptions;
+import dev.vgpu.MemorySize;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What runs of a session need at their peak, by the shapes of their inputs. Shapes within known
+ * ones take the least of those. Safe for use by several threads.
+ */
+final class PeakMemory {
+  /** More shapes than this are not kept: those within known ones do without. */
+  static final int MOST_SHAPES = 512;
+
+  /** What measuring may miss: a tenth. */
+  private static final long MARGIN_PERCENT = 110;
+
+  private final Map<Shapes, CallOptions> known = new ConcurrentHashMap<>();
+
+  /** {@return options with the memory that a run of these shapes needs; null if not known} */
+  @Nullable CallOptions find(Shapes shapes) {
+    CallOptions exact = known.get(shapes);
+    return exact == null ? findAmongLarger(shapes) : exact;
+  }
+
+  private @Nullable CallOptions findAmongLarger(Shapes shapes) {
+    CallOptions least = null;
+    for (Map.Entry<Shapes, CallOptions> entry : known.entrySet()) {
+      if (shapes.isWithin(entry.getKey())
+          && (least == null || entry.getValue().memory().compareTo(least.memory()) < 0)) {
+        least = entry.getValue();
+      }
+    }
+    if (least != null) {
+      keep(shapes, least); // found at once the next time
+    }
+    return least;
+  }
+
+  /**
+   * Takes in what was measured. It is no less than what is known of shapes within these.
+   *
+   * @param measuredBytes at the peak; above 0
+   * @param mostBytes what the quota leaves for a call
+   */
+  void learn(Shapes shapes, long measuredBytes, long mostBytes) {
+    long bytes = measuredBytes * MARGIN_PERCENT / 100;
+    for (Map.Entry<Shapes, CallOptions> entry : known.entrySet()) {
+      if (entry.getKey().isWithin(shapes)) {
+        bytes = Math.max(bytes, entry.getValue().memory().bytes());
+      }
+    }
+    keep(shapes, CallOptions.ofMemory(MemorySize.ofBytes(Math.min(bytes, mostBytes))));
+  }
+
+  private void keep(Shapes shapes, CallOptions options) {
+    if (known.size() < MOST_SHAPES) {
+      known.put(shapes, options);
+    }
+  }
+}

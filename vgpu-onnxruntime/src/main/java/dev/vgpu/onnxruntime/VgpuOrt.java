@@ -1,0 +1,122 @@
+package dev.vgpu.onnxruntime;
+
+import static java.util.Objects.requireNonNull;
+
+import ai.onnxruntime.OrtEnvironment;
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtProvider;
+import ai.onnxruntime.OrtSession;
+import ai.onnxruntime.providers.OrtCUDAProviderOptions;
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpu;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+
+/**
+ * Opens ONNX Runtime sessions under a virtual GPU. Several sessions may be under one: they share
+ * its turns and its quota. The same code serves CPU and CUDA. Safe for use by several threads.
+ *
+ * <p>For CUDA, call {@link VirtualGpu#attachThisJvm()} before the first session: then the quota is
+ * exact. Without, it binds what the sessions are seen to need.
+ */
+public final class VgpuOrt {
+  /** The provider of the device that stands for this machine's CPU. */
+  private static final String HOST = "host";
+
+  private VgpuOrt() {}
+
+  /**
+   * Loads a model from a file and opens a session under a virtual GPU.
+   *
+   * @param gpu what the session's runs are calls of; not closed with the session
+   * @param environment the one of this JVM
+   * @param model the file
+   * @param options of the session; what {@link #configure} sets is added to them. Not closed
+   * @return the session
+   * @throws NoSuchFileException if there is no such file
+   * @throws GpuCapacityException if the model does not fit what is left of the quota
+   * @throws OrtException if ONNX Runtime does not load it
+   * @throws IOException if the file cannot be read
+   * @throws InterruptedException if this thread is interrupted while it waits for its turn
+   */
+  public static VgpuSession session(
+      VirtualGpu gpu, OrtEnvironment environment, Path model, OrtSession.SessionOptions options)
+      throws IOException, OrtException, InterruptedException {
+    if (!Files.isRegularFile(requireNonNull(model, "model"))) {
+      throw new NoSuchFileException(model.toString(), null, "no model file is there");
+    }
+    return open(
+        gpu,
+        Files.size(model),
+        options,
+        () -> environment.createSession(model.toString(), options),
+        model.toString());
+  }
+
+  /**
+   * Loads a model from memory and opens a session under a virtual GPU.
+   *
+   * @param gpu what the session's runs are calls of; not closed with the session
+   * @param environment the one of this JVM
+   * @param model the model's bytes; not kept
+   * @param options of the session; what {@link #configure} sets is added to them. Not closed
+   * @return the session
+   * @throws GpuCapacityException if the model does not fit what is left of the quota
+   * @throws OrtException if ONNX Runtime does not load it
+   * @throws InterruptedException if this thread is interrupted while it waits for its turn
+   */
+  public static VgpuSession session(
+      VirtualGpu gpu, OrtEnvironment environment, byte[] model, OrtSession.SessionOptions options)
+      throws OrtException, InterruptedException {
+    requireNonNull(model, "model");
+    return open(
+        gpu, model.length, options, () -> environment.createSession(model, options), "of bytes");
+  }
+
+  private static VgpuSession open(
+      VirtualGpu gpu,
+      long modelBytes,
+      OrtSession.SessionOptions options,
+      VgpuSession.Loader loader,
+      String what)
+      throws OrtException, InterruptedException {
+    configure(requireNonNull(gpu, "gpu"), requireNonNull(options, "options"));
+    MemoryMeter meter =
+        usesCuda(gpu) ? new AttachedMemoryMeter(gpu) : ResidentMemoryMeter.ofThisProcess();
+    return VgpuSession.load(gpu, meter, Math.max(1, modelBytes), loader, what);
+  }
+
+  /**
+   * Sets what keeps a session within a virtual GPU's quota: no memory patterns, which keep memory
+   * for each shape; and, where CUDA is there and the virtual GPU is on a GPU, the CUDA provider
+   * with an arena that grows by what is asked, to no more than what is free of the quota now. Where
+   * the virtual GPU is on the CPU, the arena is off, so that a run gives back what it took.
+   *
+   * @param gpu whose quota
+   * @param options what is set; they must not have the CUDA provider yet
+   * @throws OrtException if ONNX Runtime refuses an option
+   */
+  public static void configure(VirtualGpu gpu, OrtSession.SessionOptions options)
+      throws OrtException {
+    options.setMemoryPatternOptimization(false);
+    if (!usesCuda(gpu)) {
+      options.setCPUArenaAllocator(false);
+      return;
+    }
+    MemorySize quota = gpu.request().memory();
+    long free = quota.bytes() - gpu.usage().memoryReserved().bytes();
+    try (OrtCUDAProviderOptions cuda = new OrtCUDAProviderOptions()) {
+      cuda.add("gpu_mem_limit", Long.toString(Math.max(1, free)));
+      cuda.add("arena_extend_strategy", "kSameAsRequested");
+      options.addCUDA(cuda);
+    }
+  }
+
+  private static boolean usesCuda(VirtualGpu gpu) {
+    return !gpu.gpu().provider().equals(HOST)
+        && OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA);
+  }
+}

@@ -1,0 +1,113 @@
+package dev.vgpu.spring;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuState;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VirtualGpu;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.springframework.beans.factory.DisposableBean;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.SmartInitializingSingleton;
+import org.springframework.boot.availability.AvailabilityChangeEvent;
+import org.springframework.boot.availability.ReadinessState;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.ApplicationListener;
+
+/**
+ * Refuses traffic while a GPU of the service's models is lost, and accepts it when all are back.
+ * Liveness stays as it is: a restart brings no GPU back. States that others set are left as they
+ * are.
+ */
+final class GpuReadiness
+    implements SmartInitializingSingleton,
+        ApplicationListener<AvailabilityChangeEvent<ReadinessState>>,
+        DisposableBean {
+  private static final Logger log = LoggerFactory.getLogger(GpuReadiness.class);
+
+  private final ApplicationContext context;
+  private final GpuPool pool;
+  private final ObjectProvider<VirtualGpu> gpus;
+  private final Set<GpuId> used = new HashSet<>(); // guarded by this
+  private final Map<String, String> lost = new TreeMap<>(); // guarded by this
+  private boolean accepted; // guarded by this: whether the service itself accepts traffic
+  private boolean refused; // guarded by this: whether this has refused it
+  private GpuPool.@Nullable Listening listening;
+
+  GpuReadiness(ApplicationContext context, GpuPool pool, ObjectProvider<VirtualGpu> gpus) {
+    this.context = context;
+    this.pool = pool;
+    this.gpus = gpus;
+  }
+
+  @Override
+  public void afterSingletonsInstantiated() {
+    synchronized (this) {
+      gpus.forEach(gpu -> gpu.gpus().stream().map(PhysicalGpu::id).forEach(used::add));
+    }
+    listening = pool.listen(this::onEvent);
+    for (GpuState state : pool.states()) {
+      changed(state.gpu(), state.health(), state.healthReason());
+    }
+  }
+
+  private void onEvent(GpuEvent event) {
+    if (event instanceof GpuEvent.HealthChanged change) {
+      changed(change.gpu(), change.health(), change.reason());
+    }
+  }
+
+  private synchronized void changed(GpuId gpu, GpuHealth health, String reason) {
+    if (!used.contains(gpu)) {
+      return;
+    }
+    if (health == GpuHealth.LOST) {
+      if (lost.put(gpu.value(), reason) == null) {
+        log.warn("a GPU of this service's models is lost: gpu={} reason={}", gpu, reason);
+      }
+    } else if (lost.remove(gpu.value()) != null) {
+      log.info("a GPU of this service's models is back: gpu={}", gpu);
+    }
+    tell();
+  }
+
+  private synchronized void tell() {
+    if (!lost.isEmpty() && accepted && !refused) {
+      refused = true;
+      AvailabilityChangeEvent.publish(context, this, ReadinessState.REFUSING_TRAFFIC);
+    } else if (lost.isEmpty() && refused) {
+      refused = false;
+      if (accepted) {
+        AvailabilityChangeEvent.publish(context, this, ReadinessState.ACCEPTING_TRAFFIC);
+      }
+    }
+  }
+
+  /** What others say of the service's readiness; what this says itself is not of interest. */
+  @Override
+  public synchronized void onApplicationEvent(AvailabilityChangeEvent<ReadinessState> event) {
+    if (event.getSource() == this) {
+      return;
+    }
+    accepted = event.getState() == ReadinessState.ACCEPTING_TRAFFIC;
+    if (accepted) {
+      refused = false; // it was overruled just now
+    }
+    tell();
+  }
+
+  @Override
+  public void destroy() {
+    if (listening != null) {
+      listening.close();
+    }
+  }
+}

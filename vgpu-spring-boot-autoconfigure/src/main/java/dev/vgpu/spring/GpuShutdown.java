@@ -1,0 +1,74 @@
+package dev.vgpu.spring;
+
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuPool;
+import dev.vgpu.VirtualGpu;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.context.SmartLifecycle;
+
+/**
+ * Gives the virtual GPUs back when the service stops: after the web server has answered its last
+ * request and after executors have ended, before beans are destroyed. Calls that wait fail; those
+ * that run end by themselves, so that no session is freed under one. How long that may take is
+ * Spring's {@code spring.lifecycle.timeout-per-shutdown-phase}.
+ */
+final class GpuShutdown implements SmartLifecycle {
+  /** Below Spring's executors, which are at the half, and the web server, which is near the end. */
+  static final int PHASE = Integer.MAX_VALUE / 2 - 1024;
+
+  private final GpuPool pool;
+  private final ObjectProvider<VirtualGpu> gpus;
+  private volatile boolean running;
+
+  GpuShutdown(GpuPool pool, ObjectProvider<VirtualGpu> gpus) {
+    this.pool = pool;
+    this.gpus = gpus;
+  }
+
+  @Override
+  public void start() {
+    running = true;
+  }
+
+  @Override
+  public void stop() {
+    running = false;
+    gpus.forEach(VirtualGpu::close);
+  }
+
+  @Override
+  public void stop(Runnable callback) {
+    running = false;
+    List<VirtualGpu> open = gpus.stream().filter(gpu -> !gpu.isClosed()).toList();
+    Set<String> left = ConcurrentHashMap.newKeySet();
+    open.forEach(gpu -> left.add(gpu.id()));
+    if (left.isEmpty()) {
+      callback.run();
+      return;
+    }
+    // Closed is told when the last running call has ended. The listening ends with the pool.
+    GpuPool.Listening unused =
+        pool.listen(
+            event -> {
+              if (event instanceof GpuEvent.Closed
+                  && left.remove(event.virtualGpu())
+                  && left.isEmpty()) {
+                callback.run();
+              }
+            });
+    open.forEach(VirtualGpu::close);
+  }
+
+  @Override
+  public boolean isRunning() {
+    return running;
+  }
+
+  @Override
+  public int getPhase() {
+    return PHASE;
+  }
+}

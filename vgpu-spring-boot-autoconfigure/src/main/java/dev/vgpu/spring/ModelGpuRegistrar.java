@@ -1,0 +1,72 @@
+package dev.vgpu.spring;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.VirtualGpu;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.annotation.Qualifier;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.beans.factory.support.AutowireCandidateQualifier;
+import org.springframework.beans.factory.support.BeanDefinitionRegistry;
+import org.springframework.beans.factory.support.BeanDefinitionRegistryPostProcessor;
+import org.springframework.beans.factory.support.RootBeanDefinition;
+import org.springframework.boot.context.properties.bind.Bindable;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.core.env.Environment;
+
+/**
+ * Defines a bean for each model: a {@link VirtualGpu} whose qualifier is the model's name. Its own
+ * name is {@code vgpu-} and the model's, so that a model and a bean of the application may have one
+ * name.
+ */
+final class ModelGpuRegistrar implements BeanDefinitionRegistryPostProcessor {
+  private final Environment environment;
+
+  ModelGpuRegistrar(Environment environment) {
+    this.environment = environment;
+  }
+
+  @Override
+  public void postProcessBeanDefinitionRegistry(BeanDefinitionRegistry registry) {
+    Map<String, String> names = new TreeMap<>();
+    for (String model : models(environment).keySet()) {
+      String other = names.put(model.toLowerCase(Locale.ROOT), model);
+      if (other != null) {
+        throw VgpuStartException.ofModel(
+            model,
+            "the model '" + other + "' has the same name but for case",
+            "Rename one of the two below vgpu.models.");
+      }
+      registry.registerBeanDefinition("vgpu-" + model, definition(registry, model));
+    }
+  }
+
+  private static Map<String, VgpuProperties.Model> models(Environment environment) {
+    return Binder.get(environment)
+        .bind("vgpu.models", Bindable.mapOf(String.class, VgpuProperties.Model.class))
+        .orElseGet(Map::of);
+  }
+
+  private static RootBeanDefinition definition(BeanDefinitionRegistry registry, String model) {
+    BeanFactory beans = (BeanFactory) registry;
+    RootBeanDefinition definition =
+        new RootBeanDefinition(
+            VirtualGpu.class,
+            () -> {
+              VgpuProperties.Model properties =
+                  beans.getBean(VgpuProperties.class).models().get(model);
+              if (properties == null) {
+                throw new IllegalStateException("the properties of a model went: " + model);
+              }
+              return ModelGpus.acquire(beans.getBean(GpuPool.class), model, properties);
+            });
+    definition.addQualifier(new AutowireCandidateQualifier(Qualifier.class, model));
+    definition.setDestroyMethodName("close");
+    return definition;
+  }
+
+  @Override
+  public void postProcessBeanFactory(ConfigurableListableBeanFactory beanFactory) {}
+}

@@ -1,0 +1,102 @@
+package dev.vgpu.spring;
+
+import dev.vgpu.GpuPool;
+import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpu;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.availability.ApplicationAvailability;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.core.env.Environment;
+
+/**
+ * Opens the pool, cuts a virtual GPU for each model below {@code vgpu.models}, and ties them to the
+ * life of the service. {@code vgpu.enabled=false} turns all of it off.
+ */
+@AutoConfiguration
+@ConditionalOnProperty(name = "vgpu.enabled", matchIfMissing = true)
+@EnableConfigurationProperties(VgpuProperties.class)
+public class VgpuAutoConfiguration {
+  /** Makes one; Spring does. */
+  public VgpuAutoConfiguration() {}
+
+  /**
+   * {@return the pool; a bean of the application's own takes its place}
+   *
+   * @param properties how it works
+   */
+  @Bean(destroyMethod = "close")
+  @ConditionalOnMissingBean
+  public GpuPool vgpuPool(VgpuProperties properties) {
+    GpuPoolOptions options = PoolOptions.of(properties.pool());
+    try {
+      return GpuPool.open(options);
+    } catch (IllegalArgumentException | IllegalStateException | VgpuException e) {
+      throw VgpuStartException.ofOpening(e);
+    }
+  }
+
+  /**
+   * {@return what defines the beans of the models}
+   *
+   * @param environment the properties, before they are beans
+   */
+  @Bean
+  static ModelGpuRegistrar vgpuModels(Environment environment) {
+    return new ModelGpuRegistrar(environment);
+  }
+
+  /**
+   * {@return what refuses traffic while a GPU of the models is lost}
+   *
+   * @param context to which the state is told
+   * @param pool whose events are listened to
+   * @param gpus the virtual GPUs of the models
+   * @param availability what keeps the state; made first, so that it hears of each change first
+   */
+  @Bean
+  GpuReadiness vgpuReadiness(
+      ApplicationContext context,
+      GpuPool pool,
+      ObjectProvider<VirtualGpu> gpus,
+      ObjectProvider<ApplicationAvailability> availability) {
+    availability.ifAvailable(made -> {});
+    return new GpuReadiness(context, pool, gpus);
+  }
+
+  /**
+   * {@return what gives the virtual GPUs back when no request is served any more}
+   *
+   * @param pool whose events are listened to
+   * @param gpus the virtual GPUs of the models
+   */
+  @Bean
+  GpuShutdown vgpuShutdown(GpuPool pool, ObjectProvider<VirtualGpu> gpus) {
+    return new GpuShutdown(pool, gpus);
+  }
+
+  /** What needs the actuator. */
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnClass(Endpoint.class)
+  static class Actuator {
+    /**
+     * {@return the endpoint}
+     *
+     * @param pool what it shows
+     * @param properties the models that it explains
+     */
+    @Bean
+    @ConditionalOnMissingBean
+    VgpuEndpoint vgpuEndpoint(GpuPool pool, VgpuProperties properties) {
+      return new VgpuEndpoint(pool, properties);
+    }
+  }
+}

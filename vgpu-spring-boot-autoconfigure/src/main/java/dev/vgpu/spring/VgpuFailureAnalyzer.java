@@ -1,0 +1,12 @@
+package dev.vgpu.spring;
+
+import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+
+/** Says in one paragraph why a virtual GPU could not be had, instead of a stack trace. */
+final class VgpuFailureAnalyzer extends AbstractFailureAnalyzer<VgpuStartException> {
+  @Override
+  protected FailureAnalysis analyze(Throwable rootFailure, VgpuStartException cause) {
+    return new FailureAnalysis(String.valueOf(cause.getMessage()), cause.action(), cause);
+  }
+}

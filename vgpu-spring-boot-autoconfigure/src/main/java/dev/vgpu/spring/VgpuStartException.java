@@ -1,0 +1,47 @@
+package dev.vgpu.spring;
+
+import org.jspecify.annotations.Nullable;
+
+/** A pool or a virtual GPU that the properties ask for cannot be had. Fails the start. */
+public final class VgpuStartException extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  private final String action;
+
+  private VgpuStartException(String message, String action, @Nullable Throwable cause) {
+    super(message, cause);
+    this.action = action;
+  }
+
+  static VgpuStartException ofModel(String model, String problem, String action) {
+    return new VgpuStartException(
+        "Model '" + model + "' gets no virtual GPU: " + problem + ".", action, null);
+  }
+
+  static VgpuStartException ofModel(String model, RuntimeException problem, String action) {
+    return new VgpuStartException(
+        "Model '" + model + "' gets no virtual GPU: " + problem.getMessage() + ".",
+        action,
+        problem);
+  }
+
+  static VgpuStartException ofPool(String property, RuntimeException problem) {
+    return new VgpuStartException(
+        "The GPUs cannot be shared as asked: " + problem.getMessage() + ".",
+        "Change the property " + property + ".",
+        problem);
+  }
+
+  static VgpuStartException ofOpening(RuntimeException problem) {
+    return new VgpuStartException(
+        "The GPUs of this node cannot be opened: " + problem.getMessage() + ".",
+        "`vgpu doctor` says what is there. The properties below vgpu.pool say who shares the GPUs"
+            + " and where.",
+        problem);
+  }
+
+  /** {@return what the one who configures the service can do about it} */
+  public String action() {
+    return action;
+  }
+}
