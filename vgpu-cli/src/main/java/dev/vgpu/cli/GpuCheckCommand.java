@@ -19,9 +19,10 @@ import picocli.CommandLine.Unmatched;
     description = "Check vgpu on this machine's GPU, in less than ten minutes.",
     footer = {
       "",
-      "Writes one table and one JSON, gpu-check-GPU-DRIVER.txt and .json. Changes no setting of",
-      "the card. For tests of the check itself, --driver DIR takes libcuda.so.1 and",
-      "libnvidia-ml.so.1 from there, for example the emulator's.",
+      "Writes gpu-check-GPU-DRIVER.txt, .json and .emulator: a table, all figures, and settings",
+      "that make the emulator as this GPU is. Changes no setting of the card. For tests of the",
+      "check itself, --driver DIR takes libcuda.so.1 and libnvidia-ml.so.1 from there, for example",
+      "the emulator's.",
       "Exit codes: 0 all steps ended well, 1 a step failed or there is no GPU, 2 wrong usage."
     })
 final class GpuCheckCommand implements Callable<Integer> {
@@ -46,9 +47,16 @@ final class GpuCheckCommand implements Callable<Integer> {
       names = "--only",
       paramLabel = "steps",
       description =
-          "These steps only, with commas: machine, nvml, mig, programs, costs, quota, shares,"
-              + " level2, torch, colocation, suspend, mps, fidelity.")
+          "These steps only, with commas: machine, programs, torch, clients, driver, charged,"
+              + " quota, leave, level2, costs, shares, colocation, nvml, mig, mps, suspend,"
+              + " fidelity.")
   private String only = "";
+
+  @Option(
+      names = "--part",
+      paramLabel = "1|2",
+      description = "The steps of one part only: each part fits into 520 seconds.")
+  private String part = "";
 
   @Option(names = "--driver", paramLabel = "dir", hidden = true)
   private String driver = "";
@@ -124,6 +132,7 @@ final class GpuCheckCommand implements Callable<Integer> {
     add(arguments, "--out", out);
     add(arguments, "--budget", budget);
     add(arguments, "--only", only);
+    add(arguments, "--part", part);
     add(arguments, "--driver", driver);
     if (quick) {
       arguments.add("--quick");

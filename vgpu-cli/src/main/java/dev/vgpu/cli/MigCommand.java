@@ -180,7 +180,7 @@ final class MigCommand implements Runnable {
       return state.on() == state.pending() ? now : now + ", and is to change when nothing uses it";
     }
 
-    private static ObjectNode json(List<MigState> states, Map<GpuId, String> holders) {
+    static ObjectNode json(List<MigState> states, Map<GpuId, String> holders) {
       ObjectNode json = JsonNodeFactory.instance.objectNode();
       ArrayNode gpus = json.putArray("gpus");
       for (MigState state : states) {

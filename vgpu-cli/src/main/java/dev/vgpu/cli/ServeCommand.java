@@ -2,7 +2,10 @@ package dev.vgpu.cli;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.cli.console.UserException;
+import dev.vgpu.cli.metrics.MetricsServer;
 import dev.vgpu.cli.process.EndSignal;
+import java.net.InetSocketAddress;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
@@ -31,6 +34,8 @@ final class ServeCommand implements Callable<Integer> {
 
   private final CliContext context;
   @Mixin private final GpuSettingsOptions settings = new GpuSettingsOptions();
+  @Mixin private final MetricsOptions metrics = new MetricsOptions();
+  @Mixin private final WebOptions web = new WebOptions();
   private final CountDownLatch end = new CountDownLatch(1);
 
   ServeCommand(CliContext context) {
@@ -38,15 +43,21 @@ final class ServeCommand implements Callable<Integer> {
   }
 
   @Override
-  public Integer call() throws InterruptedException {
+  public Integer call() throws InterruptedException, UserException {
     for (EndSignal signal : EndSignal.values()) {
       signal.handle(end::countDown);
     }
     RunDirectory directory = RunDirectory.of(context.environment());
-    try (GpuPool pool = open()) {
+    try (GpuPool pool = open();
+        MetricsServer scraped = metrics.open(pool);
+        WebOptions.Serving dashboard = web.open(context, pool)) {
       String what = directory.path() + ", " + count(pool.gpus().size());
       OptionalLong told = directory.seatHolder();
       say(told, what);
+      if (scraped != null) {
+        sayMetrics(scraped.address());
+      }
+      dashboard.said().ifPresent(this::say);
       while (!end.await(LOOK_AGAIN_MS, TimeUnit.MILLISECONDS)) {
         OptionalLong holder = directory.seatHolder();
         if (holder.isPresent() && !holder.equals(told)) {
@@ -65,14 +76,28 @@ final class ServeCommand implements Callable<Integer> {
   private void say(OptionalLong holder, String what) {
     long self = ProcessHandle.current().pid();
     if (holder.isEmpty() || holder.getAsLong() == self) {
-      context.console().out().println("vgpu: holding the seat of " + what + ", pid " + self);
+      say("vgpu: holding the seat of " + what + ", pid " + self);
     } else {
-      context
-          .console()
-          .out()
-          .println(
-              "vgpu: standing by for the seat of " + what + "; held by pid " + holder.getAsLong());
+      say("vgpu: standing by for the seat of " + what + "; held by pid " + holder.getAsLong());
     }
+  }
+
+  private void say(String line) {
+    context.console().out().println(line);
+    context.console().out().flush();
+  }
+
+  private void sayMetrics(InetSocketAddress address) {
+    String host = address.getAddress().getHostAddress();
+    context
+        .console()
+        .out()
+        .println(
+            "vgpu: metrics at http://"
+                + (host.contains(":") ? "[" + host + "]" : host)
+                + ":"
+                + address.getPort()
+                + "/metrics");
     context.console().out().flush();
   }
 

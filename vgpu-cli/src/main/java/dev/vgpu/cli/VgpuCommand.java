@@ -108,6 +108,7 @@ public final class VgpuCommand implements Runnable {
         .addSubcommand(new DoctorCommand(context))
         .addSubcommand(new DemoCommand(context))
         .addSubcommand(new SimulateCommand(context))
+        .addSubcommand(FleetCommand.commandLine(context))
         .addSubcommand(new BenchCommand(context))
         .addSubcommand(new ChaosCommand(context))
         .addSubcommand(new SoakCommand(context))

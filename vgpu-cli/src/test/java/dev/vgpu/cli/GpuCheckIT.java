@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -172,8 +173,9 @@ class GpuCheckIT {
     builder.environment().put("VGPU_BENCH_PROGRAM", program());
     Process process = builder.redirectOutput(directory.resolve("out").toFile()).start();
     try {
-      // The one that holds the session, the step, its seat, and a program; or the daemon.
-      CommandNode.await(() -> step.equals("mps") ? hasDaemon() : ofTheCheck().size() >= 4, command);
+      // Who watches for faults, who holds the session, the step, its seat, a program; or the
+      // daemon.
+      CommandNode.await(() -> step.equals("mps") ? hasDaemon() : ofTheCheck().size() >= 5, command);
       assertThat(workingDirectories()).hasSize(1);
       CommandNode.signalProcess(signal, process.pid());
       assertThat(process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)).isTrue();
@@ -272,23 +274,91 @@ class GpuCheckIT {
   }
 
   @Test
-  void stepsRunAndAreWrittenDown() throws Exception {
-    Ended ended = check(Map.of(), "--quick", "--only", "machine,costs,quota", "--budget", "50");
+  void stepsRunAndAreWrittenDownAndBecomeSettingsOfTheEmulator() throws Exception {
+    String own = "model=Some GPU,sms=78,context=96MiB,module=8MiB,thread-pid=on";
+    Ended ended =
+        check(
+            Map.of("VGPU_EMULATOR", own),
+            "--quick",
+            "--only",
+            "machine,costs,quota",
+            "--budget",
+            "50");
     assertThat(ended.exitCode()).as("%s", ended).isZero();
-    assertThat(ended.out()).contains("OVER A STAND-IN DRIVER").contains("Emulated GPU");
+    assertThat(ended.out()).contains("OVER A STAND-IN DRIVER").contains("Some GPU");
     List<Path> files;
     try (Stream<Path> all = Files.list(directory.resolve("results"))) {
       files = all.sorted().toList();
     }
-    assertThat(files).hasSize(2);
-    JsonNode json = new ObjectMapper().readTree(files.get(0).toFile());
+    assertThat(files).hasSize(3);
+    JsonNode json = result();
     assertThat(json.path("ended").asBoolean()).isTrue();
     for (String step : List.of("machine", "costs", "quota")) {
       assertThat(json.at("/steps/" + step + "/state").asText()).as(step).isEqualTo("ok");
     }
-    assertThat(json.at("/steps/machine/figures/doctor/said/ok").asBoolean()).isTrue();
+    JsonNode machine = json.at("/steps/machine/figures");
+    assertThat(machine.at("/doctor/said/ok").asBoolean()).isTrue();
+    assertThat(machine.at("/machine/driver_imports").asText()).contains(" ioctl ");
     assertThat(json.at("/steps/quota/figures/churn/over_bytes").asLong(-1)).isZero();
-    assertThat(Files.readString(files.get(1))).contains("what came out");
+    assertThat(Files.readString(files.get(2))).contains("what came out");
+    String settings = Files.readString(files.get(0));
+    assertThat(settings).contains("model=Some GPU\n", "module=8388608\n", "thread-pid=on\n");
+    Map<String, String> emulated =
+        Map.of(
+            "LD_LIBRARY_PATH",
+            driver().toString(),
+            "VGPU_EMULATOR",
+            "@" + files.get(0),
+            "VGPU_EMULATOR_DIR",
+            directory.resolve("emulated").toString());
+    Ended about = run(emulated, List.of(program(), "about"));
+    assertThat(about.out()).as("%s", settings).contains("\"gpu\":\"Some GPU\"", "\"sms\":78");
+  }
+
+  /** While a driver whose events are dear reports a fault. */
+  @Test
+  void faultsAndFiguresThatAreNotAsExpectedAreTold() throws Exception {
+    List<String> command = command("--quick", "--only", "clients,driver,charged,leave");
+    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.environment().keySet().removeIf(name -> name.startsWith("VGPU_"));
+    builder.environment().put("VGPU_HOME", HOME.toString());
+    builder.environment().put("VGPU_BENCH_PROGRAM", program());
+    builder.environment().put("VGPU_EMULATOR", "record-cost=5us");
+    Path out = directory.resolve("out");
+    Process process = builder.redirectOutput(out.toFile()).start();
+    try {
+      CommandNode.await(() -> isWatchingFaults(), command);
+      Path events = workingDirectories().get(0).resolve("emulator/nvml.events");
+      Files.writeString(events, "0 8 79\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+      assertThat(process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)).isTrue();
+    } finally {
+      process.destroyForcibly();
+    }
+    String said = Files.readString(out);
+    assertThat(process.exitValue()).as(said).isOne();
+    JsonNode steps = result().path("steps");
+    assertThat(steps.findValuesAsText("why")).as(said).containsExactly("the GPU reported [Xid 79]");
+    assertThat(steps.at("/driver/unexpected/0").asText())
+        .startsWith("a record's p50")
+        .endsWith("batches have to be longer");
+    assertThat(steps.at("/clients/figures/names/vgpu").properties())
+        .hasSize(5)
+        .allMatch(name -> name.getValue().asText().endsWith("libvgpu_cuda.so"));
+    assertThat(steps.at("/leave/summary").asText()).isEqualTo("9 of 9 ended well under vgpu");
+  }
+
+  private boolean isWatchingFaults() {
+    try {
+      for (Path work : workingDirectories()) {
+        Path faults = work.resolve("faults");
+        if (Files.exists(faults) && Files.readString(faults).startsWith("ready")) {
+          return true;
+        }
+      }
+      return false;
+    } catch (IOException e) {
+      return false; // it is being made
+    }
   }
 
   /** Each mix takes what the one before has just given back, whose killed programs may linger. */

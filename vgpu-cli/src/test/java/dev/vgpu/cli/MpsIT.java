@@ -96,9 +96,7 @@ class MpsIT {
     assertThat(daemon(third)).isEqualTo(pid);
     second.signal("TERM");
     assertThat(second.exitCode()).isEqualTo(143);
-    for (ProcessHandle program : left) {
-      CommandNode.signalProcess("KILL", program.pid());
-    }
+    left.forEach(ProcessHandle::destroyForcibly); // the seat's own went with it
     while (node.leases().size() > 1) {
       assertThat(third.descendants()).as("%s", third).isNotEmpty();
     }

@@ -5,6 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -43,6 +47,22 @@ class SeatCommandsIT {
     assertThat(second.out()).contains("held by pid " + first.pid());
     first.signal("KILL");
     second.prints("holding the seat of");
+  }
+
+  @Test
+  void serveShowsTheDashboardAndItsTokenWhereOthersReachIt() throws Exception {
+    CommandNode.Command alone = node.vgpu("serve", "--web", "0").prints("dashboard at");
+    assertThat(alone.out()).containsPattern("http://127\\.0\\.0\\.1:\\d+/\\n");
+    String url = alone.out().replaceAll("(?s).*dashboard at (\\S+).*", "$1");
+    HttpRequest page = HttpRequest.newBuilder(URI.create(url)).build();
+    HttpClient client = HttpClient.newHttpClient();
+    assertThat(client.send(page, HttpResponse.BodyHandlers.ofString()).body()).contains("vgpu");
+    CommandNode.Command others = node.vgpu("serve", "--web=0.0.0.0:0").prints("dashboard at");
+    assertThat(others.out()).containsPattern("/login#[0-9a-f]{32}\\n");
+    String taken = "--web=" + URI.create(url).getPort();
+    CommandNode.Command third = node.vgpu("serve", taken);
+    assertThat(third.exitCode()).isEqualTo(1);
+    assertThat(third.err()).contains("cannot listen on 127.0.0.1", "--web HOST:PORT");
   }
 
   @Test

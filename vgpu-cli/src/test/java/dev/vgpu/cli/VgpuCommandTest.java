@@ -56,6 +56,7 @@ class VgpuCommandTest {
         "devices",
         "doctor",
         "simulate",
+        "fleet",
         "bench",
         "chaos",
         "soak",
@@ -76,6 +77,8 @@ class VgpuCommandTest {
     "--oversubscribe=90, memoryOversubscriptionPercent=90",
     "--idle-linger=1d, not a duration: '1d'",
     "--sharing=some, --sharing",
+    "--web=http://host, not an address: 'http://host'",
+    "--web=localhost:70000, not an address: 'localhost:70000'",
   })
   void serveRefusesSettingsThatMakeNoSense(String options, String message) {
     assertThat(run(("serve " + options).split(" ", -1))).isEqualTo(2);

@@ -1,4 +1,4 @@
-/** What people see of the command: its streams, colours, tables and progress. */
+/** The command's output for people: streams, colours, tables and progress. */
 @NullMarked
 package dev.vgpu.cli.console;
 

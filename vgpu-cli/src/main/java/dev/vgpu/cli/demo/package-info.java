@@ -1,4 +1,4 @@
-/** The demo: a sample server and a load generator as processes, phases, and what was measured. */
+/** The demo: a sample server and a load generator as processes, phases, and measurements. */
 @NullMarked
 package dev.vgpu.cli.demo;
 

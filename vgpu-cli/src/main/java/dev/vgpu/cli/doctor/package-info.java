@@ -1,4 +1,4 @@
-/** What {@code vgpu doctor} looks at, and what it packs for a report. */
+/** The checks of {@code vgpu doctor}, and its bundle for a report. */
 @NullMarked
 package dev.vgpu.cli.doctor;
 

@@ -1,4 +1,4 @@
-/** What the command runs on: the machine, and the source checkout if there is one. */
+/** The machine that the command runs on, and the source checkout if there is one. */
 @NullMarked
 package dev.vgpu.cli.machine;
 

@@ -78,7 +78,7 @@ public record MixFile(String title, Mix mix) {
     if (found.isEmpty()) {
       throw tenants.error("there is no tenant");
     }
-    List<Mix.Member> members = new Admission(gpus, found).members(durationNs);
+    List<Mix.Member> members = new Stays(gpus, found).members(durationNs);
     long chosenSeed = seed == null ? 1 : seed.anyWhole();
     if (overrides.seed() != null) {
       chosenSeed = overrides.seed();

@@ -1,4 +1,4 @@
-/** Files that describe what is simulated, and what people see of the result. */
+/** Files that describe simulations, and the presentation of results. */
 @NullMarked
 package dev.vgpu.cli.simulation;
 

@@ -28,6 +28,12 @@ class AgreementIT {
   /** How far both may be apart. */
   private static final double PERCENT = 3;
 
+  /**
+   * Beside a tenant at its cap. That one has its part of the time, whatever handing the GPU over
+   * takes; the offline ones have what is left after that, and the simulation knows only some of it.
+   */
+  private static final double PERCENT_BESIDE_CAP = 5;
+
   private static final long WARM_UP_MS = 1_500;
   private static final long WINDOW_MS = 8_000;
 
@@ -61,7 +67,8 @@ class AgreementIT {
         Map.of(
             "half", List.of("--us=1000"),
             "third", List.of("--us=700"),
-            "fifth", List.of("--us=500")));
+            "fifth", List.of("--us=500")),
+        PERCENT);
   }
 
   @Test
@@ -79,18 +86,20 @@ class AgreementIT {
         Map.of(
             "online", List.of("--us=500"),
             "large", List.of("--us=1000"),
-            "small", List.of("--us=1000")));
+            "small", List.of("--us=1000")),
+        PERCENT_BESIDE_CAP);
   }
 
-  private void compare(String text, Map<String, List<String>> programs) throws Exception {
+  private void compare(String text, Map<String, List<String>> programs, double percent)
+      throws Exception {
     Path file = directory.resolve("mix.yaml");
     Files.writeString(file, "duration: 60s\nwarmUp: 2s\n" + text);
     Mix mix = MixFile.read(file, MixFile.Overrides.NONE).mix();
     Map<String, Share> simulated = simulated(mix);
-    Map<String, Share> real = real(mix, programs, simulated);
+    Map<String, Share> real = real(mix, programs, simulated, percent);
     String table = table(simulated, real);
     System.err.print(table);
-    assertThat(agree(simulated, real)).as("%s", table).isTrue();
+    assertThat(agree(simulated, real, percent)).as("%s", table).isTrue();
   }
 
   private static String table(Map<String, Share> simulated, Map<String, Share> real) {
@@ -109,16 +118,20 @@ class AgreementIT {
     return table.toString();
   }
 
-  private static boolean agree(Map<String, Share> simulated, Map<String, Share> real) {
+  private static boolean agree(
+      Map<String, Share> simulated, Map<String, Share> real, double percent) {
     return simulated.keySet().stream()
         .allMatch(
             name ->
-                isClose(real.get(name).part(), simulated.get(name).part())
-                    && isClose(real.get(name).perGpuSecond(), simulated.get(name).perGpuSecond()));
+                isClose(real.get(name).part(), simulated.get(name).part(), percent)
+                    && isClose(
+                        real.get(name).perGpuSecond(),
+                        simulated.get(name).perGpuSecond(),
+                        percent));
   }
 
-  private static boolean isClose(double real, double simulated) {
-    return Math.abs(real - simulated) <= PERCENT / 100 * simulated;
+  private static boolean isClose(double real, double simulated, double percent) {
+    return Math.abs(real - simulated) <= percent / 100 * simulated;
   }
 
   private static Map<String, Share> simulated(Mix mix) {
@@ -149,7 +162,8 @@ class AgreementIT {
 
   /** From the same beginning, window by window until both agree. */
   private static Map<String, Share> real(
-      Mix mix, Map<String, List<String>> programs, Map<String, Share> simulated) throws Exception {
+      Mix mix, Map<String, List<String>> programs, Map<String, Share> simulated, double percent)
+      throws Exception {
     Node node = Node.open(Map.of("VGPU_EMULATOR", "devices=1,memory=4GiB"));
     try {
       PoolProcess pool = node.openPool();
@@ -169,7 +183,7 @@ class AgreementIT {
       NanoClock.sleepMillis(WARM_UP_MS);
       JsonNode before = pool.leases();
       Map<String, Share> real = Map.of();
-      for (int i = 0; i < MOST_WINDOWS && (i == 0 || !agree(simulated, real)); i++) {
+      for (int i = 0; i < MOST_WINDOWS && (i == 0 || !agree(simulated, real, percent)); i++) {
         NanoClock.sleepMillis(WINDOW_MS);
         real = shares(mix, before, pool.leases());
       }

@@ -251,9 +251,9 @@ class MixFileTest {
         text.replace("JOIN", "9s"),
         4,
         37,
-        "shares do not add up",
-        "110 percent at 9 s",
-        "a 60, b 50");
+        "'b' is refused when it comes at 9 s",
+        "110 percent",
+        "a 60 %");
   }
 
   @Test
@@ -266,7 +266,21 @@ class MixFileTest {
           - {name: b, quota: 4GiB, class: offline, arrivals: closedLoop}
         """;
     assertThat(read(text.replace("PERCENT", "120")).mix().tenants()).hasSize(2);
-    assertRefused(text.replace("PERCENT", "100"), 3, 22, "quotas do not fit");
+    assertRefused(text.replace("PERCENT", "100"), 4, 22, "'b' is refused", "free on gpu=gpu0");
+  }
+
+  /** As in the pool: oversubscription is never at the cost of online tenants. */
+  @Test
+  void onlineQuotasNeverTakeMoreThanTheGpuHas() throws Exception {
+    String text =
+        """
+        gpus: [{memory: 10GiB, memoryOversubscription: 200}]
+        tenants:
+          - {name: a, quota: 8GiB, class: online, arrivals: closedLoop}
+          - {name: b, quota: 4GiB, class: CLASS, arrivals: closedLoop}
+        """;
+    assertThat(read(text.replace("CLASS", "nearline")).mix().tenants()).hasSize(2);
+    assertRefused(text.replace("CLASS", "online"), 4, 22, "'b' is refused", "2GiB");
   }
 
   @Test

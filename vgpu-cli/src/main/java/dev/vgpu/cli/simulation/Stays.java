@@ -1,28 +1,35 @@
 package dev.vgpu.cli.simulation;
 
-import dev.vgpu.PreemptionClass;
+import static java.util.Objects.requireNonNull;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.simulation.TenantReader.FileTenant;
+import dev.vgpu.core.admission.Admission;
 import dev.vgpu.core.simulate.Mix;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
 
 /**
- * Finds out when tenants come and go, and whether those that are there at one time fit: what
- * admission would say of them. Confined to one thread.
+ * Finds out when tenants come and go, and asks the pool's own admission whether those that are
+ * there at one time fit. Confined to one thread.
  */
-final class Admission {
+final class Stays {
+  /** The file does not say what a GPU has: nobody is refused for it. */
+  private static final MemorySize UNKNOWN_MEMORY = MemorySize.ofBytes(1L << 59);
+
   private final List<MixFile.FileGpu> gpus;
   private final Map<String, FileTenant> byName = new LinkedHashMap<>();
   private final Map<String, long[]> times = new LinkedHashMap<>();
 
-  Admission(List<MixFile.FileGpu> gpus, List<FileTenant> tenants) {
+  Stays(List<MixFile.FileGpu> gpus, List<FileTenant> tenants) {
     this.gpus = gpus;
     tenants.forEach(tenant -> byName.put(tenant.name(), tenant));
   }
@@ -45,8 +52,7 @@ final class Admission {
     }
     for (FileTenant tenant : byName.values()) {
       if (stay(tenant, new ArrayDeque<>())[0] < durationNs) {
-        checkShares(tenant);
-        checkMemory(tenant);
+        checkAdmission(tenant);
       }
     }
     return members;
@@ -109,81 +115,70 @@ final class Admission {
     return leaveNs;
   }
 
-  /** Those of a GPU that are there when this one comes, itself included. */
+  /**
+   * Those of a GPU that are there when this one comes, itself included, in the order in which they
+   * come.
+   */
   private List<FileTenant> present(FileTenant tenant) {
     long atNs = joinNs(tenant);
     return byName.values().stream()
         .filter(other -> other.gpu() == tenant.gpu())
         .filter(other -> joinNs(other) <= atNs && leaveNs(other) > atNs)
+        .sorted(Comparator.comparingLong(this::joinNs))
         .toList();
   }
 
   private long joinNs(FileTenant tenant) {
-    return java.util.Objects.requireNonNull(times.get(tenant.name()))[0];
+    return requireNonNull(times.get(tenant.name()))[0];
   }
 
   private long leaveNs(FileTenant tenant) {
-    return java.util.Objects.requireNonNull(times.get(tenant.name()))[1];
+    return requireNonNull(times.get(tenant.name()))[1];
   }
 
-  private void checkShares(FileTenant tenant) throws UserException {
-    Value at = tenant.shareAt();
-    if (at == null) {
-      return;
-    }
-    boolean offline = tenant.request().preemptionClass() == PreemptionClass.OFFLINE;
-    List<FileTenant> guaranteed =
-        present(tenant).stream()
-            .filter(other -> other.request().computePercent().isPresent())
-            .filter(
-                other -> (other.request().preemptionClass() == PreemptionClass.OFFLINE) == offline)
-            .toList();
-    int sum = guaranteed.stream().mapToInt(o -> o.request().computePercent().orElse(0)).sum();
-    if (sum > 100) {
-      throw last(guaranteed, at)
-          .error(
-              "shares do not add up: the guaranteed shares of "
-                  + (offline ? "offline" : "online and nearline")
-                  + " tenants on "
-                  + gpus.get(tenant.gpu()).gpu().name()
-                  + " are "
-                  + sum
-                  + " percent at "
-                  + Times.text(joinNs(tenant))
-                  + ", at most 100 fit: "
-                  + guaranteed.stream()
-                      .map(o -> o.name() + " " + o.request().computePercent().orElse(0))
-                      .collect(Collectors.joining(", ")));
+  /** What the pool would grant at this moment, in the order in which the tenants come. */
+  private void checkAdmission(FileTenant arriving) throws UserException {
+    MixFile.FileGpu gpu = gpus.get(arriving.gpu());
+    Admission admission =
+        new Admission(
+            gpu.gpu().name(),
+            gpu.memory() == null ? UNKNOWN_MEMORY : gpu.memory(),
+            gpu.gpu().settings().memoryOversubscriptionPercent());
+    List<FileTenant> granted = new ArrayList<>();
+    for (FileTenant tenant : present(arriving)) {
+      if (!admission.fits(tenant.request())) {
+        String reason = admission.lack(tenant.request()).orElse("");
+        throw tooMany(tenant, admission)
+            .error(
+                "'"
+                    + tenant.name()
+                    + "' is refused when it comes at "
+                    + Times.text(joinNs(tenant))
+                    + ": "
+                    + reason
+                    + "; there then: "
+                    + granted.stream().map(Stays::described).collect(Collectors.joining(", ")));
+      }
+      admission.take(tenant.request());
+      granted.add(tenant);
     }
   }
 
-  /** The last one in the file is the one too many. */
-  private static Value last(List<FileTenant> tenants, Value otherwise) {
-    Value share = tenants.get(tenants.size() - 1).shareAt();
-    return share == null ? otherwise : share;
+  /** What of a tenant does not fit, in the file. */
+  private static Value tooMany(FileTenant tenant, Admission admission) {
+    VirtualGpuRequest request = tenant.request();
+    boolean isShare =
+        request.computePercent().orElse(0) > admission.freePercent(request.preemptionClass());
+    Value at = isShare ? tenant.shareAt() : tenant.quotaAt();
+    return at == null ? tenant.at() : at;
   }
 
-  private void checkMemory(FileTenant tenant) throws UserException {
-    MixFile.FileGpu gpu = gpus.get(tenant.gpu());
-    @Nullable Value at = tenant.quotaAt();
-    if (gpu.memory() == null || at == null) {
-      return;
-    }
-    double room =
-        gpu.memory().bytes() / 100.0 * gpu.gpu().settings().memoryOversubscriptionPercent();
-    double sum = present(tenant).stream().mapToDouble(o -> o.request().memory().bytes()).sum();
-    if (sum > room) {
-      throw at.error(
-          "quotas do not fit: with '"
-              + tenant.name()
-              + "' they are "
-              + Math.round(sum / (1 << 20))
-              + " MiB on "
-              + gpu.gpu().name()
-              + " at "
-              + Times.text(joinNs(tenant))
-              + ", which has "
-              + Math.round(room / (1 << 20)));
-    }
+  private static String described(FileTenant tenant) {
+    VirtualGpuRequest request = tenant.request();
+    String share =
+        request.computePercent().isPresent()
+            ? " " + request.computePercent().getAsInt() + " %"
+            : "";
+    return tenant.name() + share + " " + request.memory();
   }
 }

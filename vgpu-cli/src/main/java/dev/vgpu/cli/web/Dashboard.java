@@ -1,0 +1,160 @@
+package dev.vgpu.cli.web;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.sun.net.httpserver.HttpServer;
+import dev.vgpu.GpuPool;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.time.InstantSource;
+import java.util.Optional;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.LongSupplier;
+import java.util.function.Supplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Serves the dashboard of a pool until it is closed. It looks at the pool once in an interval,
+ * whether or not somebody watches, so that the page shows what was. Safe for use by several
+ * threads.
+ */
+public final class Dashboard implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(Dashboard.class);
+  private static final int WORKERS = 8;
+  private static final int LOOKS_BETWEEN_READINGS = 5;
+
+  /**
+   * How it works. Immutable.
+   *
+   * @param address where it listens
+   * @param token what a viewer has to give; empty: nothing
+   * @param interval between two looks, above 0
+   * @param mostViewers how many may watch at once, at least 1
+   * @param mig the MIG instances of the GPUs, as {@code vgpu mig list --json} has them, or null if
+   *     nobody tells; asked on a thread of the dashboard
+   */
+  public record Options(
+      WebAddress address,
+      Optional<Token> token,
+      Duration interval,
+      int mostViewers,
+      Supplier<JsonNode> mig) {
+    private static final int USUAL_VIEWERS = 32;
+
+    /** {@return a look a second, for 32 viewers, without MIG instances} */
+    public static Options of(WebAddress address, Optional<Token> token) {
+      return new Options(
+          address, token, Duration.ofSeconds(1), USUAL_VIEWERS, JsonNodeFactory.instance::nullNode);
+    }
+
+    /** {@return the same with MIG instances} */
+    public Options withMig(Supplier<JsonNode> tree) {
+      return new Options(address, token, interval, mostViewers, tree);
+    }
+
+    /** {@return the same with another number of viewers} */
+    public Options withMostViewers(int most) {
+      return new Options(address, token, interval, most, mig);
+    }
+
+    /** {@return the same with another interval between looks} */
+    public Options withInterval(Duration length) {
+      return new Options(address, token, length, mostViewers, mig);
+    }
+  }
+
+  private final WebAddress address;
+  private final Board board;
+  private final Viewers viewers;
+  private final HttpServer server;
+  private final ExecutorService workers;
+  private final ScheduledExecutorService looks;
+  private int looksUntilReading;
+
+  private Dashboard(GpuPool pool, Options options, LongSupplier nowNs, InstantSource wall)
+      throws IOException {
+    WebAddress wanted = options.address();
+    server = HttpServer.create(new InetSocketAddress(wanted.host(), wanted.port()), 0);
+    address = new WebAddress(wanted.host(), server.getAddress().getPort());
+    board = new Board(pool, nowNs, wall, options.mig());
+    viewers = new Viewers(options.mostViewers());
+    workers = Executors.newFixedThreadPool(WORKERS, threads("vgpu-web"));
+    looks = Executors.newSingleThreadScheduledExecutor(threads("vgpu-web-look"));
+    server.setExecutor(workers);
+    server.createContext(
+        "/", new Pages(address, options.token(), board, viewers, threads("vgpu-web-viewer")));
+  }
+
+  /**
+   * Begins to serve.
+   *
+   * @param pool whose GPUs are shown; stays open until this is closed
+   * @param options how it works
+   * @param nowNs nanoseconds on a clock that never goes back
+   * @param wall date and time
+   * @return the dashboard
+   * @throws IOException if it cannot listen there
+   */
+  public static Dashboard open(
+      GpuPool pool, Options options, LongSupplier nowNs, InstantSource wall) throws IOException {
+    Dashboard dashboard = new Dashboard(pool, options, nowNs, wall);
+    dashboard.look();
+    dashboard.begin(options.interval().toNanos());
+    dashboard.server.start();
+    return dashboard;
+  }
+
+  @SuppressWarnings("FutureReturnValueIgnored") // A look throws nothing.
+  private void begin(long intervalNs) {
+    looks.scheduleAtFixedRate(this::look, intervalNs, intervalNs, TimeUnit.NANOSECONDS);
+  }
+
+  private static ThreadFactory threads(String name) {
+    AtomicInteger number = new AtomicInteger();
+    return task -> {
+      Thread thread = new Thread(task, name + "-" + number.incrementAndGet());
+      thread.setDaemon(true);
+      return thread;
+    };
+  }
+
+  /** A look that fails is told of in the log, and the next one is made all the same. */
+  private void look() {
+    try {
+      if (looksUntilReading-- <= 0) {
+        looksUntilReading = LOOKS_BETWEEN_READINGS - 1;
+        board.readDevices();
+      }
+      viewers.tell(board.look());
+    } catch (RuntimeException e) {
+      LOG.warn("the dashboard cannot look at the pool", e);
+    }
+  }
+
+  /** {@return where it listens, with the port that it got} */
+  public WebAddress address() {
+    return address;
+  }
+
+  /** {@return how many watch now} */
+  int viewers() {
+    return viewers.count();
+  }
+
+  /** Ends all connections. A second call does nothing. */
+  @Override
+  public void close() {
+    looks.shutdownNow();
+    viewers.close();
+    server.stop(0);
+    workers.shutdownNow();
+    board.close();
+  }
+}

@@ -1,0 +1,130 @@
+package dev.vgpu.cli.web;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.GpuLease;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.OptionalDouble;
+import java.util.Set;
+
+/**
+ * One tenant over the last {@value #LOOKS} looks: what it held, to what it was entitled, and how it
+ * waited. Not safe for several threads.
+ */
+final class TenantTrack {
+  /** How many looks are kept. */
+  static final int LOOKS = 300;
+
+  private static final double PERCENT = 100;
+  private static final double TENTHS = 10;
+
+  private final double[] held = new double[LOOKS];
+  private final double[] entitled = new double[LOOKS];
+  private final WaitTrack waitTrack = new WaitTrack();
+  private Set<Long> processes = Set.of();
+  private long lastNs;
+  private long lastGpuNs;
+  private long lastCopyNs;
+  private boolean wasSeen;
+  private OptionalDouble heldPercent = OptionalDouble.empty();
+  private OptionalDouble copyPercent = OptionalDouble.empty();
+
+  TenantTrack() {
+    Arrays.fill(held, Double.NaN);
+    Arrays.fill(entitled, Double.NaN);
+  }
+
+  /**
+   * Takes what a look saw.
+   *
+   * @param lease the tenant
+   * @param look which look, from 0
+   * @param nowNs when, on a clock that never goes back
+   * @param isLost whether its GPU does not answer, so that nothing is measured
+   * @return its processes that were there at the look before and are not now
+   */
+  List<Long> look(GpuLease lease, long look, long nowNs, boolean isLost) {
+    long gpuNs = lease.usage().gpuTime().toNanos();
+    long copyNs = lease.usage().copyTime().toNanos();
+    boolean isMeasured = wasSeen && !isLost && gpuNs >= lastGpuNs && nowNs > lastNs;
+    double lengthNs = nowNs - lastNs;
+    heldPercent = percent(isMeasured, (gpuNs - lastGpuNs) / lengthNs);
+    copyPercent = percent(isMeasured && copyNs >= lastCopyNs, (copyNs - lastCopyNs) / lengthNs);
+    lastNs = nowNs;
+    lastGpuNs = gpuNs;
+    lastCopyNs = copyNs;
+    int at = (int) (look % LOOKS);
+    held[at] = heldPercent.orElse(Double.NaN);
+    entitled[at] = lease.entitledPercent();
+    List<Long> gone = new ArrayList<>(processes);
+    gone.removeAll(lease.processes());
+    processes = new HashSet<>(lease.processes());
+    wasSeen = true;
+    return gone;
+  }
+
+  private static OptionalDouble percent(boolean isMeasured, double part) {
+    return isMeasured ? OptionalDouble.of(PERCENT * part) : OptionalDouble.empty();
+  }
+
+  void waits(long nowNs, long wallMs, boolean waits) {
+    boolean progressed = heldPercent.isEmpty() || heldPercent.getAsDouble() > 0;
+    waitTrack.look(nowNs / 1_000_000, wallMs, waits, progressed);
+  }
+
+  /** {@return the percent of the time since the look before; empty if that is not known} */
+  OptionalDouble heldPercent() {
+    return heldPercent;
+  }
+
+  Set<Long> processes() {
+    return processes;
+  }
+
+  /** Adds what it held in the last interval, and its waits. */
+  void put(ObjectNode json) {
+    put(json, "held", heldPercent);
+    put(json, "copy", copyPercent);
+    waitTrack.put(json);
+  }
+
+  static void put(ObjectNode json, String name, OptionalDouble value) {
+    if (value.isPresent()) {
+      json.put(name, tenths(value.getAsDouble()));
+    } else {
+      json.putNull(name);
+    }
+  }
+
+  static double tenths(double value) {
+    return Math.round(value * TENTHS) / TENTHS;
+  }
+
+  /**
+   * Adds what was seen, the oldest first.
+   *
+   * @param json where to
+   * @param from the first look
+   * @param to the look after the last one
+   */
+  void putHistory(ObjectNode json, long from, long to) {
+    ArrayNode heldList = json.putArray("held");
+    ArrayNode entitledList = json.putArray("entitled");
+    for (long look = from; look < to; look++) {
+      add(heldList, held[(int) (look % LOOKS)]);
+      add(entitledList, entitled[(int) (look % LOOKS)]);
+    }
+  }
+
+  /** Before it came, its place in the ring is empty. */
+  private static void add(ArrayNode list, double value) {
+    if (Double.isNaN(value)) {
+      list.addNull();
+    } else {
+      list.add(tenths(value));
+    }
+  }
+}

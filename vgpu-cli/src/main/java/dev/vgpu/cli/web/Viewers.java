@@ -1,0 +1,43 @@
+package dev.vgpu.cli.web;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** Those who watch, at most so many. Safe for use by several threads. */
+final class Viewers implements AutoCloseable {
+  private final int most;
+  private final List<Viewer> viewers = new CopyOnWriteArrayList<>();
+
+  Viewers(int most) {
+    this.most = most;
+  }
+
+  /** {@return whether there was room for it} */
+  synchronized boolean add(Viewer viewer) {
+    if (viewers.size() >= most) {
+      return false;
+    }
+    viewers.add(viewer);
+    return true;
+  }
+
+  void remove(Viewer viewer) {
+    viewers.remove(viewer);
+  }
+
+  int count() {
+    return viewers.size();
+  }
+
+  /** Gives a message to each, waiting for none; ends those who have taken nothing for long. */
+  void tell(byte[] message) {
+    for (Viewer viewer : viewers) {
+      viewer.offer(message);
+    }
+  }
+
+  @Override
+  public void close() {
+    viewers.forEach(Viewer::end);
+  }
+}
