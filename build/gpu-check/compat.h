@@ -10,6 +10,7 @@
 VGPU_OLD(dlopen, "2.2.5");
 VGPU_OLD(dlsym, "2.2.5");
 VGPU_OLD(dlerror, "2.2.5");
+VGPU_OLD(dladdr, "2.2.5");
 VGPU_OLD(dlinfo, "2.3.3");
 VGPU_OLD(log, "2.2.5");
 VGPU_OLD(pow, "2.2.5");

@@ -97,8 +97,8 @@ make_programs() {
       -Wl,--no-as-needed "$stage/build/libcuda.so.1" -Wl,--as-needed
   done
   # shellcheck disable=SC2046 # a list of files
-  build gpu_program -I"$root/vgpu-cuda/src/main/c" -I"$root/vgpu-cuda/src/main/shm" $(program_sources)
-  cp "$samples/src/main/python/spin.py" "$root/vgpu-bench/src/main/python/torch_pair.py" "$stage/programs/"
+  build gpu_program -I"$root/vgpu-cuda/src/main/shm" $(program_sources)
+  cp "$samples/src/main/python/spin.py" "$root/vgpu-bench/src/main/python/"*.py "$stage/programs/"
   rm -r "$stage/build"
 }
 

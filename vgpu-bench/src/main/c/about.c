@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, PROCESSORS = 16, COMPUTE_MODE = 20 };
+enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, PROCESSORS = 16, COMPUTE_MODE = 20, COPY_ENGINES = 40 };
 enum { DEEPEST = 8192, HELD_NS = 60000000, EVENTS = 2000, BLOCKED_NS = 1000000 };
 
 /* What only this file asks for, and can do without. */
@@ -48,16 +48,20 @@ static int attribute(int which, CUdevice device) {
   return extra.attribute != NULL && extra.attribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
 }
 
-static void print_nvml_driver(void) {
+static void print_nvml_versions(void) {
+  static const char *const asked[][2] = {{"driver", "nvmlSystemGetDriverVersion"}, {"nvml", "nvmlSystemGetNVMLVersion"}};
   int (*init)(void);
-  int (*version)(char *, unsigned);
   const char *path = getenv("VGPU_NVML");
-  char text[96] = "";
   const char *library = path != NULL ? path : "libnvidia-ml.so.1";
   *(void **)&init = library_symbol(library, "nvmlInit_v2");
-  *(void **)&version = library_symbol(library, "nvmlSystemGetDriverVersion");
-  if (init != NULL && version != NULL && init() == 0 && version(text, sizeof text) == 0) {
-    print_text("driver", text);
+  bool is_there = init != NULL && init() == 0;
+  for (size_t i = 0; is_there && i < sizeof asked / sizeof *asked; i++) {
+    int (*version)(char *, unsigned);
+    char text[96] = "";
+    *(void **)&version = library_symbol(library, asked[i][1]);
+    if (version != NULL && version(text, sizeof text) == 0) {
+      print_text(asked[i][0], text);
+    }
   }
 }
 
@@ -87,22 +91,22 @@ int mode_about(int count, char **arguments) {
   check(extra.driver_version == NULL ? CUDA_SUCCESS : extra.driver_version(&version), "cuDriverGetVersion");
   printf("{");
   print_text("gpu", name);
-  print_nvml_driver();
+  print_nvml_versions();
   printf("\"cuda_version\":%d,\"capability\":\"%d.%d\",\"sms\":%d,\"compute_mode\":%d,\"memory_bytes\":%zu,", version,
          attribute(CAPABILITY_MAJOR, device), attribute(CAPABILITY_MINOR, device), attribute(PROCESSORS, device),
          attribute(COMPUTE_MODE, device), total);
-  printf("\"init_ms\":%.3f}\n", (double)(initialised - begin) / 1e6);
+  printf("\"copy_engines\":%d,\"init_ms\":%.3f}\n", attribute(COPY_ENGINES, device), (double)(initialised - begin) / 1e6);
   fflush(stdout);
   return 0;
 }
 
-/* How many launches fit behind a long kernel before a launch has to wait. */
+/* How many short kernels fit behind a long one before a launch has to wait; DEEPEST: none waited. */
 static unsigned queue_depth(const struct driver *driver) {
   unsigned depth = 0;
   check(spin(driver, HELD_NS), "cuLaunchKernel");
   for (uint64_t took = 0; depth < DEEPEST && took < BLOCKED_NS; depth++) {
     uint64_t begin = now_ns();
-    check(driver->launch(driver->null_kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "cuLaunchKernel");
+    check(spin(driver, 1000), "cuLaunchKernel");
     took = now_ns() - begin;
   }
   check(driver->context_synchronize(), "cuCtxSynchronize");

@@ -80,7 +80,7 @@ struct ipc_handle { /* CUipcMemHandle */
        (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
 
 enum { CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_MAP_FAILED = 205, CUDA_ERROR_INVALID_HANDLE = 400 };
-enum { CUDA_ERROR_NOT_READY = 600, CUDA_ERROR_NOT_PERMITTED = 800, CUDA_ERROR_NOT_SUPPORTED = 801 };
+enum { CUDA_ERROR_NOT_PERMITTED = 800, CUDA_ERROR_NOT_SUPPORTED = 801 };
 
 /* What may wait, and for what. */
 enum wait { WAIT_MEMORY, WAIT_LAUNCH, WAIT_SYNC, WAITS };

@@ -57,6 +57,18 @@ static uint64_t launch_block(const struct driver *driver, CUgraphExec graph, uns
   return passed;
 }
 
+/* Kernels that take so long, to their end; waited for after each one, or after the last. */
+static uint64_t work_block(const struct driver *driver, uint64_t kernel_ns, bool waits, unsigned launches) {
+  uint64_t begin = now_ns();
+  for (unsigned i = 0; i < launches; i++) {
+    check(spin(driver, kernel_ns), "cuLaunchKernel");
+    if (waits || i == launches - 1) {
+      check(driver->context_synchronize(), "cuCtxSynchronize");
+    }
+  }
+  return now_ns() - begin;
+}
+
 static void report(const char *what, uint64_t *block_ns, size_t blocks, size_t per_block) {
   uint64_t middle = median(block_ns, blocks);
   size_t slow = 0;
@@ -68,10 +80,12 @@ static void report(const char *what, uint64_t *block_ns, size_t blocks, size_t p
       (double)block_ns[blocks / 10] / (double)per_block, 100.0 * (double)slow / (double)blocks);
 }
 
+/* launch CPU [graph | work NS never|each] */
 int mode_launch(int count, char **arguments) {
   struct driver driver;
   char line[128];
   CUgraphExec graph = NULL;
+  uint64_t work_ns = count == 4 && strcmp(arguments[1], "work") == 0 ? strtoull(arguments[2], NULL, 10) : 0;
   if (count < 1) {
     return 2;
   }
@@ -89,7 +103,8 @@ int mode_launch(int count, char **arguments) {
     }
     uint64_t *block_ns = calloc(blocks, sizeof *block_ns);
     for (unsigned i = 0; i < blocks; i++) {
-      block_ns[i] = launch_block(&driver, graph, launches);
+      block_ns[i] = work_ns == 0 ? launch_block(&driver, graph, launches)
+                                 : work_block(&driver, work_ns, strcmp(arguments[3], "each") == 0, launches);
     }
     report("launch", block_ns, blocks, launches);
     free(block_ns);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 static const char PTX[] =
@@ -54,6 +55,14 @@ void driver_load(struct driver *driver) {
   }
   DRIVER_CALLS(DRIVER_LOOKUP)
 #undef DRIVER_LOOKUP
+}
+
+void *driver_function(const char *name) {
+  void *found = dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
+  if (found == NULL) {
+    fail(name, 0);
+  }
+  return found;
 }
 
 void driver_start(struct driver *driver) {
@@ -109,6 +118,15 @@ uint64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void rest_ns(uint64_t ns) {
+  static _Thread_local bool is_exact;
+  if (!is_exact) {
+    is_exact = true;
+    prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+  }
+  nanosleep(&(struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}, NULL);
 }
 
 uint64_t random_next(uint64_t *state) { /* xorshift64* */

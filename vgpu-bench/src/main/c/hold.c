@@ -2,20 +2,11 @@
 #define _GNU_SOURCE
 #include "program.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PIECE = 64 << 20, MOST_PIECES = 4096 };
-
-static void *need(const char *name) {
-  void *found = dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
-  if (found == NULL) {
-    fail(name, 0);
-  }
-  return found;
-}
 
 /* hold MIB: 'check' looks at the last word of each piece; anything else is asked for in vain. */
 int mode_hold(int count, char **arguments) {
@@ -28,8 +19,8 @@ int mode_hold(int count, char **arguments) {
   driver_start(&driver);
   CUresult (*fill)(CUdeviceptr, unsigned, size_t);
   CUresult (*copy)(void *, CUdeviceptr, size_t);
-  *(void **)&fill = need("cuMemsetD32_v2");
-  *(void **)&copy = need("cuMemcpyDtoH_v2");
+  *(void **)&fill = driver_function("cuMemsetD32_v2");
+  *(void **)&copy = driver_function("cuMemcpyDtoH_v2");
   size_t wanted = (size_t)atol(arguments[0]) / 64;
   for (size_t i = 0; i < wanted && i < MOST_PIECES; i++) {
     check(driver.memory_alloc(&pieces[i], PIECE), "cuMemAlloc");

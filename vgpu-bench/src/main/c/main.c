@@ -12,17 +12,23 @@ static const struct {
     {"noise", mode_noise},     {"lateness", mode_lateness},     {"hostile", mode_hostile}, {"truncate", mode_truncate},
     {"fork", mode_fork},       {"serve", mode_serve},   {"train", mode_train},
     {"hold", mode_hold},
+    {"measure", mode_measure},
     {"flood", mode_flood},     {"arrive", mode_arrive}, {"session", mode_session},
     {"where", mode_where},     {"about", mode_about},   {"probe", mode_probe},
     {"checkpoint", mode_checkpoint}, {"yield", mode_yield},
     {"chaos", mode_chaos},     {"audit", mode_audit},
     {"signals", mode_signals}, {"stalls", mode_stalls},
+    {"calls", mode_calls},     {"waits", mode_waits},   {"streams", mode_streams},
+    {"paced", mode_paced},     {"leave", mode_leave},   {"memory", mode_memory},
+    {"aside", mode_aside},     {"allocs", mode_allocs}, {"names", mode_names},
+    {"cudart", mode_cudart},   {"xids", mode_xids},
 };
 
 static const char USAGE[] =
     "usage: gpu_program MODE ...\n"
     "  init [wait]                  time of cuInit and of a context\n"
-    "  launch CPU [graph]           empty kernels, or graphs: 'run BLOCKS LAUNCHES'\n"
+    "  launch CPU [graph | work NS never|each]  empty kernels, graphs, or kernels to their end: 'run BLOCKS LAUNCHES'\n"
+    "  measure NS STREAMS [KERNELS]  kernels of NS, or graphs of so many: 'run EACH LAUNCHES', 'item LAUNCHES', 'eager PERIOD_NS MS'\n"
     "  alloc CPU                    pairs of alloc and free: 'live N', 'run BLOCKS PAIRS'\n"
     "  load NS GRID SYNC [start] [graph=N] [trace]  kernels of NS: 'start', 'pause', 'read', 'stalls'; SYNC 0: never\n"
     "  churn BYTES THREADS FILE SEED   'churn', 'fill', 'stop'\n"
@@ -46,7 +52,18 @@ static const char USAGE[] =
     "  where NAME...                where the loader finds libraries\n"
     "  about                        the GPU and the driver, as JSON\n"
     "  probe                        how the driver behaves, as JSON\n"
-    "  checkpoint PID               the driver's checkpoint of another process: 'suspend', 'resume'\n";
+    "  checkpoint PID               the driver's checkpoint of another process: 'suspend', 'resume'\n"
+    "  calls                        what calls of the driver take the host, as JSON\n"
+    "  waits MIB                    for how long others' calls hold an event's query up, as JSON\n"
+    "  streams [quick]              whose work waits behind whose, as JSON\n"
+    "  paced                        kernels at a pace: 'cold', 'paced US GAP_US COUNT'\n"
+    "  leave exit|thread|handler    exits with work in flight\n"
+    "  memory plain|thread|modules|export FILE|import FILE  holds memory in its way until its input ends\n"
+    "  aside MODE ...               runs the mode in a pid namespace of its own\n"
+    "  allocs                       allocates and frees all the time: 'read'\n"
+    "  names DRIVER                 which cuInit each name of the driver gives, as JSON\n"
+    "  cudart LIBRARY               a program on the CUDA runtime\n"
+    "  xids FILE                    writes down each Xid that NVML tells\n";
 
 int main(int count, char **arguments) {
   for (size_t i = 0; count > 1 && i < sizeof MODES / sizeof *MODES; i++) {

@@ -101,6 +101,17 @@ static void sample(const struct nvml *nvml, uint64_t limit, struct reading *read
   }
 }
 
+static bool has_process(const struct nvml *nvml, unsigned pid) {
+  struct nvml_process processes[512];
+  unsigned count = nvml_read(nvml, processes, sizeof processes / sizeof *processes);
+  for (unsigned i = 0; i < count; i++) {
+    if (processes[i].pid == pid) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static bool input_waits(int timeout_ms) {
   return poll(&(struct pollfd){STDIN_FILENO, POLLIN, 0}, 1, timeout_ms) > 0;
 }
@@ -123,6 +134,10 @@ int mode_observe(int count, char **arguments) {
     }
     if (!next_line(line, sizeof line)) {
       return 0;
+    }
+    if (strncmp(line, "has ", 4) == 0) {
+      say("observe has %d", has_process(&nvml, (unsigned)strtoul(line + 4, NULL, 10)));
+      continue;
     }
     sample(&nvml, limit, &reading);
     say("observe samples %llu now %llu peak %llu over %llu device_now %llu processes %u",

@@ -13,6 +13,7 @@
 enum {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
+  CUDA_ERROR_NOT_READY = 600,
 };
 
 typedef int CUdevice;
@@ -40,9 +41,12 @@ typedef struct CUstream_st *CUstream;
   CALL(module_function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                                 \
   CALL(event_create, "cuEventCreate", (CUevent *, unsigned))                                                           \
   CALL(event_record, "cuEventRecord", (CUevent, CUstream))                                                             \
+  CALL(event_query, "cuEventQuery", (CUevent))                                                                         \
   CALL(event_synchronize, "cuEventSynchronize", (CUevent))                                                             \
   CALL(event_elapsed, "cuEventElapsedTime", (float *, CUevent, CUevent))                                               \
   CALL(stream_create, "cuStreamCreate", (CUstream *, unsigned))                                                        \
+  CALL(stream_synchronize, "cuStreamSynchronize", (CUstream))                                                          \
+  CALL(copy_back, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))                                     \
   CALL(capture_begin, "cuStreamBeginCapture_v2", (CUstream, int))                                                      \
   CALL(capture_end, "cuStreamEndCapture", (CUstream, CUgraph *))                                                       \
   CALL(graph_instantiate, "cuGraphInstantiateWithFlags", (CUgraphExec *, CUgraph, unsigned long long))                 \
@@ -68,6 +72,9 @@ void check(CUresult result, const char *what);
 /* Looks the driver's functions up. */
 void driver_load(struct driver *driver);
 
+/* A function that only some modes need; fails where the driver has none. */
+void *driver_function(const char *name);
+
 /* Then calls cuInit, and makes a context and the kernels. */
 void driver_start(struct driver *driver);
 
@@ -91,9 +98,19 @@ CUgraphExec graph_of(const struct driver *driver, CUfunction kernel, unsigned gr
 /* Launches one kernel of one block that takes so long. */
 CUresult spin(const struct driver *driver, uint64_t ns);
 
+/* Waits so long, woken within a microsecond where the kernel can. */
+void rest_ns(uint64_t ns);
+
+/* A module that no cache has: COLD_KERNELS kernels to compile, and a variable of so many bytes. Kernels: (u32 *out). */
+CUmodule cold_module(const struct driver *driver, size_t variable_bytes);
+
+/* Launches each of its kernels once and waits for them. */
+void cold_launches(const struct driver *driver, CUmodule module);
+
 /* The modes; arguments as in the usage of main.c. */
 int mode_init(int count, char **arguments);
 int mode_launch(int count, char **arguments);
+int mode_measure(int count, char **arguments);
 int mode_alloc(int count, char **arguments);
 int mode_load(int count, char **arguments);
 int mode_churn(int count, char **arguments);
@@ -118,5 +135,16 @@ int mode_where(int count, char **arguments);
 int mode_about(int count, char **arguments);
 int mode_probe(int count, char **arguments);
 int mode_checkpoint(int count, char **arguments);
+int mode_calls(int count, char **arguments);
+int mode_waits(int count, char **arguments);
+int mode_streams(int count, char **arguments);
+int mode_paced(int count, char **arguments);
+int mode_leave(int count, char **arguments);
+int mode_memory(int count, char **arguments);
+int mode_aside(int count, char **arguments);
+int mode_allocs(int count, char **arguments);
+int mode_names(int count, char **arguments);
+int mode_cudart(int count, char **arguments);
+int mode_xids(int count, char **arguments);
 
 #endif

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A small PyTorch training and inference pair for gpu-check; it knows nothing of vgpu.
 
-Modes: `costs` measures and ends. `train` and `serve` say "ready", then do what lines of standard input say, and answer
-each with one JSON object: train: start, read, stop; serve: run SECONDS RATE. Both end with their input.
+Modes: `costs` measures and ends. The others say "ready", then do what lines of standard input say, and answer each with
+one JSON object: train: start, read, stop; serve: run SECONDS RATE; tenant: launch, compute, read, stop. They end with
+their input.
 """
 
 import json
@@ -182,6 +183,45 @@ def serve():
                 p99_ms=took[len(took) * 99 // 100], worst_ms=took[-1], **found)
 
 
+def tenant():
+    """Work without an end, of one of two kinds: many small kernels, or few large ones; how much was done."""
+    torch, found = load_torch()
+    small = torch.zeros(1024, device="cuda")
+    large = torch.randn(4096, 4096, device="cuda", dtype=torch.float16)
+    state = {"kind": "stop", "done": 0, "error": None}
+    wanted = threading.Event()
+
+    def work():
+        try:
+            while True:
+                wanted.wait()
+                if state["kind"] == "launch":
+                    for _ in range(200):
+                        small.add_(1)
+                else:
+                    for _ in range(4):
+                        large @ large
+                torch.cuda.synchronize()
+                state["done"] += 1
+        except Exception as e:
+            state["error"] = "%s: %s" % (type(e).__name__, str(e)[:500])
+
+    large @ large
+    torch.cuda.synchronize()
+    threading.Thread(target=work, daemon=True).start()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        order = line.strip()
+        if order in ("launch", "compute"):
+            state["kind"] = order
+            wanted.set()
+        elif order == "stop":
+            wanted.clear()
+        say(now_s=time.monotonic(), done=state["done"], error=state["error"],
+            reserved_bytes=torch.cuda.memory_reserved(), **found)
+    os._exit(0)
+
+
 def main():
     mode = sys.argv[1] if len(sys.argv) > 1 else ""
     if mode == "costs":
@@ -190,8 +230,10 @@ def main():
         train()
     elif mode == "serve":
         serve()
+    elif mode == "tenant":
+        tenant()
     else:
-        print("usage: torch_pair.py costs LIMIT_BYTES | train | serve", file=sys.stderr)
+        print("usage: torch_pair.py costs LIMIT_BYTES | train | serve | tenant", file=sys.stderr)
         return 2
     return 0
 

@@ -29,6 +29,7 @@ public final class Bench {
         mig      where MIG instances are placed, beside first-fit, best-fit and exhaustive search
         scheduler  what a decision of the share scheduler costs at 2 to 1,024 tenants
         launch   what the hook adds to a launch, without and with a limit
+        measure  what measuring GPU time costs, with a driver whose calls cost what real ones do
         alloc    what the hook adds to an alloc and free, by live allocations
         share    whether a share of 50 % is held, kernels and graphs; two processes of a tenant; 75/25
         quota    whether a quota is ever passed by 8 processes of 8 threads
@@ -43,6 +44,9 @@ public final class Bench {
         seat     how long the death of the seat's holder holds others up; take-over
         start    attaching and making contexts, one and a hundred at once; opening pools
         suspend  how long it takes to suspend a program and to bring it back, by what it holds
+        fleet [--data DIRECTORY]
+                 what placement policies give away of a cluster, and how long a decision takes;
+                 the directory holds openb's files (or VGPU_OPENB names it)
         nvml     what reading 8 GPUs costs: a snapshot, a million polls, watching at 1 Hz
         level2   how soon an offline kernel of 10 ms gives the GPU to an online tenant that begins
       vgpu bench gpu-check ...
@@ -54,7 +58,7 @@ public final class Bench {
         --json   one JSON object on standard output
       Without a name, all run. On a machine that others use too, figures are worth more with
       priority over them: chrt -r 5 ./vgpu bench ...
-      All but turns, scheduler and mig start real processes, over a GPU or the emulator;
+      All but turns, scheduler, mig and fleet start real processes, over a GPU or the emulator;
       they need a C compiler.
       """;
 
@@ -69,6 +73,7 @@ public final class Bench {
           "scheduler",
           "mig",
           "launch",
+          "measure",
           "alloc",
           "share",
           "quota",
@@ -79,6 +84,7 @@ public final class Bench {
           "suspend",
           "level2",
           "nvml",
+          "fleet",
           "colocation",
           "fairness",
           "storm");
@@ -113,8 +119,10 @@ public final class Bench {
       plot(names.subList(1, names.size()));
       return;
     }
-    String keep = ColocationOptions.value(names, "--keep", "");
-    String stalls = ColocationOptions.value(names, "--stalls", "");
+    String keep = value(names, "--keep", "");
+    String stalls = value(names, "--stalls", "");
+    String openb = System.getenv().getOrDefault("VGPU_OPENB", "");
+    String data = value(names, "--data", openb);
     ColocationOptions colocation = colocationOptions(names, quick);
     for (String name : names) {
       if (!NAMES.contains(name)) {
@@ -124,7 +132,11 @@ public final class Bench {
     }
     Report report = new Report(what -> System.err.println("bench: " + what));
     for (String name : names.isEmpty() ? NAMES : names) {
-      run(name, report, quick, colocation, stalls);
+      if (name.equals("fleet")) {
+        new FleetBench(report, quick, data).run();
+      } else {
+        run(name, report, quick, colocation, stalls);
+      }
     }
     Map<String, Object> all = new LinkedHashMap<>(report.figures());
     all.putAll(Surroundings.figures());
@@ -156,6 +168,17 @@ public final class Bench {
     Files.writeString(Path.of(files.get(files.size() - 1)), ColocationPlot.svg(results));
   }
 
+  /** {@return what is said after an option, or, where it is not there, the other} */
+  private static String value(List<String> arguments, String option, String other) {
+    try {
+      return ColocationOptions.value(arguments, option, other);
+    } catch (IllegalArgumentException e) {
+      System.err.print("bench: " + e.getMessage() + "\n" + USAGE);
+      System.exit(2);
+      throw e;
+    }
+  }
+
   private static ColocationOptions colocationOptions(List<String> arguments, boolean quick) {
     try {
       return ColocationOptions.take(arguments, quick);
@@ -180,6 +203,7 @@ public final class Bench {
       case "nvml" -> new NvmlBench(report, quick).run();
       case "mig" -> new MigBench(report, quick).run();
       case "level2" -> new Level2Bench(report, quick).run();
+      case "measure" -> new MeasureBench(report, quick).run();
       case "preempt" -> new PreemptBench(report, quick).run();
       case "colocation" -> {
         Colocation colocation = new Colocation(colocationOptions, report::progress);

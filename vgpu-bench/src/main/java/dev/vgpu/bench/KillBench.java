@@ -56,6 +56,7 @@ final class KillBench implements ProcessBench {
       Disturbed hooked = new Disturbed(node, survivors, victims, trace);
       Disturbed.Reading undisturbed = hooked.phase(report, "undisturbed", 0, events);
       Disturbed.Reading disturbed = hooked.phase(report, "disturbed", events, events);
+      Disturbed.Reading again = hooked.phase(report, "undisturbed again", 0, events);
       hooked.close();
       long leftMs = Leftovers.awaitNone(pool);
       Disturbed bare = new Disturbed(node, bare(survivors), bare(victims), null);
@@ -64,6 +65,10 @@ final class KillBench implements ProcessBench {
       Disturbed.Reading bareDisturbed = bare.phase(report, "bare, disturbed", few, few);
       bare.close();
       tell(report, events, undisturbed, disturbed, leftMs);
+      report.line(
+          "  added by nothing, undisturbed again above undisturbed: %.1f ms",
+          again.addedMs(undisturbed));
+      report.figure("kill_added_by_nothing_ms", again.addedMs(undisturbed));
       report.figure("kill_worst_bare_ms", bareDisturbed.worstMs());
       report.figure("kill_worst_bare_undisturbed_ms", bareUndisturbed.worstMs());
       report.figure("kill_added_bare_ms", bareDisturbed.addedMs(bareUndisturbed));

@@ -1,6 +1,6 @@
 /**
- * The chaos suite: random programs under virtual GPUs of a node of its own, and everything that may
- * befall them; after each step the GPU's own accounts are compared with the ledgers.
+ * The chaos suite: random programs under virtual GPUs of a node of its own, and random failures.
+ * After each step the GPU's own accounts are compared with the ledgers.
  */
 @NullMarked
 package dev.vgpu.bench.chaos;

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -28,6 +29,7 @@ final class ArrivalStep implements Step {
   /** What the table tells: of 10 ms kernels, with preemption inside kernels on and off. */
   private double onP50Ms;
 
+  private @Nullable Child allocator;
   private double onP99Ms;
   private double offP50Ms;
   private double offP99Ms;
@@ -57,6 +59,7 @@ final class ArrivalStep implements Step {
           node.lease("online", SharePolicy.BURST_SHARE, 50, PreemptionClass.ONLINE, quota);
       Map<String, String> offline =
           node.lease("offline", SharePolicy.BEST_EFFORT, 0, PreemptionClass.OFFLINE, quota);
+      allocator = node.start(CheckNode.BARE, "allocs").awaitReady();
       if (!isOff) {
         arrive(node, findings, "nothing, bare", CheckNode.BARE, null, 0, quick);
         arrive(node, findings, "nothing", online, null, 0, quick);
@@ -93,6 +96,22 @@ final class ArrivalStep implements Step {
     said.lines().forEach(line -> findings.line("%s", line));
   }
 
+  /** What a third program, not under vgpu, waited for each of its allocations meanwhile. */
+  private void tellAllocator(Findings findings, String beside) throws InterruptedException {
+    Answer answer = Objects.requireNonNull(allocator).ask("read");
+    findings
+        .at(beside, "other_allocates")
+        .put("p50_us", Findings.rounded(answer.number("p50_ns") / 1e3, 2))
+        .put("p99_us", Findings.rounded(answer.number("p99_ns") / 1e3, 2))
+        .put("max_us", Findings.rounded(answer.number("max_ns") / 1e3, 2));
+    findings.line(
+        "%-40s%10.1f%10.1f%10.1f us: another program's cuMemAlloc",
+        "",
+        answer.number("p50_ns") / 1e3,
+        answer.number("p99_ns") / 1e3,
+        answer.number("max_ns") / 1e3);
+  }
+
   private JsonNode arrive(
       CheckNode node,
       Findings findings,
@@ -109,6 +128,7 @@ final class ArrivalStep implements Step {
       NanoClock.sleepMillis(300);
     }
     Answer before = load == null ? null : load.ask("read");
+    Objects.requireNonNull(allocator).ask("read");
     Done done =
         node.sample(
             online,
@@ -142,6 +162,7 @@ final class ArrivalStep implements Step {
         ms.path("p99").asDouble(),
         ms.path("max").asDouble(),
         heldPercent);
+    tellAllocator(findings, beside);
     if (!done.isOk()) {
       findings.failure("beside %s: %s", beside, done.why());
     }

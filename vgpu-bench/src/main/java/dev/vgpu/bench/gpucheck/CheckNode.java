@@ -106,7 +106,7 @@ final class CheckNode implements AutoCloseable {
     return run(environment, limitSeconds, all);
   }
 
-  /** Runs the C program to its end. */
+  /** Runs the C program to its end; may be called by several threads. */
   Done program(Map<String, String> environment, double limitSeconds, String... arguments)
       throws InterruptedException {
     List<String> all = new ArrayList<>(List.of(node.program().toString()));

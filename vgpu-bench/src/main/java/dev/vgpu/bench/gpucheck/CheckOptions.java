@@ -15,6 +15,7 @@ import java.util.Optional;
  * @param json whether the JSON is printed instead of the table
  * @param keep whether the working directory stays
  * @param driver for tests: where another libcuda.so.1 and libnvidia-ml.so.1 are
+ * @param part 1 or 2: the steps of that part; 0: of both
  * @param only the steps to run; all if empty
  */
 record CheckOptions(
@@ -24,17 +25,23 @@ record CheckOptions(
     boolean json,
     boolean keep,
     Optional<Path> driver,
+    int part,
     List<String> only) {
-  /** In seconds: with packing and copying under ten minutes, a common limit of lent machines. */
+  /**
+   * In seconds: with unpacking and copying under ten minutes, a common limit of a batch system's
+   * shortest queue.
+   */
   private static final String BUDGET = "540";
 
   static final String USAGE =
       """
-      usage: vgpu gpu-check [--out DIR] [--budget SECONDS] [--quick] [--json] [--only STEP,...] [--keep]
+      usage: vgpu gpu-check [--out DIR] [--budget SECONDS] [--quick] [--json] [--part 1|2] [--only STEP,...] [--keep]
              vgpu gpu-check --pack [FILE]
         Checks vgpu on this machine's first NVIDIA GPU, in less than ten minutes. Changes no setting of it.
-        Writes gpu-check-GPU-DRIVER.txt and .json into DIR (default: here), anew after each step.
+        Writes gpu-check-GPU-DRIVER.txt, .json and .emulator into DIR (default: here), anew after each step.
+        VGPU_EMULATOR=@FILE.emulator makes the emulator as slow and as large as this GPU.
         --budget SECONDS  for all steps together (default 540); what does not fit is left out
+        --part 1|2        the steps of one part only: each part fits into 520 seconds, whatever happens
         --only STEP,...   these steps only
         --quick           the shortest form of each step
         --keep            leave the working directory, with all logs
@@ -58,6 +65,7 @@ record CheckOptions(
     String driver = ColocationOptions.value(left, "--driver", "");
     String only = ColocationOptions.value(left, "--only", "");
     String budget = ColocationOptions.value(left, "--budget", BUDGET);
+    String part = ColocationOptions.value(left, "--part", "0");
     Path out = Path.of(ColocationOptions.value(left, "--out", "."));
     boolean quick = left.remove("--quick");
     boolean json = left.remove("--json");
@@ -68,6 +76,9 @@ record CheckOptions(
     if (!budget.matches("[1-9][0-9]{0,4}")) {
       throw new IllegalArgumentException("--budget is a number of seconds, not '" + budget + "'");
     }
+    if (!part.matches("[012]")) {
+      throw new IllegalArgumentException("--part is 1 or 2, not '" + part + "'");
+    }
     List<String> steps = only.isEmpty() ? List.of() : List.of(only.split(",", -1));
     steps.forEach(StepName::of);
     return new CheckOptions(
@@ -77,6 +88,12 @@ record CheckOptions(
         json,
         keep,
         driver.isEmpty() ? Optional.empty() : Optional.of(Path.of(driver).toAbsolutePath()),
+        Integer.parseInt(part),
         steps);
+  }
+
+  /** Whether a step is one of those to run. */
+  boolean isWanted(StepName step) {
+    return only.isEmpty() ? part == 0 || part == step.part() : only.contains(step.word());
   }
 }

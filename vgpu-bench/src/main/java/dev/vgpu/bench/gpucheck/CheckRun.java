@@ -1,6 +1,7 @@
 package dev.vgpu.bench.gpucheck;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import java.io.File;
@@ -8,6 +9,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -26,6 +28,7 @@ final class CheckRun {
   private static final double ENDING_SECONDS = 6;
 
   private static final double START_SECONDS = 60;
+  private static final String FAULTS = "faults";
   private static final List<String> LIBRARIES = List.of("libcuda.so.1", "libnvidia-ml.so.1");
   private static final List<String> VARIABLES = List.of("VGPU_CUDA_DRIVER", "VGPU_NVML");
 
@@ -81,22 +84,63 @@ final class CheckRun {
               + ". This command needs one; ./vgpu bench and ./vgpu test do not.");
       return 1;
     }
-    Files.writeString(place.work().resolve(Place.ABOUT), about.json().toString());
+    ObjectNode gpu = about.json().deepCopy();
+    gpu.put(Place.STAND_IN, options.driver().isPresent());
+    Files.writeString(place.work().resolve(Place.ABOUT), gpu.toString());
     Files.createDirectories(options.out());
     Report report = new Report(options, place, about.json());
     System.err.println("gpu-check: " + report.title());
-    for (StepName step : StepName.values()) {
-      if (isEnding.getAsBoolean()) {
-        return INTERRUPTED;
+    sayWhatMayStarve();
+    Process faults = watchFaults(place, program);
+    try {
+      for (StepName step : StepName.values()) {
+        if (isEnding.getAsBoolean()) {
+          return INTERRUPTED;
+        }
+        if (options.isWanted(step)) {
+          report.add(step, step(place, program, step));
+          report.write(seconds());
+        }
       }
-      if (options.only().isEmpty() || options.only().contains(step.word())) {
-        report.add(step, step(place, program, step));
-        report.write(seconds());
-      }
+    } finally {
+      faults.destroyForcibly().waitFor();
     }
     report.end(seconds());
     System.out.print(options.json() ? report.json() : report.text());
     return report.isGood() ? 0 : 1;
+  }
+
+  private void sayWhatMayStarve() {
+    int sum =
+        Arrays.stream(StepName.values())
+            .filter(options::isWanted)
+            .mapToInt(StepName::limitSeconds)
+            .sum();
+    if (sum > options.budgetSeconds()) {
+      System.err.printf(
+          Locale.ROOT,
+          "gpu-check: the limits of these steps add up to %d s, of a budget of %.0f: the last ones"
+              + " may not run; --part 1 and --part 2 fit each%n",
+          sum,
+          options.budgetSeconds());
+    }
+  }
+
+  /** The GPU's faults, as NVML tells them, line by line into a file. */
+  private Process watchFaults(Place place, Path program) throws IOException {
+    Path file = place.work().resolve(FAULTS);
+    ProcessBuilder builder = new ProcessBuilder(program.toString(), "xids", file.toString());
+    adapt(builder.environment());
+    return builder
+        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+        .redirectError(ProcessBuilder.Redirect.DISCARD)
+        .start();
+  }
+
+  private static List<String> faults(Place place) {
+    return Outcome.linesOf(place.work().resolve(FAULTS)).stream()
+        .filter(line -> line.startsWith("Xid "))
+        .toList();
   }
 
   /** A test's driver comes first for all programs. */
@@ -158,7 +202,12 @@ final class CheckRun {
     double limit = Math.min(step.limitSeconds(), left);
     if (limit < LEAST_SECONDS) {
       return Outcome.notRun(
-          String.format(Locale.ROOT, "no time left of %.0f s", options.budgetSeconds()));
+          String.format(
+              Locale.ROOT,
+              "no time left of %.0f s; --part %d or --only %s runs it",
+              options.budgetSeconds(),
+              step.part(),
+              step.word()));
     }
     System.err.printf(
         Locale.ROOT, "gpu-check: %s: %s (%.0f s at most)%n", step.word(), step.what(), limit);
@@ -170,10 +219,22 @@ final class CheckRun {
     if (options.quick()) {
       command.add("--quick");
     }
+    int faultsBefore = faults(place).size();
     // Above the step's own limit: the program that holds its session ends it.
     Done done = Done.run(command, this::adapt, place.work(), limit + ENDING_SECONDS);
     JsonNode found = Outcome.read(place.work().resolve(step.word() + ".json"));
-    return Outcome.of(done, found, Outcome.tailOf(place.work().resolve("hook.log")));
+    List<String> faults = faults(place);
+    String starved =
+        limit < step.limitSeconds()
+            ? String.format(
+                Locale.ROOT, "; it had %.0f s left of its %d", limit, step.limitSeconds())
+            : "";
+    return Outcome.of(
+        done,
+        found,
+        Outcome.tailOf(place.work().resolve("hook.log")),
+        starved,
+        faults.subList(Math.min(faultsBefore, faults.size()), faults.size()));
   }
 
   private double seconds() {

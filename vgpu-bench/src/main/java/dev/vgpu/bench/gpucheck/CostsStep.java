@@ -26,11 +26,13 @@ final class CostsStep implements Step {
               "limited", SharePolicy.FIXED_SHARE, LIMIT_PERCENT, PreemptionClass.NEARLINE, quota);
       List<Map<String, String>> all = List.of(CheckNode.BARE, CheckNode.BARE, free, limited);
       List<Double> launch = launches(node, findings, all, quick);
+      double[] worst = work(node, findings, all.subList(0, 3), quick);
       List<Double> alloc = allocations(node, findings, all.subList(0, 3), quick);
       double start = starts(node, findings, free, quick);
       findings.summary(
-          "launch %+.1f ns (limited %+.1f), alloc and free %+.0f ns, start %+.1f ms",
-          launch.get(2), launch.get(3), alloc.get(2), start);
+          "launch %+.1f ns (limited %+.1f), kernels of 20 to 500 us at most %+.1f %% (bare again"
+              + " %+.1f %%), alloc and free %+.0f ns, start %+.1f ms",
+          launch.get(2), launch.get(3), worst[1], worst[0], alloc.get(2), start);
     }
   }
 
@@ -38,15 +40,48 @@ final class CostsStep implements Step {
       CheckNode node, Findings findings, List<Map<String, String>> places, boolean quick)
       throws InterruptedException {
     // No more than the driver's queue takes: else a launch is as long as a kernel.
-    return compare(node, findings, "launch", places, "run 100 256", quick ? 3 : 15, -1);
+    List<String> mode = List.of("launch", "1");
+    return compare(node, findings, "launch", mode, places, "run 100 256", quick ? 3 : 15, -1);
+  }
+
+  /**
+   * Kernels to their end, queued or each waited for; the most that bare again and vgpu add, in
+   * percent.
+   */
+  private static double[] work(
+      CheckNode node, Findings findings, List<Map<String, String>> places, boolean quick)
+      throws InterruptedException {
+    double[] worst = {Double.NEGATIVE_INFINITY, Double.NEGATIVE_INFINITY};
+    for (int us : quick ? new int[] {100} : new int[] {20, 100, 500}) {
+      for (String waits : quick ? List.of("each") : List.of("never", "each")) {
+        List<String> mode = List.of("launch", "1", "work", us + "000", waits);
+        String name = "kernel of " + us + " us, waited for " + waits;
+        String order = "run 4 " + Math.min(256, 32_000 / us);
+        List<Double> added = compare(node, findings, name, mode, places, order, quick ? 2 : 6, -1);
+        double bareNs = findings.at(name, "bare").path("ns").asDouble();
+        for (int i = 0; i < worst.length; i++) {
+          worst[i] = Math.max(worst[i], 100 * added.get(i + 1) / bareNs);
+        }
+      }
+    }
+    return worst;
   }
 
   private static List<Double> allocations(
       CheckNode node, Findings findings, List<Map<String, String>> places, boolean quick)
       throws InterruptedException {
     List<Double> added = List.of();
-    for (int live : quick ? new int[] {1_000, 0} : new int[] {10_000, 1_000, 0}) {
-      added = compare(node, findings, "alloc", places, "run 50 32", quick ? 3 : 9, live);
+    for (int live : quick ? new int[] {0} : new int[] {10_000, 1_000, 0}) {
+      added =
+          compare(
+              node,
+              findings,
+              "alloc",
+              List.of("alloc", "1"),
+              places,
+              "run 50 32",
+              quick ? 3 : 9,
+              live);
     }
     return added;
   }
@@ -56,6 +91,7 @@ final class CostsStep implements Step {
       CheckNode node,
       Findings findings,
       String what,
+      List<String> mode,
       List<Map<String, String>> places,
       String order,
       int rounds,
@@ -63,7 +99,7 @@ final class CostsStep implements Step {
       throws InterruptedException {
     List<Child> programs = new ArrayList<>();
     for (Map<String, String> place : places) {
-      programs.add(node.start(place, what, "1").awaitReady());
+      programs.add(node.start(place, mode.toArray(String[]::new)).awaitReady());
     }
     List<List<Double>> ns = new ArrayList<>();
     for (Child program : programs) {
@@ -95,7 +131,7 @@ final class CostsStep implements Step {
       into.put("ns", Findings.rounded(median(ns.get(i)), 1));
       into.put("added_ns", Findings.rounded(added.get(i), 1));
       findings.line(
-          "%-30s%-16s%12.1f ns%+12.1f ns", name, NAMES.get(i), median(ns.get(i)), added.get(i));
+          "%-36s%-16s%12.1f ns%+12.1f ns", name, NAMES.get(i), median(ns.get(i)), added.get(i));
     }
     return added;
   }
@@ -105,7 +141,7 @@ final class CostsStep implements Step {
       throws InterruptedException {
     List<Double> bare = new ArrayList<>();
     List<Double> held = new ArrayList<>();
-    for (int i = 0; i < (quick ? 2 : 6); i++) {
+    for (int i = 0; i < (quick ? 1 : 6); i++) {
       bare.add(start(node, CheckNode.BARE));
       held.add(start(node, leased));
     }

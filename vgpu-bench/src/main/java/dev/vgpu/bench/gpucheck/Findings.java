@@ -20,6 +20,9 @@ final class Findings {
   /** Why this step has nothing to find out here. */
   static final String SKIPPED = "skipped";
 
+  /** Figures that are not what vgpu was made for, with what follows from them. */
+  static final String UNEXPECTED = "unexpected";
+
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final Path file;
@@ -27,6 +30,7 @@ final class Findings {
   private final ObjectNode figures = root.putObject("figures");
   private final ArrayNode lines = root.putArray("lines");
   private final ArrayNode failures = root.putArray("failures");
+  private final ArrayNode unexpected = root.putArray(UNEXPECTED);
 
   Findings(Path file) {
     this.file = file;
@@ -58,6 +62,30 @@ final class Findings {
     failures.add(text);
     System.out.println("FAILED: " + text);
     write();
+  }
+
+  /**
+   * Takes a figure beside what is expected of it. One that is outside fails nothing, and is told
+   * with what follows from it.
+   */
+  void expect(String what, double value, double least, double most, String decides) {
+    String bounds = least == 0 ? "at most " + plain(most) : plain(least) + " to " + plain(most);
+    if (value >= least && value <= most) {
+      line("as expected: %s: %s (%s)", what, plain(value), bounds);
+      return;
+    }
+    String text =
+        String.format(
+            Locale.ROOT, "%s: %s, expected %s; so %s", what, plain(value), bounds, decides);
+    unexpected.add(text);
+    System.out.println("UNEXPECTED: " + text);
+    write();
+  }
+
+  private static String plain(double value) {
+    return value == Math.rint(value)
+        ? String.format(Locale.ROOT, "%.0f", value)
+        : String.valueOf(rounded(value, 3));
   }
 
   /** Takes the reason for which this step finds nothing out on this machine. */

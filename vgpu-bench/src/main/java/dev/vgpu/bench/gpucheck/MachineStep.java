@@ -10,6 +10,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /** The machine, the GPU as nvidia-smi tells it, what doctor finds, and how the driver behaves. */
 final class MachineStep implements Step {
@@ -33,16 +34,6 @@ final class MachineStep implements Step {
     all.put("limits", shell("ulimit -a 2>&1"));
     all.put(
         "memory", shell("grep -E 'MemTotal|MemAvail|Shmem:' /proc/meminfo; df -h /tmp /dev/shm"));
-    // Whether the driver's own calls could reach a hook, and what of the C library it imports.
-    all.put(
-        "driver_dynamic",
-        shell(
-            "readelf -dW \"$VGPU_CUDA_DRIVER\" 2>&1 | grep -vE 'INIT|FINI|REL|VER' | head -n 40"));
-    all.put(
-        "driver_imports",
-        shell(
-            "readelf --dyn-syms -W \"$VGPU_CUDA_DRIVER\" 2>&1 | awk '/ UND /{print $8}'"
-                + " | tr '\\n' ' ' | cut -c 1-8000"));
     all.put("cuda_checkpoint", shell("command -v cuda-checkpoint || echo none"));
     all.put("nvidia_smi_q", List.of("nvidia-smi", "-q"));
     return Collections.unmodifiableMap(all);
@@ -63,6 +54,7 @@ final class MachineStep implements Step {
     for (String variable : List.of("VGPU_CUDA_DRIVER", "VGPU_NVML")) {
       findings.at("found").put(variable, String.valueOf(System.getenv(variable)));
     }
+    driver(findings);
     doctor(place, findings, "doctor", List.of());
     // Does vgpu find the driver that the C library's loader finds?
     boolean byItself =
@@ -84,6 +76,32 @@ final class MachineStep implements Step {
         bare.path("event_step_us").asDouble(),
         bare.path("spin_us").path("50").asDouble(),
         bare.path("queue_depth").asInt());
+  }
+
+  /** Whether the driver's own calls could reach a hook, and what of the C library it imports. */
+  private static void driver(Findings findings) {
+    String file = Objects.requireNonNullElse(System.getenv("VGPU_CUDA_DRIVER"), "");
+    try {
+      ElfLibrary library = ElfLibrary.read(Path.of(file));
+      boolean hasIoctl = library.imports().contains("ioctl");
+      ObjectNode into = findings.at("machine");
+      into.putObject("driver_dynamic")
+          .put("soname", library.soname())
+          .put("symbolic", library.isSymbolic())
+          .put("needed", String.join(" ", library.needed()));
+      into.put("driver_imports", String.join(" ", library.imports()));
+      findings.line(
+          "driver %s: symbolic %s, imports ioctl %s, %d imports",
+          library.soname(), library.isSymbolic(), hasIoctl, library.imports().size());
+      findings.expect(
+          "functions named ioctl that the driver imports",
+          hasIoctl ? 1 : 0,
+          1,
+          1,
+          "level 2 stays off");
+    } catch (IOException e) {
+      findings.line("the driver's file cannot be read: %s", String.valueOf(e.getMessage()));
+    }
   }
 
   /** Whether it finds a GPU of a driver: not the emulator's, not the host. */

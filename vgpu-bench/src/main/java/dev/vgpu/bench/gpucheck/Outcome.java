@@ -26,17 +26,27 @@ record Outcome(String state, double seconds, String why, JsonNode found, String 
     return new Outcome("not run", 0, why, MissingNode.getInstance(), "", "");
   }
 
-  static Outcome of(Done done, JsonNode found, String log) {
+  /**
+   * {@return how a step ended}
+   *
+   * @param starved what it lacked of its time, in words; empty if nothing
+   * @param faults what NVML told of faults of the GPU meanwhile
+   */
+  static Outcome of(Done done, JsonNode found, String log, String starved, List<String> faults) {
     String why = found.path("failures").path(0).asText(done.isOk() ? "" : done.why());
     String state = "ok";
     if (done.exitCode() == Done.TIMED_OUT) {
       state = "timeout";
-      why = done.why();
+      why = done.why() + starved;
     } else if (!done.isOk() || found.isMissingNode()) {
       state = "failed";
     } else if (found.has(Findings.SKIPPED)) {
       state = "skipped";
       why = found.path(Findings.SKIPPED).asText();
+    }
+    if (!faults.isEmpty()) {
+      state = state.equals("timeout") ? state : "failed";
+      why = "the GPU reported " + faults + (why.isEmpty() ? "" : "; " + why);
     }
     return new Outcome(state, done.seconds(), firstLines(why), found, done.err(), log);
   }

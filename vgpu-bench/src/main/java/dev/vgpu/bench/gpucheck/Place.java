@@ -21,8 +21,13 @@ record Place(Path home, boolean isBundle, Path work) {
   /** What the first look at the GPU found, in the working directory. */
   static final String ABOUT = "about.json";
 
+  /** In it: whether there is another driver in the place of the GPU's. */
+  static final String STAND_IN = "stand_in";
+
   /** The class path of the {@code vgpu} command; in a bundle everything is in one. */
   static final String COMMAND_CLASS_PATH = "vgpu.command.classpath";
+
+  private static final List<String> SCRIPTS = List.of("torch_pair.py", "clients.py");
 
   static Place of(Path work) {
     String bundle = System.getenv("VGPU_BUNDLE");
@@ -31,12 +36,12 @@ record Place(Path home, boolean isBundle, Path work) {
         Path.of(bundle == null ? home : bundle).toAbsolutePath().normalize(), bundle != null, work);
   }
 
-  /** {@return one of the sample programs, or {@code spin.py}, or {@code torch_pair.py}} */
+  /** {@return one of the sample programs, or {@code spin.py}, or one of our own scripts} */
   Path sample(String name) {
     if (isBundle) {
       return home.resolve("programs").resolve(name);
     }
-    if (name.equals("torch_pair.py")) {
+    if (SCRIPTS.contains(name)) {
       return home.resolve("vgpu-bench/src/main/python").resolve(name);
     }
     return home.resolve("samples/cuda-programs/target/programs").resolve(name);
@@ -54,6 +59,11 @@ record Place(Path home, boolean isBundle, Path work) {
   /** {@return what the first look at the GPU found} */
   JsonNode about() {
     return Outcome.read(work.resolve(ABOUT));
+  }
+
+  /** {@return whether another driver is in the GPU's place: NVIDIA's runtimes are not run there} */
+  boolean isOverStandIn() {
+    return about().path(STAND_IN).asBoolean();
   }
 
   /** {@return a quota of so much, or of a part of the GPU's memory where that is less} */

@@ -28,6 +28,7 @@ final class QuotaStep implements Step {
           node.start(CheckNode.BARE, "observe", Long.toString(quota.bytes())).awaitReady();
       int exact = fill(node, findings, leased, quota);
       long apart = ledger(node, findings, leased, observer, quick);
+      new Holders(node, findings, leased, observer).run(quick);
       long over = churn(node, findings, leased, observer, quota, quick ? 500 : 4_000);
       findings.summary(
           "%d of 4 ways held to the quota, 4 x 4 churn %d bytes over, NVML shows %.0f MiB more than"

@@ -61,7 +61,8 @@ final class Report {
 
   private String fileName() {
     String name = "gpu-check-" + about.path("gpu").asText("gpu") + "-" + driver();
-    return name.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9.]+", "-");
+    String part = options.part() == 0 ? "" : "-part" + options.part();
+    return name.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9.]+", "-") + part;
   }
 
   void add(StepName step, Outcome outcome) {
@@ -80,6 +81,7 @@ final class Report {
     seconds = secondsSoFar;
     put(fileName() + ".json", json());
     put(fileName() + ".txt", text());
+    put(fileName() + ".emulator", EmulatorSettings.text(JSON.readTree(json()), fileName()));
   }
 
   /** The same at the end. */
@@ -87,7 +89,7 @@ final class Report {
     ended = true;
     write(secondsInAll);
     System.err.println(
-        "gpu-check: written to " + options.out().resolve(fileName()) + ".{txt,json}");
+        "gpu-check: written to " + options.out().resolve(fileName()) + ".{txt,json,emulator}");
   }
 
   private void put(String name, String content) throws IOException {
@@ -105,6 +107,7 @@ final class Report {
     root.put("check", "gpu-check").put("version", version).put("ended", ended);
     root.put("at", NanoClock.now().truncatedTo(ChronoUnit.SECONDS).toString());
     root.put("seconds", Findings.rounded(seconds, 1)).put("quick", options.quick());
+    root.put("part", options.part());
     root.put("stand_in_driver", options.driver().map(Path::toString).orElse(""));
     root.set("gpu", about);
     ObjectNode steps = root.putObject("steps");
@@ -141,7 +144,9 @@ final class Report {
       Outcome outcome = outcomes.get(step);
       if (outcome != null) {
         String summary = outcome.found().path("summary").asText("");
+        int unexpected = outcome.found().path(Findings.UNEXPECTED).size();
         String said = outcome.why().isEmpty() ? summary : join(outcome.why(), summary);
+        said = unexpected == 0 ? said : join(unexpected + " NOT AS EXPECTED", said);
         text.append(
             String.format(
                 Locale.ROOT,
@@ -173,6 +178,10 @@ final class Report {
         .found()
         .path("failures")
         .forEach(line -> text.append("  FAILED: ").append(line.asText()).append('\n'));
+    outcome
+        .found()
+        .path(Findings.UNEXPECTED)
+        .forEach(line -> text.append("  NOT AS EXPECTED: ").append(line.asText()).append('\n'));
     if (!outcome.isOk() && !outcome.err().isBlank()) {
       text.append("  standard error:\n").append(outcome.err().strip().indent(4));
     }

@@ -26,7 +26,7 @@ final class SharesStep implements Step {
   public void run(Place place, Findings findings, boolean quick) throws Exception {
     MemorySize quota = place.quota(4, 25);
     try (CheckNode node = CheckNode.open(place)) {
-      Shares shares = new Shares(node, findings, quick ? 500 : 1_500);
+      Shares shares = new Shares(node, findings, quick ? 300 : 1_500, quick ? 150 : WARM_UP_MS);
       findings.line(
           "%-10s%-8s%-12s%s",
           "kernel ms", "synced", "shares", "held % of the time; lost % of alone");
@@ -47,14 +47,16 @@ final class SharesStep implements Step {
     private final CheckNode node;
     private final Findings findings;
     private final long windowMs;
+    private final long warmUpMs;
     private double worst;
     private double worstLimited;
     private double mostLost;
 
-    Shares(CheckNode node, Findings findings, long windowMs) {
+    Shares(CheckNode node, Findings findings, long windowMs, long warmUpMs) {
       this.node = node;
       this.findings = findings;
       this.windowMs = windowMs;
+      this.warmUpMs = warmUpMs;
     }
 
     private void each(long us, int sync, MemorySize quota, boolean quick)
@@ -127,7 +129,7 @@ final class SharesStep implements Step {
       for (Child program : programs) {
         program.ask("start");
       }
-      NanoClock.sleepMillis(WARM_UP_MS);
+      NanoClock.sleepMillis(warmUpMs);
       List<Answer> before = readings(programs);
       NanoClock.sleepMillis(windowMs);
       List<Answer> after = readings(programs);

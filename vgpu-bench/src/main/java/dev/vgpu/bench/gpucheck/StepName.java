@@ -4,28 +4,43 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 
-/** The steps, by their worth: the first ones run first. */
+/**
+ * The steps, by their worth: the first ones run first. Each belongs to one of two parts, and the
+ * limits of a part's steps fit into one run.
+ */
 enum StepName {
-  MACHINE(40, "which machine, GPU and driver; what doctor says"),
-  NVML(30, "NVML beside what nvidia-smi says"),
-  MIG(20, "how the GPU could be cut into MIG instances: only read"),
-  PROGRAMS(75, "the sample programs, bare and under vgpu"),
-  COSTS(60, "what vgpu adds to a launch, an allocation, a start"),
-  QUOTA(60, "quotas, and the ledger against NVML"),
-  SHARES(130, "shares of the GPU's time by kernel length"),
-  LEVEL2(80, "how long one kernel waits for long ones"),
-  TORCH(110, "PyTorch: training, inference, the caching allocator"),
-  COLOCATION(75, "requests beside training loops"),
-  SUSPEND(60, "suspending and resuming"),
-  MPS(75, "MPS in a directory of its own: start, limit, stop"),
-  FIDELITY(60, "the same programs on the GPU and on the emulator");
+  MACHINE(1, 40, "which machine, GPU and driver; what doctor says"),
+  PROGRAMS(1, 60, "the sample programs, bare and under vgpu"),
+  TORCH(1, 150, "PyTorch: memory, training, inference, two tenants 50/50"),
+  CLIENTS(1, 70, "which driver others get: by its names, the CUDA runtime, Numba, CuPy, JAX"),
+  DRIVER(1, 45, "what the driver's calls take the host, and what waits for what"),
+  CHARGED(1, 25, "GPU time that is charged, beside work whose time is known"),
+  QUOTA(1, 60, "quotas, and the ledger against NVML"),
+  LEAVE(1, 50, "programs that exit with work in flight"),
+  LEVEL2(2, 80, "how long one kernel waits for long ones"),
+  COSTS(2, 55, "what vgpu adds to a launch, a kernel, an allocation, a start"),
+  SHARES(2, 110, "shares of the GPU's time by kernel length"),
+  COLOCATION(2, 60, "requests beside training loops"),
+  NVML(2, 25, "NVML beside what nvidia-smi says"),
+  MIG(2, 15, "how the GPU could be cut into MIG instances: only read"),
+  MPS(2, 45, "MPS in a directory of its own: start, limit, stop"),
+  SUSPEND(2, 50, "suspending and resuming"),
+  FIDELITY(2, 60, "the same programs on the GPU and on the emulator");
 
+  static final int PARTS = 2;
+
+  private final int part;
   private final int limitSeconds;
   private final String what;
 
-  StepName(int limitSeconds, String what) {
+  StepName(int part, int limitSeconds, String what) {
+    this.part = part;
     this.limitSeconds = limitSeconds;
     this.what = what;
+  }
+
+  int part() {
+    return part;
   }
 
   int limitSeconds() {
@@ -40,17 +55,21 @@ enum StepName {
   Step step() {
     return switch (this) {
       case MACHINE -> new MachineStep();
+      case PROGRAMS -> new ProgramsStep();
+      case TORCH -> new TorchStep();
+      case CLIENTS -> new ClientsStep();
+      case DRIVER -> new DriverStep();
+      case CHARGED -> new ChargedStep();
+      case QUOTA -> new QuotaStep();
+      case LEAVE -> new LeaveStep();
+      case LEVEL2 -> new ArrivalStep();
+      case COSTS -> new CostsStep();
+      case SHARES -> new SharesStep();
+      case COLOCATION -> new ColocationStep();
       case NVML -> new NvmlStep();
       case MIG -> new MigStep();
-      case PROGRAMS -> new ProgramsStep();
-      case COSTS -> new CostsStep();
-      case QUOTA -> new QuotaStep();
-      case SHARES -> new SharesStep();
-      case LEVEL2 -> new ArrivalStep();
-      case TORCH -> new TorchStep();
-      case COLOCATION -> new ColocationStep();
-      case SUSPEND -> new SuspendStep();
       case MPS -> new MpsStep();
+      case SUSPEND -> new SuspendStep();
       case FIDELITY -> new FidelityStep();
     };
   }

@@ -22,10 +22,13 @@ final class TorchStep implements Step {
 
   @Override
   public void run(Place place, Findings findings, boolean quick) throws Exception {
+    if (place.isOverStandIn()) {
+      findings.skip("PyTorch is not run over a driver that stands in");
+      return;
+    }
     String python = Place.onPath("python3").map(Path::toString).orElse("");
     if (python.isEmpty() || !hasTorch(place, findings, python)) {
-      findings.line("no PyTorch here: python3 is %s", python.isEmpty() ? "not there" : python);
-      findings.summary("no PyTorch here");
+      findings.skip("no PyTorch here: python3 is %s", python.isEmpty() ? "not there" : python);
       return;
     }
     List<String> script = List.of(python, place.sample("torch_pair.py").toString());
@@ -37,13 +40,15 @@ final class TorchStep implements Step {
           node.lease("train", SharePolicy.BEST_EFFORT, 0, PreemptionClass.OFFLINE, quota);
       costs(node, findings, script, "bare", CheckNode.BARE, quota);
       costs(node, findings, script, "vgpu", offline, quota);
+      new TorchTenants(node, findings, script, place.quota(QUOTA_GIB, 30)).run(quick);
       String seconds = quick ? "1" : "5";
       bareRatio =
           pair(node, findings, script, "bare", List.of(CheckNode.BARE, CheckNode.BARE), seconds);
       heldRatio = pair(node, findings, script, "vgpu", List.of(online, offline), seconds);
     }
     findings.summary(
-        "launch %.2f us bare, %.2f under vgpu; p99 beside training %.2f x bare, %.2f x under vgpu",
+        "%s; launch %.2f us bare, %.2f under vgpu; p99 beside training %.2f x bare, %.2f x under vgpu",
+        findings.at("tenants").path("said").asText(),
         findings.at("bare", "costs").path("launch_us").asDouble(),
         findings.at("vgpu", "costs").path("launch_us").asDouble(),
         bareRatio,
@@ -163,18 +168,18 @@ final class TorchStep implements Step {
     return ratio;
   }
 
-  private static List<String> with(List<String> script, String mode) {
+  static List<String> with(List<String> script, String mode) {
     return List.of(script.get(0), script.get(1), mode);
   }
 
-  private static void ready(Child child, CheckNode node) throws InterruptedException {
+  static void ready(Child child, CheckNode node) throws InterruptedException {
     String line = child.line();
     if (!line.equals("ready")) {
       throw new IllegalStateException(child + " is not ready: " + line + "\n" + node.errors());
     }
   }
 
-  private static JsonNode ask(Child child, String order) throws InterruptedException {
+  static JsonNode ask(Child child, String order) throws InterruptedException {
     child.tell(order);
     return Outcome.parse(child.line());
   }

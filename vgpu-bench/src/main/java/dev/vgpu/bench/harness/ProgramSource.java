@@ -19,6 +19,7 @@ final class ProgramSource {
           "main.c",
           "costs.c",
           "load.c",
+          "measure.c",
           "churn.c",
           "churn_kinds.h",
           "churn_kinds.c",
@@ -44,7 +45,13 @@ final class ProgramSource {
           "stalls.c",
           "session.c",
           "about.c",
-          "checkpoint.c");
+          "checkpoint.c",
+          "cold.c",
+          "calls.c",
+          "waits.c",
+          "paced.c",
+          "memory.c",
+          "names.c");
   private static final List<String> FLAGS = List.of("-std=c11", "-O2", "-Wall", "-Wextra");
 
   private ProgramSource() {}

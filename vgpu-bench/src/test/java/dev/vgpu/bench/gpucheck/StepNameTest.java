@@ -1,0 +1,45 @@
+package dev.vgpu.bench.gpucheck;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class StepNameTest {
+  /** Of a command that may take ten minutes: starting, and ending the last step. */
+  private static final int BUDGET_SECONDS = 520;
+
+  private static final int BESIDE_SECONDS = 20;
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void limitsOfAPartFitIntoOneRun(int part) {
+    int sum =
+        Arrays.stream(StepName.values())
+            .filter(step -> step.part() == part)
+            .mapToInt(StepName::limitSeconds)
+            .sum();
+    assertThat(sum).isPositive().isLessThanOrEqualTo(BUDGET_SECONDS - BESIDE_SECONDS);
+  }
+
+  @Test
+  void stepsRunPartByPartAndWhatAllDependsOnRunsFirst() {
+    List<StepName> steps = List.of(StepName.values());
+    assertThat(steps).startsWith(StepName.MACHINE, StepName.PROGRAMS, StepName.TORCH);
+    assertThat(steps.stream().map(StepName::part)).isSorted().containsOnly(1, 2);
+  }
+
+  @Test
+  void partIsChosenByItsNumberAndSingleStepsByTheirNames() {
+    CheckOptions first = CheckOptions.of(List.of("--part", "1"));
+    assertThat(first.isWanted(StepName.MACHINE)).isTrue();
+    assertThat(first.isWanted(StepName.SHARES)).isFalse();
+    CheckOptions one = CheckOptions.of(List.of("--only", "shares"));
+    assertThat(one.isWanted(StepName.MACHINE)).isFalse();
+    assertThat(one.isWanted(StepName.SHARES)).isTrue();
+    assertThat(StepName.values()).allMatch(CheckOptions.of(List.of())::isWanted);
+  }
+}
