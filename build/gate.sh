@@ -1,7 +1,11 @@
 # shellcheck shell=bash
 # Sourced by ./vgpu: the commands that work on the checkout, above all the gate that every change passes.
 
-PUBLISHED=vgpu-bom,vgpu-api,vgpu-core,vgpu-nvml,vgpu-cuda,vgpu-emulator
+# shellcheck source=build/site.sh
+. "$ROOT/build/site.sh"
+
+PUBLISHED=vgpu-bom,vgpu-api,vgpu-core,vgpu-fleet,vgpu-nvml,vgpu-cuda,vgpu-emulator
+PUBLISHED=$PUBLISHED,vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime
 # The checks that the compile stage has already run.
 CHECKED='-Dspotless.check.skip -Dcheckstyle.skip -Dforbiddenapis.skip -Denforcer.skip'
 STAGES=6
@@ -135,6 +139,7 @@ stage_tests() {
 
 check_format() {
   local rc=0 files
+  check_site || return 1
   : >"$LOG"
   maven 'format' -q --fail-at-end spotless:check || rc=$?
   cat "$LOG" >>"$GATE_LOG"
@@ -260,9 +265,9 @@ command_test() {
   trap '[ -z "$STREAMER" ] || kill -TERM -- "-$STREAMER" 2>/dev/null; rm -rf target/vgpu-build.lock.d "$VGPU_RUN_DIR"' EXIT
   stage 'format' check_format
   stage 'compile with checks' compile_with_checks
+  stage 'listing of the public API' check_api_listing
   stage 'unit and property tests' run_unit_tests
   stage 'system tests' run_system_tests
   stage 'an outside project on the packaged jars' run_outside_project
-  stage 'listing of the public API' check_api_listing
   finish_gate 0
 }

@@ -160,9 +160,9 @@ maven() {
   local label=$1
   shift
   # shellcheck disable=SC2086 # VGPU_MAVEN_ARGS is a list of words
-  # What a script starts in the background ignores SIGINT, and so would all programs that tests interrupt.
-  if env --default-signal=INT true 2>/dev/null; then
-    set -- --default-signal=INT JAVA_HOME="$JDK" VGPU_BUILDING=1 mvn -B ${VGPU_MAVEN_ARGS-} "$@"
+  # What a script starts in the background ignores SIGINT, and under nohup SIGHUP; so would all programs that tests interrupt.
+  if env --default-signal=INT,HUP true 2>/dev/null; then
+    set -- --default-signal=INT,HUP JAVA_HOME="$JDK" VGPU_BUILDING=1 mvn -B ${VGPU_MAVEN_ARGS-} "$@"
   else
     set -- JAVA_HOME="$JDK" VGPU_BUILDING=1 mvn -B ${VGPU_MAVEN_ARGS-} "$@"
   fi

@@ -44,6 +44,7 @@ public final class TwoParts {
    * @throws IOException if its input cannot be read
    */
   public static void main(String[] args) throws InterruptedException, IOException {
+    // #region parts
     try (GpuPool pool = GpuPool.open();
         VirtualGpu chat = pool.acquire(request("chat", 30));
         VirtualGpu batch = pool.acquire(request("batch", 20))) {
@@ -59,6 +60,7 @@ public final class TwoParts {
         }
         System.out.println("in chat again " + processors() + " " + outer.isYieldRequested());
       }
+      // #endregion parts
       System.out.println("outside again " + processors());
       if (args.length > 0) {
         System.out.println("held " + (System.in.read() >= 0));

@@ -1,0 +1,128 @@
+// Makes target/pages, the pages that VitePress builds, from the one source of each: this folder, the modules' docs and
+// READMEs, and the command's own help. Fails at a dead link, a missing region of a sample, and a literal Java fence.
+// With --check it writes nothing, and needs neither packages nor Java.
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import path from 'node:path'
+
+const site = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), '..')
+const root = path.dirname(site)
+const out = path.join(site, 'target/pages')
+const check = process.argv.includes('--check')
+const problems = []
+
+const read = (file) => fs.readFileSync(path.join(root, file), 'utf8')
+const markdownIn = (folder) =>
+  fs.readdirSync(path.join(root, folder)).filter((name) => name.endsWith('.md')).map((name) => `${folder}/${name}`)
+
+// The source of each page, by its place in the site.
+const pages = new Map([
+  ['site/results/README.md', 'measured/results.md'],
+  ['vgpu-cli/README.md', 'reference/commands.md'],
+  ['vgpu-emulator/README.md', 'how/emulator.md'],
+  ['vgpu-fleet/README.md', 'how/fleet.md'],
+  ['SECURITY.md', 'how/security.md'],
+  ...markdownIn('vgpu-cuda/docs').map((file) => [file, `how/${path.basename(file)}`]),
+  ...['site', 'site/start', 'site/how', 'site/measured'].flatMap(markdownIn).map((file) => [file, file.slice(5)])
+])
+
+function rewriteLink(source, text, target) {
+  if (/^(https?:|#|\/)/.test(target)) return `[${text}](${target})`
+  const [file, hash] = target.split('#')
+  const aim = path.posix.normalize(path.posix.join(path.posix.dirname(source), file)).replace(/\/$/, '')
+  if (!fs.existsSync(path.join(root, aim))) {
+    problems.push(`${source}: dead link ${target}`)
+    return text
+  }
+  const place = pages.get(aim) ?? pages.get(`${aim}/README.md`)
+  if (place) return `[${text}](/${place}${hash ? `#${hash}` : ''})`
+  return text.includes(path.posix.basename(aim)) ? text : `${text} (\`${aim}\`)`
+}
+
+function inlinePicture(source, alt, target) {
+  const file = path.posix.join(path.posix.dirname(source), target)
+  if (!fs.existsSync(path.join(root, file))) {
+    problems.push(`${source}: no picture ${target}`)
+    return ''
+  }
+  const svg = read(file).replace(/<\?xml[^>]*>\s*/, '').replace(/<!--[\s\S]*?-->\s*/g, '').replace(/\n\s*\n/g, '\n')
+  const kind = file.includes('/results/') ? ' plot' : ''
+  return `<div class="picture"><div class="${kind.trim()}">\n${svg.replace('<svg', `<svg role="img" aria-label="${alt}"`).trim()}\n</div></div>`
+}
+
+function checkSnippet(source, line) {
+  const [, file, region] = line.match(/^<<< @\/([^#{\s]+)(?:#(\w+))?/) ?? []
+  if (!file || file.startsWith('code/')) return
+  const place = path.join(out, file)
+  if (!fs.existsSync(place)) problems.push(`${source}: no sample ${file}`)
+  else if (region && !fs.readFileSync(place, 'utf8').includes(`#region ${region}`)) {
+    problems.push(`${source}: no region ${region} in ${file}`)
+  }
+}
+
+function pageOf(source) {
+  let fence = false
+  return read(source).split('\n').map((line) => {
+    if (/^\s*```/.test(line)) {
+      if (!fence && /^\s*```java\b/.test(line)) problems.push(`${source}: a literal Java fence; include a sample's region`)
+      fence = !fence
+    }
+    return line
+  }).join('\n').split(/(```[\s\S]*?```|`[^`\n]*`)/).map((part, i) => i % 2 ? part : part
+    .replace(/^<<<.*$/gm, (line) => { checkSnippet(source, line); return line })
+    .replace(/!\[([^\]]*)\]\(([^)\s]+\.svg)\)/g, (_, alt, target) => inlinePicture(source, alt, target))
+  ).join('').replace(/(?<!!)\[((?:`[^`]*`|[^\]`])+)\]\(([^)\s]+)\)/g, (_, text, target) => rewriteLink(source, text, target))
+}
+
+// README's first block of a language: ./vgpu test compiles and runs it in a project of its own.
+function readmeBlock(language) {
+  const block = read('README.md').match(new RegExp('```' + language + '\\n([\\s\\S]*?)```'))
+  if (!block) problems.push(`README.md: no ${language} block`)
+  return block?.[1] ?? ''
+}
+
+function help(...words) {
+  const java = process.env.VGPU_SITE_JAVA
+  const run = spawnSync(java, ['-cp', process.env.VGPU_SITE_CLASSPATH, 'dev.vgpu.cli.VgpuCommand', ...words, '--help'],
+    { encoding: 'utf8', env: { ...process.env, COLUMNS: '100', NO_COLOR: '1' } })
+  if (run.status !== 0) problems.push(`vgpu ${words.join(' ')} --help: ${run.error ?? run.stderr}`)
+  return (run.stdout ?? '').trimEnd()
+}
+
+function commandsIn(text) {
+  return (text.split(/^Commands:.*$/m)[1] ?? '').split('\n').map((line) => line.match(/^  ([a-z][a-z-]*)\s/)?.[1]).filter(Boolean)
+}
+
+function cliPage() {
+  if (!process.env.VGPU_SITE_JAVA) {
+    problems.push('the reference of the command needs Java: run ./vgpu site')
+    return ''
+  }
+  const section = (words, level) => {
+    const text = help(...words)
+    const title = ['vgpu', ...words].join(' ')
+    return `${'#'.repeat(level)} ${title}\n\n\`\`\`text\n${text}\n\`\`\`\n\n` +
+      commandsIn(text).filter((name) => name !== 'help').map((name) => section([...words, name], words.length + 2)).join('')
+  }
+  return `# Every option\n\nThe text of \`vgpu COMMAND --help\`, for every command.\n\n` + section([], 2)
+}
+
+const written = new Map()
+for (const [source, place] of pages) written.set(place, pageOf(source))
+written.set('code/Quickstart.java', readmeBlock('java'))
+written.set('code/dependencies.xml', readmeBlock('xml'))
+if (!check) {
+  written.set('reference/cli.md', cliPage())
+}
+if (problems.length) {
+  problems.forEach((problem) => console.error(problem))
+  process.exit(1)
+}
+if (!check) {
+  fs.rmSync(out, { recursive: true, force: true })
+  for (const [place, text] of written) {
+    fs.mkdirSync(path.dirname(path.join(out, place)), { recursive: true })
+    fs.writeFileSync(path.join(out, place), text)
+  }
+}
+console.log(`${pages.size} pages`)
