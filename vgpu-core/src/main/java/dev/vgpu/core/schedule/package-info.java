@@ -115,8 +115,9 @@
  * <h2>Reports that are not believed</h2>
  *
  * <p>The scheduler does not believe a gate that reports more use than the time since its last
- * report, or less than before. A gate that claims work, and reports next to nothing of it through a
- * whole turn, is charged the turn. Its later report is then paid ({@code DistrustProperties}).
+ * report, or less than before. A gate that claims work, and reports less than a quarter of a turn
+ * that others of its level wait for, is charged the turn. Its later report is then paid ({@code
+ * DistrustProperties}).
  *
  * <h2>Cost</h2>
  *
