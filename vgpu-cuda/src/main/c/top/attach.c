@@ -14,7 +14,7 @@
 
 #include "top.h"
 
-/* How long to wait in all for a seat that changes hands meanwhile, again and again where the machine is overloaded. */
+/* How long to wait in all for a seat that takes connections: it changes hands, or is late on an overloaded machine. */
 enum { MOST_PATIENCE_MS = 10000, RETRY_MS = 2 };
 
 static int fork_handled;
@@ -90,17 +90,21 @@ static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint6
   }
 }
 
+static uint64_t vgpu__patient_until(uint64_t most) {
+  uint64_t until = vgpu__now_ns() + (uint64_t)VGPU_PATIENCE_MS * NS_PER_MS;
+  return until < most ? until : most;
+}
+
 static int vgpu__ask_for_slot(struct vgpu_tenant *tenant, uint32_t *slot) {
-  uint64_t begin = vgpu__now_ns(), deadline = begin + (uint64_t)VGPU_PATIENCE_MS * NS_PER_MS;
+  uint64_t begin = vgpu__now_ns(), most = begin + (uint64_t)MOST_PATIENCE_MS * NS_PER_MS;
+  uint64_t deadline = vgpu__patient_until(most);
   do {
     vgpu__read_secret(tenant);
     int why = vgpu__seat_connect(tenant);
     if (why == 0) {
-      uint64_t most = begin + (uint64_t)MOST_PATIENCE_MS * NS_PER_MS;
-      deadline = vgpu__now_ns() + (uint64_t)VGPU_PATIENCE_MS * NS_PER_MS;
-      if (deadline > most) deadline = most;
-      int answer = vgpu__await_welcome(tenant, slot, deadline);
+      int answer = vgpu__await_welcome(tenant, slot, vgpu__patient_until(most));
       if (answer != 0) return answer > 0 ? 0 : -1;
+      deadline = vgpu__patient_until(most);
       vgpu__log("the seat closed the connection, or does not answer");
     } else {
       vgpu__log("no seat at %s/hook.sock: %s", tenant->run_dir, strerror(why));

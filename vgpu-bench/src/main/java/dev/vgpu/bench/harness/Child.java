@@ -183,7 +183,7 @@ public final class Child implements AutoCloseable {
   public int awaitEnd() throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     while (!process.waitFor(1, TimeUnit.SECONDS)) {
-      if (isPastPatience(beginNs)) {
+      if (isPastPatience(beginNs) && process.isAlive()) {
         throw new IllegalStateException(name + " does not end: pid=" + pid());
       }
     }
