@@ -29,8 +29,8 @@ final class LevelTurns {
   /** What processes use after their gate was shut, as a part of a turn that is worth its cost. */
   private static final double PROCESS_OVERRUN = 0.2;
 
-  /** Who used less than this part of its turn, as it says, is charged all of it. */
-  private static final double LEAST_TOLD = 0.25;
+  /** Who used less than this part of its turn, as it says, is not believed. */
+  private static final double LEAST_TOLD = 0.02;
 
   /** How long holding back is tried before it is seen whether it is of use. */
   private static final double TRIAL_NS = 5_000_000;
@@ -349,16 +349,15 @@ final class LevelTurns {
   }
 
   /**
-   * Books a turn in which a tenant said that it worked, and told little of what it used: one that
-   * cannot be measured, or does not tell, must not have the GPU for nothing; and in the turns of
-   * one that pauses all the time, the level's time would hardly pass for those who wait. What it
-   * tells later is paid by that.
+   * Books a turn in which a tenant said that it worked, and told next to nothing of what it used:
+   * one that cannot be measured, or does not tell, must not have the GPU for nothing. What it tells
+   * later is paid by that.
    */
   private boolean hasBeenSilent(Tenant tenant) {
     // While the last work of the turn before ended, it did not have the GPU to itself.
     double aloneNs = (double) gates.nowNs() - tenant.aloneSinceNs;
     double spanNs = Math.min(levelClock - tenant.turnBegan, aloneNs);
-    double untoldNs = spanNs - (level.countedNs() - tenant.countedAtTurnNs);
+    double untoldNs = spanNs - (tenant.bookedNs - tenant.bookedAtTurnNs);
     boolean silent = untoldNs > spanNs * (1 - LEAST_TOLD);
     if (silent) {
       tenant.prepaidNs += untoldNs;
@@ -384,7 +383,7 @@ final class LevelTurns {
   private void beginTurn(Tenant tenant) {
     tenant.lagAtTurnNs = level.lag(tenant);
     tenant.turnBegan = levelClock;
-    tenant.countedAtTurnNs = level.countedNs();
+    tenant.bookedAtTurnNs = tenant.bookedNs;
   }
 
   private void giveTurn(Tenant tenant) {

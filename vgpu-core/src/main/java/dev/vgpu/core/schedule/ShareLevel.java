@@ -65,9 +65,6 @@ final class ShareLevel {
   /** The part of it in which nobody of the level was on the GPU. */
   private double spareNs;
 
-  /** The time that has counted for its tenants. */
-  private double countedNs;
-
   /**
    * What the longest turn of late takes: so much is due to each by the time at which its turn is.
    * Were it less, those who are due at the same time would use more than they are due, one after
@@ -122,23 +119,13 @@ final class ShareLevel {
       surplusClock += (serviceNs - guaranteedSum * clockNs) / takers;
       // What others used before there were takers, and tell only now, does not count again later.
       behindNs -= Math.min(clockNs - serviceNs, Math.max(0, behindNs));
-      count(clockNs);
+      guaranteedClock += clockNs;
     } else {
       // What two used at the same time is told by both, and passes once.
       double passedNs = hadGangs ? clockNs : Math.min(clockNs, Math.max(0, behindNs));
+      guaranteedClock += passedNs;
       behindNs -= passedNs;
-      count(passedNs);
     }
-  }
-
-  private void count(double passedNs) {
-    guaranteedClock += passedNs;
-    countedNs += passedNs;
-  }
-
-  /** The time that has counted for its tenants, from some moment on. */
-  double countedNs() {
-    return countedNs;
   }
 
   /**
@@ -166,7 +153,7 @@ final class ShareLevel {
   void catchUp() {
     if (pick() == null) {
       double lostNs = Math.max(0, behindNs - spareNs);
-      count(behindNs - lostNs + Math.min(lostNs, (double) settings.memoryNs()));
+      guaranteedClock += behindNs - lostNs + Math.min(lostNs, (double) settings.memoryNs());
       behindNs = 0;
       spareNs = 0;
     }

@@ -97,10 +97,10 @@ public final class Tenant {
 
   double bookedAtShutNs;
 
-  /** What its level's time was when its turn began or was last renewed, and what had counted. */
+  /** What its level's clock said when its turn began or was last renewed, and what it had used. */
   double turnBegan;
 
-  double countedAtTurnNs;
+  double bookedAtTurnNs;
 
   /** What it was owed then. */
   double lagAtTurnNs;

@@ -70,7 +70,10 @@
  * largest guarantee, would ever run. And what a tenant is owed does not grow in its own turn, but
  * for what it has not told yet: so nobody saves up what it did not use, and keeps others waiting
  * with it later. A floor turn pays for at least a quarter of the time that it takes from the upper
- * level. {@code StandStillProperties} holds how long a tenant waits that owes nothing.
+ * level. {@code StandStillProperties} holds how long a tenant waits that owes nothing: two turns of
+ * each other one, and until its own turn is due. A level's time passes as its tenants use the GPU.
+ * So in the turns of one that pauses without a word, and uses a part <i>d</i> of them, what is due
+ * takes 1 / <i>d</i> as long.
  *
  * <p><b>Standing still.</b> If no gate is open, no work is ending and somebody might run, the next
  * one gets a turn after 100 ms whatever the accounts say, and the log tells so ({@code
@@ -115,9 +118,8 @@
  * <h2>Reports that are not believed</h2>
  *
  * <p>The scheduler does not believe a gate that reports more use than the time since its last
- * report, or less than before. A gate that claims work, and reports less than a quarter of a turn
- * that others of its level wait for, is charged the turn. Its later report is then paid ({@code
- * DistrustProperties}).
+ * report, or less than before. A gate that claims work, and reports next to nothing of it through a
+ * whole turn, is charged the turn. Its later report is then paid ({@code DistrustProperties}).
  *
  * <h2>Cost</h2>
  *

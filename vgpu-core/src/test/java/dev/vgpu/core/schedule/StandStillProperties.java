@@ -1,5 +1,10 @@
 package dev.vgpu.core.schedule;
 
+import static dev.vgpu.PreemptionClass.OFFLINE;
+import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.SharePolicy.BEST_EFFORT;
+import static dev.vgpu.SharePolicy.BURST_SHARE;
+import static dev.vgpu.SharePolicy.FIXED_SHARE;
 import static dev.vgpu.core.simulate.VirtualNode.MS;
 import static dev.vgpu.core.simulate.VirtualNode.S;
 import static dev.vgpu.core.simulate.VirtualNode.US;
@@ -15,6 +20,7 @@ import java.util.List;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
+import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
@@ -73,8 +79,8 @@ class StandStillProperties {
     List<Spec> admitted = new ArrayList<>();
     int[] left = {100, 100};
     for (Spec spec : specs) {
-      int level = spec.preemptionClass() == PreemptionClass.OFFLINE ? 1 : 0;
-      boolean guaranteed = spec.policy() != SharePolicy.BEST_EFFORT;
+      int level = spec.preemptionClass() == OFFLINE ? 1 : 0;
+      boolean guaranteed = spec.policy() != BEST_EFFORT;
       int percent = guaranteed ? Math.min(spec.percent(), left[level]) : 0;
       if (!guaranteed || percent > 0) {
         left[level] -= percent;
@@ -86,10 +92,25 @@ class StandStillProperties {
     return admitted;
   }
 
+  /** Its level's time passed at a twentieth of the pace in the turns of one that paused. */
+  @Example
+  void whoIsEntitledWaitsForOneThatHardlyUsesItsTurns() {
+    List<Spec> specs =
+        List.of(
+            new Spec(FIXED_SHARE, 4, ONLINE, 3_559_206, 14_928),
+            new Spec(BEST_EFFORT, 0, OFFLINE, 3_999_999, 0),
+            new Spec(FIXED_SHARE, 9, OFFLINE, 82_800, 999_137),
+            new Spec(BURST_SHARE, 9, OFFLINE, 1_255_178, 1_799),
+            new Spec(BEST_EFFORT, 0, ONLINE, 50_049, 1_993_000),
+            new Spec(FIXED_SHARE, 5, OFFLINE, 50_097, 1_962_209),
+            new Spec(FIXED_SHARE, 11, ONLINE, 52_734, 46));
+    whoIsEntitledGetsATurn(specs, List.of(), 20);
+  }
+
   /**
    * A tenant that waits and owes nothing waits for two turns of each, which last 50 ms at most; and
    * until it is due: at its rate, what another may have saved up in its own turn ({@code
-   * LevelTurns}) takes so long to be used.
+   * LevelTurns}) takes so long to be used, at the pace of the slowest of its level.
    */
   @Property(tries = 60)
   void whoIsEntitledGetsATurn(
@@ -110,7 +131,7 @@ class StandStillProperties {
     long[] waitedNs = new long[specs.size()];
     double[] boundNs = new double[specs.size()];
     for (int i = 0; i < specs.size(); i++) {
-      boundNs[i] = 2.0 * specs.size() * 50 * MS + 25 * MS / rate(specs, i);
+      boundNs[i] = 2.0 * specs.size() * 50 * MS + 25 * MS / (rate(specs, i) * pace(specs, i));
     }
     for (long nowNs = LOOK; nowNs <= RUN; nowNs += LOOK) {
       node.runUntil(nowNs);
@@ -125,26 +146,35 @@ class StandStillProperties {
     }
   }
 
+  /** How much of its turns a tenant of the same level uses at least, of 1. */
+  private static double pace(List<Spec> specs, int i) {
+    boolean offline = specs.get(i).preemptionClass() == OFFLINE;
+    return specs.stream()
+        .filter(spec -> (spec.preemptionClass() == OFFLINE) == offline)
+        .mapToDouble(spec -> (double) spec.kernelNs() / (spec.kernelNs() + spec.gapNs()))
+        .min()
+        .orElse(1);
+  }
+
   /** What a tenant gets at least of its level's time, of 1; 0 where nothing is left for it. */
   private static double rate(List<Spec> specs, int i) {
-    boolean offline = specs.get(i).preemptionClass() == PreemptionClass.OFFLINE;
+    boolean offline = specs.get(i).preemptionClass() == OFFLINE;
     double left = 100;
     int takers = 0;
     for (Spec spec : specs) {
-      if ((spec.preemptionClass() == PreemptionClass.OFFLINE) == offline) {
+      if ((spec.preemptionClass() == OFFLINE) == offline) {
         left -= spec.percent();
-        takers += spec.policy() == SharePolicy.FIXED_SHARE ? 0 : 1;
+        takers += spec.policy() == FIXED_SHARE ? 0 : 1;
       }
     }
-    boolean takes = specs.get(i).policy() != SharePolicy.FIXED_SHARE;
+    boolean takes = specs.get(i).policy() != FIXED_SHARE;
     return (specs.get(i).percent() + (takes ? left / takers : 0)) / 100;
   }
 
   private static boolean isEntitled(VirtualNode node, List<Spec> specs, int i) {
     Tenant tenant = node.tenants().get(i);
-    boolean urgent = specs.get(i).preemptionClass() != PreemptionClass.OFFLINE;
-    boolean alone =
-        specs.stream().allMatch(spec -> spec.preemptionClass() == PreemptionClass.OFFLINE);
+    boolean urgent = specs.get(i).preemptionClass() != OFFLINE;
+    boolean alone = specs.stream().allMatch(spec -> spec.preemptionClass() == OFFLINE);
     return (urgent || alone)
         && !tenant.isActive()
         && tenant.gate.hasWork()
