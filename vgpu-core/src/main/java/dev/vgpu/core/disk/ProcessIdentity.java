@@ -96,6 +96,15 @@ public record ProcessIdentity(long pid, long start) {
     };
   }
 
+  /** {@return it and its state; for one that is stopped, also what can be done about that} */
+  public String described() {
+    State is = state();
+    String text = this + " state=" + is;
+    return is == State.STOPPED
+        ? text + ": let it go on (kill -CONT " + pid + ") or end it (kill -KILL " + pid + ")"
+        : text;
+  }
+
   /** {@return whether it has not ended} */
   public boolean isAlive() {
     return state() != State.DEAD;

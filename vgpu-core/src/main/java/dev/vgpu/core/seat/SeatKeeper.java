@@ -112,7 +112,9 @@ public final class SeatKeeper {
       }
       String failure;
       try {
-        work(SeatClient.connect(node, loop, directory.socket(), WELCOME_NS, this::lost));
+        work(
+            SeatClient.connect(
+                node, loop, directory.socket(), outcome.holder(), WELCOME_NS, this::lost));
         return;
       } catch (IOException | SeatLostException e) {
         failure = e.toString(); // it is starting, or has just died
