@@ -21,6 +21,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 
 /** A backend whose processes are played by the test. */
 public final class FakeBackend implements EnforcementBackend {
@@ -155,6 +156,7 @@ public final class FakeBackend implements EnforcementBackend {
     volatile long gpuTimeNs;
     volatile long usedBytes;
     volatile int permille;
+    volatile Supplier<List<Long>> visible = this::processes;
 
     FakeLease(String id, Listener listener) {
       this.id = id;
@@ -252,6 +254,11 @@ public final class FakeBackend implements EnforcementBackend {
     @Override
     public List<Long> processes() {
       return List.copyOf(pids);
+    }
+
+    @Override
+    public List<Long> visibleProcesses() {
+      return visible.get();
     }
 
     @Override
