@@ -21,6 +21,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 
 /** A backend whose processes are played by the test. */
@@ -156,6 +157,7 @@ public final class FakeBackend implements EnforcementBackend {
     volatile long gpuTimeNs;
     volatile long usedBytes;
     volatile int permille;
+    volatile LongSupplier passedThrough = () -> 0;
     volatile Supplier<List<Long>> visible = this::processes;
 
     FakeLease(String id, Listener listener) {
@@ -278,7 +280,7 @@ public final class FakeBackend implements EnforcementBackend {
 
     @Override
     public long passedThrough() {
-      return 0;
+      return passedThrough.getAsLong();
     }
 
     @Override

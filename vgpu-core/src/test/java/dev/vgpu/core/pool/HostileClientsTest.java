@@ -4,6 +4,7 @@ import static dev.vgpu.PreemptionClass.NEARLINE;
 import static dev.vgpu.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VirtualGpu;
@@ -18,6 +19,7 @@ import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -142,6 +144,45 @@ class HostileClientsTest extends TwoPools {
       pairs.add("");
     }
     return Frames.of(pairs.toArray(String[]::new));
+  }
+
+  @Test
+  void listingsHoldNoLockAndNoThreadThatOthersNeed() throws Exception {
+    VirtualGpu shown = holder.acquire(Pools.share(NEARLINE, 20));
+    assertThat(shown.environment()).isNotEmpty();
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch goesOn = new CountDownLatch(1);
+    backend.leases.get(shown.id()).passedThrough =
+        () -> {
+          begun.countDown();
+          try {
+            goesOn.await();
+          } catch (InterruptedException e) {
+            throw new AssertionError(e);
+          }
+          return 7;
+        };
+    for (int i = 0; i < 8; i++) {
+      SocketChannel lists = connect();
+      for (int j = 0; j < 40; j++) {
+        write(lists, Frames.of("type", "leases", "number", "" + (j + 2)));
+      }
+    }
+    begun.await();
+    for (int i = 0; i < 50; i++) {
+      try (VirtualGpu other = client.acquire(Pools.share(NEARLINE, 10))) {
+        assertThat(other.call(() -> 42)).isEqualTo(42);
+        other.resize(Pools.share(NEARLINE, 20));
+        assertThat(other.usage().calls()).isEqualTo(1);
+      }
+    }
+    goesOn.countDown();
+    for (SocketChannel lists : channels) {
+      for (int j = 0; j < 40; j++) {
+        assertThat(Frames.read(lists)).contains(shown.id());
+      }
+    }
+    assertThat(client.leases()).map(GpuLease::id).contains(shown.id());
   }
 
   @Test
