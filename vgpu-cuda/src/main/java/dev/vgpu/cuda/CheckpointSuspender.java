@@ -211,8 +211,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
     return left;
   }
 
-  private String letRun(
-      CheckpointTool tool, ProcessHandle process, long untilNs, long settleNs) {
+  private String letRun(CheckpointTool tool, ProcessHandle process, long untilNs, long settleNs) {
     long pid = process.pid();
     String last = "";
     long runsSinceNs = 0;

@@ -247,7 +247,8 @@ class CheckpointSuspenderTest {
   void processThatHasTheNumberOfOneThatHasEndedMeanwhileIsNotTouched() throws Exception {
     Path locks = states.resolve("locks");
     Path go = states.resolve("go");
-    String waits = "[ $step != lock ] || touch locks; while [ -f locks -a ! -f go ]; do sleep 0.05; done";
+    String waits =
+        "[ $step != lock ] || touch locks; while [ -f locks -a ! -f go ]; do sleep 0.05; done";
     Files.writeString(
         tool, script("--get-state --action").replace("state=$(cat", waits + "\nstate=$(cat"));
     CheckpointSuspender suspender = suspender();

@@ -44,9 +44,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Serves the other processes of the node, while this one holds the seat. The loop's thread never
- * waits: neither for the table's lock nor for a file. What may do so is done at four desks, so
- * that what takes long holds up nothing that is quick. Confined to the loop's thread, but for what
- * says otherwise.
+ * waits: neither for the table's lock nor for a file. What may do so is done at four desks, so that
+ * what takes long holds up nothing that is quick. Confined to the loop's thread, but for what says
+ * otherwise.
  */
 final class SeatServer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatServer.class);
