@@ -3,10 +3,12 @@ package dev.vgpu.core.pool;
 import static dev.vgpu.PreemptionClass.NEARLINE;
 import static dev.vgpu.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.LeaseGrants;
@@ -17,6 +19,8 @@ import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -356,5 +360,24 @@ class HostileClientsTest extends TwoPools {
     System.out.println(
         "100 pools opened and closed: threads gone after ms="
             + (NanoClock.SYSTEM.nanoTime() - startNs) / 1_000_000);
+  }
+
+  @Test
+  void seatThatCannotBeginLeavesNoThreads() throws Exception {
+    Path other = Files.createDirectory(directory.resolve("other"));
+    Files.setPosixFilePermissions(other, PosixFilePermissions.fromString("rwx------"));
+    Path obstacle = Files.createDirectories(other.resolve("seat.sock").resolve("full"));
+    long before = threads();
+    for (int i = 0; i < 20; i++) {
+      assertThatThrownBy(() -> open(other))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("the seat's socket cannot be made: path=" + obstacle.getParent());
+    }
+    Pools.await(() -> threads() <= before + 4);
+    Files.delete(obstacle);
+    Files.delete(obstacle.getParent());
+    try (GpuPool pool = open(other)) {
+      assertThat(pool.leases()).isEmpty();
+    }
   }
 }
