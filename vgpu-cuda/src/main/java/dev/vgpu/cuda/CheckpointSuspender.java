@@ -25,6 +25,9 @@ import org.slf4j.LoggerFactory;
  * step is another process's work ({@link CheckpointTool}): a driver's call that hangs is ended
  * there, and this JVM, which may be under a virtual GPU itself, loads no driver. Whatever goes
  * wrong, those that were touched are unlocked again.
+ *
+ * <p>A step may take seconds, and a process that waits for its step may end meanwhile. So each is
+ * looked up once, at the beginning: another one that gets its number later is left alone.
  */
 public final class CheckpointSuspender implements ProcessSuspender {
   private static final Logger log = LoggerFactory.getLogger(CheckpointSuspender.class);
@@ -97,17 +100,25 @@ public final class CheckpointSuspender implements ProcessSuspender {
   public void suspend(PhysicalGpu gpu, List<Long> pids, Duration timeout) {
     CheckpointTool tool = need(gpu);
     long untilNs = clock.nanoTime() + timeout.toNanos();
-    List<Long> touched = new ArrayList<>();
+    suspend(tool, lookUp(pids), untilNs);
+  }
+
+  private static List<ProcessHandle> lookUp(List<Long> pids) {
+    return pids.stream().flatMap(pid -> ProcessHandle.of(pid).stream()).toList();
+  }
+
+  private void suspend(CheckpointTool tool, List<ProcessHandle> processes, long untilNs) {
+    List<ProcessHandle> touched = new ArrayList<>();
     try {
       // All locks first: processes that wait for each other on the GPU come to rest together.
-      for (long pid : pids) {
-        if (mayBeSuspended(tool, pid)) {
-          touched.add(pid);
-          take(tool, Step.LOCK, pid, untilNs);
+      for (ProcessHandle process : processes) {
+        if (mayBeSuspended(tool, process)) {
+          touched.add(process);
+          take(tool, Step.LOCK, process, untilNs);
         }
       }
-      for (long pid : touched) {
-        take(tool, Step.CHECKPOINT, pid, untilNs);
+      for (ProcessHandle process : touched) {
+        take(tool, Step.CHECKPOINT, process, untilNs);
       }
     } catch (GpuSuspendException | UncheckedIOException e) {
       throw withRest(e, letRun(tool, touched, clock.nanoTime() + UNDO_NS, SETTLE_NS));
@@ -115,9 +126,10 @@ public final class CheckpointSuspender implements ProcessSuspender {
   }
 
   /** False: it is suspended, or gone. */
-  private boolean mayBeSuspended(CheckpointTool tool, long pid) {
+  private boolean mayBeSuspended(CheckpointTool tool, ProcessHandle process) {
+    long pid = process.pid();
     State state = tool.state(pid);
-    if (state == State.CHECKPOINTED || !isAlive(pid)) {
+    if (state == State.CHECKPOINTED || !process.isAlive()) {
       return false;
     }
     if (runsUnderMps(pid)) {
@@ -158,7 +170,11 @@ public final class CheckpointSuspender implements ProcessSuspender {
     }
   }
 
-  private void take(CheckpointTool tool, Step step, long pid, long untilNs) {
+  private void take(CheckpointTool tool, Step step, ProcessHandle process, long untilNs) {
+    long pid = process.pid();
+    if (!process.isAlive()) {
+      return;
+    }
     long leftNs = untilNs - clock.nanoTime();
     if (leftNs <= 0) {
       throw new GpuSuspendException(
@@ -167,14 +183,10 @@ public final class CheckpointSuspender implements ProcessSuspender {
     try {
       tool.take(step, pid, leftNs);
     } catch (GpuSuspendException e) {
-      if (isAlive(pid)) {
+      if (process.isAlive()) {
         throw e;
       }
     }
-  }
-
-  private static boolean isAlive(long pid) {
-    return ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false);
   }
 
   private static GpuSuspendException withRest(RuntimeException e, List<String> left) {
@@ -186,10 +198,11 @@ public final class CheckpointSuspender implements ProcessSuspender {
   // ---- back to running, from wherever they stand
 
   /** Lets processes run; what cannot be undone is said in words. */
-  private List<String> letRun(CheckpointTool tool, List<Long> pids, long untilNs, long settleNs) {
+  private List<String> letRun(
+      CheckpointTool tool, List<ProcessHandle> processes, long untilNs, long settleNs) {
     List<String> left = new ArrayList<>();
-    for (long pid : pids) {
-      String problem = letRun(tool, pid, untilNs, settleNs);
+    for (ProcessHandle process : processes) {
+      String problem = letRun(tool, process, untilNs, settleNs);
       if (!problem.isEmpty()) {
         log.error("{}", problem);
         left.add(problem);
@@ -198,12 +211,16 @@ public final class CheckpointSuspender implements ProcessSuspender {
     return left;
   }
 
-  private String letRun(CheckpointTool tool, long pid, long untilNs, long settleNs) {
+  private String letRun(CheckpointTool tool, ProcessHandle process, long untilNs, long settleNs) {
+    long pid = process.pid();
     String last = "";
     long runsSinceNs = 0;
-    while (isAlive(pid)) {
+    while (process.isAlive()) {
       State state = tool.state(pid);
       long nowNs = clock.nanoTime();
+      if (!process.isAlive()) {
+        return ""; // the state may be another's
+      }
       if (state == State.FAILED) {
         return lost(pid);
       }
@@ -238,20 +255,20 @@ public final class CheckpointSuspender implements ProcessSuspender {
   public void resume(PhysicalGpu gpu, List<Long> pids, Duration timeout) {
     CheckpointTool tool = need(gpu);
     long untilNs = clock.nanoTime() + timeout.toNanos();
-    List<Long> restored = new ArrayList<>();
-    List<Long> locked = new ArrayList<>();
+    List<ProcessHandle> restored = new ArrayList<>();
+    List<ProcessHandle> locked = new ArrayList<>();
     try {
-      for (long pid : pids) {
-        State state = tool.state(pid);
-        if (state == State.FAILED) {
-          throw new GpuSuspendException(lost(pid));
+      for (ProcessHandle process : lookUp(pids)) {
+        State state = tool.state(process.pid());
+        if (state == State.FAILED && process.isAlive()) {
+          throw new GpuSuspendException(lost(process.pid()));
         }
         if (state == State.CHECKPOINTED) {
-          take(tool, Step.RESTORE, pid, untilNs);
-          restored.add(pid);
+          take(tool, Step.RESTORE, process, untilNs);
+          restored.add(process);
         }
         if (state == State.CHECKPOINTED || state == State.LOCKED) {
-          locked.add(pid);
+          locked.add(process);
         }
       }
     } catch (GpuSuspendException | UncheckedIOException e) {
@@ -263,11 +280,12 @@ public final class CheckpointSuspender implements ProcessSuspender {
     }
   }
 
-  private List<String> suspendAgain(CheckpointTool tool, List<Long> pids, long untilNs) {
+  private List<String> suspendAgain(
+      CheckpointTool tool, List<ProcessHandle> processes, long untilNs) {
     List<String> left = new ArrayList<>();
-    for (long pid : pids) {
+    for (ProcessHandle process : processes) {
       try {
-        take(tool, Step.CHECKPOINT, pid, untilNs);
+        take(tool, Step.CHECKPOINT, process, untilNs);
       } catch (GpuSuspendException | UncheckedIOException e) {
         log.error("{}", e.getMessage());
         left.add(String.valueOf(e.getMessage()));
@@ -280,8 +298,8 @@ public final class CheckpointSuspender implements ProcessSuspender {
   public boolean recover(PhysicalGpu gpu, List<Long> pids, Duration timeout) {
     CheckpointTool tool = need(gpu);
     long untilNs = clock.nanoTime() + timeout.toNanos();
-    List<Long> alive = pids.stream().filter(CheckpointSuspender::isAlive).toList();
-    List<State> states = alive.stream().map(tool::state).toList();
+    List<ProcessHandle> alive = lookUp(pids).stream().filter(ProcessHandle::isAlive).toList();
+    List<State> states = alive.stream().map(process -> tool.state(process.pid())).toList();
     if (!states.isEmpty() && states.stream().allMatch(state -> state == State.CHECKPOINTED)) {
       return true;
     }
@@ -291,7 +309,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
     }
     // There is no room for all: then none of them runs.
     try {
-      suspend(gpu, alive, Duration.ofNanos(UNDO_NS));
+      suspend(tool, alive, clock.nanoTime() + UNDO_NS);
       return true;
     } catch (GpuSuspendException e) {
       throw withRest(e, left);

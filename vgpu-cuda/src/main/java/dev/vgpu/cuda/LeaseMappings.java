@@ -45,11 +45,12 @@ final class LeaseMappings {
 
   /** Where it cannot be told, it is not: better a process that stays than a foreign one ended. */
   private boolean isGenuine(SeatSlot slot, long untilNs) {
-    boolean there = life.state(slot.pid, slot.startTime) != ProcessLife.State.DEAD;
     boolean mapped =
         slot.genuine
             || (clock.nanoTime() - untilNs < 0
                 && slot.mapping.read(life, reportEnd, clock) == ProcessLife.Mapping.MAPPED);
+    // In this order: the mappings are those of the process that is there after they were read.
+    boolean there = life.state(slot.pid, slot.startTime) != ProcessLife.State.DEAD;
     slot.genuine = there && mapped;
     return slot.genuine;
   }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.GpuSuspendException;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.testing.ReusedPid;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,6 +15,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -239,6 +241,33 @@ class CheckpointSuspenderTest {
     assertThat(last.waitFor()).isNotZero();
     suspender.suspend(GPU, List.of(pid), SOON);
     suspender.resume(GPU, List.of(pid), SOON);
+  }
+
+  @Test
+  void processThatHasTheNumberOfOneThatHasEndedMeanwhileIsNotTouched() throws Exception {
+    Path locks = states.resolve("locks");
+    Path go = states.resolve("go");
+    String waits =
+        "[ $step != lock ] || touch locks; while [ -f locks -a ! -f go ]; do sleep 0.05; done";
+    Files.writeString(
+        tool, script("--get-state --action").replace("state=$(cat", waits + "\nstate=$(cat"));
+    CheckpointSuspender suspender = suspender();
+    long first = process();
+    long second = process();
+    FutureTask<?> suspends =
+        new FutureTask<>(() -> suspender.suspend(GPU, List.of(first, second), SOON), null);
+    new Thread(suspends).start();
+    while (!Files.exists(locks)) {
+      Thread.onSpinWait();
+    }
+    processes.get(1).destroyForcibly().waitFor();
+    ReusedPid.start(second, "sleep", "60").ifPresent(processes::add);
+    Files.createFile(go);
+    suspends.get();
+    assertThat(state(first)).isEqualTo("checkpointed");
+    assertThat(Files.readAllLines(states.resolve("log")))
+        .contains("lock " + first)
+        .doesNotContain("lock " + second, "checkpoint " + second);
   }
 
   @Test

@@ -1,4 +1,4 @@
-/** What random tests draw from. */
+/** What random tests draw from, and how a number of a process is used again. */
 @NullMarked
 package dev.vgpu.testing;
 

@@ -76,6 +76,18 @@ public record ProcessIdentity(long pid, long start) {
   }
 
   /**
+   * {@return a process that this one has started} Its start is 0 if it has ended: another process
+   * may have its number by then.
+   *
+   * @param started it
+   */
+  public static ProcessIdentity of(Process started) {
+    ProcessIdentity found = of(started.pid());
+    // In this order: what lives now had its number all the time.
+    return started.toHandle().isAlive() ? found : new ProcessIdentity(started.pid(), 0);
+  }
+
+  /**
    * {@return what it is doing now} Where that cannot be read, for example because no descriptor is
    * left, a process with this number counts as alive: what is not known is no death.
    */
@@ -94,6 +106,15 @@ public record ProcessIdentity(long pid, long start) {
       case 'T', 't' -> State.STOPPED;
       default -> State.ALIVE;
     };
+  }
+
+  /** {@return it and its state; for one that is stopped, also what can be done about that} */
+  public String described() {
+    State is = state();
+    String text = this + " state=" + is;
+    return is == State.STOPPED
+        ? text + ": let it go on (kill -CONT " + pid + ") or end it (kill -KILL " + pid + ")"
+        : text;
   }
 
   /** {@return whether it has not ended} */

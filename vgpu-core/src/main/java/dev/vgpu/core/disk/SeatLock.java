@@ -46,7 +46,7 @@ public final class SeatLock implements AutoCloseable {
   public record Outcome(@Nullable SeatLock lock, Optional<ProcessIdentity> holder) {
     /** {@return who has it and what that process is doing, for messages; empty: not known} */
     public String describedHolder() {
-      return holder.map(process -> " " + process + " state=" + process.state()).orElse("");
+      return holder.map(process -> " " + process.described()).orElse("");
     }
   }
 

@@ -76,7 +76,7 @@ final class Programs {
     }
     program.environment().putAll(substituted(variables, program.environment()));
     Process process = program.start();
-    ProcessIdentity identity = ProcessIdentity.of(process.pid());
+    ProcessIdentity identity = ProcessIdentity.of(process);
     Lease ignored =
         lease
             .node()

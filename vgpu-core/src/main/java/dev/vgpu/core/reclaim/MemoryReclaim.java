@@ -281,12 +281,11 @@ public final class MemoryReclaim implements AutoCloseable {
   }
 
   private void end(Booking booking, ReclaimAction.End end) {
-    EnforcedLease lease = booking.enforced();
-    Set<Long> untouchable = untouchable();
-    List<Long> pids =
-        lease == null
-            ? List.of()
-            : lease.visibleProcesses().stream().filter(pid -> !untouchable.contains(pid)).toList();
+    List<ProcessHandle> processes = processes(booking);
+    List<Long> pids = processes.stream().map(ProcessHandle::pid).toList();
+    if (pids.isEmpty()) {
+      return; // they have ended meanwhile
+    }
     log.warn(
         "{}: id={} processes={}: {}",
         end.kill() ? "killed" : "told to end",
@@ -295,13 +294,28 @@ public final class MemoryReclaim implements AutoCloseable {
         end.reason());
     // Before they end, so that whoever waits for them can tell why.
     node.listeners().publish(at -> new GpuEvent.EndedByReclaim(at, booking.id, pids, end.reason()));
-    for (long pid : pids) {
-      ProcessHandle.of(pid)
-          .ifPresent(
-              process -> {
-                boolean ignored = end.kill() ? process.destroyForcibly() : process.destroy();
-              });
+    for (ProcessHandle process : processes) {
+      boolean ignored = end.kill() ? process.destroyForcibly() : process.destroy();
     }
+  }
+
+  /**
+   * Those under a virtual GPU that may be ended. Another process may have a number by the time that
+   * it is looked up: it is the right one if the number is under the virtual GPU still after that.
+   */
+  private List<ProcessHandle> processes(Booking booking) {
+    EnforcedLease lease = booking.enforced();
+    if (lease == null) {
+      return List.of();
+    }
+    Set<Long> untouchable = untouchable();
+    List<ProcessHandle> found =
+        lease.visibleProcesses().stream()
+            .filter(pid -> !untouchable.contains(pid))
+            .flatMap(pid -> ProcessHandle.of(pid).stream())
+            .toList();
+    Set<Long> still = found.isEmpty() ? Set.of() : Set.copyOf(lease.visibleProcesses());
+    return found.stream().filter(process -> still.contains(process.pid())).toList();
   }
 
   /** Ends, and leaves those suspended that are: the next holder of the seat looks after them. */

@@ -33,6 +33,7 @@ final class ClientLines {
   private final Desk.Line inOrder;
   private final Desk.Line preparations;
   private final Desk.Line changes;
+  private final Desk.Line readings;
 
   /** Those in the line that nothing which concerns turns may pass. */
   private final AtomicInteger claims = new AtomicInteger();
@@ -44,6 +45,7 @@ final class ClientLines {
     inOrder = desks.orders.new Line(1);
     preparations = desks.preparations.new Line(MOST_LONG_AT_A_TIME);
     changes = desks.changes.new Line(MOST_LONG_AT_A_TIME);
+    readings = desks.readings.new Line(1);
   }
 
   /** A client names a lease that is not its own, or has ended. */
@@ -60,7 +62,12 @@ final class ClientLines {
   }
 
   boolean areEmpty() {
-    return inOrder.size() + longRequests() == 0;
+    return waiting() + longRequests() == 0;
+  }
+
+  /** Those that hold the next ones back. */
+  private int waiting() {
+    return inOrder.size() + readings.size();
   }
 
   private int longRequests() {
@@ -87,7 +94,7 @@ final class ClientLines {
   }
 
   void inOrder(Link from, Message message, Runnable task) {
-    if (inOrder.size() + 1 >= MOST_IN_ORDER) {
+    if (waiting() + 1 >= MOST_IN_ORDER) {
       from.pause(); // before the last of them can be done
       heldBack = true;
     }
@@ -99,12 +106,29 @@ final class ClientLines {
           try {
             task.run();
           } finally {
-            if (heldBack && inOrder.size() <= MOST_IN_ORDER / 2) {
-              heldBack = false;
-              from.resume();
-            }
+            goOn(from);
           }
         });
+  }
+
+  private void goOn(Link from) {
+    if (heldBack && waiting() <= MOST_IN_ORDER / 2) {
+      heldBack = false;
+      from.resume();
+    }
+  }
+
+  /** What only reads, once what came before it is done; what comes after it does not wait. */
+  void read(Link from, Message message, Runnable task) {
+    Runnable last =
+        () -> {
+          try {
+            task.run();
+          } finally {
+            goOn(from);
+          }
+        };
+    inOrder(from, message, () -> add(readings, from, message, last));
   }
 
   void prepare(Link from, Message message, Runnable task) {
@@ -121,7 +145,7 @@ final class ClientLines {
    */
   void end(Runnable task) {
     ended = true;
-    for (Desk.Line line : List.of(preparations, changes)) {
+    for (Desk.Line line : List.of(preparations, changes, readings)) {
       line.clear().forEach(each -> ((Task) each).giveUp());
     }
     inOrder.add(task);

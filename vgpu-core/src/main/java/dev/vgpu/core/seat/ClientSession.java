@@ -196,6 +196,8 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       case Protocol.CLAIM -> lines.claimOrFollow(from, message, () -> request(from, message));
       case Protocol.LISTEN -> server.listen(this);
       case EventValues.TYPE -> publish(message);
+      case Protocol.LEASES, Protocol.STATES, Protocol.EVENTS, Protocol.METERED, Protocol.EXPLAIN ->
+          lines.read(from, message, () -> request(from, message));
       case Protocol.ENVIRONMENT, Protocol.BACKENDS ->
           lines.prepare(from, message, () -> request(from, message));
       case Protocol.MAKE_ROOM, Protocol.SUSPEND, Protocol.RESUME ->

@@ -7,6 +7,7 @@ import static dev.vgpu.core.seat.Protocol.TURN;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.book.SeatLostException;
+import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.node.Lease;
 import dev.vgpu.core.node.Node;
 import dev.vgpu.core.turn.RemoteTurns;
@@ -16,6 +17,7 @@ import dev.vgpu.core.wire.LeaseValues;
 import dev.vgpu.core.wire.Link;
 import dev.vgpu.core.wire.Message;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -33,10 +35,13 @@ final class SeatCalls implements Link.Handler {
   private final Map<Long, Call> waiting = new ConcurrentHashMap<>();
   private final AtomicLong numbers = new AtomicLong();
   private volatile @Nullable Link link;
+  private volatile Optional<ProcessIdentity> holder;
   private volatile boolean lost;
 
-  SeatCalls(Node node, Consumer<String> whenLost) {
+  /** Makes one; {@code holder} is who has the seat, as far as that is known yet. */
+  SeatCalls(Node node, Optional<ProcessIdentity> holder, Consumer<String> whenLost) {
     this.node = node;
+    this.holder = holder;
     this.whenLost = whenLost;
   }
 
@@ -44,8 +49,20 @@ final class SeatCalls implements Link.Handler {
     link = to;
   }
 
+  void heldBy(ProcessIdentity process) {
+    holder = Optional.of(process);
+  }
+
   boolean isLost() {
     return lost;
+  }
+
+  private VgpuException unanswered(long timeoutNs) {
+    return new VgpuException(
+        "the seat's holder has not answered within "
+            + timeoutNs / 1_000_000
+            + " ms: "
+            + holder.map(ProcessIdentity::described).orElse("it may be stopped"));
   }
 
   void close() {
@@ -94,12 +111,7 @@ final class SeatCalls implements Link.Handler {
         while (answered.getCount() > 0) {
           long leftNs = untilNs - node.clock().nanoTime();
           if (leftNs <= 0) {
-            settle(
-                null,
-                new VgpuException(
-                    "the seat's holder has not answered within "
-                        + timeoutNs / 1_000_000
-                        + " ms; it may be stopped"));
+            settle(null, unanswered(timeoutNs));
           } else {
             try {
               boolean ignored = answered.await(leftNs, TimeUnit.NANOSECONDS);

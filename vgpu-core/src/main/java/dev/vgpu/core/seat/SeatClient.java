@@ -68,18 +68,25 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     this.holder = new ProcessIdentity(welcome.number("pid"), welcome.number("start"));
     this.settings = Protocol.settings(welcome);
     this.gpus = LeaseValues.gpus(welcome);
+    calls.heldBy(holder);
   }
 
   /**
    * Connects to the process that holds the seat.
    *
+   * @param holder who that is, as far as it is known
    * @param whenLost run on the loop's thread when that process is gone
    * @throws IOException if nobody listens
    */
   static SeatClient connect(
-      Node node, LinkLoop loop, Path socket, long timeoutNs, Consumer<String> whenLost)
+      Node node,
+      LinkLoop loop,
+      Path socket,
+      Optional<ProcessIdentity> holder,
+      long timeoutNs,
+      Consumer<String> whenLost)
       throws IOException {
-    SeatCalls calls = new SeatCalls(node, whenLost);
+    SeatCalls calls = new SeatCalls(node, holder, whenLost);
     Link link = loop.connect(socket, calls);
     calls.speakThrough(link);
     try {

@@ -112,7 +112,9 @@ public final class SeatKeeper {
       }
       String failure;
       try {
-        work(SeatClient.connect(node, loop, directory.socket(), WELCOME_NS, this::lost));
+        work(
+            SeatClient.connect(
+                node, loop, directory.socket(), outcome.holder(), WELCOME_NS, this::lost));
         return;
       } catch (IOException | SeatLostException e) {
         failure = e.toString(); // it is starting, or has just died
@@ -173,17 +175,37 @@ public final class SeatKeeper {
   private void take() {
     LeaseDirectory leases = openLeases();
     client = null;
+    boolean taken = false;
+    try {
+      take(leases);
+      taken = true;
+    } finally {
+      if (!taken) {
+        leases.close();
+      }
+    }
+  }
+
+  private void take(LeaseDirectory leases) {
     LeaseTable table =
         new LeaseTable(node, node.newSlots(), enforcements, leases, directory.usage());
     Suspensions suspensions =
         new Suspensions(clock, table, directory.path(), Suspensions::installed);
     LocalAuthority authority =
         new LocalAuthority(node, table, enforcements, discovery, suspensions, null);
-    SeatServer serves = new SeatServer(node, authority, loop);
-    new TakeOver(node, authority, serves).restore(leases.readAll());
     MemoryReclaim reclaims = new MemoryReclaim(node, table, discovery, suspensions);
-    reclaims.takeOver();
-    serves.listen(directory.socket());
+    SeatServer serves = new SeatServer(node, authority, loop);
+    boolean listens = false;
+    try {
+      new TakeOver(node, authority, serves).restore(leases.readAll());
+      reclaims.takeOver();
+      serves.listen(directory.socket());
+      listens = true;
+    } finally {
+      if (!listens) {
+        serves.close();
+      }
+    }
     reclaims.start();
     reclaim = reclaims;
     health = HealthWatch.start(node, table, discovery);

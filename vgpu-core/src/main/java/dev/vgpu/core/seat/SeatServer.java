@@ -44,9 +44,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Serves the other processes of the node, while this one holds the seat. The loop's thread never
- * waits: neither for the table's lock nor for a file. What may do so is done at three desks, so
- * that what takes long holds up nothing that is quick. Confined to the loop's thread, but for what
- * says otherwise.
+ * waits: neither for the table's lock nor for a file. What may do so is done at four desks, so that
+ * what takes long holds up nothing that is quick. Confined to the loop's thread, but for what says
+ * otherwise.
  */
 final class SeatServer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatServer.class);
@@ -64,6 +64,10 @@ final class SeatServer implements AutoCloseable {
   private static final long GRACE_NS = 10_000 * MILLI_NS;
 
   private static final long AWAITED_EVERY_NS = 2 * MILLI_NS;
+
+  /** One who looks for the awaited later than this was stopped meanwhile, and heard nobody. */
+  private static final long MOST_BETWEEN_LOOKS_NS = 100 * MILLI_NS;
+
   private static final long KEPT_EVERY_NS = 100 * MILLI_NS;
 
   private final Node node;
@@ -92,6 +96,8 @@ final class SeatServer implements AutoCloseable {
   private volatile Set<UserPrincipal> mayConnect = Set.of();
   private @Nullable ServerSocketChannel server;
   private long keptDueNs;
+  private long lookedForAwaitedNs;
+  private boolean looksForAwaited;
   private volatile boolean keepsEnded;
 
   SeatServer(Node node, LocalAuthority authority, LinkLoop loop) {
@@ -392,19 +398,43 @@ final class SeatServer implements AutoCloseable {
     loop.wakeup();
   }
 
-  private long tick(long nowNs) {
-    long nextNs = Long.MAX_VALUE;
+  /** Only time in which they could come, and be heard here, counts. */
+  private void lookForAwaited(long nowNs) {
+    long sinceNs = looksForAwaited ? nowNs - lookedForAwaitedNs : 0;
+    boolean wasStopped = sinceNs > MOST_BETWEEN_LOOKS_NS;
     Map<ProcessIdentity, ProcessIdentity.State> states = new HashMap<>();
     for (RemoteLease lease : List.copyOf(awaited)) {
       ProcessIdentity.State state =
           states.computeIfAbsent(lease.booking().owner, ProcessIdentity::state);
-      boolean overdue = nowNs - lease.awaitedUntilNs >= 0;
-      if (state == ProcessIdentity.State.DEAD
-          || (overdue && state == ProcessIdentity.State.ALIVE)) { // one that is stopped cannot come
+      if (state == ProcessIdentity.State.DEAD) {
+        endAwaited(lease);
+      } else if (state == ProcessIdentity.State.STOPPED) {
+        awaitUntil(lease, nowNs + GRACE_NS);
+      } else if (wasStopped) {
+        awaitUntil(lease, lease.awaitedUntilNs + sinceNs);
+      } else if (nowNs - lease.awaitedUntilNs >= 0) {
         endAwaited(lease);
       }
     }
-    if (!awaited.isEmpty()) {
+  }
+
+  private void awaitUntil(RemoteLease lease, long untilNs) {
+    claiming.lock();
+    try {
+      if (awaited.contains(lease)) { // else its process has come just now
+        lease.awaitedUntilNs = untilNs;
+      }
+    } finally {
+      claiming.unlock();
+    }
+  }
+
+  private long tick(long nowNs) {
+    long nextNs = Long.MAX_VALUE;
+    lookForAwaited(nowNs);
+    looksForAwaited = !awaited.isEmpty();
+    if (looksForAwaited) {
+      lookedForAwaitedNs = nowNs;
       nextNs = nowNs + AWAITED_EVERY_NS;
     }
     if (keepsEnded) {

@@ -2,11 +2,13 @@ package dev.vgpu.core.disk;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.testing.ReusedPid;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class ProcessIdentityTest {
@@ -104,5 +106,22 @@ class ProcessIdentityTest {
     assertThat(ProcessIdentity.parse("")).isEmpty();
     assertThat(ProcessIdentity.parse("12 (a) S 1")).isEmpty();
     assertThat(ProcessIdentity.parse("12 (a) " + fields.replace("4711", "x"))).isEmpty();
+  }
+
+  @Test
+  void processThatHasTheNumberOfAnEndedChildIsNotThatChild() throws Exception {
+    Process child = new ProcessBuilder("sleep", "60").start();
+    ProcessIdentity alive = ProcessIdentity.of(child);
+    assertThat(alive.state()).isEqualTo(ProcessIdentity.State.ALIVE);
+    assertThat(alive).isEqualTo(ProcessIdentity.of(child.pid()));
+    child.destroyForcibly().waitFor();
+    Optional<Process> other = ReusedPid.start(child.pid(), "sleep", "60");
+    try {
+      assertThat(ProcessIdentity.of(child).start()).isZero();
+      assertThat(ProcessIdentity.of(child).isAlive()).isFalse();
+      assertThat(alive.isAlive()).isFalse();
+    } finally {
+      other.ifPresent(Process::destroyForcibly);
+    }
   }
 }

@@ -21,6 +21,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 
 /** A backend whose processes are played by the test. */
 public final class FakeBackend implements EnforcementBackend {
@@ -155,6 +157,8 @@ public final class FakeBackend implements EnforcementBackend {
     volatile long gpuTimeNs;
     volatile long usedBytes;
     volatile int permille;
+    volatile LongSupplier passedThrough = () -> 0;
+    volatile Supplier<List<Long>> visible = this::processes;
 
     FakeLease(String id, Listener listener) {
       this.id = id;
@@ -255,6 +259,11 @@ public final class FakeBackend implements EnforcementBackend {
     }
 
     @Override
+    public List<Long> visibleProcesses() {
+      return visible.get();
+    }
+
+    @Override
     public int waiting() {
       return wants ? 1 : 0;
     }
@@ -271,7 +280,7 @@ public final class FakeBackend implements EnforcementBackend {
 
     @Override
     public long passedThrough() {
-      return 0;
+      return passedThrough.getAsLong();
     }
 
     @Override

@@ -3,9 +3,12 @@ package dev.vgpu.core.pool;
 import static dev.vgpu.PreemptionClass.NEARLINE;
 import static dev.vgpu.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.LeaseGrants;
@@ -16,8 +19,11 @@ import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -142,6 +148,45 @@ class HostileClientsTest extends TwoPools {
       pairs.add("");
     }
     return Frames.of(pairs.toArray(String[]::new));
+  }
+
+  @Test
+  void listingsHoldNoLockAndNoThreadThatOthersNeed() throws Exception {
+    VirtualGpu shown = holder.acquire(Pools.share(NEARLINE, 20));
+    assertThat(shown.environment()).isNotEmpty();
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch goesOn = new CountDownLatch(1);
+    backend.leases.get(shown.id()).passedThrough =
+        () -> {
+          begun.countDown();
+          try {
+            goesOn.await();
+          } catch (InterruptedException e) {
+            throw new AssertionError(e);
+          }
+          return 7;
+        };
+    for (int i = 0; i < 8; i++) {
+      SocketChannel lists = connect();
+      for (int j = 0; j < 40; j++) {
+        write(lists, Frames.of("type", "leases", "number", "" + (j + 2)));
+      }
+    }
+    begun.await();
+    for (int i = 0; i < 50; i++) {
+      try (VirtualGpu other = client.acquire(Pools.share(NEARLINE, 10))) {
+        assertThat(other.call(() -> 42)).isEqualTo(42);
+        other.resize(Pools.share(NEARLINE, 20));
+        assertThat(other.usage().calls()).isEqualTo(1);
+      }
+    }
+    goesOn.countDown();
+    for (SocketChannel lists : channels) {
+      for (int j = 0; j < 40; j++) {
+        assertThat(Frames.read(lists)).contains(shown.id());
+      }
+    }
+    assertThat(client.leases()).map(GpuLease::id).contains(shown.id());
   }
 
   @Test
@@ -315,5 +360,24 @@ class HostileClientsTest extends TwoPools {
     System.out.println(
         "100 pools opened and closed: threads gone after ms="
             + (NanoClock.SYSTEM.nanoTime() - startNs) / 1_000_000);
+  }
+
+  @Test
+  void seatThatCannotBeginLeavesNoThreads() throws Exception {
+    Path other = Files.createDirectory(directory.resolve("other"));
+    Files.setPosixFilePermissions(other, PosixFilePermissions.fromString("rwx------"));
+    Path obstacle = Files.createDirectories(other.resolve("seat.sock").resolve("full"));
+    long before = threads();
+    for (int i = 0; i < 20; i++) {
+      assertThatThrownBy(() -> open(other))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("the seat's socket cannot be made: path=" + obstacle.getParent());
+    }
+    Pools.await(() -> threads() <= before + 4);
+    Files.delete(obstacle);
+    Files.delete(obstacle.getParent());
+    try (GpuPool pool = open(other)) {
+      assertThat(pool.leases()).isEmpty();
+    }
   }
 }

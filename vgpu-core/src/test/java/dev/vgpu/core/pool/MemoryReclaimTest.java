@@ -150,4 +150,47 @@ class MemoryReclaimTest {
     all.close();
     assertThat(offline.isClosed()).isFalse();
   }
+
+  /** Its number was a tenant's when it was read, and is another process's when it is acted on. */
+  @Test
+  void processThatIsNotUnderTheLeaseAnyMoreIsNotEnded() throws Exception {
+    VirtualGpu offline = holder.acquire(request(OFFLINE, 1_000));
+    assertThat(offline.environment()).isNotEmpty();
+    FakeBackend.FakeLease lease = backend.leases.get(offline.id());
+    Process foreign = new ProcessBuilder("sleep", "60").start();
+    try {
+      AtomicInteger looks = new AtomicInteger();
+      lease.attach(foreign.pid());
+      lease.visible =
+          () -> {
+            int look = looks.incrementAndGet();
+            lease.usedBytes = MemorySize.ofMebibytes(950).bytes(); // from the first look on
+            return look <= 2 ? List.of(foreign.pid()) : List.of();
+          };
+      Pools.await(() -> looks.get() >= 6); // the second look was in order to end it
+      assertThat(foreign.isAlive()).isTrue();
+      assertThat(events).noneMatch(GpuEvent.EndedByReclaim.class::isInstance);
+      lease.exit(foreign.pid());
+    } finally {
+      foreign.destroyForcibly();
+    }
+  }
+
+  @Test
+  void processThatCannotBeSuspendedIsEnded() throws Exception {
+    VirtualGpu offline = holder.acquire(request(OFFLINE, 1_000));
+    assertThat(offline.environment()).isNotEmpty();
+    FakeBackend.FakeLease lease = backend.leases.get(offline.id());
+    Process program = new ProcessBuilder("sleep", "60").start();
+    try {
+      lease.attach(program.pid());
+      lease.usedBytes = MemorySize.ofMebibytes(950).bytes();
+      assertThat(program.waitFor()).isNotZero();
+      Pools.await(() -> events.stream().anyMatch(GpuEvent.EndedByReclaim.class::isInstance));
+      lease.usedBytes = 0;
+      lease.exit(program.pid());
+    } finally {
+      program.destroyForcibly();
+    }
+  }
 }

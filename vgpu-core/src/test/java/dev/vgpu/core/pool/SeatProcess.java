@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 
 /**
@@ -79,6 +80,10 @@ final class SeatProcess {
                 .filter(record -> record.virtualGpu().equals(words[1]))
                 .map(record -> record.gpuTime().toNanos() + (record.isClosed() ? " closed" : ""))
                 .collect(Collectors.joining(","));
+        case "sleep" -> {
+          LockSupport.parkNanos(Long.parseLong(words[1]) * 1_000_000);
+          yield "slept";
+        }
         case "leases" ->
             pool.leases().stream().map(GpuLease::id).sorted().collect(Collectors.joining(" "));
         default -> "what?";

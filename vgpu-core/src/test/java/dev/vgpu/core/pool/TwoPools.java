@@ -46,9 +46,13 @@ abstract class TwoPools {
   }
 
   GpuPool open() {
+    return open(directory);
+  }
+
+  GpuPool open(Path runDirectory) {
     return new NodeRegistry(Map.of(), () -> List.of(backend))
         .openPool(
-            GpuPoolOptions.builder().runDirectory(directory).gpus(List.copyOf(gpus)).build(),
+            GpuPoolOptions.builder().runDirectory(runDirectory).gpus(List.copyOf(gpus)).build(),
             new Discovery(List.of()),
             NanoClock.SYSTEM);
   }

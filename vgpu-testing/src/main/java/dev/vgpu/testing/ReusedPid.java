@@ -1,0 +1,39 @@
+package dev.vgpu.testing;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/** Has the kernel give the number of a process that has ended to another one. */
+public final class ReusedPid {
+  private static final Path LAST_PID = Path.of("/proc/sys/kernel/ns_last_pid");
+
+  private ReusedPid() {}
+
+  /**
+   * Starts a process under a number. Others start processes too, so it may take some tries.
+   *
+   * @param pid the number, which must be free
+   * @param command starts it
+   * @return the process; empty if this user may not choose numbers
+   * @throws IOException if it cannot be started
+   * @throws InterruptedException if the thread was interrupted
+   */
+  public static Optional<Process> start(long pid, String... command)
+      throws IOException, InterruptedException {
+    while (true) {
+      try {
+        Files.writeString(LAST_PID, Long.toString(pid - 1));
+      } catch (IOException e) {
+        return Optional.empty(); // only root may
+      }
+      Process process = new ProcessBuilder(command).start();
+      if (process.pid() == pid) {
+        return Optional.of(process);
+      }
+      process.destroyForcibly();
+      int ignored = process.waitFor();
+    }
+  }
+}
