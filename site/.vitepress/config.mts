@@ -62,6 +62,12 @@ export default defineConfig({
         items: [
           page('Between the commands', '/reference/commands'),
           page('Every option', '/reference/cli'),
+          page('Spring Boot', '/reference/spring-boot'),
+          page('ONNX Runtime', '/reference/onnxruntime'),
+          page('Micrometer', '/reference/micrometer'),
+          page('Kubernetes', '/reference/kubernetes'),
+          page('Kubernetes: scheduler', '/reference/kubernetes-scheduler'),
+          page('Kubernetes: names of others', '/reference/kubernetes-names'),
           page('Glossary', '/glossary')
         ]
       }

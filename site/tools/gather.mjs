@@ -1,5 +1,6 @@
 // Makes target/pages, the pages that VitePress builds, from the one source of each: this folder, the modules' docs and
-// READMEs, and the command's own help. Fails at a dead link, a missing region of a sample, and a literal Java fence.
+// READMEs, and the command's own help. Fails at a dead link, a missing region of a sample, and a literal Java fence. A
+// Java fence behind "<!-- code: FILE#REGION -->" has to be that region of a compiled source.
 // With --check it writes nothing, and needs neither packages nor Java.
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -21,6 +22,12 @@ const pages = new Map([
   ['vgpu-cli/README.md', 'reference/commands.md'],
   ['vgpu-emulator/README.md', 'how/emulator.md'],
   ['vgpu-fleet/README.md', 'how/fleet.md'],
+  ['vgpu-micrometer/README.md', 'reference/micrometer.md'],
+  ['vgpu-onnxruntime/README.md', 'reference/onnxruntime.md'],
+  ['vgpu-spring-boot-starter/README.md', 'reference/spring-boot.md'],
+  ['vgpu-k8s-adapter/README.md', 'reference/kubernetes.md'],
+  ['vgpu-k8s-adapter/docs/names.md', 'reference/kubernetes-names.md'],
+  ['vgpu-k8s-adapter/docs/scheduler.md', 'reference/kubernetes-scheduler.md'],
   ['SECURITY.md', 'how/security.md'],
   ...markdownIn('vgpu-cuda/docs').map((file) => [file, `how/${path.basename(file)}`]),
   ...['site', 'site/start', 'site/how', 'site/measured'].flatMap(markdownIn).map((file) => [file, file.slice(5)])
@@ -60,12 +67,32 @@ function checkSnippet(source, line) {
   }
 }
 
+// The lines of a region, without the indentation that they have in common.
+function regionOf(file, region) {
+  if (!fs.existsSync(path.join(root, file))) return undefined
+  const lines = read(file).split('\n')
+  const [from, to] = ['#region', '#endregion'].map((word) => lines.findIndex((line) => line.trim() === `// ${word} ${region}`))
+  if (from < 0 || to < from) return undefined
+  const body = lines.slice(from + 1, to).join('\n').trimEnd().split('\n')
+  const indent = Math.min(...body.filter((line) => line.trim()).map((line) => line.match(/^ */)[0].length))
+  return body.map((line) => line.slice(indent)).join('\n')
+}
+
+function checkJava(source, before, body) {
+  const [, file, region] = before?.match(/^<!-- code: (\S+)#(\w+) -->$/) ?? []
+  if (!file) problems.push(`${source}: a literal Java fence; include a sample's region`)
+  else if (regionOf(file, region) !== body) problems.push(`${source}: the Java fence is not region ${region} of ${file}`)
+}
+
 function pageOf(source) {
-  let fence = false
-  return read(source).split('\n').map((line) => {
+  let fence = -1
+  return read(source).split('\n').map((line, at, lines) => {
     if (/^\s*```/.test(line)) {
-      if (!fence && /^\s*```java\b/.test(line)) problems.push(`${source}: a literal Java fence; include a sample's region`)
-      fence = !fence
+      if (fence < 0) fence = at
+      else {
+        if (/^\s*```java\b/.test(lines[fence])) checkJava(source, lines[fence - 1], lines.slice(fence + 1, at).join('\n'))
+        fence = -1
+      }
     }
     return line
   }).join('\n').split(/(```[\s\S]*?```|`[^`\n]*`)/).map((part, i) => i % 2 ? part : part
