@@ -205,7 +205,8 @@ check_api_listing() {
 }
 
 # Sets PASSED, FAILED and SKIPPED from the totals that Surefire and Failsafe wrote to the log, one for each module and
-# tier. Their reports would not do: a class with tests of two engines, JUnit's and jqwik's, keeps only the later's report.
+# tier. Their reports would not do: a class with tests of two engines, JUnit's and jqwik's, keeps only the later's
+# report.
 count_tests() {
   # shellcheck disable=SC2046 # three numbers
   set -- $(awk '
