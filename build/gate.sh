@@ -4,8 +4,8 @@
 # shellcheck source=build/site.sh
 . "$ROOT/build/site.sh"
 
-PUBLISHED=vgpu-bom,vgpu-api,vgpu-core,vgpu-fleet,vgpu-nvml,vgpu-cuda,vgpu-emulator
-PUBLISHED=$PUBLISHED,vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime
+PUBLISHED="vgpu-bom,vgpu-api,vgpu-core,vgpu-fleet,vgpu-nvml,vgpu-cuda,vgpu-emulator,\
+vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime"
 # The checks that the compile stage has already run.
 CHECKED='-Dspotless.check.skip -Dcheckstyle.skip -Dforbiddenapis.skip -Denforcer.skip'
 STAGES=6
@@ -205,7 +205,8 @@ check_api_listing() {
 }
 
 # Sets PASSED, FAILED and SKIPPED from the totals that Surefire and Failsafe wrote to the log, one for each module and
-# tier. Their reports would not do: a class with tests of two engines, JUnit's and jqwik's, keeps only the later's report.
+# tier. Their reports would not do: a class with tests of two engines, JUnit's and jqwik's, keeps only the later's
+# report.
 count_tests() {
   # shellcheck disable=SC2046 # three numbers
   set -- $(awk '
@@ -219,7 +220,7 @@ count_tests() {
 
 # Prints the skipped tests with their reasons, as far as the reports name them.
 name_skipped() {
-  find vgpu-*/target samples/*/target -path '*-reports/TEST-*.xml' -exec awk '
+  find vgpu-*/target samples/*/target integration/*/target -path '*-reports/TEST-*.xml' -exec awk '
     function value(name,   at) {
       if (!match($0, " " name "=\"[^\"]*\"")) return ""
       at = RSTART + length(name) + 3

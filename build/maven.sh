@@ -160,7 +160,8 @@ maven() {
   local label=$1
   shift
   # shellcheck disable=SC2086 # VGPU_MAVEN_ARGS is a list of words
-  # What a script starts in the background ignores SIGINT, and under nohup SIGHUP; so would all programs that tests interrupt.
+  # What a script starts in the background ignores SIGINT, and under nohup SIGHUP; so would all programs that tests
+  # interrupt.
   if env --default-signal=INT,HUP true 2>/dev/null; then
     set -- --default-signal=INT,HUP JAVA_HOME="$JDK" VGPU_BUILDING=1 mvn -B ${VGPU_MAVEN_ARGS-} "$@"
   else

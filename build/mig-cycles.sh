@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes and destroys MIG instances over the emulator, as root, with the seat killed at random moments and others at work on
-# the same GPU; fails if one is left or one of theirs is touched. Prints one line, with the machine's load and the commit.
+# Makes and destroys MIG instances over the emulator, as root, with the seat killed at random moments and others at
+# work on the same GPU; fails if one is left or one of theirs is touched. Prints one line, with the machine's load and
+# the commit.
 # Usage: build/mig-cycles.sh [CYCLES]        100,000 take 20 minutes on two idle cores
 set -eu
 

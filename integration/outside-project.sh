@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Does what a reader of README.md does: makes a project outside the checkout from README's first xml and first java block
-# alone, and compiles and runs it on the installed artifacts (./vgpu install). Usage: outside-project.sh [README]
+# Does what a reader of README.md does: makes a project outside the checkout from README's first xml and first java
+# block alone, and compiles and runs it on the installed artifacts (./vgpu install).
+# Usage: outside-project.sh [README]
 set -euo pipefail
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readme=${1:-$root/README.md}

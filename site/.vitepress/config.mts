@@ -16,6 +16,8 @@ export default defineConfig({
     outline: [2, 3],
     nav: [
       page('Start', '/start/five-minutes'),
+      page('Guides', '/guides/inference-server'),
+      page('Coming from', '/coming-from/'),
       page('How it works', '/how/'),
       page('Measured', '/measured/'),
       page('Reference', '/reference/cli'),
@@ -28,6 +30,28 @@ export default defineConfig({
           page('What it is', '/'),
           page('Five minutes', '/start/five-minutes'),
           page('Choose your way', '/start/choose')
+        ]
+      },
+      {
+        text: 'Guides',
+        items: [
+          page('An inference server', '/guides/inference-server'),
+          page('A batch job beside it', '/guides/batch-job'),
+          page('A container', '/guides/container'),
+          page('Kubernetes', '/guides/kubernetes'),
+          page('Measure and troubleshoot', '/guides/troubleshooting')
+        ]
+      },
+      {
+        text: 'Coming from',
+        items: [
+          page('Overview', '/coming-from/'),
+          page('gpushare', '/coming-from/gpushare'),
+          page('gpu-manager, vCUDA', '/coming-from/gpu-manager'),
+          page('qGPU', '/coming-from/qgpu'),
+          page('HAMi', '/coming-from/hami'),
+          page('MIG', '/coming-from/mig'),
+          page('MPS', '/coming-from/mps')
         ]
       },
       {
@@ -62,6 +86,12 @@ export default defineConfig({
         items: [
           page('Between the commands', '/reference/commands'),
           page('Every option', '/reference/cli'),
+          page('Spring Boot', '/reference/spring-boot'),
+          page('ONNX Runtime', '/reference/onnxruntime'),
+          page('Micrometer', '/reference/micrometer'),
+          page('Kubernetes', '/reference/kubernetes'),
+          page('Kubernetes: scheduler', '/reference/kubernetes-scheduler'),
+          page('Kubernetes: names of others', '/reference/kubernetes-names'),
           page('Glossary', '/glossary')
         ]
       }

@@ -1,5 +1,7 @@
 // Makes target/pages, the pages that VitePress builds, from the one source of each: this folder, the modules' docs and
-// READMEs, and the command's own help. Fails at a dead link, a missing region of a sample, and a literal Java fence.
+// READMEs, and the command's own help. Fails at a dead link, a missing region of a sample, and a literal Java fence. A
+// Java fence behind "<!-- code: FILE#REGION -->" has to be that region of a compiled source. With Java, commands of
+// vgpu in a page need options that their help has.
 // With --check it writes nothing, and needs neither packages nor Java.
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -21,9 +23,16 @@ const pages = new Map([
   ['vgpu-cli/README.md', 'reference/commands.md'],
   ['vgpu-emulator/README.md', 'how/emulator.md'],
   ['vgpu-fleet/README.md', 'how/fleet.md'],
+  ['vgpu-micrometer/README.md', 'reference/micrometer.md'],
+  ['vgpu-onnxruntime/README.md', 'reference/onnxruntime.md'],
+  ['vgpu-spring-boot-starter/README.md', 'reference/spring-boot.md'],
+  ['vgpu-k8s-adapter/README.md', 'reference/kubernetes.md'],
+  ['vgpu-k8s-adapter/docs/names.md', 'reference/kubernetes-names.md'],
+  ['vgpu-k8s-adapter/docs/scheduler.md', 'reference/kubernetes-scheduler.md'],
   ['SECURITY.md', 'how/security.md'],
   ...markdownIn('vgpu-cuda/docs').map((file) => [file, `how/${path.basename(file)}`]),
-  ...['site', 'site/start', 'site/how', 'site/measured'].flatMap(markdownIn).map((file) => [file, file.slice(5)])
+  ...['', '/start', '/guides', '/coming-from', '/how', '/measured'].flatMap((folder) => markdownIn(`site${folder}`))
+    .map((file) => [file, file.slice(5)])
 ])
 
 function rewriteLink(source, text, target) {
@@ -60,12 +69,34 @@ function checkSnippet(source, line) {
   }
 }
 
+// The lines of a region, without the indentation that they have in common.
+function regionOf(file, region) {
+  if (!fs.existsSync(path.join(root, file))) return undefined
+  const lines = read(file).split('\n')
+  const at = (word) => lines.findIndex((line) => line.trim() === `// ${word} ${region}`)
+  const [from, to] = [at('#region'), at('#endregion')]
+  if (from < 0 || to < from) return undefined
+  const body = lines.slice(from + 1, to).join('\n').trimEnd().split('\n')
+  const indent = Math.min(...body.filter((line) => line.trim()).map((line) => line.match(/^ */)[0].length))
+  return body.map((line) => line.slice(indent)).join('\n')
+}
+
+function checkJava(source, before, body) {
+  const [, file, region] = before?.match(/^<!-- code: (\S+)#(\w+) -->$/) ?? []
+  if (!file) problems.push(`${source}: a literal Java fence; include a sample's region`)
+  else if (regionOf(file, region) !== body) problems.push(`${source}: the Java fence is not region ${region} of ${file}`)
+}
+
 function pageOf(source) {
-  let fence = false
-  return read(source).split('\n').map((line) => {
+  let fence = -1
+  return read(source).split('\n').map((line, at, lines) => {
     if (/^\s*```/.test(line)) {
-      if (!fence && /^\s*```java\b/.test(line)) problems.push(`${source}: a literal Java fence; include a sample's region`)
-      fence = !fence
+      if (fence < 0) fence = at
+      else {
+        const body = lines.slice(fence + 1, at).join('\n')
+        if (/^\s*```java\b/.test(lines[fence])) checkJava(source, lines[fence - 1], body)
+        fence = -1
+      }
     }
     return line
   }).join('\n').split(/(```[\s\S]*?```|`[^`\n]*`)/).map((part, i) => i % 2 ? part : part
@@ -93,18 +124,51 @@ function commandsIn(text) {
   return (text.split(/^Commands:.*$/m)[1] ?? '').split('\n').map((line) => line.match(/^  ([a-z][a-z-]*)\s/)?.[1]).filter(Boolean)
 }
 
+// Commands of the checkout's script, and those whose further options go elsewhere.
+const unchecked = new Set(['test', 'install', 'format', 'api', 'clean', 'site', 'clients', 'bench'])
+
+function checkCommand(source, line, helps) {
+  const words = line.replace(/\s#.*$/, '').trim().split(/\s+/).slice(1)
+  if (unchecked.has(words[0])) return
+  const command = []
+  while (helps.has([...command, words[0]].join(' '))) command.push(words.shift())
+  const known = helps.get(command.join(' '))
+  if (!command.length && !words[0]?.startsWith('-')) problems.push(`${source}: no such command: ${line}`)
+  const end = words.indexOf('--')
+  const own = end < 0 ? words : words.slice(0, end)
+  for (const option of own.filter((word) => /^-/.test(word)).map((word) => word.split('=')[0])) {
+    if (!known.split(/[^\w-]+/).includes(option)) problems.push(`${source}: ${option} is no option: ${line}`)
+  }
+}
+
+function checkCommands(helps) {
+  for (const source of pages.keys()) {
+    for (const [, line] of read(source).matchAll(/`((?:\.\/)?vgpu [^`\n]+)`/g)) {
+      if (helps.has(line.split(/\s+/)[1])) checkCommand(source, line, helps)
+    }
+    for (const [, text] of read(source).matchAll(/^```(?:sh)?\n([\s\S]*?)^```$/gm)) {
+      const lines = text.replace(/\\\n/g, ' ').split('\n')
+      lines.filter((line) => /^(\.\/)?vgpu\s/.test(line)).forEach((line) => checkCommand(source, line, helps))
+    }
+  }
+}
+
 function cliPage() {
   if (!process.env.VGPU_SITE_JAVA) {
     problems.push('the reference of the command needs Java: run ./vgpu site')
     return ''
   }
+  const helps = new Map()
   const section = (words, level) => {
     const text = help(...words)
+    helps.set(words.join(' '), text)
     const title = ['vgpu', ...words].join(' ')
     return `${'#'.repeat(level)} ${title}\n\n\`\`\`text\n${text}\n\`\`\`\n\n` +
       commandsIn(text).filter((name) => name !== 'help').map((name) => section([...words, name], words.length + 2)).join('')
   }
-  return `# Every option\n\nThe text of \`vgpu COMMAND --help\`, for every command.\n\n` + section([], 2)
+  const all = section([], 2)
+  checkCommands(helps)
+  return `# Every option\n\nThe text of \`vgpu COMMAND --help\`, for every command.\n\n${all}`
 }
 
 const written = new Map()

@@ -1,6 +1,7 @@
 /*
- * The auditor of the chaos suite: beside all programs, it compares what the GPU says that each process holds (NVML) with what the
- * ledgers of the leases say (their pages), and watches that no lease is ever over its quota. It believes neither.
+ * The auditor of the chaos suite: beside all programs, it compares what the GPU says that each process holds (NVML)
+ * with what the ledgers of the leases say (their pages), and watches that no lease is ever over its quota. It
+ * believes neither.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -199,7 +200,10 @@ static void sum_up(struct audit *audit) {
 
 static uint64_t limit_of(const struct lease *lease) { return __atomic_load_n(&lease->grant->memory_limit, __ATOMIC_ACQUIRE); }
 
-/* The leases that are tied together by processes which are under several: the GPU does not tell which of them such a one's memory is. */
+/*
+ * The leases that are tied together by processes which are under several: the GPU does not tell which of them such a
+ * one's memory is.
+ */
 static uint64_t tied_to(const struct audit *audit, uint64_t leases) {
   for (uint64_t before = 0; before != leases;) {
     before = leases;
@@ -259,8 +263,8 @@ static void look(struct audit *audit) {
 static uint64_t units(uint64_t word, uint64_t shift) { return (word >> shift) * SHM_MEMORY_UNIT; }
 
 /*
- * A line for each process that the GPU or a ledger knows; slot_bytes -1, truth_bytes -1: not known to it. One that is under several
- * leases is told under each, with all that it has of the GPU.
+ * A line for each process that the GPU or a ledger knows; slot_bytes -1, truth_bytes -1: not known to it. One that is
+ * under several leases is told under each, with all that it has of the GPU.
  */
 static void tell_processes(const struct audit *audit, size_t index) {
   const struct lease *lease = &audit->leases[index];

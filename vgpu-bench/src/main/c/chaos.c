@@ -1,6 +1,6 @@
 /*
- * The random program: threads that do whatever a program may do, in an order that nobody planned. It tells what it holds at least,
- * how long its calls took at worst, and the first answer that no driver may give.
+ * The random program: threads that do whatever a program may do, in an order that nobody planned. It tells what it
+ * holds at least, how long its calls took at worst, and the first answer that no driver may give.
  */
 #define _GNU_SOURCE
 #include "chaos.h"
@@ -12,8 +12,8 @@
 #include <time.h>
 
 /*
- * Time as this process has it: none passes while it is stopped. What a call waited for then was not another's doing, and it is not
- * known from outside in which call it was stopped.
+ * Time as this process has it: none passes while it is stopped. What a call waited for then was not another's doing,
+ * and it is not known from outside in which call it was stopped.
  */
 enum { TICK_NS = 1000000, LONGEST_TICK_NS = 4000000 };
 

@@ -1,4 +1,7 @@
-/* The random program: what its files share. It allocates in every way, launches, captures, forks, and never says which. */
+/*
+ * The random program: what its files share. It allocates in every way, launches, captures, forks, and never says
+ * which.
+ */
 #ifndef VGPU_BENCH_CHAOS_H
 #define VGPU_BENCH_CHAOS_H
 
@@ -87,7 +90,10 @@ enum wait { WAIT_MEMORY, WAIT_LAUNCH, WAIT_SYNC, WAITS };
 
 enum { HELD = 24, THREADS = 16 };
 
-/* The leases that the program is under: of its environment; one that it enters for good; one that it leaves and enters again. */
+/*
+ * The leases that the program is under: of its environment; one that it enters for good; one that it leaves and
+ * enters again.
+ */
 enum { HOME, STAYS, GUEST, TENANTS };
 
 struct tenant {

@@ -1,6 +1,7 @@
 /*
- * The random program's memory for other processes, in both ways: a handle in a file of its own, which any other of the node may read,
- * and a descriptor that it sends to one of them; at any moment, also when the memory is freed or its owner is gone. Who owns it pays.
+ * The random program's memory for other processes, in both ways: a handle in a file of its own, which any other of
+ * the node may read, and a descriptor that it sends to one of them; at any moment, also when the memory is freed or
+ * its owner is gone. Who owns it pays.
  */
 #define _GNU_SOURCE
 #include "chaos.h"

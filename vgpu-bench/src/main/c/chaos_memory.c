@@ -108,7 +108,10 @@ static CUresult make(struct worker *worker, struct held *held) {
 
 static bool can(const struct worker *worker, int kind) {
   const struct chaos *chaos = worker->chaos;
-  /* What a pool keeps is charged to whoever caused it, also when all is freed: who does so cannot leave its lease with nothing. */
+  /*
+   * What a pool keeps is charged to whoever caused it, also when all is freed: who does so cannot leave its lease
+   * with nothing.
+   */
   if (worker->tenant == GUEST && (kind == ASYNC || kind == FROM_POOL)) {
     return false;
   }

@@ -1,6 +1,7 @@
 /*
- * The random program under several leases at once, as a JVM that serves several models is: each thread works for one of them at a
- * time, frees what was another's, and uses streams and graphs of all. One lease is left and entered again, with nothing allocated.
+ * The random program under several leases at once, as a JVM that serves several models is: each thread works for one
+ * of them at a time, frees what was another's, and uses streams and graphs of all. One lease is left and entered
+ * again, with nothing allocated.
  */
 #define _GNU_SOURCE
 #include "chaos.h"

@@ -1,6 +1,6 @@
 /*
- * Preloaded: steps the wall clock of a process by as many seconds as a shared file says, without touching the machine's. Only what
- * is the time of day moves; CLOCK_MONOTONIC does not, as in a machine whose clock is set.
+ * Preloaded: steps the wall clock of a process by as many seconds as a shared file says, without touching the
+ * machine's. Only what is the time of day moves; CLOCK_MONOTONIC does not, as in a machine whose clock is set.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

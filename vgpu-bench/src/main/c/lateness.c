@@ -1,6 +1,6 @@
 /*
- * How much later than asked for this machine wakes threads up, in all: on each processor by itself. One of them may stand still, and
- * who is on it, while the others go on.
+ * How much later than asked for this machine wakes threads up, in all: on each processor by itself. One of them may
+ * stand still, and who is on it, while the others go on.
  */
 #define _GNU_SOURCE
 #include "program.h"

@@ -1,7 +1,7 @@
 /*
- * How soon the GPU is an online program's when an offline one has a long kernel on it. `yield` is the online one: idle, then one
- * kernel, again and again; after each arrival it looks when nothing of the other ran any more (it was stopped, or had ended), and how
- * much longer its own kernel took than alone.
+ * How soon the GPU is an online program's when an offline one has a long kernel on it. `yield` is the online one:
+ * idle, then one kernel, again and again; after each arrival it looks when nothing of the other ran any more (it was
+ * stopped, or had ended), and how much longer its own kernel took than alone.
  */
 #define _GNU_SOURCE
 #include "program.h"

@@ -1,6 +1,7 @@
 /*
- * Programs of kernels of one length that wait for the GPU after each so many, after each with a result fetched as `.item()` does, or at
- * the end alone; in one stream or several; plain or as graphs. And one whose host is slower than its kernels.
+ * Programs of kernels of one length that wait for the GPU after each so many, after each with a result fetched as
+ * `.item()` does, or at the end alone; in one stream or several; plain or as graphs. And one whose host is slower
+ * than its kernels.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -42,7 +43,10 @@ static void await(const struct measure *measure, bool fetch) {
   check(measure->driver.stream_synchronize(measure->stream[0]), "cuStreamSynchronize");
 }
 
-/* "run EACH LAUNCHES": waits after EACH; 0: at the end alone. "item LAUNCHES". Tells the median of a launch, its wait's part included. */
+/*
+ * "run EACH LAUNCHES": waits after EACH; 0: at the end alone. "item LAUNCHES". Tells the median of a launch, its
+ * wait's part included.
+ */
 static void run(const struct measure *measure, unsigned each, unsigned launches, bool fetch) {
   static uint64_t round_ns[MOST_ROUNDS], call_ns[MOST_ROUNDS];
   unsigned size = each == 0 ? launches : each, rounds = launches / size;

@@ -1,7 +1,8 @@
 /*
- * How soon an offline program is stopped when an online one begins. `flood` is the offline one: it launches kernels one behind the
- * other and says in a shared file when the last one was let in. `arrive` is the online one: idle, then one kernel, again and again;
- * after each arrival it looks when the other's gate was closed: by the seat's word, or by a bit of the express lane.
+ * How soon an offline program is stopped when an online one begins. `flood` is the offline one: it launches kernels
+ * one behind the other and says in a shared file when the last one was let in. `arrive` is the online one: idle, then
+ * one kernel, again and again; after each arrival it looks when the other's gate was closed: by the seat's word, or
+ * by a bit of the express lane.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -95,7 +96,9 @@ static bool is_closed(const struct gates *gates) {
          (atomic_load((const _Atomic uint64_t *)(const void *)(gates->express + BUSY_AT)) & mask) != 0;
 }
 
-/* For arrivals whose launch waits for the seat: meanwhile another thread looks, now and then, and takes no processor. */
+/*
+ * For arrivals whose launch waits for the seat: meanwhile another thread looks, now and then, and takes no processor.
+ */
 static void *look(void *argument) {
   struct arrivals *arrivals = argument;
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);

@@ -2,9 +2,9 @@
  * An inference server: requests come when they are due, whatever became of those before; each is a chain of kernels, as
  * many as its tokens need, then the answer. One request at a time, in the order of their arrival.
  *
- * IN holds a line for each request, "DUE PREFILL DECODE" in ns: when, counted from T0, and how much of the GPU's time the
- * prompt and the answer take. OUT gets a line for each, "DUE BEGIN END" in ns from T0; END is 0 for those not served by
- * T0 + LIMIT.
+ * IN holds a line for each request, "DUE PREFILL DECODE" in ns: when, counted from T0, and how much of the GPU's time
+ * the prompt and the answer take. OUT gets a line for each, "DUE BEGIN END" in ns from T0; END is 0 for those not
+ * served by T0 + LIMIT.
  */
 #define _GNU_SOURCE
 #include "program.h"

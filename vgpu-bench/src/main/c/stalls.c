@@ -1,6 +1,7 @@
 /*
- * Where stalls come from: notes what changes in the pages of leases, some thousand times a second, and tells what changed between two
- * instants. It reads the pages that are there anyway, so those who are watched do nothing more than else.
+ * Where stalls come from: notes what changes in the pages of leases, some thousand times a second, and tells what
+ * changed between two instants. It reads the pages that are there anyway, so those who are watched do nothing more
+ * than else.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -86,7 +87,8 @@ static void look_at_slot(unsigned index, unsigned slot, uint64_t now) {
   }
   uint64_t gpu = read64(&is->gpu_ns);
   if (gpu != seen->gpu) {
-    note(now, index, slot, GPU, (gpu > seen->gpu ? gpu - seen->gpu : gpu) / 1000); /* a slot's next process begins at 0 */
+    /* a slot's next process begins at 0 */
+    note(now, index, slot, GPU, (gpu > seen->gpu ? gpu - seen->gpu : gpu) / 1000);
     seen->gpu = gpu;
   }
 }

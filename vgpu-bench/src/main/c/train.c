@@ -1,6 +1,7 @@
 /*
  * A training loop: kernels one after the other without end, launched well ahead of the GPU, as PyTorch does. Their
- * lengths are drawn between LEAST and MOST, each order of magnitude as likely as the other; the same SEED draws the same.
+ * lengths are drawn between LEAST and MOST, each order of magnitude as likely as the other; the same SEED draws the
+ * same.
  *
  * OUT gets a line "NS WORK" for about each millisecond of work: how much had been done by then, in ns of kernels,
  * counted from the start. Both come from events, so from the GPU's own clock; NS is CLOCK_MONOTONIC.

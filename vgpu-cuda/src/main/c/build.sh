@@ -1,8 +1,9 @@
 #!/bin/sh
-# Builds the native part into OUT/META-INF/native/linux-x86_64: the hook, and what stands in for NVML. Usage: build.sh OUT
+# Builds the native part into OUT/META-INF/native/linux-x86_64: the hook, and what stands in for NVML.
+# Usage: build.sh OUT
 #
-# Needs a C compiler and binutils, nothing of CUDA. Refuses to make a library that needs a newer glibc than 2.17, or another
-# library than glibc's own.
+# Needs a C compiler and binutils, nothing of CUDA. Refuses to make a library that needs a newer glibc than 2.17, or
+# another library than glibc's own.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1/META-INF/native/linux-x86_64

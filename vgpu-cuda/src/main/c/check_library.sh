@@ -1,5 +1,6 @@
 #!/bin/sh
-# Refuses a library that needs a newer glibc than 2.17, or another library than glibc's own. Usage: check_library.sh LIBRARY
+# Refuses a library that needs a newer glibc than 2.17, or another library than glibc's own.
+# Usage: check_library.sh LIBRARY
 set -eu
 library=$1
 name=$(basename "$library")

@@ -1,7 +1,7 @@
 /*
- * vgpu-checkpoint --pages: changes words of files that tenants write, by compare-and-swap, for the seat. A tenant may cut such a file
- * short at any moment; an access to its mapping then ends the process, and a JVM cannot survive that. This one can: it answers that
- * the page is lost.
+ * vgpu-checkpoint --pages: changes words of files that tenants write, by compare-and-swap, for the seat. A tenant may
+ * cut such a file short at any moment; an access to its mapping then ends the process, and a JVM cannot survive that.
+ * This one can: it answers that the page is lost.
  *
  * A request is a struct request and the path's bytes; the answer is one byte. It ends with its input.
  */

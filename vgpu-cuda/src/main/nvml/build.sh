@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds libvgpu_nvml.so into OUT/META-INF/native/linux-x86_64. Usage: build.sh OUT
 #
-# Needs a C compiler and binutils, nothing of NVIDIA. Refuses to make a library that needs a newer glibc than 2.17, or another
-# library than glibc's own.
+# Needs a C compiler and binutils, nothing of NVIDIA. Refuses to make a library that needs a newer glibc than 2.17, or
+# another library than glibc's own.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1/META-INF/native/linux-x86_64

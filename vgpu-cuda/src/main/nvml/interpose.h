@@ -1,6 +1,7 @@
 /*
- * What the files of libvgpu_nvml.so share. It stands in for libnvidia-ml.so.1 in a program under a virtual GPU: what tells of
- * memory, processes, utilisation and which GPUs there are speaks of the virtual GPU, the rest goes to the real library.
+ * What the files of libvgpu_nvml.so share. It stands in for libnvidia-ml.so.1 in a program under a virtual GPU: what
+ * tells of memory, processes, utilisation and which GPUs there are speaks of the virtual GPU, the rest goes to the
+ * real library.
  *
  * It takes no part in the lease: no slot, no message, no thread. It reads the lease's two pages, mapped read-only.
  */

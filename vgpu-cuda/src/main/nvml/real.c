@@ -67,8 +67,8 @@ static int vgpu__is_this(const char *path) {
 }
 
 /*
- * Its functions are found by name where ours are, so that a program gets also those that this library does not know; but not
- * where ours are not found by everybody: there they would take the place of ours.
+ * Its functions are found by name where ours are, so that a program gets also those that this library does not know;
+ * but not where ours are not found by everybody: there they would take the place of ours.
  */
 static int vgpu__scope(void) {
   return dlsym(RTLD_DEFAULT, "vgpu_nvml_version") == (void *)(uintptr_t)&vgpu_nvml_version ? RTLD_GLOBAL : RTLD_LOCAL;

@@ -1,7 +1,9 @@
 /*
- * Utilisation, relative to the share: of the GPU time that the virtual GPU may have, how much it used since the reading before.
+ * Utilisation, relative to the share: of the GPU time that the virtual GPU may have, how much it used since the
+ * reading before.
  *
- * A program that asks once, as nvidia-smi does, has no reading before: it waits until the first one, of nvmlInit, is old enough.
+ * A program that asks once, as nvidia-smi does, has no reading before: it waits until the first one, of nvmlInit, is
+ * old enough.
  */
 #include <pthread.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Which GPUs there are for this process: those of its lease that CUDA_VISIBLE_DEVICES names, in its order, as CUDA numbers them under
- * the hook. Where the seat does not say which the lease has: those that it names.
+ * Which GPUs there are for this process: those of its lease that CUDA_VISIBLE_DEVICES names, in its order, as CUDA
+ * numbers them under the hook. Where the seat does not say which the lease has: those that it names.
  */
 #include <ctype.h>
 #include <pthread.h>

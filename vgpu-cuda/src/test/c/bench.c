@@ -1,6 +1,6 @@
 /*
- * What the hook costs: nanoseconds per launch, and per alloc and free with 0, 1,000 and 10,000 alive. The same program bare and
- * hooked: it opens libcuda.so.1 by name. Prints the median over blocks. Usage: bench launch|alloc
+ * What the hook costs: nanoseconds per launch, and per alloc and free with 0, 1,000 and 10,000 alive. The same
+ * program bare and hooked: it opens libcuda.so.1 by name. Prints the median over blocks. Usage: bench launch|alloc
  */
 #include <dlfcn.h>
 #include <stdio.h>

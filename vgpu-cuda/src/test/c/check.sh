@@ -1,5 +1,7 @@
 #!/bin/sh
-# What can be checked without running the hook. Usage: check.sh layout | exports LIBRARY | nvml-exports LIBRARY | glibc LIBRARY | header [CUDA_INCLUDE] | nvml-header [NVML_INCLUDE]
+# What can be checked without running the hook. Usage: check.sh WHAT
+# WHAT: layout | exports LIBRARY | nvml-exports LIBRARY | glibc LIBRARY | header [CUDA_INCLUDE]
+#       | nvml-header [NVML_INCLUDE]
 #   layout   prints the shared region as C has it
 #   exports  the library exports exactly the functions of vgpu_hooks.def, and our own
 #   nvml-exports  what stands in for NVML exports exactly the functions of vgpu_nvml.def, and its marker

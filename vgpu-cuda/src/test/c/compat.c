@@ -1,6 +1,6 @@
 /*
- * Compatibility: each way for a program to reach the driver and NVML, and to live and end as a process, under the hook over
- * the emulated driver. Usage: compat HOOK NVML REAL_CUDA REAL_NVML OTHER [CASE...]; prints a line per case.
+ * Compatibility: each way for a program to reach the driver and NVML, and to live and end as a process, under the
+ * hook over the emulated driver. Usage: compat HOOK NVML REAL_CUDA REAL_NVML OTHER [CASE...]; prints a line per case.
  */
 #include <errno.h>
 #include <stdio.h>

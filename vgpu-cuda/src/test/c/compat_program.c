@@ -1,6 +1,7 @@
 /*
- * The programs of compat.c: each a way to reach the driver, or to live and end as a process. Linked with libcuda.so.1 and
- * libnvidia-ml.so.1. Usage: compat_program ROLE [ARGUMENT]; the exit code counts what went wrong, each told on stderr.
+ * The programs of compat.c: each a way to reach the driver, or to live and end as a process. Linked with libcuda.so.1
+ * and libnvidia-ml.so.1. Usage: compat_program ROLE [ARGUMENT]; the exit code counts what went wrong, each told on
+ * stderr.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
- * Programs of compat.c that choose their GPUs themselves, by CUDA_VISIBLE_DEVICES, before their cuInit: of two, the lease is on the
- * second. COMPAT_DEVICES has the UUIDs of both.
+ * Programs of compat.c that choose their GPUs themselves, by CUDA_VISIBLE_DEVICES, before their cuInit: of two, the
+ * lease is on the second. COMPAT_DEVICES has the UUIDs of both.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Random input for the hook's parsers under sanitizers. Usage: fuzz.sh WORK SECONDS SEED [TARGET...]; SECONDS is for each target.
-# Five minutes in all, with a seed of the day: fuzz.sh /tmp/fuzz 100 "$(date +%j)"
+# Random input for the hook's parsers under sanitizers. Usage: fuzz.sh WORK SECONDS SEED [TARGET...]
+# SECONDS is for each target. Five minutes in all, with a seed of the day: fuzz.sh /tmp/fuzz 100 "$(date +%j)"
 set -eu
 work=$1 seconds=$2 seed=$3
 shift 3

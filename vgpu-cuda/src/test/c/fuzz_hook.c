@@ -1,7 +1,9 @@
 /*
- * Random input for what the hook reads from others: the driver's ioctls (rm_parse.c, channels.c), the shared pages (gate.c, express.c,
- * ledger.c), the seat's messages (seat.c). Built with the hook's own sources under sanitizers by fuzz.sh.
- * Usage: fuzz_hook ioctl|region|socket SECONDS SEED. Whatever is read, it must come back, and name no other process's objects.
+ * Random input for what the hook reads from others: the driver's ioctls (rm_parse.c, channels.c), the shared pages
+ * (gate.c, express.c, ledger.c), the seat's messages (seat.c). Built with the hook's own sources under sanitizers by
+ * fuzz.sh.
+ * Usage: fuzz_hook ioctl|region|socket SECONDS SEED. Whatever is read, it must come back, and name no other process's
+ * objects.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the emulated driver and runs the tests of preemption inside kernels over it. Usage: level2.sh WORK HOOK [TEST...]
+# Builds the emulated driver and runs the tests of preemption inside kernels over it.
+# Usage: level2.sh WORK HOOK [TEST...]
 set -eu
 work=$1 hook=$2
 shift 2

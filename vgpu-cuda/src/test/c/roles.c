@@ -233,7 +233,10 @@ static void role_gpu_time(const char *ns) {
     usleep(5000);
     double measured = (double)(measured_gpu_ns() - before), expected = (double)(stub()->gpu_ns - real);
     printf("  %s ns each, %s: measured %.2f of %.2f ms\n", ns, synchronous ? "synchronised" : "free", measured / 1e6, expected / 1e6);
-    /* The figures are for reading. Checked is only what no busy machine's delays, between a record and its launch, can undo. */
+    /*
+     * The figures are for reading. Checked is only what no busy machine's delays, between a record and its launch,
+     * can undo.
+     */
     CHECK(measured > expected * 0.9, "too little: %.3f", measured / expected);
     CHECK(measured < expected * 4 + 50e6, "too much: %.3f", measured / expected);
   }
@@ -252,7 +255,10 @@ static void role_launch(const char *unused) {
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS && cuStreamDestroy_v2(stream) == ABI_SUCCESS, "end");
 }
 
-/* Works and pauses in turn, as a server does, until the test has made the file "stop"; forks now and then when asked to. */
+/*
+ * Works and pauses in turn, as a server does, until the test has made the file "stop"; forks now and then when asked
+ * to.
+ */
 static void role_serve(const char *forks) {
   char path[256];
   snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
@@ -294,7 +300,9 @@ static void *launch_round(void *argument) {
   return NULL;
 }
 
-/* However many streams and threads: what is ahead of the GPU stays near the bound (2 ms), once the kernels are known. */
+/*
+ * However many streams and threads: what is ahead of the GPU stays near the bound (2 ms), once the kernels are known.
+ */
 static void role_bound(const char *ns) {
   CUstream streams[32];
   begin();
@@ -350,7 +358,10 @@ static void *join_late(void *unused) {
   return NULL;
 }
 
-/* It gives up while its HELLO lies unread, and lives on; so does a child that was forked meanwhile and has the connection too. */
+/*
+ * It gives up while its HELLO lies unread, and lives on; so does a child that was forked meanwhile and has the
+ * connection too.
+ */
 static void role_late(const char *unused) {
   (void)unused;
   char path[128];

@@ -27,8 +27,8 @@ struct account {
 static struct account counted(void) { return (struct account){.charged_ns = work_gpu_ns(), .real_ns = stub()->gpu_ns}; }
 
 /*
- * The figures are for reading. Checked is that no work is left out, and that no more is added than what a busy machine's delays between a
- * start and its launch may: `more`.
+ * The figures are for reading. Checked is that no work is left out, and that no more is added than what a busy
+ * machine's delays between a start and its launch may: `more`.
  */
 static void compare_least(const char *what, struct account before, double least, double more_ns) {
   usleep(5000); /* what the monitor still has to count */
@@ -54,7 +54,10 @@ static void run(CUfunction function, CUstream stream, int launches, int each) {
   }
 }
 
-/* Kernels of all lengths among each other; cheap ones until that is known, and then dear ones; in one stream and in four; graphs. */
+/*
+ * Kernels of all lengths among each other; cheap ones until that is known, and then dear ones; in one stream and in
+ * four; graphs.
+ */
 void role_charged(const char *unused) {
   (void)unused;
   static const char *const LENGTHS[] = {"5000", "500000", "20000", "100000", "2000"};
@@ -91,7 +94,10 @@ void role_charged(const char *unused) {
   compare("graphs among kernels", before, 50e6);
 }
 
-/* A function that is loaded when it is first launched: behind work, in the middle of a batch, and alone. That is not the GPU's time. */
+/*
+ * A function that is loaded when it is first launched: behind work, in the middle of a batch, and alone. That is not
+ * the GPU's time.
+ */
 void role_lazy(const char *unused) {
   (void)unused;
   enum { FUNCTIONS = 64, KNOWN = 5 };
@@ -137,7 +143,10 @@ static void rounds(CUfunction function, CUstream stream, int count, int size, in
   }
 }
 
-/* Programs that wait for each kernel, or few: most of their rounds are not measured. Then their kernels change, or how they wait. */
+/*
+ * Programs that wait for each kernel, or few: most of their rounds are not measured. Then their kernels change, or
+ * how they wait.
+ */
 void role_rounds(const char *unused) {
   (void)unused;
   static const char *const WAITS[] = {"for the stream", "for the context", "for a result", "for a result on its way", "by polling"};
@@ -206,7 +215,10 @@ static unsigned long long copy_records(CUstream stream, uint64_t state, uint64_t
   return records;
 }
 
-/* Small copies are measured where the process may be stopped in the middle of one: else it looks idle then, and nobody lets it go on. */
+/*
+ * Small copies are measured where the process may be stopped in the middle of one: else it looks idle then, and
+ * nobody lets it go on.
+ */
 static void check_small_copies(CUstream stream) {
   CHECK(copy_records(stream, SHM_LEVEL2_OFF, SHM_LEVEL2_WHY_CLASS) == 0, "never stopped: measured");
   CHECK(copy_records(stream, SHM_LEVEL2_READY, SHM_LEVEL2_WHY_NONE) > 0, "may be stopped: not measured");

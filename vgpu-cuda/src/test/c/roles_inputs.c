@@ -1,7 +1,8 @@
 /*
- * A program of test_memory.c that calls every function of the table which allocates, frees, starts work or waits, as vgpu_hooks.def
- * has it, with one argument wrong at a time: each pointer NULL, each size 0, 2^63 and the greatest, each handle somebody else's. What
- * it prints is for comparing with the driver alone; under the hook the ledger is compared with the driver's own account after each call.
+ * A program of test_memory.c that calls every function of the table which allocates, frees, starts work or waits, as
+ * vgpu_hooks.def has it, with one argument wrong at a time: each pointer NULL, each size 0, 2^63 and the greatest,
+ * each handle somebody else's. What it prints is for comparing with the driver alone; under the hook the ledger is
+ * compared with the driver's own account after each call.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -65,7 +66,10 @@ static int parse(const char *params, enum kind *kinds) {
   return count;
 }
 
-/* A size that no memory has is refused for that by the hook, where the driver may name another argument that is wrong as well. */
+/*
+ * A size that no memory has is refused for that by the hook, where the driver may name another argument that is wrong
+ * as well.
+ */
 static const char *code(abi_result result, int is_huge) {
   static char text[16];
   if (is_huge && (result == ABI_INVALID_VALUE || result == ABI_OUT_OF_MEMORY)) return "refused";
@@ -163,7 +167,8 @@ void role_zeros(void) {
     void *found = dlsym(library, names[i]);
     if (found == NULL) continue;
     CU(cuCtxSetCurrent, context);
-    if (strstr(names[i], "PrimaryCtx") != NULL || strstr(names[i], "CtxSetCurrent") != NULL) continue; /* zero is a device, or none */
+    /* zero is a device, or none */
+    if (strstr(names[i], "PrimaryCtx") != NULL || strstr(names[i], "CtxSetCurrent") != NULL) continue;
     abi_result (*call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
     memcpy(&call, &found, sizeof call);
     fprintf(stderr, "zeros %s\n", names[i]);

@@ -85,7 +85,9 @@ static CUdeviceptr fill_but(uint64_t bytes) {
   return p;
 }
 
-/* Set 16 MiB, takes 64; a module 40. What finds no room is refused, and gone again: the driver's own account says so. */
+/*
+ * Set 16 MiB, takes 64; a module 40. What finds no room is refused, and gone again: the driver's own account says so.
+ */
 void role_measured_refused(void) {
   void *module = NULL, *untouched = &module;
   CUcontext second = NULL;

@@ -31,8 +31,8 @@ static void pool_freed_late(void) {
 }
 
 /*
- * Of a pool that was destroyed, and of plain allocations, the driver gives back what is freed in the order of a stream when the stream has
- * come to it: freed before the pool was destroyed, and after.
+ * Of a pool that was destroyed, and of plain allocations, the driver gives back what is freed in the order of a
+ * stream when the stream has come to it: freed before the pool was destroyed, and after.
  */
 static void freed_later(int before_destroy, int plain) {
   struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};

@@ -1,4 +1,7 @@
-/* Programs under several leases at once; their tests are in test_tenants.c. The argument: the run directories of B and C. */
+/*
+ * Programs under several leases at once; their tests are in test_tenants.c. The argument: the run directories of B
+ * and C.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +144,10 @@ static void *launch_one(void *stream) {
   return NULL;
 }
 
-/* B's gate is shut, C's is open: a thread waits for B, others go on. The test opens it when it sees that B waits and C has worked. */
+/*
+ * B's gate is shut, C's is open: a thread waits for B, others go on. The test opens it when it sees that B waits and
+ * C has worked.
+ */
 void role_tenants_gates(const char *argument) {
   struct pair to = begin_three(argument);
   CUstream of_b = NULL;

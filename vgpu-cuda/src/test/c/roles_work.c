@@ -107,7 +107,9 @@ static void role_counted(const char *unused) {
   }
 }
 
-/* Copies count apart, and go on at a shut gate; what runs on the processors does not, but both are over in this test. */
+/*
+ * Copies count apart, and go on at a shut gate; what runs on the processors does not, but both are over in this test.
+ */
 static void role_copies(const char *unused) {
   (void)unused;
   char text[64];
@@ -177,7 +179,9 @@ static void role_graphs(const char *unused) {
   CHECK(cuGraphExecDestroy(graph) == ABI_SUCCESS, "destroy");
 }
 
-/* Launched again and again, without waiting, before it was ever measured: no more than one runs and one is behind it. */
+/*
+ * Launched again and again, without waiting, before it was ever measured: no more than one runs and one is behind it.
+ */
 static void role_graphs_long(const char *unused) {
   (void)unused;
   enum { EACH_NS = 30000000, LAUNCHES = 12 };
@@ -214,7 +218,9 @@ static void role_waits(const char *unused) {
   CHECK(measured > 18 && measured < 100, "%.2f ms", measured);
 }
 
-/* A stream that waits for its host is waited for once, not at each call; others of the process are not held up by it. */
+/*
+ * A stream that waits for its host is waited for once, not at each call; others of the process are not held up by it.
+ */
 static void role_stalled(const char *unused) {
   (void)unused;
   enum { WAIT_MS = 30000, COPIES = 1000, KERNELS = 200 };
@@ -279,7 +285,10 @@ static void role_stopped(const char *unused) {
   CHECK(measured < STOP_MS / 2, "%.2f ms", measured);
 }
 
-/* A capture that fails is over, and one that began by a function that is passed through is one: no event of ours comes into it. */
+/*
+ * A capture that fails is over, and one that began by a function that is passed through is one: no event of ours
+ * comes into it.
+ */
 static void role_capture_other(const char *unused) {
   (void)unused;
   CUstream stream = NULL;
@@ -306,7 +315,10 @@ static int await_held_up(void) {
   return GET(stub()->held_up) != 0;
 }
 
-/* Another call has the driver's lock when the monitor asks for an event: the process lives all the same, and its work is charged. */
+/*
+ * Another call has the driver's lock when the monitor asks for an event: the process lives all the same, and its work
+ * is charged.
+ */
 static void role_held_up(const char *unused) {
   (void)unused;
   enum { FIRST_NS = 30000000, SECOND_NS = 200000000 };
@@ -346,7 +358,10 @@ static void *fall_silent(void *unused) {
   return NULL;
 }
 
-/* What a thread left open in its own default stream ends all the same, and nothing is put into the legacy stream for that. */
+/*
+ * What a thread left open in its own default stream ends all the same, and nothing is put into the legacy stream for
+ * that.
+ */
 static void role_silent(const char *unused) {
   (void)unused;
   CUstream stream = NULL;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds and runs the C tests. Usage: run.sh KIND WORK HOOK [TEST...], KIND: plain, asan, tsan. Work files go to the folder WORK.
+# Builds and runs the C tests. Usage: run.sh KIND WORK HOOK [TEST...], KIND: plain, asan, tsan.
+# Work files go to the folder WORK.
 set -eu
 kind=$1 work=$2 hook=$3
 shift 3

@@ -1,7 +1,9 @@
 #!/bin/sh
 # Builds and runs the compatibility tests. Usage: run_compat.sh KIND WORK HOOK NVML REAL_CUDA REAL_NVML [CASE...]
-# WORK: a folder for what is built. The programs are linked with libcuda.so.1 and libnvidia-ml.so.1; what they find there is the matter.
-# KIND: plain; or asan, tsan: what stands in for NVML is in the program itself, instrumented, and NVML must be empty ("").
+# WORK: a folder for what is built. The programs are linked with libcuda.so.1 and libnvidia-ml.so.1; what they find
+# there is the matter.
+# KIND: plain; or asan, tsan: what stands in for NVML is in the program itself, instrumented, and NVML must be empty
+# ("").
 set -eu
 kind=$1 work=$2 hook=$3 nvml=$4 cuda=$5 real_nvml=$6
 shift 6

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds and runs the tests of what the hook charges, over the emulated driver. Usage: run_memory.sh KIND WORK HOOK [ROLE...], KIND: plain,
-# asan, tsan. Work files go to the folder WORK; EMULATOR may name a libcuda.so.1 of vgpu-emulator, else one is built there.
+# Builds and runs the tests of what the hook charges, over the emulated driver.
+# Usage: run_memory.sh KIND WORK HOOK [ROLE...], KIND: plain, asan, tsan.
+# Work files go to the folder WORK; EMULATOR may name a libcuda.so.1 of vgpu-emulator, else one is built there.
 set -eu
 kind=$1 work=$2 hook=$3
 shift 3

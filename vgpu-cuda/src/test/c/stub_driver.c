@@ -1,6 +1,6 @@
 /*
- * A driver for tests: devices, contexts, memory, entry points. Its GPU's work is in stub_work.c. With STUB_SHARED=file, processes
- * share that GPU's memory, and the file keeps the greatest sum ever allocated.
+ * A driver for tests: devices, contexts, memory, entry points. Its GPU's work is in stub_work.c. With
+ * STUB_SHARED=file, processes share that GPU's memory, and the file keeps the greatest sum ever allocated.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -24,7 +24,7 @@ struct stub_counts {
   uint64_t most_ahead_ns; /* the longest that the GPU had to do at a launch */
   int64_t events;
   uint64_t polluted, violations; /* what the hook must not do to a capture */
-  int32_t held_up_by;            /* a thread whose call has the driver's lock: queries of other threads wait; 0: none has */
+  int32_t held_up_by;            /* a thread whose call has the driver's lock, or 0; queries of other threads wait */
   uint32_t held_up;              /* how many do */
   uint64_t legacy_records;       /* into the legacy stream by its name: it would wait for all others, and they for it */
 };

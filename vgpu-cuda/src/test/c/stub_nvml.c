@@ -1,4 +1,7 @@
-/* NVML as drivers up to 570.86 have it: a process is the thread that began. STUB_NVML_PID and STUB_NVML_BYTES say which, and what it holds. */
+/*
+ * NVML as drivers up to 570.86 have it: a process is the thread that began. STUB_NVML_PID and STUB_NVML_BYTES say
+ * which, and what it holds.
+ */
 #include <stdlib.h>
 #include <string.h>
 

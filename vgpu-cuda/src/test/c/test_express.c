@@ -35,7 +35,10 @@ static int express_stands_still(struct fake_seat *seat) {
   return seat_busy(seat) == 0 && seat_gpu_ns(seat) == before;
 }
 
-/* Announces by one bit: the offline process stops while it is set, though its gate is open, and comes back when it is cleared. */
+/*
+ * Announces by one bit: the offline process stops while it is set, though its gate is open, and comes back when it is
+ * cleared.
+ */
 static void express_round(struct fake_seat *seat, uint64_t bit) {
   struct express_round round = {seat, bit, 0};
   pthread_t thread;

@@ -1,6 +1,7 @@
 /*
- * Tests of the hook over the stub driver and the fake seat. The seat is here; the hooked program is this one again, started with
- * a role. Usage: test_hook HOOK STUB [TEST...]; HOOK "-" when the hook is linked in (sanitizers). Prints a line per test.
+ * Tests of the hook over the stub driver and the fake seat. The seat is here; the hooked program is this one again,
+ * started with a role. Usage: test_hook HOOK STUB [TEST...]; HOOK "-" when the hook is linked in (sanitizers). Prints
+ * a line per test.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -156,7 +157,10 @@ static int gate_round(struct fake_seat *seat) {
   if (seat_busy(seat) != 0) tell(seat);
   uint64_t before = seat_gpu_ns(seat);
   usleep(8000);
-  /* A thread that found the gate open before it shut may say so only now: it counts itself, looks again, and leaves. Work would take GPU time. */
+  /*
+   * A thread that found the gate open before it shut may say so only now: it counts itself, looks again, and leaves.
+   * Work would take GPU time.
+   */
   for (since = seat_now(); seat_busy(seat) != 0 && seat_now() - since < 5000000000u;) usleep(50);
   int worked = seat_busy(seat) != 0 || seat_gpu_ns(seat) != before;
   uint64_t gap = seat_now() - GET(seat->grant_header->heartbeat_ns); /* the one that is not over */
@@ -229,7 +233,10 @@ static void test_revoked(void) {
   seat_close(&seat);
 }
 
-/* The seat falls silent while the gate is shut: after 15 ms the process goes on at its pace, and obeys again afterwards. */
+/*
+ * The seat falls silent while the gate is shut: after 15 ms the process goes on at its pace, and obeys again
+ * afterwards.
+ */
 static void test_autonomous(int stop_it) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
@@ -278,7 +285,10 @@ static void test_seat_late(void) {
   seat_close(&seat);
 }
 
-/* A seat that rests beats seldom, and its process may not be seen from a container: it is not taken for silent in between. */
+/*
+ * A seat that rests beats seldom, and its process may not be seen from a container: it is not taken for silent in
+ * between.
+ */
 static void test_seat_rests(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_RESTING);

@@ -1,6 +1,6 @@
 /*
- * Preemption inside a kernel, over the emulated driver and the fake seat: the seat is here; the tenant is this program again, in a
- * role, under the hook. Usage: test_level2 HOOK DRIVER [TEST...]
+ * Preemption inside a kernel, over the emulated driver and the fake seat: the seat is here; the tenant is this
+ * program again, in a role, under the hook. Usage: test_level2 HOOK DRIVER [TEST...]
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -227,7 +227,10 @@ static void test_gate_and_lost_seat(void) {
   seat_close(&seat);
 }
 
-/* Its gate was shut while it was stopped: its turn is over, and the next one's must not be shared with it when nobody is urgent. */
+/*
+ * Its gate was shut while it was stopped: its turn is over, and the next one's must not be shared with it when nobody
+ * is urgent.
+ */
 static void test_stays_stopped_at_a_shut_gate(void) {
   struct fake_seat seat;
   open_seat(&seat, SHM_CLASS_OFFLINE);

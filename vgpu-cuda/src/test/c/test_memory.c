@@ -1,6 +1,7 @@
 /*
- * Tests of what the hook charges, over the emulated driver: after each step, the ledger holds what the driver has really given, by
- * the driver's own account. The seat is here; the hooked program is this one again, started with a role.
+ * Tests of what the hook charges, over the emulated driver: after each step, the ledger holds what the driver has
+ * really given, by the driver's own account. The seat is here; the hooked program is this one again, started with a
+ * role.
  * Usage: test_memory HOOK DRIVER [ROLE...]. Prints a line per role.
  */
 #include <dlfcn.h>
@@ -435,7 +436,8 @@ static void compare_whole(const char *bare, const char *hooked) {
 }
 
 static void test(size_t role) {
-  if (strcmp(roles[role].name, "ipc-other") == 0 || strcmp(roles[role].name, "measured-beside") == 0) return; /* by others */
+  /* others run them */
+  if (strcmp(roles[role].name, "ipc-other") == 0 || strcmp(roles[role].name, "measured-beside") == 0) return;
   int inputs = strcmp(roles[role].name, "inputs") == 0, compared = strcmp(hook, "-") != 0;
   int replayed = compared && strncmp(roles[role].name, "replay", 6) == 0;
   int zeros = compared && (inputs || strcmp(roles[role].name, "zeros") == 0);

@@ -85,7 +85,10 @@ static void share_stub_memory(const struct fake_seat *seat) {
   setenv("STUB_SHARED", path, 1);
 }
 
-/* 8 processes with 8 threads each, killed and stopped at random; `fill` holds what it gets. Nothing over, nothing lost. */
+/*
+ * 8 processes with 8 threads each, killed and stopped at random; `fill` holds what it gets. Nothing over, nothing
+ * lost.
+ */
 static void storm(const char *role, unsigned kills, unsigned stops) {
   enum { PROCESSES = 8 };
   struct fake_seat seat;

@@ -1,4 +1,7 @@
-/* Tests of a process under three leases: A by its environment, B and C by vgpu_tenant_add. Each has a seat of its own here. */
+/*
+ * Tests of a process under three leases: A by its environment, B and C by vgpu_tenant_add. Each has a seat of its own
+ * here.
+ */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

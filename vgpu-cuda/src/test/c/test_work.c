@@ -38,8 +38,8 @@ static int slot_of(const struct fake_seat *seat, pid_t pid) {
 }
 
 /*
- * Each of two processes has a GPU of its own here, so nothing but their turns can make them even. By GPU time: when the slower one has
- * had 0.4 s, the other must have had about as much.
+ * Each of two processes has a GPU of its own here, so nothing but their turns can make them even. By GPU time: when
+ * the slower one has had 0.4 s, the other must have had about as much.
  */
 static void share(const char *first, const char *second, double least) {
   struct fake_seat seat;
@@ -113,7 +113,10 @@ void test_thread_pid(void) {
   seat_close(&seat);
 }
 
-/* A busy machine may keep one from its processor for a while, and then the other goes on, rightly; without turns it is 0.3 or so. */
+/*
+ * A busy machine may keep one from its processor for a while, and then the other goes on, rightly; without turns it
+ * is 0.3 or so.
+ */
 void test_peers_even(void) {
   share("1000000 0 0", "1000000 0 0", 0.6);
   share("4000000 0 0", "50000 1 0", 0.6);
@@ -138,8 +141,8 @@ static int64_t await_launches(const struct fake_seat *seat, int slot, int other)
 }
 
 /*
- * One that stood still, or that is new in the slot of a dead one, has no credit with the others of its lease: they would stand still for
- * it.
+ * One that stood still, or that is new in the slot of a dead one, has no credit with the others of its lease: they
+ * would stand still for it.
  */
 void test_peers_no_credit(void) {
   enum { TRIES = 8, MOST_NS = 5000000 };
@@ -151,7 +154,8 @@ void test_peers_no_credit(void) {
   int slots[] = {slot_of(&seat, pids[0]), 0};
   for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].pace_ns) < 50000000 && seat_now() - since < 10000000000u; usleep(1000)) {
   }
-  for (int i = 0; i < 2; i++) __atomic_store_n(&seat.ledger->active[i], UINT64_MAX, __ATOMIC_SEQ_CST); /* as the dead leave them */
+  /* as the dead leave them */
+  for (int i = 0; i < 2; i++) __atomic_store_n(&seat.ledger->active[i], UINT64_MAX, __ATOMIC_SEQ_CST);
   pids[1] = start(&seat, "load", "200000 1 0");
   slots[1] = slot_of(&seat, pids[1]);
   int64_t fresh_ns = await_launches(&seat, slots[1], slots[0]), sum_ns = 0;
@@ -169,7 +173,10 @@ void test_peers_no_credit(void) {
   seat_close(&seat);
 }
 
-/* One of a lease that is stopped while it has the turn, or not, holds the others up for milliseconds, not for as long as it stands. */
+/*
+ * One of a lease that is stopped while it has the turn, or not, holds the others up for milliseconds, not for as long
+ * as it stands.
+ */
 void test_peers_stopped(void) {
   enum { WANTED = 5, MOST = 60, STOP_US = 60000 };
   struct fake_seat seat;
@@ -202,8 +209,9 @@ void test_peers_stopped(void) {
 }
 
 /*
- * One that is stopped with the turn, and work under way, holds the others up for less than it takes to be silent for long: the kernel is
- * asked. Tried again where it does not have the turn, or a busy machine leaves the other standing.
+ * One that is stopped with the turn, and work under way, holds the others up for less than it takes to be silent for
+ * long: the kernel is asked. Tried again where it does not have the turn, or a busy machine leaves the other
+ * standing.
  */
 void test_peers_stopped_soon(void) {
   enum { WANTED = 3, MOST = 300 };
@@ -298,7 +306,10 @@ void test_peers_line(void) {
   seat_close(&seat);
 }
 
-/* A process that comes to a suspended lease makes no context before it goes on, though its gate stood open and no seat answers. */
+/*
+ * A process that comes to a suspended lease makes no context before it goes on, though its gate stood open and no
+ * seat answers.
+ */
 void test_suspended_waits(void) {
   struct fake_seat seat;
   seat_open(&seat, 64u << 20, 1 << 20);

@@ -1,4 +1,7 @@
-/* What may be set nearer to the real driver: costs of calls, lazy loading, the legacy stream's events, the end of the process. */
+/*
+ * What may be set nearer to the real driver: costs of calls, lazy loading, the legacy stream's events, the end of the
+ * process.
+ */
 #include "check.h"
 #include "cuda_api.h"
 #include "base/nvml_abi.h"

@@ -1,4 +1,7 @@
-/* Memory beyond plain allocations: pools, memory of graphs, what processes share, managed memory that does not fit, and errors on purpose. */
+/*
+ * Memory beyond plain allocations: pools, memory of graphs, what processes share, managed memory that does not fit,
+ * and errors on purpose.
+ */
 #include "check.h"
 #include "cuda_api.h"
 

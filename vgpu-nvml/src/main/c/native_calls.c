@@ -1,6 +1,6 @@
 /*
- * Calls of a library that is found at run time, for NativeCalls.java. It is here instead of JNA because a fresh JVM takes
- * 100 ms and more to load that, and a pool is to open within 50. Knows nothing of NVML.
+ * Calls of a library that is found at run time, for NativeCalls.java. It is here instead of JNA because a fresh JVM
+ * takes 100 ms and more to load that, and a pool is to open within 50. Knows nothing of NVML.
  *
  * Declares the little of JNI that it needs, so that it builds without a JDK's headers: an environment is a pointer to a
  * table of functions, whose places are fixed by JNI's specification ("Interface Function Table").
@@ -60,9 +60,9 @@ JNI(int64_t, address)(jni_env env, jni_object type, jni_object buffer) {
 }
 
 /*
- * The C library's own dlopen: in a JVM that is itself under a virtual GPU the hook's comes first, and gives what stands in for
- * a driver's library, but a pool is to see the GPUs themselves.
- * The reason is taken here: before another call, Java may have looked something up and so have cleared it.
+ * The C library's own dlopen: in a JVM that is itself under a virtual GPU the hook's comes first, and gives what
+ * stands in for a driver's library, but a pool is to see the GPUs themselves. The reason is taken here: before
+ * another call, Java may have looked something up and so have cleared it.
  */
 JNI(int64_t, open)(jni_env env, jni_object type, jni_object path, jni_object reason, int32_t size) {
   void *(*load)(const char *, int) = NULL;

@@ -1,6 +1,6 @@
 /*
- * Prints what the binding's constants must be, under their Java names: of the emulator's own declarations, or with -DTHEIRS of the
- * vendor's nvml.h. BindingTest compares.
+ * Prints what the binding's constants must be, under their Java names: of the emulator's own declarations, or with
+ * -DTHEIRS of the vendor's nvml.h. BindingTest compares.
  */
 #ifdef THEIRS
 #include <nvml.h>

@@ -21,7 +21,8 @@ cp "$here/../ptx/kernels.ptx" "$here/../python/spin.py" "$programs/"
 
 FLAGS='-std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIE'
 
-# build NAME SOURCES...: makes programs/NAME, unless it is newer than all sources. It appears at once: others may run it.
+# build NAME SOURCES...: makes programs/NAME, unless it is newer than all sources.
+# It appears at once: others may run it.
 build() {
   name=$1
   shift

@@ -1,6 +1,6 @@
 /*
- * Multiplies matrices on the GPU and checks every element against the CPU. Reaches the driver by cuGetProcAddress, as the
- * CUDA runtime does.
+ * Multiplies matrices on the GPU and checks every element against the CPU. Reaches the driver by cuGetProcAddress, as
+ * the CUDA runtime does.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Keeps the GPU busy: kernels of N microseconds, grid G, waiting for the GPU after every K of them, and says what it got.
- * Reaches the driver by dlopen.
+ * Keeps the GPU busy: kernels of N microseconds, grid G, waiting for the GPU after every K of them, and says what it
+ * got. Reaches the driver by dlopen.
  */
 #include <stdio.h>
 #include <stdlib.h>

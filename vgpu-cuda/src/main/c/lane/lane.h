@@ -74,7 +74,8 @@ struct vgpu_piece {
   uint32_t generation; /* of that graph's entry */
   uint64_t cost_ns;    /* what it should take; 0: not known */
   int guessed;         /* of a graph that was not measured yet */
-  enum { PIECE_LARGE, PIECE_SMALL, PIECE_SMALL_LAST /* it ends on the host, which may pause then */ } size; /* of a copy; small: not measured */
+  /* of a copy; small ones are not measured; the last kind ends on the host, which may pause then */
+  enum { PIECE_LARGE, PIECE_SMALL, PIECE_SMALL_LAST } size;
 };
 
 /* As enter_slow and leave_slow; the entry is the caller's own, zeroed. */

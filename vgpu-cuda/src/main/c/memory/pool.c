@@ -24,10 +24,12 @@ struct pool {
   CUdevice device;
   uint64_t used; /* bytes of the pointers that the table has of it */
   uint64_t slack[VGPU_TENANTS], slack_sum;
+  /* The streams in which was freed of late. Frees that they have not come to yet are still there when the pool is
+   * destroyed. */
   struct {
     CUstream stream;
     CUcontext context;
-  } freers[FREERS]; /* the streams in which was freed of late: what they have not come to yet is still there when the pool is destroyed */
+  } freers[FREERS];
   unsigned freers_used;
 };
 

@@ -56,9 +56,10 @@ struct vgpu_gate {
   uint32_t told_idle, idle_pending, short_idles;
   uint64_t idle_since_ns;
   struct vgpu_lock gaps_lock;
+  /* the last stretches of time that were charged to nobody: a batch that ran in one may still be found */
   struct vgpu_gap {
     uint64_t from_ns, to_ns;
-  } gaps[VGPU_GAPS]; /* the last stretches of time that were charged to nobody: a batch that ran in one may still be found */
+  } gaps[VGPU_GAPS];
   uint32_t next_gap;
 };
 

@@ -84,9 +84,10 @@ void vgpu__pause_forget(void);
 
 /*
  * ---- changing.c ----
- * Who is about to change what the GPU holds. A charge is made before the driver is asked for memory, and given back after the driver
- * has freed it: between the two the charge is more than the truth, and whoever compares them must not take that for what contexts do
- * not need. A thread says so in a cell of its own, by two plain stores; one that ends leaves its cell at zero.
+ * Who is about to change what the GPU holds. A charge is made before the driver is asked for memory, and given back
+ * after the driver has freed it: between the two the charge is more than the truth, and whoever compares them must
+ * not take that for what contexts do not need. A thread says so in a cell of its own, by two plain stores; one that
+ * ends leaves its cell at zero.
  */
 extern __thread uint32_t *vgpu__changing_cell __attribute__((tls_model("initial-exec"))) VGPU_INTERNAL;
 extern uint32_t vgpu__changing_shared VGPU_INTERNAL; /* for threads that found no cell of their own */

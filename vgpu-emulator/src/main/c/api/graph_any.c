@@ -1,4 +1,7 @@
-/* The forms that take any kind of node, and those that name edges. Edges carry nothing here: each is a plain dependency. */
+/*
+ * The forms that take any kind of node, and those that name edges. Edges carry nothing here: each is a plain
+ * dependency.
+ */
 #include "driver/driver.h"
 #include "driver/graph.h"
 

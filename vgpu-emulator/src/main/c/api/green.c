@@ -1,7 +1,7 @@
 /*
- * Green contexts: part of a device's processors for the streams of one context, which shares all else with the primary one. What
- * they run takes longer, by the waves that its blocks make on fewer processors. Two of them take turns as contexts do; on a GPU they
- * run side by side.
+ * Green contexts: part of a device's processors for the streams of one context, which shares all else with the
+ * primary one. What they run takes longer, by the waves that its blocks make on fewer processors. Two of them take
+ * turns as contexts do; on a GPU they run side by side.
  */
 #include "driver/driver.h"
 #include "driver/operation.h"

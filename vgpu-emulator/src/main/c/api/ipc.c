@@ -13,8 +13,8 @@
 enum { LAZY_PEER_ACCESS = 1, OPAQUE_DESCRIPTOR = 1, DEDICATED = 1 };
 
 /*
- * What is in a handle: where the memory is to be found. The owner's descriptor is opened by way of /proc, which allows it to those
- * who may look into the process: the same user, as with the real driver.
+ * What is in a handle: where the memory is to be found. The owner's descriptor is opened by way of /proc, which
+ * allows it to those who may look into the process: the same user, as with the real driver.
  */
 typedef struct {
     uint64_t magic;

@@ -1,4 +1,7 @@
-/* The launches of the first interface: shape and parameters belong to the function, and a launch says only how many blocks. */
+/*
+ * The launches of the first interface: shape and parameters belong to the function, and a launch says only how many
+ * blocks.
+ */
 #include "driver/driver.h"
 #include "driver/module.h"
 

@@ -18,8 +18,8 @@ enum {
 #define GRANULARITY (UINT64_C(2) << 20)
 
 /*
- * The memory behind a handle is a file without a name, so that it can be mapped at several addresses and by several processes.
- * Who made it is charged; who imports it is not.
+ * The memory behind a handle is a file without a name, so that it can be mapped at several addresses and by several
+ * processes. Who made it is charged; who imports it is not.
  */
 typedef struct {
     emu_object object;

@@ -1,6 +1,6 @@
 /*
- * Textures and surfaces: objects, and references that modules have. The emulator's kernels read none, so what is said of one is
- * checked and kept, and told to who asks.
+ * Textures and surfaces: objects, and references that modules have. The emulator's kernels read none, so what is said
+ * of one is checked and kept, and told to who asks.
  */
 #include "array.h"
 #include "driver/driver.h"

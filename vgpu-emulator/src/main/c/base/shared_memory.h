@@ -18,8 +18,8 @@ int emu_shared_memory_copy(int fd);
 bool emu_shared_memory_identify(int fd, uint64_t *inode, uint64_t *bytes);
 
 /*
- * Maps part of it. Mappings begin at pages, so *base and *length are of the mapping, and the result is the address of the first
- * byte asked for; 0: it cannot be mapped.
+ * Maps part of it. Mappings begin at pages, so *base and *length are of the mapping, and the result is the address of
+ * the first byte asked for; 0: it cannot be mapped.
  */
 uint64_t emu_shared_memory_map(int fd, uint64_t offset, uint64_t bytes, uint64_t *base, uint64_t *length);
 

@@ -1,6 +1,6 @@
 /*
- * Memory of graphs' own allocations: a node's address is fixed when the node is made, its memory is taken when a graph with it is
- * launched, and what is freed stays with the device, for graphs, until it is trimmed.
+ * Memory of graphs' own allocations: a node's address is fixed when the node is made, its memory is taken when a
+ * graph with it is launched, and what is freed stays with the device, for graphs, until it is trimmed.
  */
 #ifndef EMU_GRAPH_MEMORY_H
 #define EMU_GRAPH_MEMORY_H

@@ -10,7 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A row is given to the next event once its own is destroyed; the counters go on, so what is still to be done of the old one is nothing new. */
+/*
+ * A row is given to the next event once its own is destroyed; the counters go on, so what is still to be done of the
+ * old one is nothing new.
+ */
 enum { EVENTS = 2048, EXPORTERS = 256, TABLE_BYTES = EVENTS * sizeof(emu_ipc_event) };
 #define HANDLE_MAGIC UINT64_C(0x656c646e61686567)
 

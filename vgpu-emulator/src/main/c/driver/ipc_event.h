@@ -1,6 +1,7 @@
 /*
- * Events that several processes see. One is a row of counters in memory that its maker shares: how often it was recorded, by whomever,
- * and which of these records a GPU has come to. A record is a word that the stream writes, a wait one that the stream waits for.
+ * Events that several processes see. One is a row of counters in memory that its maker shares: how often it was
+ * recorded, by whomever, and which of these records a GPU has come to. A record is a word that the stream writes, a
+ * wait one that the stream waits for.
  */
 #ifndef EMU_IPC_EVENT_H
 #define EMU_IPC_EVENT_H

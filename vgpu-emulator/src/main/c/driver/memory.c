@@ -31,8 +31,9 @@ static struct {
 } ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /*
- * Pieces: where the settings say so, a GPU gives its memory in pieces, which allocations share. A piece counts as long as
- * something lies in it. What is larger than half a piece begins one; what is smaller lies wherever there is room.
+ * Pieces: where the settings say so, a GPU gives its memory in pieces, which allocations share. A piece counts as
+ * long as something lies in it. What is larger than half a piece begins one; what is smaller lies wherever there is
+ * room.
  */
 static uint32_t *piece_users[EMU_MAX_DEVICES]; /* of each piece of a heap: how many lie in it */
 

@@ -24,8 +24,8 @@ enum {
 #define STEP (UINT64_C(32) << 20)
 
 /*
- * A pool takes memory of its GPU in steps, and keeps what is freed until somebody waits for the GPU; then it gives back what is
- * beyond its release threshold.
+ * A pool takes memory of its GPU in steps, and keeps what is freed until somebody waits for the GPU; then it gives
+ * back what is beyond its release threshold.
  */
 struct CUmemPoolHandle_st {
     emu_object object;

@@ -16,7 +16,10 @@ void emu_timeline_submit(CUcontext context, CUstream stream, uint32_t engine, ui
 /* What a stream submits from now on comes after this service. */
 void emu_timeline_delay(CUstream stream, uint64_t service_ns);
 
-/* An event in the legacy stream, or a wait for one: it comes after all blocking streams' work, and before what they get later. */
+/*
+ * An event in the legacy stream, or a wait for one: it comes after all blocking streams' work, and before what they
+ * get later.
+ */
 void emu_timeline_barrier(CUstream stream);
 
 /* The service at which all that the stream may wait for is done, as of now. */

@@ -1,4 +1,6 @@
-/* Objects of the program that graphs have references to: with the last one a function of the program takes them away. */
+/*
+ * Objects of the program that graphs have references to: with the last one a function of the program takes them away.
+ */
 #include "driver.h"
 #include "graph.h"
 #include "host_calls.h"

@@ -84,8 +84,8 @@ static uint64_t inner_number(const char *process) {
 }
 
 /*
- * The resource manager tells processes by their numbers in the caller's namespace; those that have none there it leaves out
- * (os_find_ns_pid of the kernel module).
+ * The resource manager tells processes by their numbers in the caller's namespace; those that have none there it
+ * leaves out (os_find_ns_pid of the kernel module).
  */
 uint64_t emu_process_told(const emu_state *state, int slot) {
     emu_process process = emu_process_at(state, slot);

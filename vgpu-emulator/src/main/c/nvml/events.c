@@ -1,6 +1,6 @@
 /*
- * NVML: events. They are lines of the file "nvml.events" in the emulator's directory, INDEX TYPE DATA each; who wants one to happen
- * appends a line. A set tells what was appended after it was made.
+ * NVML: events. They are lines of the file "nvml.events" in the emulator's directory, INDEX TYPE DATA each; who wants
+ * one to happen appends a line. A set tells what was appended after it was made.
  */
 #include "mig.h"
 

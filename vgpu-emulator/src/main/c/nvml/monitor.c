@@ -1,6 +1,6 @@
 /*
- * NVML: what monitors ask for beside the readings of nvml/health.c. Some of them, as nvtop, show no GPU at all where one of these
- * functions is missing. Every number may be changed by a setting.
+ * NVML: what monitors ask for beside the readings of nvml/health.c. Some of them, as nvtop, show no GPU at all where
+ * one of these functions is missing. Every number may be changed by a setting.
  */
 #include "nvml.h"
 

@@ -97,8 +97,8 @@ static void add(process_list *list, unsigned int pid, uint64_t bytes, uint64_t r
 }
 
 /*
- * The processes with a context or memory that are alive. False if one came into another's place meanwhile: then it is not known
- * whose the memory is.
+ * The processes with a context or memory that are alive. False if one came into another's place meanwhile: then it is
+ * not known whose the memory is.
  */
 static bool try_list(emu_gpu *gpu, process_list *list) {
     emu_identity before[EMU_MAX_PROCESSES];

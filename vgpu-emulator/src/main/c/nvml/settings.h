@@ -1,7 +1,8 @@
 /*
- * What NVML says beside the state: readings, and what goes wrong. From the file "nvml" in the emulator's directory, one name=value
- * a line, # comments; it is read anew whenever it changes, so that a running program's GPU can be lost and come back. And from
- * VGPU_EMULATOR_NVML=name=value,…, which goes before the file. A name with .INDEX at its end is of that GPU alone; see README.md.
+ * What NVML says beside the state: readings, and what goes wrong. From the file "nvml" in the emulator's directory,
+ * one name=value a line, # comments; it is read anew whenever it changes, so that a running program's GPU can be lost
+ * and come back. And from VGPU_EMULATOR_NVML=name=value,…, which goes before the file. A name with .INDEX at its end
+ * is of that GPU alone; see README.md.
  */
 #ifndef EMU_NVML_SETTINGS_H
 #define EMU_NVML_SETTINGS_H

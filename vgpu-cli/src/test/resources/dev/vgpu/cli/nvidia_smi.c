@@ -1,6 +1,7 @@
 /*
- * Stands in for nvidia-smi in tests of gpu-check: answers --query-gpu and --query-compute-apps by the NVML that the loader
- * finds, without any code of vgpu. NVIDIA_SMI_SAYS="field=value" makes it say something else of one field of all GPUs.
+ * Stands in for nvidia-smi in tests of gpu-check: answers --query-gpu and --query-compute-apps by the NVML that the
+ * loader finds, without any code of vgpu. NVIDIA_SMI_SAYS="field=value" makes it say something else of one field of
+ * all GPUs.
  */
 #include <dlfcn.h>
 #include <stdint.h>

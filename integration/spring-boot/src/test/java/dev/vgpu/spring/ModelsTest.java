@@ -32,10 +32,13 @@ class ModelsTest {
 
   @Configuration(proxyBeanMethods = false)
   static class Service {
+    // #region models
     @Bean
     Served served(@Qualifier("embed") VirtualGpu embed, @Qualifier("re-rank") VirtualGpu rank) {
       return new Served(embed, rank);
     }
+
+    // #endregion models
 
     /** A bean of a model's name is no trouble. */
     @Bean

@@ -16,6 +16,7 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** One manifest of each system in its documented form, and what is refused. */
 class PodRequestsTest {
@@ -144,6 +145,17 @@ class PodRequestsTest {
     assertThat(asked.gang()).contains(new GangName("pg-1", 0, "scheduling.run.ai/v2alpha2"));
     PodRequest memory = of(Map.of(), Map.of("gpu-memory", "2000"));
     assertThat(memory.policy()).isEqualTo(SharePolicy.BEST_EFFORT);
+  }
+
+  /** The site's pages for those who come from another system show both manifests. */
+  @ParameterizedTest
+  @ValueSource(strings = {"gpushare", "gpu-manager", "qgpu", "hami"})
+  void theManifestInOurWordsAsksTheSame(String system) {
+    PodRequest before = read("coming-from/" + system);
+    PodRequest after = read("coming-from/" + system + "-vgpu");
+    assertThat(before.system()).isNotEqualTo("vgpu");
+    assertThat(after.system()).isEqualTo("vgpu");
+    assertThat(after).usingRecursiveComparison().ignoringFields("system").isEqualTo(before);
   }
 
   @Test

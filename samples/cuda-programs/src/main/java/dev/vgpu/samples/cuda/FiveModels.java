@@ -128,11 +128,13 @@ public final class FiveModels {
     List<VirtualGpu> gpus = new ArrayList<>();
     try (GpuPool pool = GpuPool.open()) {
       try {
+        // #region attach
         for (Model model : MODELS) {
           gpus.add(pool.acquire(model.request()));
         }
         // Before anything has loaded the CUDA driver. Others would follow when they are first used.
         gpus.forEach(VirtualGpu::attachThisJvm);
+        // #endregion attach
         serve(gpus, seconds);
       } finally {
         gpus.forEach(VirtualGpu::close);

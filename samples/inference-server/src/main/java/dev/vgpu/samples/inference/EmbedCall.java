@@ -33,6 +33,7 @@ final class EmbedCall implements PreemptibleCall<float[][]> {
     this.vectors = vectors;
   }
 
+  // #region cancellable
   @Override
   public float[][] call() throws OrtException {
     // New options for each attempt. Those of a cancelled one still say "terminate", and resetting
@@ -70,4 +71,5 @@ final class EmbedCall implements PreemptibleCall<float[][]> {
       }
     }
   }
+  // #endregion cancellable
 }

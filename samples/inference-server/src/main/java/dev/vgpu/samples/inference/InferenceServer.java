@@ -113,6 +113,7 @@ public final class InferenceServer implements AutoCloseable {
 
   private static Serving defaults(GpuPool pool, ModelStore store, List<String> corpus)
       throws Exception {
+    // #region requests
     VirtualGpuRequest online =
         VirtualGpuRequest.builder()
             .name("online")
@@ -120,15 +121,18 @@ public final class InferenceServer implements AutoCloseable {
             .memory(MemorySize.ofMebibytes(512))
             .maxConcurrentCalls(1) // one call fills the device: two would only slow each other
             .build();
+    // #endregion requests
     ServedModel model = ServedModel.open(pool, online, store);
     if (corpus.isEmpty()) {
       return new Serving(Map.of("online", model), List.of());
     }
+    // #region offline
     VirtualGpuRequest offline =
         online.toBuilder().name("corpus").preemptionClass(PreemptionClass.OFFLINE).build();
     ServedModel batches = ServedModel.open(pool, offline, store);
     // A job of your own would write the vectors to where they are searched.
     OfflineCorpus job = new OfflineCorpus(batches, corpus, 2, vectors -> {});
+    // #endregion offline
     return new Serving(Map.of("online", model), List.of(job));
   }
 

@@ -75,6 +75,7 @@ final class ServedModel implements AutoCloseable {
   static ServedModel open(
       GpuPool pool, VirtualGpuRequest request, ModelStore store, UnaryOperator<Turns> around)
       throws Exception {
+    // #region reserve
     VirtualGpu gpu = pool.acquire(request);
     try {
       // Ask before loading: afterwards the memory is gone, whether it fits or not. Held until the
@@ -89,6 +90,7 @@ final class ServedModel implements AutoCloseable {
       gpu.close();
       throw e;
     }
+    // #endregion reserve
   }
 
   /** {@return the name by which requests address it} */
@@ -122,6 +124,7 @@ final class ServedModel implements AutoCloseable {
    */
   List<float[]> embed(List<String> texts) throws Exception {
     List<float[]> vectors = new ArrayList<>(texts.size());
+    // #region call
     for (TokenBatch batch : tokenize(texts)) {
       CallOptions options =
           CallOptions.builder().memory(batch.peakMemory()).timeout(PATIENCE).build();
@@ -131,6 +134,7 @@ final class ServedModel implements AutoCloseable {
       vectors.addAll(Arrays.asList(found));
       delivered.add(found.length);
     }
+    // #endregion call
     return vectors;
   }
 
