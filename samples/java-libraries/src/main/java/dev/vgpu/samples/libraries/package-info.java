@@ -1,0 +1,5 @@
+/** Java libraries of models under virtual GPUs; written to be copied. */
+@NullMarked
+package dev.vgpu.samples.libraries;
+
+import org.jspecify.annotations.NullMarked;

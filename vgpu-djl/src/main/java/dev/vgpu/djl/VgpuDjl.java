@@ -1,0 +1,102 @@
+package dev.vgpu.djl;
+
+import static java.util.Objects.requireNonNull;
+
+import ai.djl.MalformedModelException;
+import ai.djl.repository.zoo.Criteria;
+import ai.djl.repository.zoo.ModelNotFoundException;
+import ai.djl.repository.zoo.ZooModel;
+import dev.vgpu.CallOptions;
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.MemoryReservation;
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpu;
+import java.io.IOException;
+import java.util.List;
+
+/**
+ * Puts models of the Deep Java Library under a virtual GPU. What uses the model does not change:
+ * each prediction of each of its predictors is one call. Several models may be under one virtual
+ * GPU. Safe for use by several threads.
+ *
+ * <p>A call holds all that {@code predict} or {@code batchPredict} does, the translator's work as
+ * well, because engines with queues of their own have not ended before the output is read. A call
+ * is not cancelled: more urgent tenants wait for the end of the prediction, so let offline work
+ * predict in small batches.
+ *
+ * <p>For CUDA, call {@link VirtualGpu#attachThisJvm()} before DJL loads its engine.
+ */
+public final class VgpuDjl {
+  private VgpuDjl() {}
+
+  /**
+   * Loads a model in a call of a virtual GPU. What has to be fetched is fetched before the call.
+   *
+   * @param gpu what the model's predictions are calls of; not closed with the model
+   * @param criteria which model, and its types
+   * @param weights the part of the quota that the loaded model holds until it is closed; above 0
+   * @param options of each prediction: the memory that it needs at its peak, how long it waits
+   * @return the model; use it as any other
+   * @throws GpuCapacityException if the weights do not fit what is left of the quota
+   * @throws IOException if the model cannot be read
+   * @throws ModelNotFoundException if there is no such model
+   * @throws MalformedModelException if the engine does not load it
+   * @throws InterruptedException if this thread is interrupted while it waits for its turn
+   */
+  public static <I, O> ZooModel<I, O> load(
+      VirtualGpu gpu, Criteria<I, O> criteria, MemorySize weights, CallOptions options)
+      throws IOException, ModelNotFoundException, MalformedModelException, InterruptedException {
+    requireNonNull(options, "options");
+    criteria.downloadModel();
+    MemoryReservation reservation =
+        gpu.tryReserve(weights).orElseThrow(() -> refusal(gpu, weights));
+    try {
+      return new VgpuModel<>(gpu, loaded(gpu, criteria), options, reservation::close);
+    } catch (Throwable e) {
+      reservation.close();
+      throw e;
+    }
+  }
+
+  private static <I, O> ZooModel<I, O> loaded(VirtualGpu gpu, Criteria<I, O> criteria)
+      throws IOException, ModelNotFoundException, MalformedModelException, InterruptedException {
+    try {
+      return gpu.call(criteria::loadModel);
+    } catch (IOException
+        | ModelNotFoundException
+        | MalformedModelException
+        | InterruptedException
+        | RuntimeException e) {
+      throw e;
+    } catch (Exception e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static GpuCapacityException refusal(VirtualGpu gpu, MemorySize weights) {
+    return new GpuCapacityException(
+        "a model does not fit what is left of its quota: weights="
+            + weights
+            + " reserved="
+            + gpu.usage().memoryReserved()
+            + " quota="
+            + gpu.request().memory()
+            + " virtualGpu="
+            + gpu.id(),
+        List.of());
+  }
+
+  /**
+   * Puts a loaded model under a virtual GPU.
+   *
+   * @param gpu what its predictions are calls of; not closed with the model
+   * @param model closed with the result
+   * @param options of each prediction: the memory that it needs at its peak, how long it waits
+   * @return the model whose predictors are to be used from now on
+   */
+  public static <I, O> ZooModel<I, O> model(
+      VirtualGpu gpu, ZooModel<I, O> model, CallOptions options) {
+    return new VgpuModel<>(
+        requireNonNull(gpu, "gpu"), model, requireNonNull(options, "options"), () -> {});
+  }
+}

@@ -1,0 +1,79 @@
+package dev.vgpu.djl;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import ai.djl.inference.Predictor;
+import ai.djl.inference.streaming.StreamingTranslator;
+import ai.djl.metric.Metrics;
+import ai.djl.translate.TranslateException;
+import ai.djl.translate.Translator;
+import dev.vgpu.CallOptions;
+import dev.vgpu.VirtualGpu;
+import java.util.List;
+import java.util.concurrent.Callable;
+
+/** The predictor of the model's engine, each prediction in a call. */
+final class VgpuPredictor<I, O> extends Predictor<I, O> {
+  private final VirtualGpu gpu;
+  private final Predictor<I, O> predictor;
+  private final CallOptions options;
+
+  VgpuPredictor(
+      VirtualGpu gpu,
+      Model model,
+      Translator<I, O> translator,
+      Device device,
+      Predictor<I, O> predictor,
+      CallOptions options) {
+    super(model, translator, device, false);
+    this.gpu = gpu;
+    this.predictor = predictor;
+    this.options = options;
+  }
+
+  @Override
+  public O predict(I input) throws TranslateException {
+    return call(() -> predictor.predict(input));
+  }
+
+  @Override
+  public List<O> batchPredict(List<I> inputs) throws TranslateException {
+    return call(() -> predictor.batchPredict(inputs));
+  }
+
+  private <T> T call(Callable<T> prediction) throws TranslateException {
+    try {
+      return gpu.call(prediction, options);
+    } catch (TranslateException | RuntimeException e) {
+      throw e;
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new TranslateException("interrupted while waiting: virtualGpu=" + gpu.id(), e);
+    } catch (Exception e) {
+      throw new TranslateException(e);
+    }
+  }
+
+  /** A stream is worked on while it is read, when the call has ended. */
+  @Override
+  public boolean supportsStreaming() {
+    return false;
+  }
+
+  @Override
+  public StreamingTranslator.StreamOutput<O> streamingPredict(I input) {
+    throw new UnsupportedOperationException(
+        "a stream's work would go on after its call: virtualGpu=" + gpu.id());
+  }
+
+  @Override
+  public void setMetrics(Metrics metrics) {
+    predictor.setMetrics(metrics);
+  }
+
+  @Override
+  public void close() {
+    predictor.close();
+    super.close();
+  }
+}
