@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+#include "rm_ledger.h"
+
+#include "rm_abi.h"
+
+int vgpu__book_begin(struct vgpu_rm_book *book, const struct vgpu_rm_heap *heap, uint32_t buckets, uint32_t salt) {
+  *book = (struct vgpu_rm_book){.heap = *heap, .mask = buckets - 1, .salt = salt};
+  book->table = heap->make(sizeof *book->table * buckets);
+  return book->table != NULL ? 0 : -1;
+}
+
+/* ---- tenants ---- */
+
+void vgpu__tenant_add(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant) {
+  tenant->refs = 1;
+  tenant->next = book->tenants;
+  book->tenants = tenant;
+}
+
+void vgpu__tenant_remove(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant) {
+  for (struct vgpu_rm_tenant **at = &book->tenants; *at != NULL; at = &(*at)->next) {
+    if (*at != tenant) continue;
+    *at = tenant->next;
+    vgpu__tenant_release(book, tenant);
+    return;
+  }
+}
+
+struct vgpu_rm_tenant *vgpu__tenant_find(const struct vgpu_rm_book *book, uint64_t key) {
+  for (struct vgpu_rm_tenant *tenant = book->tenants; tenant != NULL && key != 0; tenant = tenant->next) {
+    if (tenant->key == key) return tenant;
+  }
+  return NULL;
+}
+
+void vgpu__tenant_hold(struct vgpu_rm_tenant *tenant) { tenant->refs++; }
+
+void vgpu__tenant_release(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant) {
+  if (--tenant->refs == 0) book->heap.drop(tenant);
+}
+
+static void vgpu__note_peak(struct vgpu_rm_tenant *tenant) {
+  if (tenant->used > tenant->peak) tenant->peak = tenant->used;
+}
+
+int vgpu__reserve(struct vgpu_rm_tenant *tenant, uint64_t bytes) {
+  if (tenant->used > tenant->limit || bytes > tenant->limit - tenant->used) return -1;
+  tenant->used += bytes;
+  vgpu__note_peak(tenant);
+  return 0;
+}
+
+uint64_t vgpu__force(struct vgpu_rm_tenant *tenant, uint64_t bytes) {
+  uint64_t added = bytes > VGPU_RM_NO_LIMIT - tenant->used ? VGPU_RM_NO_LIMIT - tenant->used : bytes;
+  tenant->used += added;
+  vgpu__note_peak(tenant);
+  return added;
+}
+
+void vgpu__refund(struct vgpu_rm_tenant *tenant, uint64_t bytes) { tenant->used -= bytes < tenant->used ? bytes : tenant->used; }
+
+void vgpu__block_release(struct vgpu_rm_book *book, struct vgpu_rm_block *block) {
+  if (--block->refs != 0) return;
+  if (block->on_host) block->tenant->host_used -= block->bytes < block->tenant->host_used ? block->bytes : block->tenant->host_used;
+  else vgpu__refund(block->tenant, block->bytes);
+  vgpu__tenant_release(book, block->tenant);
+  book->heap.drop(block);
+}
+
+/* ---- the table ---- */
+
+static struct vgpu_rm_object **vgpu__bucket(const struct vgpu_rm_book *book, uint32_t client, uint32_t handle) {
+  uint64_t mixed = ((uint64_t)client << 32 | handle) ^ book->salt;
+  mixed = (mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9u;
+  mixed = (mixed ^ mixed >> 32) * (book->salt | 1u);
+  return &book->table[(uint32_t)(mixed >> 32 ^ mixed) & book->mask];
+}
+
+struct vgpu_rm_object *vgpu__object_find(const struct vgpu_rm_book *book, uint32_t client, uint32_t handle) {
+  if (handle == 0) return NULL;
+  for (struct vgpu_rm_object *at = *vgpu__bucket(book, client, handle); at != NULL; at = at->chain) {
+    if (at->client == client && at->handle == handle) return at;
+  }
+  return NULL;
+}
+
+struct vgpu_rm_object *vgpu__client_find(const struct vgpu_rm_book *book, uint32_t client) {
+  struct vgpu_rm_object *found = vgpu__object_find(book, client, client);
+  return found != NULL && found->root == found ? found : NULL;
+}
+
+static void vgpu__chain(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
+  object->stamp = ++book->stamp;
+  book->objects++;
+  if (object->handle == 0) return;
+  struct vgpu_rm_object **bucket = vgpu__bucket(book, object->client, object->handle);
+  object->chain = *bucket;
+  *bucket = object;
+}
+
+static void vgpu__unchain(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
+  book->objects--;
+  if (object->handle == 0) return;
+  struct vgpu_rm_object **at = vgpu__bucket(book, object->client, object->handle);
+  while (*at != object) at = &(*at)->chain;
+  *at = object->chain;
+}
+
+/* ---- the tree ---- */
+
+static void vgpu__hang(struct vgpu_rm_object *object, struct vgpu_rm_object *parent) {
+  object->parent = parent;
+  object->previous = NULL;
+  object->next = parent->child;
+  if (parent->child != NULL) parent->child->previous = object;
+  parent->child = object;
+}
+
+static void vgpu__unhang(struct vgpu_rm_object *object) {
+  if (object->parent == NULL) return;
+  if (object->previous != NULL) object->previous->next = object->next;
+  else object->parent->child = object->next;
+  if (object->next != NULL) object->next->previous = object->previous;
+  object->parent = NULL;
+}
+
+/* An object without children. */
+static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
+  struct vgpu_rm_tenant *tenant = object->root->tenant;
+  vgpu__unhang(object);
+  vgpu__unchain(book, object);
+  tenant->objects--;
+  if (object->block != NULL) vgpu__block_release(book, object->block);
+  if (object->root == object) {
+    struct vgpu_rm_object **at = &book->clients;
+    while (*at != object) at = &(*at)->next_client;
+    *at = object->next_client;
+    vgpu__tenant_release(book, tenant);
+  }
+  book->heap.drop(object);
+}
+
+void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *object, uint64_t stamp) {
+  struct vgpu_rm_object *root = object->root, *at = object;
+  int kept = 0;
+  for (;;) { /* no recursion: others choose how deep it is */
+    struct vgpu_rm_object *child = at->child, *above = at->parent;
+    if (child != NULL && child->stamp <= stamp) {
+      at = child;
+    } else if (child != NULL) {
+      vgpu__unhang(child);
+      if (object != root) {
+        vgpu__hang(child, root);
+      } else { /* aside for now: the client is not gone through again */
+        child->next = root->next;
+        root->next = child;
+        kept = 1;
+      }
+    } else if (at == object) {
+      break;
+    } else {
+      vgpu__discard(book, at);
+      at = above;
+    }
+  }
+  if (!kept) {
+    vgpu__discard(book, object);
+    return;
+  }
+  while (root->next != NULL) { /* a client has no siblings; its `next` held what stays */
+    struct vgpu_rm_object *child = root->next;
+    root->next = child->next;
+    vgpu__hang(child, root);
+  }
+}
+
+struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_tenant *tenant, uint32_t client,
+                                          uint64_t file, uint64_t stamp) {
+  struct vgpu_rm_object *there = vgpu__client_find(book, client);
+  if (there != NULL && there->stamp <= stamp) {
+    vgpu__object_remove(book, there, stamp);
+    there = vgpu__client_find(book, client);
+  }
+  if (there != NULL) {
+    book->heap.drop(made);
+    return there;
+  }
+  made->root = made;
+  made->client = made->handle = client;
+  made->class_number = RM_CLASS_ROOT;
+  made->tenant = tenant;
+  made->file = file;
+  made->owner = vgpu__file_owner(book, file);
+  made->next_client = book->clients;
+  book->clients = made;
+  tenant->objects++;
+  vgpu__tenant_hold(tenant);
+  vgpu__chain(book, made);
+  return made;
+}
+
+void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_object *root, uint32_t parent, uint32_t handle,
+                        uint32_t class_number, struct vgpu_rm_block *block, uint64_t stamp) {
+  struct vgpu_rm_object *there = handle == root->handle ? root : vgpu__object_find(book, root->client, handle);
+  if (there != NULL && there != root && there->stamp <= stamp) {
+    vgpu__object_remove(book, there, stamp);
+    there = NULL;
+  }
+  struct vgpu_rm_object *above = vgpu__object_find(book, root->client, parent);
+  made->root = root;
+  made->client = root->client;
+  made->handle = there == NULL ? handle : 0; /* which of two is in the driver now is not known: both are charged */
+  made->class_number = class_number;
+  made->block = block;
+  root->tenant->objects++;
+  vgpu__chain(book, made);
+  vgpu__hang(made, above != NULL ? above : root);
+}
+
+/* ---- files ---- */
+
+uint64_t vgpu__file_owner(const struct vgpu_rm_book *book, uint64_t file) {
+  for (const struct vgpu_rm_tie *tie = book->ties; tie != NULL; tie = tie->next) {
+    if (tie->file == file) return tie->owner;
+  }
+  return file;
+}
+
+void vgpu__file_tie(struct vgpu_rm_book *book, struct vgpu_rm_tie *tie) {
+  tie->next = book->ties;
+  book->ties = tie;
+}
+
+void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file) {
+  for (struct vgpu_rm_tie **at = &book->ties; *at != NULL;) {
+    struct vgpu_rm_tie *tie = *at;
+    if (tie->file == file) {
+      *at = tie->next;
+      book->heap.drop(tie);
+    } else {
+      at = &tie->next;
+    }
+  }
+  struct vgpu_rm_object *next;
+  for (struct vgpu_rm_object *client = book->clients; client != NULL; client = next) {
+    next = client->next_client;
+    if (client->file == file) client->file = 0;
+    if (client->owner == file) client->owner = 0;
+    if (client->file == 0 && client->owner == 0) vgpu__object_remove(book, client, VGPU_RM_NO_LIMIT);
+  }
+}
+
+void vgpu__book_end(struct vgpu_rm_book *book) {
+  while (book->clients != NULL) vgpu__object_remove(book, book->clients, VGPU_RM_NO_LIMIT);
+  while (book->ties != NULL) {
+    struct vgpu_rm_tie *tie = book->ties;
+    book->ties = tie->next;
+    book->heap.drop(tie);
+  }
+  while (book->tenants != NULL) vgpu__tenant_remove(book, book->tenants);
+  book->heap.drop(book->table);
+  book->table = NULL;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+/*
+ * The driver's own file operations: three slots are replaced, and put back. A file keeps its operations and its device number,
+ * which the driver compares, so that nothing of it sees a difference.
+ */
+#include <linux/atomic.h>
+#include <linux/cdev.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/kdev_t.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
+#include <linux/version.h>
+#include <linux/wait_bit.h>
+
+#include "vgpu_kmod.h"
+
+#define VGPU_DRIVER "nvidia"
+#define VGPU_MAJOR 195
+#define VGPU_CONTROL_MINOR 255
+
+static struct file_operations *driver;	/* of the driver; its slots are changed in place */
+static struct module *owner;		/* held, so that it stays while its slots are ours */
+static struct file_operations kept;	/* what the slots held */
+static atomic_t inside = ATOMIC_INIT(0);	/* calls that are in this module */
+
+static void vgpu_leave(void)
+{
+	if (atomic_dec_and_test(&inside))
+		wake_up_var(&inside);
+}
+
+static long vgpu_call(struct file *file, unsigned int word, unsigned long argument,
+		      long (*ioctl)(struct file *, unsigned int, unsigned long))
+{
+	struct vgpu_call call = { .file = file, .ioctl = ioctl };
+	long result;
+
+	atomic_inc(&inside);
+	result = vgpu__rm_ioctl(&vgpu_book, &vgpu_host, &call, (uintptr_t)file, word, argument);
+	vgpu_leave();
+	return result;
+}
+
+static long vgpu_ioctl(struct file *file, unsigned int word, unsigned long argument)
+{
+	return vgpu_call(file, word, argument, kept.unlocked_ioctl);
+}
+
+/* The way of 32-bit system calls, which a 64-bit process may take as well. */
+static long vgpu_compat_ioctl(struct file *file, unsigned int word, unsigned long argument)
+{
+	return vgpu_call(file, word, argument, kept.compat_ioctl);
+}
+
+/* Also of files that were opened before; and a file whose opening failed never comes here. */
+static int vgpu_release(struct inode *inode, struct file *file)
+{
+	int result;
+
+	atomic_inc(&inside);
+	result = kept.release(inode, file);
+	mutex_lock(&vgpu_lock);
+	vgpu__file_closed(&vgpu_book, (uintptr_t)file);
+	mutex_unlock(&vgpu_lock);
+	vgpu_leave();
+	return result;
+}
+
+bool vgpu_driver_has(const struct file *file)
+{
+	return file->f_op == driver;
+}
+
+/* Whether the structure lies in what the driver's module itself may write. */
+static bool vgpu_writable(const struct module *module, const void *at, size_t size)
+{
+	unsigned long from = (unsigned long)at, base, end;
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	base = (unsigned long)module->mem[MOD_DATA].base;
+	end = base + module->mem[MOD_DATA].size;
+#else
+	base = (unsigned long)module->core_layout.base + module->core_layout.ro_after_init_size;
+	end = (unsigned long)module->core_layout.base + module->core_layout.size;
+#endif
+	return from >= base && size <= end - base && from <= end - size;
+}
+
+/* Refuses whatever is not a driver of the table, as it was built: 0, or why. */
+static const char *vgpu_unknown(const struct file *file)
+{
+	const struct file_operations *found = file->f_op;
+	const struct inode *inode = file_inode(file);
+	const struct module *module = found->owner;
+	const char *version;
+
+	if (!S_ISCHR(inode->i_mode) || imajor(inode) != VGPU_MAJOR || iminor(inode) != VGPU_CONTROL_MINOR)
+		return "it is no control device of the driver";
+	if (!module || strcmp(module->name, VGPU_DRIVER))
+		return "it belongs to another module";
+	version = module->version;
+	if (!version || !vgpu__rm_abi(vgpu__rm_version(version, strlen(version)) >> 16).branch)
+		return "the driver's version is not known";
+	if (!found->unlocked_ioctl || !found->release || found->uring_cmd)
+		return "the driver's file operations are not as expected";
+	if (!within_module((unsigned long)found->unlocked_ioctl, module) ||
+	    !within_module((unsigned long)found->release, module) ||
+	    (found->compat_ioctl && !within_module((unsigned long)found->compat_ioctl, module)))
+		return "another module has changed the driver's file operations";
+	if (!vgpu_writable(module, found, sizeof(*found)))
+		return "the driver's file operations cannot be written";
+	return NULL;
+}
+
+int vgpu_driver_attach(const char *path)
+{
+	struct file *file = filp_open(path, O_RDWR | O_CLOEXEC, 0);
+	const char *why;
+
+	if (IS_ERR(file)) {
+		pr_err("vgpu_kmod: %s cannot be opened: %ld\n", path, PTR_ERR(file));
+		return PTR_ERR(file);
+	}
+	why = vgpu_unknown(file);
+	if (!why && !try_module_get(file->f_op->owner))
+		why = "the driver is being removed";
+	if (why) {
+		pr_err("vgpu_kmod: %s: %s\n", path, why);
+		fput(file);
+		return -ENODEV;
+	}
+	driver = (struct file_operations *)file->f_op;
+	owner = driver->owner;
+	kept = *driver;
+	if (kept.compat_ioctl)
+		WRITE_ONCE(driver->compat_ioctl, vgpu_compat_ioctl);
+	WRITE_ONCE(driver->release, vgpu_release);
+	WRITE_ONCE(driver->unlocked_ioctl, vgpu_ioctl);
+	pr_info("vgpu_kmod: holds tenants of the driver %s\n", owner->version);
+	fput(file);
+	return 0;
+}
+
+/*
+ * Open files do not keep this module. A task that has read a slot and is not yet counted, or that is on its way out and not
+ * counted any more, has not slept meanwhile: that is what the grace periods wait for.
+ */
+void vgpu_driver_detach(void)
+{
+	WARN(driver->unlocked_ioctl != vgpu_ioctl || driver->release != vgpu_release,
+	     "vgpu_kmod: another module has changed the driver's file operations since\n");
+	WRITE_ONCE(driver->unlocked_ioctl, kept.unlocked_ioctl);
+	WRITE_ONCE(driver->compat_ioctl, kept.compat_ioctl);
+	WRITE_ONCE(driver->release, kept.release);
+	synchronize_rcu_tasks();
+	wait_var_event(&inside, atomic_read(&inside) == 0);
+	synchronize_rcu_tasks();
+	module_put(owner);
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+/*
+ * Tenants are directories: mkdir makes one, its files set and tell, rmdir ends it. A tenant's processes are those of the cgroup
+ * (v2) whose number is in its file `cgroup`, and of all below that have no tenant of their own.
+ */
+#include <linux/configfs.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "vgpu_kmod.h"
+
+#define VGPU_MOST_OBJECTS 262144
+#define VGPU_MOST_WEIGHT 1000
+
+struct vgpu_directory {
+	struct config_item item;
+	struct vgpu_rm_tenant *tenant;	/* while the directory is there */
+	int class;
+};
+
+static const char *const vgpu_classes[] = { "online", "nearline", "offline" };
+
+static struct vgpu_directory *vgpu_directory(struct config_item *item)
+{
+	return container_of(item, struct vgpu_directory, item);
+}
+
+static uint64_t vgpu_value(struct config_item *item, size_t offset)
+{
+	const char *tenant = (const char *)vgpu_directory(item)->tenant;
+	uint64_t value;
+
+	mutex_lock(&vgpu_lock);
+	value = *(const uint64_t *)(tenant + offset);
+	mutex_unlock(&vgpu_lock);
+	return value;
+}
+
+#define VGPU_SHOW(name, field)								\
+static ssize_t vgpu_##name##_show(struct config_item *item, char *page)		\
+{											\
+	return sysfs_emit(page, "%llu\n",						\
+		(unsigned long long)vgpu_value(item, offsetof(struct vgpu_rm_tenant, field)));	\
+}
+
+VGPU_SHOW(used, used)
+VGPU_SHOW(peak, peak)
+VGPU_SHOW(cgroup, key)
+
+static ssize_t vgpu_limit_show(struct config_item *item, char *page)
+{
+	uint64_t limit = vgpu_value(item, offsetof(struct vgpu_rm_tenant, limit));
+
+	if (limit == VGPU_RM_NO_LIMIT)
+		return sysfs_emit(page, "max\n");
+	return sysfs_emit(page, "%llu\n", (unsigned long long)limit);
+}
+
+static ssize_t vgpu_limit_store(struct config_item *item, const char *page, size_t size)
+{
+	unsigned long long limit = VGPU_RM_NO_LIMIT;
+
+	if (!sysfs_streq(page, "max")) {
+		int error = kstrtoull(page, 0, &limit);
+
+		if (error)
+			return error;
+	}
+	mutex_lock(&vgpu_lock);
+	vgpu_directory(item)->tenant->limit = limit;
+	mutex_unlock(&vgpu_lock);
+	return size;
+}
+
+/* Any written number starts the peak anew from what is used now. */
+static ssize_t vgpu_peak_store(struct config_item *item, const char *page, size_t size)
+{
+	struct vgpu_rm_tenant *tenant = vgpu_directory(item)->tenant;
+
+	mutex_lock(&vgpu_lock);
+	tenant->peak = tenant->used;
+	mutex_unlock(&vgpu_lock);
+	return size;
+}
+
+static ssize_t vgpu_cgroup_store(struct config_item *item, const char *page, size_t size)
+{
+	struct vgpu_rm_tenant *tenant = vgpu_directory(item)->tenant, *there;
+	unsigned long long key;
+	int error = kstrtoull(page, 0, &key);
+
+	if (error)
+		return error;
+	mutex_lock(&vgpu_lock);
+	there = vgpu__tenant_find(&vgpu_book, key);
+	if (there && there != tenant)
+		error = -EEXIST;
+	else
+		tenant->key = key;
+	mutex_unlock(&vgpu_lock);
+	return error ? error : size;
+}
+
+static ssize_t vgpu_weight_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%u\n", READ_ONCE(vgpu_directory(item)->tenant->weight));
+}
+
+static ssize_t vgpu_weight_store(struct config_item *item, const char *page, size_t size)
+{
+	unsigned int weight;
+	int error = kstrtouint(page, 0, &weight);
+
+	if (error)
+		return error;
+	if (weight > VGPU_MOST_WEIGHT)
+		return -ERANGE;
+	mutex_lock(&vgpu_lock);
+	vgpu_directory(item)->tenant->weight = weight;
+	mutex_unlock(&vgpu_lock);
+	return size;
+}
+
+static ssize_t vgpu_class_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n", vgpu_classes[READ_ONCE(vgpu_directory(item)->class)]);
+}
+
+static ssize_t vgpu_class_store(struct config_item *item, const char *page, size_t size)
+{
+	int class = sysfs_match_string(vgpu_classes, page);
+
+	if (class < 0)
+		return class;
+	WRITE_ONCE(vgpu_directory(item)->class, class);
+	return size;
+}
+
+static ssize_t vgpu_stats_show(struct config_item *item, char *page)
+{
+	struct vgpu_rm_tenant seen;
+
+	mutex_lock(&vgpu_lock);
+	seen = *vgpu_directory(item)->tenant;
+	mutex_unlock(&vgpu_lock);
+	return sysfs_emit(page,
+		"allocations %llu\nrefused %llu\nfiltered %llu\nundone %llu\nover %llu\nchanged %llu\nunweighted %llu\n"
+		"objects %llu\nhost_bytes %llu\n",
+		(unsigned long long)seen.allocations, (unsigned long long)seen.refused,
+		(unsigned long long)seen.filtered, (unsigned long long)seen.undone,
+		(unsigned long long)seen.over, (unsigned long long)seen.changed,
+		(unsigned long long)seen.unweighted, (unsigned long long)seen.objects,
+		(unsigned long long)seen.host_used);
+}
+
+CONFIGFS_ATTR(vgpu_, limit);
+CONFIGFS_ATTR_RO(vgpu_, used);
+CONFIGFS_ATTR(vgpu_, peak);
+CONFIGFS_ATTR(vgpu_, cgroup);
+CONFIGFS_ATTR(vgpu_, weight);
+CONFIGFS_ATTR(vgpu_, class);
+CONFIGFS_ATTR_RO(vgpu_, stats);
+
+static struct configfs_attribute *vgpu_attributes[] = {
+	&vgpu_attr_limit,
+	&vgpu_attr_used,
+	&vgpu_attr_peak,
+	&vgpu_attr_cgroup,
+	&vgpu_attr_weight,
+	&vgpu_attr_class,
+	&vgpu_attr_stats,
+	NULL,
+};
+
+static void vgpu_directory_release(struct config_item *item)
+{
+	kfree(vgpu_directory(item));
+}
+
+static struct configfs_item_operations vgpu_directory_operations = {
+	.release = vgpu_directory_release,
+};
+
+static const struct config_item_type vgpu_directory_type = {
+	.ct_item_ops = &vgpu_directory_operations,
+	.ct_attrs = vgpu_attributes,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct config_item *vgpu_make_directory(struct config_group *group, const char *name)
+{
+	struct vgpu_directory *made = kzalloc(sizeof(*made), GFP_KERNEL);
+	struct vgpu_rm_tenant *tenant = vgpu_make(sizeof(*tenant));
+
+	if (!made || !tenant) {
+		kfree(made);
+		if (tenant)
+			vgpu_book.heap.drop(tenant);
+		return ERR_PTR(-ENOMEM);
+	}
+	tenant->limit = VGPU_RM_NO_LIMIT;
+	tenant->most_objects = VGPU_MOST_OBJECTS;
+	made->tenant = tenant;
+	config_item_init_type_name(&made->item, name, &vgpu_directory_type);
+	mutex_lock(&vgpu_lock);
+	vgpu__tenant_add(&vgpu_book, tenant);
+	mutex_unlock(&vgpu_lock);
+	return &made->item;
+}
+
+static void vgpu_drop_directory(struct config_group *group, struct config_item *item)
+{
+	mutex_lock(&vgpu_lock);
+	vgpu__tenant_remove(&vgpu_book, vgpu_directory(item)->tenant);
+	mutex_unlock(&vgpu_lock);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations vgpu_group_operations = {
+	.make_item = vgpu_make_directory,
+	.drop_item = vgpu_drop_directory,
+};
+
+static const struct config_item_type vgpu_group_type = {
+	.ct_group_ops = &vgpu_group_operations,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct configfs_subsystem vgpu_subsystem = {
+	.su_group = {
+		.cg_item = {
+			.ci_namebuf = "vgpu",
+			.ci_type = &vgpu_group_type,
+		},
+	},
+};
+
+int vgpu_tenants_open(void)
+{
+	config_group_init(&vgpu_subsystem.su_group);
+	mutex_init(&vgpu_subsystem.su_mutex);
+	return configfs_register_subsystem(&vgpu_subsystem);
+}
+
+void vgpu_tenants_close(void)
+{
+	configfs_unregister_subsystem(&vgpu_subsystem);
+}

@@ -1,0 +1,266 @@
+/*
+ * Random requests for the core on the model of the resource manager. Usage: fuzz_core REQUESTS SEED
+ *
+ * A round draws one of three kinds of tenants, and checks after each request:
+ *   honest    its memory is there: the ledger is equal to what the driver holds
+ *   racing    calls overlap, answers cannot be written, arguments are not there: the ledger is never below what the driver holds
+ *   hostile   memory changes while the driver works: nothing but that everything is given back in the end
+ * After each round every file is closed, and nothing may be left.
+ */
+#include "bed.h"
+
+#include "calls.h"
+
+static uint64_t state;
+
+static uint64_t random64(void) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return state;
+}
+static uint32_t below(uint32_t limit) { return (uint32_t)(random64() >> 11) % limit; }
+
+enum kind { HONEST, RACING, HOSTILE, KINDS };
+static enum kind kind;
+static struct bed_process processes[4];
+static uint64_t requests;
+static uint32_t clients[8];
+static int depth;
+
+static const uint32_t CLASSES[] = {0x40, 0x40, 0x40, 0x3f, 0x3e, 0x90ce, 0xa06c, 0xc86f, 0x50a0, 0x80, 0x2080, 0x41, 0, 0x82, 0xf8, 0x42};
+static const uint32_t COMMANDS[] = {0xa06c0101, 0xa06c0103, 0xa06c0107, 0x2080110b, 0x20801303, 0x20801301, 0x20801115, 0x20800102};
+static const uint32_t NUMBERS[] = {RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_FREE, RM_FREE, RM_CONTROL, RM_DUP, RM_HEAP, RM_REGISTER_FD,
+                                   RM_ALLOC_MEMORY, RM_ALLOC_OBJECT};
+
+static uint32_t some_client(void) { return kind != HONEST && below(30) == 0 ? (uint32_t)random64() : clients[below(8)]; }
+
+static uint32_t some_handle(void) {
+  switch (below(20)) {
+    case 0: return 0;
+    case 1: return some_client();
+    case 2: return (uint32_t)random64();
+    case 3: case 4: case 5: return DEVICE;
+    case 6: return SUBDEVICE;
+    default: return 0x100 + below(24);
+  }
+}
+
+static uint64_t some_size(void) {
+  switch (below(12)) {
+    case 0: return random64();
+    case 1: return random64() >> 32;
+    case 2: return (uint64_t)1 << below(64);
+    case 3: return UINT64_MAX - below(3);
+    default: return ((uint64_t)below(64) + 1) << (10 + below(8));
+  }
+}
+
+/* Where a call's fields lie; not in what cannot be written, if it is honest. */
+static size_t some_place(size_t usual) {
+  if (kind == HONEST) return usual;
+  switch (below(16)) {
+    case 0: return below(BED_READ_ONLY);
+    case 1: return BED_ARENA - below(256);
+    case 2: return CALL + below(256);
+    default: return usual;
+  }
+}
+
+static void fill(size_t at, size_t size) {
+  for (size_t i = 0; i < size && at + i < BED_ARENA; i++) arena[at + i] = (unsigned char)random64();
+}
+
+static void store(size_t at, const void *from, size_t size) {
+  if (at + size <= BED_ARENA) memcpy(arena + at, from, size);
+}
+
+static void store32(size_t at, uint32_t value) { store(at, &value, sizeof value); }
+static void store64(size_t at, uint64_t value) { store(at, &value, sizeof value); }
+
+static uint32_t form(uint32_t number) {
+  switch (number) {
+    case RM_ALLOC: return below(2) ? 32 : 48;
+    case RM_FREE: return 16;
+    case RM_CONTROL: return 32;
+    case RM_DUP: return 28;
+    case RM_HEAP: return 184;
+    case RM_ALLOC_MEMORY: return 56;
+    case RM_ALLOC_OBJECT: return 20;
+    default: return 4;
+  }
+}
+
+static void draw_fields(size_t at, uint32_t number, uint32_t size, size_t params) {
+  fill(at, size);
+  store32(at, some_client());
+  store32(at + 4, some_handle());
+  store32(at + 8, number == RM_CONTROL ? COMMANDS[below(8)] : number == RM_HEAP ? below(20) == 0 ? below(32) : 2 + below(2) : some_handle());
+  switch (number) {
+    case RM_ALLOC: {
+      uint32_t class_number = CLASSES[below(16)];
+      store32(at + 12, class_number);
+      store64(at + 16, below(40) == 0 && kind != HONEST ? random64() : bed_at(params));
+      store64(params + 64, some_size());
+      if (class_number <= 0x41 && class_number != 0x40 && class_number >= 0x41 && below(2)) store32(at + 8, 0);
+      break;
+    }
+    case RM_CONTROL:
+      store64(at + 16, bed_at(params));
+      store32(at + 24, below(4) == 0 ? (uint32_t)random64() : below(2) ? 536 : below(2) ? 1028 : 8);
+      store32(params, below(2) ? below(140) : (uint32_t)random64());
+      for (uint32_t i = 0; i < 8; i++) store32(params + 24 + 4 * i, some_client());
+      break;
+    case RM_DUP:
+      store32(at + 12, some_client());
+      store32(at + 16, some_handle());
+      break;
+    case RM_HEAP:
+      store32(at + 44, some_handle());
+      store32(at + 56, below(4) << 25);
+      store64(at + 88, some_size());
+      break;
+    case RM_ALLOC_MEMORY: store32(at + 12, CLASSES[below(16)]); break;
+    case RM_ALLOC_OBJECT: store32(at + 12, CLASSES[below(16)]); break;
+    case RM_REGISTER_FD: store32(at, below(9) == 0 ? (uint32_t)random64() : below(BED_FILES)); break;
+    default: break;
+  }
+}
+
+static void one_request(void);
+
+static void meanwhile(void) {
+  unsigned char kept[8192];
+  memcpy(kept, arena + CALL, sizeof kept);
+  depth++;
+  for (uint32_t i = below(4); i > 0; i--) one_request();
+  depth--;
+  memcpy(arena + CALL, kept, sizeof kept);
+  if (kind == HOSTILE) fill(CALL + below(200), below(64));
+  if (kind == HOSTILE && below(2)) fill(PARAMS + 56 + below(16), 1 + below(16));
+}
+
+static void learn(uint32_t number, size_t at, long result) {
+  uint32_t made;
+  if (number != RM_ALLOC || result != 0 || at + 16 > BED_ARENA) return;
+  memcpy(&made, arena + at + 12, sizeof made);
+  if (made != 0 && made != 0x41) return;
+  memcpy(&made, arena + at + 8, sizeof made);
+  if (made != 0) clients[below(8)] = made;
+}
+
+static void one_request(void) {
+  struct bed_process *process = &processes[below(4)];
+  int fd = (int)below(BED_FILES);
+  requests++;
+  if (process->files[fd] == NULL) {
+    if (below(4) == 0) bed_open(process, below(3) != 0);
+    return;
+  }
+  if (depth == 0 && below(300) == 0) {
+    if (below(10) == 0) bed_exit(process);
+    else bed_close(process, fd);
+    return;
+  }
+  if (below(200) == 0) tenants[1 + below(3)]->limit = below(8) == 0 ? VGPU_RM_NO_LIMIT : (uint64_t)below(512) << 16;
+  if (below(200) == 0) tenants[1 + below(3)]->weight = below(3) * 60;
+  uint32_t number = NUMBERS[below(12)], size = form(number), word = vgpu__rm_word(number, size);
+  size_t at = some_place(CALL), params = some_place(PARAMS);
+  draw_fields(at, number, size, params);
+  uint64_t argument = bed_at(at);
+  if (below(6) == 0) { /* behind another */
+    size_t outer = some_place(OUTER);
+    store32(outer, below(50) == 0 ? RM_XFER : number);
+    store32(outer + 4, below(20) == 0 ? (uint32_t)random64() : size);
+    store64(outer + 8, argument);
+    argument = bed_at(outer);
+    word = vgpu__rm_word(RM_XFER, 16);
+  }
+  if (below(60) == 0) word = (uint32_t)random64();
+  if (below(20) == 0) word ^= (uint32_t)random64() & 0xc000ff00;
+  if (kind != HONEST && depth == 0 && below(3) == 0) bed_meanwhile = meanwhile;
+  long result = bed_ioctl(process, fd, word, argument);
+  if (depth == 0) bed_meanwhile = NULL;
+  learn(number, at, result);
+}
+
+static void check(void) {
+  for (int i = 1; i < BED_TENANTS; i++) {
+    uint64_t held = rm.held[i], used = tenants[i]->used;
+    if (kind == HONEST && used != held) {
+      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n", (unsigned long long)requests, i,
+              (unsigned long long)used, (unsigned long long)held);
+      bed_fail("honest");
+    }
+    if (kind == RACING && used < held) {
+      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n", (unsigned long long)requests, i,
+              (unsigned long long)used, (unsigned long long)held);
+      bed_fail("racing");
+    }
+  }
+}
+
+static int by_address(const void *one, const void *other) {
+  const struct vgpu_rm_block *left = *(struct vgpu_rm_block *const *)one, *right = *(struct vgpu_rm_block *const *)other;
+  return left < right ? -1 : left > right;
+}
+
+/* The accounts are the sums of what is in the book, whatever the tenants are like. */
+static void check_sums(void) {
+  static struct vgpu_rm_block *blocks[65536];
+  size_t count = 0;
+  uint64_t used[BED_TENANTS] = {0};
+  for (struct vgpu_rm_object *client = book.clients; client != NULL; client = client->next_client) {
+    for (struct vgpu_rm_object *at = client; at != NULL;) {
+      if (at->block != NULL && count < 65536) blocks[count++] = at->block;
+      if (at->child != NULL) {
+        at = at->child;
+        continue;
+      }
+      while (at != client && at->next == NULL) at = at->parent;
+      at = at == client ? NULL : at->next;
+    }
+  }
+  qsort(blocks, count, sizeof *blocks, by_address);
+  for (size_t i = 0; i < count; i++) {
+    if ((i > 0 && blocks[i] == blocks[i - 1]) || blocks[i]->on_host) continue;
+    for (int j = 1; j < BED_TENANTS; j++) used[j] += blocks[i]->tenant == tenants[j] ? blocks[i]->bytes : 0;
+  }
+  for (int j = 1; j < BED_TENANTS; j++) {
+    if (used[j] != tenants[j]->used) bed_fail("an account is not the sum of its blocks");
+  }
+}
+
+static void round_of(uint64_t size) {
+  kind = (enum kind)below(KINDS);
+  bed_begin((uint64_t)below(1024) << 16);
+  rm.total = (uint64_t)(1 + below(64)) * MIB;
+  memset(clients, 0, sizeof clients);
+  for (uint32_t i = 0; i < 4; i++) {
+    uint32_t tenant = i < 3 ? 1 + i : below(4);
+    processes[i] = (struct bed_process){.key = tenant, .tag = tenant, .number = 1 + i / 2};
+    int fd = bed_open(&processes[i], 1);
+    clients[i] = new_client(&processes[i], fd);
+  }
+  for (uint64_t until = requests + size; requests < until;) {
+    one_request();
+    check();
+    if (requests % 64 == 0) check_sums();
+  }
+  check_sums();
+  for (int i = 0; i < 4; i++) bed_exit(&processes[i]);
+  bed_end();
+}
+
+int main(int count, char **arguments) {
+  if (count != 3) return 2;
+  uint64_t wanted = strtoull(arguments[1], NULL, 10);
+  state = 88172645463325252ull ^ strtoull(arguments[2], NULL, 10) * 0x9e3779b97f4a7c15ull;
+  if (state == 0) state = 1;
+  printf("VGPU_TEST_SEED=%s repeats what this draws\n", arguments[2]);
+  fflush(stdout);
+  uint64_t rounds = 0;
+  for (; requests < wanted; rounds++) round_of(2000);
+  printf("ok   fuzz: %llu requests in %llu rounds\n", (unsigned long long)requests, (unsigned long long)rounds);
+  return 0;
+}

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Builds and runs the C tests of the core. Usage: run.sh KIND WORK [TEST...], KIND: plain, asan, tsan.
+# tsan runs the threads alone. Work files go to the folder WORK.
+set -eu
+kind=$1 work=$2
+shift 2
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$work"
+cc=${CC:-cc}
+flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -Wconversion -Werror -pthread -fno-omit-frame-pointer"
+case $kind in
+  plain) sanitize= ;;
+  asan) sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined" ;;
+  tsan) sanitize="-fsanitize=thread" ;;
+esac
+sources="$here/bed.c $here/../model/model_rm.c $here/../../main/c/core/*.c"
+export ASAN_OPTIONS=exitcode=99 TSAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=print_stacktrace=1
+if [ "$kind" != tsan ]; then
+  # shellcheck disable=SC2086
+  $cc $flags $sanitize "$here/test_core.c" "$here/hook_parse.c" $sources -o "$work/test_core_$kind"
+  timeout 120 "$work/test_core_$kind" "$@"
+fi
+# shellcheck disable=SC2086
+$cc $flags $sanitize "$here/test_threads.c" $sources -o "$work/test_threads_$kind"
+timeout 120 "$work/test_threads_$kind"

@@ -1,0 +1,527 @@
+/* The core on the model of the resource manager. Usage: test_core [TEST...] */
+#include "bed.h"
+
+#include "calls.h"
+
+#include "hook_parse.h"
+
+static struct bed_process one, other, nobody;
+static int fd;
+static uint32_t client;
+static int failures;
+
+#define CHECK(fine)                                                      \
+  do {                                                                   \
+    if (!(fine)) {                                                       \
+      failures++;                                                        \
+      fprintf(stderr, "FAIL %s:%d: %s\n", __FILE__, __LINE__, #fine);    \
+    }                                                                    \
+  } while (0)
+
+static uint64_t used(int tenant) { return tenants[tenant]->used; }
+
+static void begin(uint64_t limit) {
+  bed_begin(limit);
+  one = (struct bed_process){.key = 1, .tag = 1, .number = 101};
+  other = (struct bed_process){.key = 2, .tag = 2, .number = 102};
+  nobody = (struct bed_process){.number = 103};
+  fd = bed_open(&one, 1);
+  client = new_client(&one, fd);
+}
+
+static void end(void) {
+  bed_exit(&one);
+  bed_exit(&other);
+  bed_exit(&nobody);
+  bed_end();
+}
+
+/* ---- charge, deny, free ---- */
+
+static void test_charged(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  CHECK(used(1) == 4 * MIB && rm.held[1] == 4 * MIB);
+  uint64_t calls = rm.calls;
+  CHECK(take(&one, fd, client, 8, 6 * MIB + 1) == RM_NO_MEMORY);
+  CHECK(rm.calls == calls); /* the driver was not asked */
+  CHECK(take(&one, fd, client, 8, 6 * MIB) == RM_OK);
+  CHECK(used(1) == 10 * MIB && rm.held[1] == 10 * MIB);
+  CHECK(take(&one, fd, client, 9, 1) == RM_NO_MEMORY);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 6 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  CHECK(tenants[1]->peak == 10 * MIB && tenants[1]->refused == 2 && tenants[1]->allocations == 3);
+  CHECK(used(2) == 0);
+  end();
+}
+
+static void test_both_forms(void) {
+  begin(10 * MIB);
+  struct alloc what = {.client = client, .parent = DEVICE, .class_number = 0x40, .bytes = MIB, .rights = 1};
+  uint32_t made = 0;
+  CHECK(do_alloc(&one, fd, what, &made) == RM_OK && made != 0 && used(1) == MIB);
+  CHECK(do_free(&one, fd, client, made) == RM_OK && used(1) == 0);
+  CHECK(do_heap(&one, fd, client, DEVICE, RM_HEAP_ALLOC_SIZE, 0x77, 2 * MIB) == RM_OK && used(1) == 2 * MIB);
+  CHECK(do_heap(&one, fd, client, DEVICE, RM_HEAP_ALLOC_SIZE, 0x78, 9 * MIB) == RM_NO_MEMORY);
+  CHECK(do_heap(&one, fd, client, DEVICE, RM_HEAP_FREE, 0x77, 0) == RM_OK && used(1) == 0);
+  what.class_number = 0x90ce;
+  what.parent = client;
+  CHECK(do_alloc(&one, fd, what, &made) == RM_OK && used(1) == MIB);
+  what.class_number = RM_CLASS_HOST_MEMORY;
+  what.parent = DEVICE;
+  CHECK(do_alloc(&one, fd, what, &made) == RM_OK && used(1) == MIB && tenants[1]->host_used == MIB);
+  end();
+}
+
+static void test_rounding_undone(void) {
+  begin(MIB + 4095);
+  CHECK(take(&one, fd, client, 7, 4095) == RM_OK && used(1) == 4096); /* the driver's grain counts */
+  CHECK(take(&one, fd, client, 8, MIB - 1) == RM_NO_MEMORY);          /* asked for, it fits; rounded, it does not */
+  CHECK(used(1) == 4096 && rm.held[1] == 4096 && tenants[1]->undone == 1 && tenants[1]->over == 0);
+  CHECK(do_free(&one, fd, client, 8) == RM_OK && used(1) == 4096);
+  CHECK(do_heap(&one, fd, client, DEVICE, RM_HEAP_ALLOC_SIZE, 0x77, MIB - 1) == RM_NO_MEMORY && rm.held[1] == 4096);
+  CHECK(take(&one, fd, client, 8, MIB - 65536) == RM_OK && used(1) == MIB - 65536 + 4096);
+  end();
+}
+
+static void test_limits(void) {
+  begin(VGPU_RM_NO_LIMIT);
+  tenants[2]->limit = 0;
+  CHECK(take(&one, fd, client, 7, 4096 * MIB) == RM_OK); /* without a limit all that there is */
+  CHECK(take(&one, fd, client, 8, 1) == RM_NO_MEMORY && used(1) == 4096 * MIB);
+  int theirs = bed_open(&other, 1);
+  uint32_t second = new_client(&other, theirs);
+  CHECK(take(&other, theirs, second, 7, 1) == RM_NO_MEMORY && used(2) == 0);
+  tenants[1]->limit = MIB; /* below what is used: nothing more, and all of it can go back */
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
+  for (int i = 0; i < 64; i++) CHECK(take(&one, fd, client, 9, (uint64_t)1 << i) != RM_OK);
+  CHECK(take(&one, fd, client, 9, UINT64_MAX) == RM_NO_MEMORY && used(1) == MIB);
+  tenants[1]->most_objects = tenants[1]->objects;
+  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = DEVICE, .class_number = 0x50a0}, NULL) == RM_INSUFFICIENT_RESOURCES);
+  end();
+}
+
+/* ---- what frees ---- */
+
+static void test_trees(void) {
+  begin(100 * MIB);
+  uint32_t second = new_client(&one, fd);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && take(&one, fd, client, 8, MIB) == RM_OK && take(&one, fd, second, 7, 2 * MIB) == RM_OK);
+  CHECK(used(1) == 4 * MIB);
+  CHECK(do_free(&one, fd, client, DEVICE) == RM_OK && used(1) == 2 * MIB);
+  CHECK(do_free(&one, fd, second, second) == RM_OK && used(1) == 0 && rm.held[1] == 0);
+  int again = bed_open(&one, 1);
+  uint32_t third = new_client(&one, again);
+  CHECK(take(&one, again, third, 7, 3 * MIB) == RM_OK);
+  bed_close(&one, again);
+  CHECK(used(1) == 0 && rm.held[1] == 0);
+  end();
+}
+
+static void test_duplicates(void) {
+  begin(10 * MIB);
+  uint32_t second = new_client(&one, fd);
+  CHECK(take(&one, fd, client, 7, 8 * MIB) == RM_OK);
+  CHECK(do_dup(&one, fd, second, DEVICE, 70, client, 7) == RM_OK && used(1) == 8 * MIB);
+  CHECK(do_free(&one, fd, client, client) == RM_OK && used(1) == 8 * MIB && rm.held[1] == 8 * MIB);
+  CHECK(take(&one, fd, second, 8, 4 * MIB) == RM_NO_MEMORY);
+  CHECK(do_free(&one, fd, second, 70) == RM_OK && used(1) == 0 && rm.held[1] == 0);
+  end();
+}
+
+static void test_tied_files(void) {
+  begin(10 * MIB);
+  int card = bed_open(&one, 0), late = bed_open(&one, 1);
+  CHECK(do_register(&one, card, late) == 0);
+  CHECK(do_register(&one, card, fd) != 0);      /* a second time */
+  uint32_t second = new_client(&one, card);     /* belongs to the file that it is tied to */
+  CHECK(take(&one, late, second, 7, MIB) == RM_OK && used(1) == MIB);
+  bed_close(&one, late);                        /* the tie keeps it */
+  CHECK(used(1) == MIB && rm.held[1] == MIB);
+  bed_close(&one, card);
+  CHECK(used(1) == 0 && rm.held[1] == 0);
+  end();
+}
+
+static void test_tenant_removed(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  struct vgpu_rm_tenant *gone = tenants[1];
+  vgpu__tenant_remove(&book, gone);
+  CHECK(take(&one, fd, client, 8, 8 * MIB) == RM_NO_MEMORY); /* its clients are held as before */
+  CHECK(take(&one, fd, client, 8, 6 * MIB) == RM_OK && gone->used == 10 * MIB);
+  int next = bed_open(&one, 1);
+  new_client(&one, next); /* is nobody's */
+  CHECK(gone->used == 10 * MIB);
+  end();
+}
+
+/* ---- the seven corrections, as far as they are the core's ---- */
+
+static void test_params_size_is_not_believed(void) {
+  static const uint32_t SIZES[] = {0, 64, 72, 120, 128, 4096, UINT32_MAX};
+  begin(100 * MIB);
+  for (uint32_t i = 0; i < 7; i++) {
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 70 + i, .class_number = 0x40, .bytes = MIB, .params_size = SIZES[i]};
+    CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && used(1) == (i + 1) * MIB);
+  }
+  end();
+}
+
+static void test_freeing_what_is_not_there(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  CHECK(do_free(&one, fd, client, 12345) == RM_OK && used(1) == 4 * MIB); /* the driver says yes to it */
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+  CHECK(do_free(&one, fd, client + 99, 7) == RM_INVALID_CLIENT);
+  end();
+}
+
+static void test_other_bits_of_the_word(void) {
+  begin(10 * MIB);
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4 * MIB, .direction = 'X' << 8};
+  CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && used(1) == 4 * MIB);
+  what.handle = 8;
+  what.direction = 2u << 30 | 0xff00;
+  CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && used(1) == 8 * MIB);
+  what.handle = 9;
+  CHECK(do_alloc(&one, fd, what, NULL) == RM_NO_MEMORY && used(1) == 8 * MIB);
+  end();
+}
+
+static void test_behind_another_call(void) {
+  begin(10 * MIB);
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4 * MIB};
+  CHECK(do_alloc(&one, fd, what, NULL) == RM_OK);
+  put32(OUTER, RM_ALLOC);
+  put32(OUTER + 4, 32);
+  put64(OUTER + 8, bed_at(CALL));
+  put32(CALL + 8, 8); /* the same call with another handle */
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_OK && used(1) == 8 * MIB);
+  put32(CALL + 8, 9);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_NO_MEMORY && used(1) == 8 * MIB);
+  end();
+}
+
+/* A file that was open before is closed; one whose open failed is not. */
+static void test_files_never_seen(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
+  vgpu__file_closed(&book, 0xfeed);
+  CHECK(used(1) == MIB);
+  int early = bed_open(&nobody, 1);
+  uint32_t second = new_client(&nobody, early);
+  CHECK(used(1) == MIB && tenants[1]->objects == 4);
+  nobody.key = nobody.tag = 1; /* from now on it is the tenant's: what it takes is charged */
+  CHECK(take(&nobody, early, second, 7, 2 * MIB) == RM_OK && used(1) == 3 * MIB);
+  bed_close(&nobody, early);
+  CHECK(used(1) == MIB);
+  nobody.key = nobody.tag = 0;
+  end();
+}
+
+/* ---- hostile calls ---- */
+
+static void test_answer_cannot_be_written(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 8, .class_number = 0x40, .bytes = 4 * MIB, .call = 64};
+  CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX); /* EFAULT, and yet it is done */
+  CHECK(rm.held[1] == 8 * MIB && used(1) == 8 * MIB);
+  what.handle = 7; /* the driver does not do this one; what is there must not be taken for gone */
+  what.bytes = 4096;
+  CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX && used(1) >= rm.held[1]);
+  CHECK(do_alloc(&one, fd, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX);
+  CHECK(used(1) >= rm.held[1] && used(1) <= 10 * MIB);
+  end();
+}
+
+static void test_arguments_over_one_another(void) {
+  begin(10 * MIB);
+  for (size_t params = CALL - 96; params <= CALL + 8; params += 8) {
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096, .params = params};
+    uint32_t status = do_alloc(&one, fd, what, NULL);
+    int over = params + 64 < CALL + 32 && CALL < params + 72;
+    CHECK(status == (over ? RM_INSUFFICIENT_PERMISSIONS : RM_OK));
+    CHECK(rm.held[1] <= used(1));
+    if (status == RM_OK) CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+  }
+  end();
+}
+
+static void test_old_forms_of_memory(void) {
+  begin(10 * MIB);
+  const uint32_t object[5] = {client, DEVICE, 7, 0x40, UINT32_MAX};
+  memcpy(arena + CALL, object, sizeof object);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_OBJECT, 20), bed_at(CALL)) == 0 && get32(CALL + 16) == RM_INSUFFICIENT_PERMISSIONS);
+  memset(arena + CALL, 0, 56);
+  memcpy(arena + CALL, object, 16);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_MEMORY, 56), bed_at(CALL)) == 0 && get32(CALL + 40) == RM_INSUFFICIENT_PERMISSIONS);
+  for (uint32_t function = 0; function < 64; function++) {
+    uint32_t status = do_heap(&one, fd, client, DEVICE, function, 7, MIB);
+    int known = function == RM_HEAP_ALLOC_SIZE || function == RM_HEAP_FREE || function == RM_HEAP_INFO;
+    CHECK(status == (known ? (uint32_t)RM_OK : (uint32_t)RM_NOT_SUPPORTED));
+  }
+  CHECK(used(1) == 0 && rm.held[1] == 0);
+  static const uint32_t DENIED_CLASSES[] = {0x82, 0xc2, 0xf8};
+  for (int i = 0; i < 3; i++) {
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = DENIED_CLASSES[i], .bytes = 4096};
+    CHECK(do_alloc(&one, fd, what, NULL) == RM_INSUFFICIENT_PERMISSIONS);
+  }
+  end();
+}
+
+/* Handles of others: the driver refuses most of them; the list of channels it does not look at. */
+static void test_handles_of_others(void) {
+  begin(10 * MIB);
+  int theirs = bed_open(&other, 1);
+  uint32_t second = new_client(&other, theirs);
+  CHECK(take(&other, theirs, second, 7, MIB) == RM_OK);
+  CHECK(take(&one, fd, second, 8, MIB) == RM_INVALID_CLIENT && used(1) == 0 && used(2) == MIB);
+  CHECK(do_free(&one, fd, second, 7) == RM_INVALID_CLIENT && used(2) == MIB);
+  one.number = other.number; /* as if the driver took them for one process */
+  CHECK(do_dup(&one, fd, client, DEVICE, 9, second, 7) == RM_INVALID_CLIENT);
+  memset(arena + PARAMS, 0, 536);
+  put32(PARAMS, 1);
+  put32(PARAMS + 4, 2);
+  put32(PARAMS + 24, client);
+  put32(PARAMS + 28, client);
+  CHECK(do_control(&one, fd, client, SUBDEVICE, RM_DISABLE_CHANNELS, 536) == RM_OK);
+  put32(PARAMS + 28, second);
+  uint64_t calls = rm.calls;
+  CHECK(do_control(&one, fd, client, SUBDEVICE, RM_DISABLE_CHANNELS, 536) == RM_INVALID_CLIENT && rm.calls == calls);
+  int outside = bed_open(&nobody, 1);
+  uint32_t third = new_client(&nobody, outside);
+  put32(PARAMS + 24, third);
+  CHECK(do_control(&nobody, outside, third, SUBDEVICE, RM_DISABLE_CHANNELS, 536) == RM_INVALID_CLIENT);
+  end();
+}
+
+/* A file of another tenant's process: what is taken through it is charged to the tenant that made the client. */
+static void test_passed_file(void) {
+  begin(10 * MIB);
+  other.files[5] = one.files[fd];
+  one.files[fd]->refs++;
+  CHECK(take(&other, 5, client, 7, MIB) == RM_OK && used(1) == MIB && used(2) == 0);
+  bed_close(&one, fd);
+  CHECK(used(1) == MIB);
+  bed_close(&other, 5);
+  CHECK(used(1) == 0);
+  end();
+}
+
+/* ---- calls that overlap: what the driver holds is never more than the ledger says ---- */
+
+static void nested(void (*meanwhile)(void)) { bed_meanwhile = meanwhile; }
+static void keep_and(void (*then)(void)) {
+  unsigned char kept[4096];
+  memcpy(kept, arena + CALL, sizeof kept); /* the outer call's arguments are its own thread's */
+  then();
+  memcpy(arena + CALL, kept, sizeof kept);
+}
+
+static void free_client(void) { CHECK(do_free(&one, fd, client, client) == RM_OK); }
+static void meanwhile_free_client(void) { keep_and(free_client); }
+static void free_and_take_seven(void) {
+  CHECK(do_free(&one, fd, client, 7) == RM_OK);
+  put64(PARAMS + 64, 0);
+  CHECK(take(&one, fd, client, 7, 8 * MIB) == RM_OK);
+}
+static void meanwhile_free_and_take(void) { keep_and(free_and_take_seven); }
+static void new_device_and_take(void) {
+  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) == RM_OK);
+  CHECK(take(&one, fd, client, 7, 8 * MIB) == RM_OK);
+}
+static void meanwhile_new_device(void) { keep_and(new_device_and_take); }
+static void take_seven(void) { CHECK(take(&one, fd, client, 7, 8 * MIB) == RM_OK); }
+static void meanwhile_take_seven(void) { keep_and(take_seven); }
+
+static void lower_the_limit(void) { tenants[1]->limit = MIB; }
+
+static void test_overlapping_calls(void) {
+  begin(20 * MIB);
+  nested(lower_the_limit);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK && used(1) == 4 * MIB); /* what was admitted stays */
+  CHECK(take(&one, fd, client, 8, 1) == RM_NO_MEMORY);
+  end();
+
+  begin(20 * MIB);
+  nested(meanwhile_free_client);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  CHECK(rm.held[1] == 0 && used(1) <= 4 * MIB); /* may say too much until the file is closed */
+  end();
+
+  begin(20 * MIB);
+  nested(meanwhile_free_and_take);
+  CHECK(take(&one, fd, client, 7, 4096) == RM_OK);
+  CHECK(rm.held[1] == 8 * MIB && used(1) >= 8 * MIB);
+  end();
+
+  begin(20 * MIB);
+  nested(meanwhile_new_device);
+  CHECK(do_free(&one, fd, client, DEVICE) == RM_OK);
+  CHECK(rm.held[1] == 8 * MIB && used(1) >= 8 * MIB);
+  end();
+
+  begin(20 * MIB);
+  CHECK(take(&one, fd, client, 7, 4096) == RM_OK);
+  nested(meanwhile_take_seven);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK);
+  CHECK(rm.held[1] == 8 * MIB && used(1) >= 8 * MIB);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+  end();
+}
+
+/* ---- filters, weights, sizes shown ---- */
+
+static void test_filters(void) {
+  begin(10 * MIB);
+  uint32_t group = 0;
+  struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = 1};
+  CHECK(do_alloc(&one, fd, what, &group) == RM_OK);
+  put64(PARAMS, 5000);
+  CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK && model_timeslice(&rm, client, group) == 5000);
+  static const uint32_t REFUSED[] = {RM_GROUP_SET_INTERLEAVE, RM_GROUP_MAKE_REALTIME, RM_CHANNEL_SET_INTERLEAVE, RM_SET_SCHED_POLICY};
+  for (int i = 0; i < 4; i++) CHECK(do_control(&one, fd, client, group, REFUSED[i], 4) == RM_INSUFFICIENT_PERMISSIONS);
+  CHECK(tenants[1]->filtered == 4);
+  int outside = bed_open(&nobody, 1);
+  uint32_t second = new_client(&nobody, outside), theirs = 0;
+  what.client = second;
+  CHECK(do_alloc(&nobody, outside, what, &theirs) == RM_OK);
+  CHECK(do_control(&nobody, outside, second, theirs, RM_GROUP_SET_INTERLEAVE, 4) == RM_OK); /* nobody's is the driver's affair */
+  end();
+}
+
+static void test_weights(void) {
+  begin(10 * MIB);
+  unsigned char params[20];
+  for (int i = 0; i < 20; i++) params[i] = (unsigned char)(i + 1);
+  for (int rights = 0; rights < 2; rights++) {
+    uint32_t group = 0;
+    memcpy(arena + PARAMS, params, sizeof params);
+    tenants[1]->weight = 75;
+    struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = rights};
+    CHECK(do_alloc(&one, fd, what, &group) == RM_OK && group != 0 && model_timeslice(&rm, client, group) == 768);
+    CHECK(memcmp(arena + PARAMS, params, sizeof params) == 0 && get32(CALL) == client && get32(CALL + 12) == RM_CLASS_GROUP);
+    put64(PARAMS, 90000); /* a tenant's own wish is not passed on */
+    CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK && model_timeslice(&rm, client, group) == 768);
+    tenants[1]->weight = 1;
+    CHECK(do_alloc(&one, fd, what, &group) == RM_OK && model_timeslice(&rm, client, group) == 50);
+  }
+  CHECK(tenants[1]->unweighted == 0);
+  end();
+}
+
+static void test_sizes_shown(void) {
+  static const uint32_t LAYOUTS[] = {436, 444, 460, 1028};
+  begin(1000 * MIB);
+  CHECK(take(&one, fd, client, 7, 600 * MIB) == RM_OK);
+  for (int i = 0; i < 4; i++) {
+    static const uint32_t INDICES[] = {0x07, 0x08, 0x09, 0x20, 0x16, 0x12, 0x05};
+    rm.fb_info_size = LAYOUTS[i];
+    put32(PARAMS, 7);
+    for (size_t j = 0; j < 7; j++) put32(PARAMS + 4 + 8 * j, INDICES[j]);
+    CHECK(do_control(&one, fd, client, SUBDEVICE, RM_FB_GET_INFO_V2, LAYOUTS[i]) == RM_OK);
+    for (size_t j = 0; j < 7; j++) {
+      uint32_t shown = get32(PARAMS + 8 + 8 * j);
+      CHECK(shown == (j < 4 ? 1000u << 10 : j < 6 ? 400u << 10 : 256u << 10)); /* the last is BAR1's */
+    }
+  }
+  put32(PARAMS, UINT32_MAX);
+  CHECK(do_control(&one, fd, client, SUBDEVICE, RM_FB_GET_INFO_V2, 1028) != RM_OK);
+  CHECK(do_heap(&one, fd, client, DEVICE, RM_HEAP_INFO, 0, 0) == RM_OK);
+  CHECK(get64(CALL + 24) == 1000 * MIB && get64(CALL + 32) == 400 * MIB);
+  end();
+}
+
+static void test_versions(void) {
+  static const unsigned KNOWN[] = {535, 550, 555, 560, 565, 570, 575, 580, 590, 595};
+  for (int i = 0; i < 10; i++) {
+    struct vgpu_rm_abi abi = vgpu__rm_abi(KNOWN[i]);
+    CHECK(abi.branch == KNOWN[i] && abi.schedule_size == (KNOWN[i] < 575 ? 2 : 3));
+  }
+  for (unsigned branch = 0; branch < 1000; branch++) {
+    int known = 0;
+    for (int i = 0; i < 10; i++) known |= KNOWN[i] == branch;
+    CHECK((vgpu__rm_abi(branch).branch != 0) == known);
+  }
+  CHECK(vgpu__rm_version("580.95.05", 9) == (580u << 16 | 95));
+  CHECK(vgpu__rm_version("", 0) == 0 && vgpu__rm_version("580", 3) == 0 && vgpu__rm_version("x.1", 3) == 0);
+}
+
+/* ---- the hook's parser and this one say the same of what both follow ---- */
+
+static void test_as_the_hook(void) {
+  static const uint32_t NUMBERS[] = {RM_FREE, RM_CONTROL, RM_ALLOC, RM_CHECK_VERSION, RM_XFER, RM_ALLOC}, SIZES[] = {16, 32, 32, 72, 16, 48};
+  struct vgpu_rm_io io = {.read = hook_read};
+  unsigned seed = (unsigned)strtoul(getenv("VGPU_TEST_SEED") != NULL ? getenv("VGPU_TEST_SEED") : "1", NULL, 10);
+  unsigned char bytes[256];
+  int followed = 0;
+  for (int i = 0; i < 20000; i++) {
+    for (size_t j = 0; j < sizeof bytes; j++) bytes[j] = (unsigned char)rand_r(&seed);
+    int which = rand_r(&seed) % 6;
+    uint32_t number = NUMBERS[which], size = rand_r(&seed) % 8 == 0 ? (uint32_t)rand_r(&seed) % 128 : SIZES[which];
+    if (number == RM_XFER) {
+      uint32_t inner = (uint32_t)rand_r(&seed) % 4, wanted = SIZES[inner];
+      uint64_t at = (uint64_t)(uintptr_t)bytes + 64;
+      memcpy(bytes, &NUMBERS[inner], 4);
+      memcpy(bytes + 4, &wanted, 4);
+      memcpy(bytes + 8, &at, 8);
+    }
+    if (number == RM_CHECK_VERSION) memcpy(bytes + 8, "570.195.03", 11);
+    uint64_t hooks[13], ours[13];
+    struct vgpu_rm_call call;
+    hook_parse(vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, hooks);
+    vgpu__rm_decode(&io, vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, &call);
+    const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number, call.command,
+                              call.params_size, call.status, call.params, call.status_offset, call.version, 0};
+    memcpy(ours, all, sizeof ours);
+    CHECK(memcmp(hooks, ours, sizeof ours) == 0);
+    followed += call.kind != RM_KIND_OTHER;
+  }
+  CHECK(followed > 10000);
+}
+
+static const struct {
+  const char *name;
+  void (*run)(void);
+} TESTS[] = {
+    {"charged", test_charged},
+    {"both-forms", test_both_forms},
+    {"rounding-undone", test_rounding_undone},
+    {"limits", test_limits},
+    {"trees", test_trees},
+    {"duplicates", test_duplicates},
+    {"tied-files", test_tied_files},
+    {"tenant-removed", test_tenant_removed},
+    {"params-size-is-not-believed", test_params_size_is_not_believed},
+    {"freeing-what-is-not-there", test_freeing_what_is_not_there},
+    {"other-bits-of-the-word", test_other_bits_of_the_word},
+    {"behind-another-call", test_behind_another_call},
+    {"files-never-seen", test_files_never_seen},
+    {"answer-cannot-be-written", test_answer_cannot_be_written},
+    {"arguments-over-one-another", test_arguments_over_one_another},
+    {"old-forms-of-memory", test_old_forms_of_memory},
+    {"handles-of-others", test_handles_of_others},
+    {"passed-file", test_passed_file},
+    {"overlapping-calls", test_overlapping_calls},
+    {"filters", test_filters},
+    {"weights", test_weights},
+    {"sizes-shown", test_sizes_shown},
+    {"versions", test_versions},
+    {"as-the-hook", test_as_the_hook},
+};
+
+int main(int count, char **names) {
+  for (size_t i = 0; i < sizeof TESTS / sizeof *TESTS; i++) {
+    int wanted = count == 1, before = failures;
+    for (int j = 1; j < count; j++) wanted |= strcmp(names[j], TESTS[i].name) == 0;
+    if (!wanted) continue;
+    TESTS[i].run();
+    if (failures == before) printf("ok   %s\n", TESTS[i].name);
+    fflush(stdout);
+  }
+  return failures != 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * A model of the resource manager: what the open kernel modules do with the calls that the ledger follows, with clients that
+ * belong to open files, trees of handles, and memory that is really counted. It knows nothing of the core and has its own
+ * declarations. The C tests and the driver module of the virtual machine's tests are both made of it. Callers take care that
+ * one call at a time is in it.
+ */
+#ifndef VGPU_MODEL_RM_H
+#define VGPU_MODEL_RM_H
+
+#ifdef __KERNEL__
+#include <linux/stddef.h>
+#include <linux/types.h>
+#else
+#include <stddef.h>
+#include <stdint.h>
+#endif
+
+enum { MODEL_TAGS = 64 };
+
+struct model_object;
+
+struct model_rm {
+  void *(*make)(size_t size); /* zeroed */
+  void (*drop)(void *memory);
+  uint64_t total;            /* bytes of video memory */
+  uint32_t fb_info_size;     /* of FB_GET_INFO_V2's parameters: 436, 444, 460, 1028 */
+  struct model_object *clients;
+  uint32_t next_client, next_handle;
+  uint64_t taken;            /* of video memory */
+  uint64_t held[MODEL_TAGS]; /* by who made the client */
+  uint64_t objects;
+  uint64_t calls;            /* that it was given */
+};
+
+struct model_file {
+  int control; /* nvidiactl */
+  struct model_file *tied;
+};
+
+/* Who calls. */
+struct model_caller {
+  int (*read)(void *self, void *into, uint64_t from, size_t size);
+  int (*write)(void *self, uint64_t into, const void *from, size_t size);
+  /* The open file behind a descriptor, or NULL: the identity check of REGISTER_FD. */
+  struct model_file *(*file_of)(void *self, int32_t fd);
+  /* Whether the process has a file of the GPU open: the identity check of a new device. */
+  int (*has_gpu)(void *self);
+  void *self;
+  uint32_t tag;     /* below MODEL_TAGS */
+  uint32_t process;
+};
+
+long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word, uint64_t argument);
+void model_close(struct model_rm *rm, struct model_file *file);
+/* The time slice of a channel group in us; 0: there is none. */
+uint64_t model_timeslice(const struct model_rm *rm, uint32_t client, uint32_t group);
+
+#endif

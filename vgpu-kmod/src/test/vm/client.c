@@ -1,0 +1,276 @@
+/*
+ * A program of a tenant in the virtual machine, linked statically: no preloaded library reaches it.
+ *   client checks DIRECTORY         what one process does, and what the tenant's directory says of it
+ *   client take MIB                 takes that much, says so, and waits for the end of its input
+ *   client storm PROCESSES SECONDS  processes that allocate, free, close and die
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../main/c/core/rm_abi.h"
+
+#define MIB ((uint64_t)1 << 20)
+enum { ARENA = 1 << 16 };
+
+/* What calls.h asks for: here the driver is the kernel's. */
+struct bed_process {
+  int compat; /* by the way of 32-bit system calls */
+};
+static unsigned char *arena;
+static struct bed_process plainly, by_compat = {.compat = 1};
+
+static uint64_t bed_at(size_t offset) { return (uint64_t)(uintptr_t)arena + offset; }
+
+static long int80(long number, long one, long two, long three) {
+  long result;
+  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(three) : "memory", "r8", "r9", "r10", "r11");
+  return (int)result;
+}
+
+static long bed_ioctl(struct bed_process *process, int fd, uint32_t word, uint64_t argument) {
+  enum { IOCTL_OF_32_BIT = 54 };
+  return process->compat ? int80(IOCTL_OF_32_BIT, fd, (long)word, (long)argument) : ioctl(fd, word, argument);
+}
+
+static void bed_fail(const char *what) {
+  printf("FAIL %s: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+#include "../c/calls.h"
+
+static int failures;
+#define CHECK(fine)                                     \
+  do {                                                  \
+    if (!(fine)) {                                      \
+      failures++;                                       \
+      printf("FAIL client.c:%d: %s\n", __LINE__, #fine); \
+    }                                                   \
+  } while (0)
+
+static const char *directory;
+
+/* A number of the tenant's directory, or of one line of its stats. */
+static uint64_t told(const char *name, const char *line) {
+  char path[256], text[1024] = "";
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  int fd = open(path, O_RDONLY);
+  if (fd < 0 || read(fd, text, sizeof text - 1) < 0) bed_fail(path);
+  close(fd);
+  const char *at = line == NULL ? text : strstr(text, line);
+  return at == NULL ? UINT64_MAX : strtoull(at + (line == NULL ? 0 : strlen(line)), NULL, 0);
+}
+
+static void set(const char *name, const char *value) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  int fd = open(path, O_WRONLY);
+  if (fd < 0 || write(fd, value, strlen(value)) < 0) bed_fail(path);
+  close(fd);
+}
+
+static int open_device(const char *path) {
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) bed_fail(path);
+  return fd;
+}
+
+static uint32_t memory(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes, uint32_t params_size, uint32_t direction) {
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40, .bytes = bytes, .params_size = params_size,
+                       .direction = direction};
+  return do_alloc(process, fd, what, NULL);
+}
+
+/* The tenant's limit is 64 MiB. */
+static void charge_deny_free(int fd, uint32_t client) {
+  CHECK(memory(&plainly, fd, client, 7, 40 * MIB, 128, 0) == RM_OK && told("used", NULL) == 40 * MIB);
+  CHECK(memory(&plainly, fd, client, 8, 25 * MIB, 128, 0) == RM_NO_MEMORY && told("used", NULL) == 40 * MIB);
+  CHECK(memory(&plainly, fd, client, 8, 24 * MIB, 0, 0) == RM_OK && told("used", NULL) == 64 * MIB); /* its size is not believed */
+  CHECK(memory(&plainly, fd, client, 9, 1, 128, 0) == RM_NO_MEMORY);
+  CHECK(do_free(&plainly, fd, client, 12345) == RM_OK && told("used", NULL) == 64 * MIB); /* unknown to the driver, which says yes */
+  CHECK(do_free(&plainly, fd, client, 7) == RM_OK && told("used", NULL) == 24 * MIB && told("peak", NULL) == 64 * MIB);
+  CHECK(do_free(&plainly, fd, client, 8) == RM_OK && told("used", NULL) == 0);
+}
+
+static void other_ways_in(int fd, uint32_t client) {
+  CHECK(memory(&by_compat, fd, client, 7, 40 * MIB, 128, 0) == RM_OK && told("used", NULL) == 40 * MIB);
+  CHECK(memory(&by_compat, fd, client, 8, 40 * MIB, 128, 0) == RM_NO_MEMORY);
+  CHECK(memory(&plainly, fd, client, 8, 8 * MIB, 128, 'X' << 8) == RM_OK && told("used", NULL) == 48 * MIB);
+  put32(CALL + 8, 9);
+  put64(PARAMS + 64, 16 * MIB);
+  put32(OUTER, RM_ALLOC);
+  put32(OUTER + 4, 32);
+  put64(OUTER + 8, spot(CALL));
+  CHECK(bed_ioctl(&plainly, fd, vgpu__rm_word(RM_XFER, 16), spot(OUTER)) == 0 && get32(CALL + 28) == RM_OK && told("used", NULL) == 64 * MIB);
+  put32(CALL + 8, 10);
+  CHECK(bed_ioctl(&plainly, fd, vgpu__rm_word(RM_XFER, 16), spot(OUTER)) == 0 && get32(CALL + 28) == RM_NO_MEMORY);
+  CHECK(do_free(&plainly, fd, client, DEVICE) == RM_OK && told("used", NULL) == 0);
+}
+
+static void shown_and_filtered(int fd, uint32_t client) {
+  uint32_t group = 0;
+  struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = 1};
+  put32(PARAMS, 2);
+  put32(PARAMS + 4, 0x08);
+  put32(PARAMS + 12, 0x16);
+  CHECK(memory(&plainly, fd, client, 7, 16 * MIB, 128, 0) == RM_OK);
+  put32(PARAMS, 2);
+  CHECK(do_control(&plainly, fd, client, SUBDEVICE, RM_FB_GET_INFO_V2, 436) == RM_OK);
+  CHECK(get32(PARAMS + 8) == 64 << 10 && get32(PARAMS + 16) == 48 << 10);
+  set("weight", "25");
+  CHECK(do_alloc(&plainly, fd, what, &group) == RM_OK);
+  put64(PARAMS, 100000);
+  CHECK(do_control(&plainly, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK);
+  CHECK(do_control(&plainly, fd, client, group, 0xa06c0104, 8) == RM_OK && get64(PARAMS) == 256);
+  CHECK(do_control(&plainly, fd, client, group, RM_GROUP_SET_INTERLEAVE, 4) == RM_INSUFFICIENT_PERMISSIONS);
+  CHECK(told("stats", "unweighted ") == 0 && told("stats", "filtered ") >= 2);
+  CHECK(do_free(&plainly, fd, client, 7) == RM_OK);
+}
+
+/* The driver's own checks answer as without the module. */
+static void identity(int fd, int card) {
+  int plain = open("/dev/null", O_RDWR), lone = open_device("/dev/nvidiactl");
+  CHECK(open("/dev/nvidia77", O_RDWR) < 0 && errno == ENODEV);
+  CHECK(do_register(&plainly, card, plain) != 0);
+  CHECK(do_register(&plainly, card, fd) == 0);
+  CHECK(do_register(&plainly, card, fd) != 0);
+  uint32_t client = 0;
+  CHECK(do_alloc(&plainly, card, (struct alloc){.class_number = 0x41}, &client) == RM_OK);
+  CHECK(do_free(&plainly, lone, client, client) == RM_INVALID_CLIENT); /* another file's */
+  CHECK(do_free(&plainly, fd, client, client) == RM_OK);
+  close(plain);
+  close(lone);
+}
+
+static void without_a_card(void) {
+  int fd = open_device("/dev/nvidiactl");
+  uint32_t client = 0;
+  CHECK(do_alloc(&plainly, fd, (struct alloc){.class_number = 0x41}, &client) == RM_OK);
+  CHECK(do_alloc(&plainly, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) ==
+        RM_INSUFFICIENT_PERMISSIONS);
+  close(fd);
+}
+
+static void hostile(int fd, uint32_t client) {
+  static const uint64_t POINTERS[] = {0, 1, 0xffff888000000000, 0xffffffff81000000, UINT64_MAX, UINT64_MAX - 63};
+  for (int i = 0; i < 6; i++) {
+    CHECK(ioctl(fd, vgpu__rm_word(RM_ALLOC, 32), POINTERS[i]) == -1 && errno == EFAULT);
+    put32(CALL, client);
+    put32(CALL + 4, DEVICE);
+    put32(CALL + 8, 7);
+    put32(CALL + 12, 0x40);
+    put64(CALL + 16, POINTERS[i]);
+    CHECK(ioctl(fd, vgpu__rm_word(RM_ALLOC, 32), spot(CALL)) == 0 && get32(CALL + 28) != RM_OK);
+  }
+  CHECK(told("used", NULL) == 0);
+  /* The driver allocates, and cannot say so: the charge stays. */
+  memory(&plainly, fd, client, 7, 8 * MIB, 128, 0);
+  put32(CALL + 8, 8);
+  CHECK(mprotect(arena + 8192, 4096, PROT_READ) == 0);
+  CHECK(ioctl(fd, vgpu__rm_word(RM_ALLOC, 32), spot(CALL)) == -1 && errno == EFAULT && told("used", NULL) == 16 * MIB);
+  CHECK(mprotect(arena + 8192, 4096, PROT_READ | PROT_WRITE) == 0);
+  CHECK(do_free(&plainly, fd, client, 8) == RM_OK && do_free(&plainly, fd, client, 7) == RM_OK && told("used", NULL) == 0);
+}
+
+static void forked(int fd, uint32_t client) {
+  pid_t child = fork();
+  if (child == 0) _exit(memory(&plainly, fd, client, 7, 8 * MIB, 128, 0) == RM_OK ? 0 : 1);
+  int status = -1;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  CHECK(told("used", NULL) == 8 * MIB); /* the file is still open here */
+  CHECK(do_free(&plainly, fd, client, 7) == RM_OK && told("used", NULL) == 0);
+}
+
+static int checks(void) {
+  without_a_card();
+  int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
+  uint32_t client = new_client(&plainly, fd);
+  identity(fd, card);
+  charge_deny_free(fd, client);
+  other_ways_in(fd, client);
+  client = new_client(&plainly, fd);
+  shown_and_filtered(fd, client);
+  hostile(fd, client);
+  forked(fd, client);
+  CHECK(memory(&plainly, fd, client, 7, 8 * MIB, 128, 0) == RM_OK); /* left to the closing of the files */
+  close(fd);
+  close(card);
+  CHECK(told("used", NULL) == 0 && told("stats", "objects ") == 0 && told("stats", "over ") == 0);
+  if (failures == 0) printf("ok   checks\n");
+  return failures != 0;
+}
+
+static int take_and_wait(uint64_t mib) {
+  char byte;
+  int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
+  uint32_t client = new_client(&plainly, fd), status = memory(&plainly, fd, client, 7, mib * MIB, 128, 0);
+  printf("%s\n", status == RM_OK ? "took" : status == RM_NO_MEMORY ? "refused" : "failed");
+  fflush(stdout);
+  if (status != RM_OK) return 0;
+  while (read(0, &byte, 1) > 0) continue;
+  status = do_free(&plainly, fd, client, 7); /* works across whatever was loaded or unloaded meanwhile */
+  close(card);
+  return status != RM_OK;
+}
+
+static void storm_alone(unsigned seed) {
+  for (;;) {
+    int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
+    uint32_t client = new_client(&plainly, fd);
+    for (int i = rand_r(&seed) % 2000; i > 0; i--) {
+      uint32_t handle = 100 + (uint32_t)rand_r(&seed) % 12;
+      if (rand_r(&seed) % 3 == 0) do_free(&plainly, fd, client, handle);
+      else memory(rand_r(&seed) % 8 == 0 ? &by_compat : &plainly, fd, client, handle, (1 + (uint64_t)rand_r(&seed) % 8) * 2 * MIB, 128, 0);
+    }
+    close(card);
+    close(fd);
+  }
+}
+
+/* Processes that are killed at random moments and come again. */
+static int storm(int processes, int seconds) {
+  enum { MOST = 16 };
+  pid_t pids[MOST] = {0};
+  unsigned seed = (unsigned)getpid() ^ (unsigned)time(NULL);
+  time_t until = time(NULL) + seconds;
+  printf("storm seed %u\n", seed);
+  if (processes > MOST) processes = MOST;
+  while (time(NULL) < until) {
+    for (int i = 0; i < processes; i++) {
+      if (pids[i] != 0) continue;
+      pids[i] = fork();
+      if (pids[i] == 0) storm_alone(seed + (unsigned)i);
+      seed += 7919;
+    }
+    usleep(20000 + (unsigned)rand_r(&seed) % 80000);
+    int killed = rand_r(&seed) % processes;
+    kill(pids[killed], SIGKILL);
+    if (waitpid(pids[killed], NULL, 0) == pids[killed]) pids[killed] = 0;
+  }
+  for (int i = 0; i < processes; i++) {
+    if (pids[i] != 0 && (kill(pids[i], SIGKILL) != 0 || waitpid(pids[i], NULL, 0) != pids[i])) return 1;
+  }
+  return 0;
+}
+
+int main(int count, char **arguments) {
+  arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  if (arena == MAP_FAILED) bed_fail("mmap");
+  if (count == 3 && strcmp(arguments[1], "checks") == 0) {
+    directory = arguments[2];
+    return checks();
+  }
+  if (count == 3 && strcmp(arguments[1], "take") == 0) return take_and_wait(strtoull(arguments[2], NULL, 10));
+  if (count == 4 && strcmp(arguments[1], "storm") == 0) return storm(atoi(arguments[2]), atoi(arguments[3]));
+  return 2;
+}
