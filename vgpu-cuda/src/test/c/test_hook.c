@@ -364,7 +364,7 @@ static void test_late_welcome(void) {
   __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
   uint64_t until = seat_now() + 5000000000u;
   while ((GET(seat.hellos) == 0 || GET(seat.slots[1].state) != SHM_SLOT_FREE) && seat_now() < until) usleep(1000);
-  CHECK(GET(seat.hellos) == 1 && GET(seat.slots[1].state) == SHM_SLOT_FREE, "%u hellos, slot 1 is in state %u", GET(seat.hellos),
+  CHECK(GET(seat.hellos) > 0 && GET(seat.slots[1].state) == SHM_SLOT_FREE, "%u hellos, slot 1 is in state %u", GET(seat.hellos),
         GET(seat.slots[1].state));
   CHECK(stop_launching(&seat, pid) == 0, "role");
   seat_close(&seat);
