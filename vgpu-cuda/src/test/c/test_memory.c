@@ -267,12 +267,12 @@ static void role_shared(void) {
 }
 
 /* Calls that fail as VGPU_EMULATOR_FAIL says: whatever fails, the ledger is the driver's. */
-static void role_errors(void) {
+static void fail_at_random(unsigned seed) {
   struct prop device = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
   struct abi_array flat = {1000, 100, 0x20, 4};
   struct abi_mem_alloc_node params = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = MIB};
   CUcontext second = NULL;
-  unsigned seed = test_seed(), failed = 0;
+  unsigned failed = 0;
   begin();
   CUdeviceptr pointer[16] = {0}, pooled[16] = {0}, at = 0;
   uint64_t physical[16] = {0};
@@ -330,6 +330,19 @@ static void role_errors(void) {
   CHECK(failed > 100, "only %u calls failed", failed);
 }
 
+static void role_errors(void) { fail_at_random(test_seed()); }
+
+/* A pool gave its memory back as other memory was freed; one did not tell so at the first question. */
+static void role_errors_found(void) { fail_at_random(2028929822u); }
+
+static void role_errors_found_next(void) { fail_at_random(1541); }
+
+#define ERRORS                                                                                                          \
+  "VGPU_EMULATOR_FAIL=cuMemAlloc:2@3/4,cuMemFree:719@2/5,cuMemAllocAsync:2@2/5,cuMemFreeAsync:999@3/7,"                  \
+  "cuMemCreate:2@1/4,cuMemRelease:999@2/4,cuArrayCreate:2@2/3,cuArrayDestroy:400@2/3,cuCtxCreate:2@1/3,"                 \
+  "cuCtxDestroy:999@1/3,cuMemPoolGetAttribute:999@5/9,cuGraphLaunch:2@2/3,cuMemMap:999@1/3,cuMemUnmap:999@2/4,"          \
+  "cuCtxSynchronize:999@1/3"
+
 /* Bare and hooked: the GPU is as large as the quota. */
 #define REPLAYED "VGPU_EMULATOR=memory=512MiB"
 
@@ -347,10 +360,9 @@ static const struct {
     {"arrays", role_arrays, NULL},
     {"managed", role_managed, "VGPU_MANAGED_MEMORY=oversubscribe"},
     {"shared", role_shared, NULL},
-    {"errors", role_errors,
-     "VGPU_EMULATOR_FAIL=cuMemAlloc:2@3/4,cuMemFree:719@2/5,cuMemAllocAsync:2@2/5,cuMemFreeAsync:999@3/7,cuMemCreate:2@1/4,cuMemRelease:999@2/4,"
-     "cuArrayCreate:2@2/3,cuArrayDestroy:400@2/3,cuCtxCreate:2@1/3,cuCtxDestroy:999@1/3,cuMemPoolGetAttribute:999@5/9,"
-     "cuGraphLaunch:2@2/3,cuMemMap:999@1/3,cuMemUnmap:999@2/4,cuCtxSynchronize:999@1/3"},
+    {"errors", role_errors, ERRORS},
+    {"errors-found", role_errors_found, ERRORS},
+    {"errors-found-next", role_errors_found_next, ERRORS},
     {"zeros", role_zeros, NULL},
     {"inputs", role_inputs, NULL},
     {"green", role_green, NULL},

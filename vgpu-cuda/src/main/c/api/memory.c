@@ -127,10 +127,10 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
     if (UNLIKELY(result != ABI_SUCCESS)) {                                                                 \
       vgpu__table_put(record.tenant, kind, (uint64_t)(key), record.bytes, record.context);                 \
     } else if (freed_in_order) {                                                                           \
-    } else if (kind == KIND_POOL) {                                                                        \
-      vgpu__pool_freed(&record, 1, NULL);                                                                  \
     } else {                                                                                               \
-      vgpu__give_back(record.tenant, record.bytes); /* whoever frees it */                                 \
+      if (kind == KIND_POOL) vgpu__pool_freed(&record, 1, NULL);                                           \
+      else vgpu__give_back(record.tenant, record.bytes); /* whoever frees it */                            \
+      vgpu__pools_settle();                         /* the driver may have waited for all work */          \
     }                                                                                                      \
   }                                                                                                        \
   return result

@@ -75,6 +75,12 @@ static void vgpu__pool_shrink(struct pool *pool, uint64_t beyond, uint32_t first
   }
 }
 
+/* What the pool has of the GPU. It is asked twice: one refusal says nothing of the pool, and its charge would stay. */
+static int vgpu__pool_reserved(const struct pool *pool, uint64_t *bytes) {
+  return REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS ||
+         REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS;
+}
+
 /* Charges what the pool has now, and no more. The bytes that could not be charged. With the pool's lock. */
 static uint64_t vgpu__pool_settle(struct pool *pool, struct vgpu_tenant *grower) {
   uint64_t reserved = 0;
@@ -83,7 +89,7 @@ static uint64_t vgpu__pool_settle(struct pool *pool, struct vgpu_tenant *grower)
     reserved = pool->used == 0 ? 0 : vgpu__steps(pool->used);
     uint64_t before = pool->used + pool->slack_sum;
     if (reserved > before) reserved = before; /* it can only have shrunk */
-  } else if (REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, &reserved) != ABI_SUCCESS) {
+  } else if (!vgpu__pool_reserved(pool, &reserved)) {
     return 0;
   }
   uint64_t least = reserved > pool->used ? reserved : pool->used, charged = pool->used + pool->slack_sum;
@@ -219,7 +225,7 @@ static abi_result vgpu__pool_take(struct pool *pool, struct vgpu_tenant *tenant,
   if (grown == UINT64_MAX) return vgpu__refusal(tenant);
   abi_result result = vgpu__pool_call(r);
   /* A handle of no pool, or one that tells nothing of itself: it has taken nothing. */
-  if (result != ABI_SUCCESS && REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, &reserved) != ABI_SUCCESS) {
+  if (result != ABI_SUCCESS && !vgpu__pool_reserved(pool, &reserved)) {
     vgpu__pool_shrink(pool, grown, tenant->index);
     return result;
   }
