@@ -14,6 +14,7 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.LeaseRecord;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.EnforcementBackend;
 import java.nio.file.Path;
@@ -34,8 +35,6 @@ import org.slf4j.LoggerFactory;
  */
 public final class LeaseTable {
   private static final Logger log = LoggerFactory.getLogger(LeaseTable.class);
-
-  private static final String GIVEN_UP = "this process has given the seat up";
 
   private final NodeContext node;
   private final List<GpuSlot> slots;
@@ -226,13 +225,13 @@ public final class LeaseTable {
   public void giveUp() {
     givenUp = true;
     ends.giveUp();
-    failPending(waiting -> true, new SeatLostException(GIVEN_UP));
+    failPending(waiting -> true, SeatLostException.givenUp());
   }
 
   /** Throws if this process decides no more. */
   public void checkDecides() {
     if (givenUp) {
-      throw new SeatLostException(GIVEN_UP);
+      throw SeatLostException.givenUp();
     }
   }
 
@@ -339,6 +338,8 @@ public final class LeaseTable {
     if (disk != null) {
       try {
         disk.write(booking.record());
+      } catch (SeatLostException e) {
+        throw e; // the next holder is asked, and does it
       } catch (VgpuException e) {
         log.warn("{}", e.getMessage());
       }

@@ -81,6 +81,8 @@ public final class LeaseDirectory implements AutoCloseable {
    * {@return a name that no lease of this directory has or had}
    *
    * @param name what it begins with
+   * @throws SeatLostException if this process has given the seat up
+   * @throws VgpuException if the counter cannot be written, for example on a full disk
    */
   public String newId(String name) {
     do {
@@ -92,9 +94,16 @@ public final class LeaseDirectory implements AutoCloseable {
           String.format(java.util.Locale.ROOT, "%" + NUMBER_DIGITS + "d", number)
               .getBytes(StandardCharsets.US_ASCII));
     } catch (IOException e) {
+      checkOpen(); // closed by now: that was the reason
       throw new VgpuException("the lease cannot be written: " + e.getMessage(), e);
     }
     return name + "-" + number;
+  }
+
+  private void checkOpen() {
+    if (closed) {
+      throw SeatLostException.givenUp();
+    }
   }
 
   /**
@@ -110,12 +119,11 @@ public final class LeaseDirectory implements AutoCloseable {
    * Writes a lease, so that either the old or the new state is there, whenever this process dies.
    *
    * @param lease what to write
+   * @throws SeatLostException if this process has given the seat up
    * @throws VgpuException if it cannot be written, for example on a full disk
    */
   public void write(LeaseRecord lease) {
-    if (closed) {
-      throw new VgpuException("this process has given the seat up: id=" + lease.id());
-    }
+    checkOpen();
     Path own = of(lease.id());
     Path temporary = own.resolve(FILE + ".new");
     try {

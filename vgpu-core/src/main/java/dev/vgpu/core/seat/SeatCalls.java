@@ -6,8 +6,8 @@ import static dev.vgpu.core.seat.Protocol.TURN;
 
 import dev.vgpu.GpuEvent;
 import dev.vgpu.VgpuException;
-import dev.vgpu.core.book.SeatLostException;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.core.node.Lease;
 import dev.vgpu.core.node.Node;
 import dev.vgpu.core.turn.RemoteTurns;

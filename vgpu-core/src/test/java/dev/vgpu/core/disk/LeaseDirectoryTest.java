@@ -103,6 +103,15 @@ class LeaseDirectoryTest {
   }
 
   @Test
+  void whoHasGivenTheSeatUpSendsToTheNextHolder() throws Exception {
+    LeaseDirectory leases = new LeaseDirectory(temporary);
+    LeaseRecord written = record(leases.newId("embed"));
+    leases.close();
+    assertThatThrownBy(() -> leases.newId("embed")).isInstanceOf(SeatLostException.class);
+    assertThatThrownBy(() -> leases.write(written)).isInstanceOf(SeatLostException.class);
+  }
+
+  @Test
   void whatLiesInItsWayIsNeitherWaitedForNorWrittenTo() throws Exception {
     Path foreign = Files.writeString(temporary.resolve("foreign"), "stays");
     Path counter = temporary.resolve("counter");
