@@ -11,5 +11,5 @@ module dev.vgpu.cuda {
       dev.vgpu.cuda.CudaHookBackend,
       dev.vgpu.cuda.GreenBackend;
   provides dev.vgpu.spi.ProcessSuspender with
-      dev.vgpu.cuda.CheckpointSuspender;
+      dev.vgpu.cuda.suspend.CheckpointSuspender;
 }

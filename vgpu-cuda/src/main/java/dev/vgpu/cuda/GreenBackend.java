@@ -6,6 +6,8 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cuda.attach.GreenAttachment;
+import dev.vgpu.cuda.attach.GreenEnforcement;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.ProcessAttachment;

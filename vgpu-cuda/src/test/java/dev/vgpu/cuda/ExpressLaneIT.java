@@ -1,19 +1,21 @@
 package dev.vgpu.cuda;
 
-import static dev.vgpu.cuda.ShmLayout.EXPRESS_OFFSET;
-import static dev.vgpu.cuda.ShmLayout.EXPRESS_SIZE;
-import static dev.vgpu.cuda.ShmLayout.EXPRESS_TOLD;
-import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
-import static dev.vgpu.cuda.ShmLayout.GRANT_SIZE;
-import static dev.vgpu.cuda.ShmLayout.REPORT_SIZE;
-import static dev.vgpu.cuda.ShmLayout.SLOT_COUNT;
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_SIZE;
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_TOLD;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_SIZE;
+import static dev.vgpu.cuda.layout.ShmLayout.REPORT_SIZE;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_COUNT;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.PreemptionClass;
-import dev.vgpu.cuda.ShmLayout.Express;
-import dev.vgpu.cuda.ShmLayout.Grant;
-import dev.vgpu.cuda.ShmLayout.Slot;
+import dev.vgpu.cuda.layout.ShmLayout.Express;
+import dev.vgpu.cuda.layout.ShmLayout.Grant;
+import dev.vgpu.cuda.layout.ShmLayout.Slot;
+import dev.vgpu.cuda.pages.MemoryLedger;
+import dev.vgpu.cuda.pages.SharedPage;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.BufferedReader;

@@ -1,12 +1,12 @@
 package dev.vgpu.cuda;
 
-import static dev.vgpu.cuda.ShmLayout.EXPRESS_ANNOUNCES;
-import static dev.vgpu.cuda.ShmLayout.EXPRESS_BITS;
-import static dev.vgpu.cuda.ShmLayout.EXPRESS_OBEYS;
-import static dev.vgpu.cuda.ShmLayout.EXPRESS_OFFSET;
-import static dev.vgpu.cuda.ShmLayout.EXPRESS_SIZE;
-import static dev.vgpu.cuda.ShmLayout.EXPRESS_TOLD;
-import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_ANNOUNCES;
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_BITS;
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_OBEYS;
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_SIZE;
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_TOLD;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OFFSET;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.Capabilities;
@@ -14,9 +14,13 @@ import dev.vgpu.ContainerSpec.Access;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.cuda.ShmLayout.Express;
-import dev.vgpu.cuda.ShmLayout.Grant;
-import dev.vgpu.cuda.ShmLayout.Slot;
+import dev.vgpu.cuda.layout.ShmLayout;
+import dev.vgpu.cuda.layout.ShmLayout.Express;
+import dev.vgpu.cuda.layout.ShmLayout.Grant;
+import dev.vgpu.cuda.layout.ShmLayout.Slot;
+import dev.vgpu.cuda.pages.ExpressFiles;
+import dev.vgpu.cuda.pages.SharedPage;
+import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;

@@ -1,20 +1,26 @@
 package dev.vgpu.cuda;
 
-import static dev.vgpu.cuda.ShmLayout.GRANT_MORE_OFFSET;
-import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
-import static dev.vgpu.cuda.ShmLayout.GRANT_OPEN;
-import static dev.vgpu.cuda.ShmLayout.LAYOUT_MAJOR;
-import static dev.vgpu.cuda.ShmLayout.MESSAGE_HELLO;
-import static dev.vgpu.cuda.ShmLayout.MESSAGE_IDLE;
-import static dev.vgpu.cuda.ShmLayout.MESSAGE_VERSION;
-import static dev.vgpu.cuda.ShmLayout.MESSAGE_WANT;
-import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
-import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_MORE_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OPEN;
+import static dev.vgpu.cuda.layout.ShmLayout.LAYOUT_MAJOR;
+import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_HELLO;
+import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_IDLE;
+import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_VERSION;
+import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_WANT;
+import static dev.vgpu.cuda.layout.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.layout.ShmLayout.STATUS_OK;
 
-import dev.vgpu.cuda.ShmLayout.Grant;
-import dev.vgpu.cuda.ShmLayout.GrantMore;
-import dev.vgpu.cuda.ShmLayout.Message;
-import dev.vgpu.cuda.ShmLayout.Slot;
+import dev.vgpu.cuda.hook.HookMessage;
+import dev.vgpu.cuda.layout.ShmLayout;
+import dev.vgpu.cuda.layout.ShmLayout.Grant;
+import dev.vgpu.cuda.layout.ShmLayout.GrantMore;
+import dev.vgpu.cuda.layout.ShmLayout.Message;
+import dev.vgpu.cuda.layout.ShmLayout.Slot;
+import dev.vgpu.cuda.pages.LedgerProcess;
+import dev.vgpu.cuda.pages.MemoryLedger;
+import dev.vgpu.cuda.pages.SharedPage;
+import dev.vgpu.cuda.process.ProcFiles;
 import java.io.IOException;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
@@ -26,26 +32,26 @@ import java.nio.file.StandardOpenOption;
 import java.util.concurrent.locks.LockSupport;
 
 /** A process under a lease, as the seat sees it: the hook's protocol in Java. */
-final class FakeHook implements AutoCloseable {
+public final class FakeHook implements AutoCloseable {
   private static final ProcFiles PROC = new ProcFiles(Path.of("/proc"));
 
-  final SocketChannel channel;
+  public final SocketChannel channel;
   final String lease;
   final long pid;
   final SharedPage grant;
   final SharedPage report;
-  int slot = NO_SLOT;
+  public int slot = NO_SLOT;
 
   /** Whose namespace its pid is in; of a container, nobody here sees it. */
   final long namespace;
 
   /** What its WELCOME told. */
-  String slotSecret = "";
+  public String slotSecret = "";
 
   volatile boolean stopped;
   private LedgerProcess memory;
 
-  FakeHook(Path runDirectory, String lease, long pid, long namespace) throws IOException {
+  public FakeHook(Path runDirectory, String lease, long pid, long namespace) throws IOException {
     this.lease = lease;
     this.namespace = namespace;
     this.pid = pid;
@@ -74,7 +80,7 @@ final class FakeHook implements AutoCloseable {
   }
 
   /** Connects again, as after the seat has died. */
-  FakeHook again(Path runDirectory) throws IOException {
+  public FakeHook again(Path runDirectory) throws IOException {
     FakeHook hook = new FakeHook(runDirectory, lease, pid, namespace);
     hook.slotSecret = slotSecret;
     HookMessage welcome = hook.hello(slot);
@@ -93,18 +99,18 @@ final class FakeHook implements AutoCloseable {
   }
 
   /** What stands in the lease's grant page. */
-  String leaseSecret() {
+  public String leaseSecret() {
     byte[] bytes = new byte[GrantMore.SECRET_LENGTH];
     grant.buffer().get(GRANT_MORE_OFFSET + GrantMore.SECRET, bytes);
     return new String(bytes, StandardCharsets.US_ASCII).trim();
   }
 
-  HookMessage hello(int number) throws IOException {
+  public HookMessage hello(int number) throws IOException {
     return hello(number, leaseSecret() + (number == NO_SLOT ? "" : " " + slotSecret));
   }
 
   /** Says HELLO, and names some secrets. */
-  HookMessage hello(int number, String secrets) throws IOException {
+  public HookMessage hello(int number, String secrets) throws IOException {
     send(
         new HookMessage(
             MESSAGE_HELLO,
@@ -164,7 +170,7 @@ final class FakeHook implements AutoCloseable {
   }
 
   /** A thread begins to wait for a turn, and says so. */
-  void want() throws IOException {
+  public void want() throws IOException {
     set(Slot.WAITING, 1);
     tell(MESSAGE_WANT);
   }
@@ -189,7 +195,7 @@ final class FakeHook implements AutoCloseable {
     report.setLong(MemoryLedger.slotAt(slot) + field, value);
   }
 
-  boolean charge(long units) {
+  public boolean charge(long units) {
     return memory.change(units);
   }
 

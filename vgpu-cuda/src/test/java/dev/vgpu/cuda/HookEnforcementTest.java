@@ -1,9 +1,9 @@
 package dev.vgpu.cuda;
 
-import static dev.vgpu.cuda.ShmLayout.GRANT_OFFSET;
-import static dev.vgpu.cuda.ShmLayout.GRANT_REVOKED;
-import static dev.vgpu.cuda.ShmLayout.MESSAGE_VERSION;
-import static dev.vgpu.cuda.ShmLayout.TURN_RESTING;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_REVOKED;
+import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_VERSION;
+import static dev.vgpu.cuda.layout.ShmLayout.TURN_RESTING;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -12,9 +12,10 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.cuda.ShmLayout.Grant;
-import dev.vgpu.cuda.ShmLayout.Header;
-import dev.vgpu.cuda.ShmLayout.Slot;
+import dev.vgpu.cuda.layout.ShmLayout;
+import dev.vgpu.cuda.layout.ShmLayout.Grant;
+import dev.vgpu.cuda.layout.ShmLayout.Header;
+import dev.vgpu.cuda.layout.ShmLayout.Slot;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.testing.TestSeed;

@@ -1,12 +1,15 @@
 package dev.vgpu.cuda;
 
-import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
-import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
+import static dev.vgpu.cuda.layout.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.layout.ShmLayout.STATUS_OK;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cuda.process.NanoClock;
+import dev.vgpu.cuda.process.ProcFiles;
+import dev.vgpu.cuda.process.ProcessLife;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;

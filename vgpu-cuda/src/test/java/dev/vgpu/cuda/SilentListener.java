@@ -3,7 +3,7 @@ package dev.vgpu.cuda;
 import dev.vgpu.spi.EnforcedLease;
 
 /** For whom it does not matter what a lease tells. */
-final class SilentListener implements EnforcedLease.Listener {
+public final class SilentListener implements EnforcedLease.Listener {
   @Override
   public void wanted() {}
 

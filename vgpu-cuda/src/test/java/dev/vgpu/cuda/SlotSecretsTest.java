@@ -1,14 +1,17 @@
 package dev.vgpu.cuda;
 
-import static dev.vgpu.cuda.ShmLayout.NO_SLOT;
-import static dev.vgpu.cuda.ShmLayout.STATUS_BAD;
-import static dev.vgpu.cuda.ShmLayout.STATUS_OK;
-import static dev.vgpu.cuda.ShmLayout.STATUS_SECRET;
+import static dev.vgpu.cuda.layout.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.layout.ShmLayout.STATUS_BAD;
+import static dev.vgpu.cuda.layout.ShmLayout.STATUS_OK;
+import static dev.vgpu.cuda.layout.ShmLayout.STATUS_SECRET;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cuda.hook.HookMessage;
+import dev.vgpu.cuda.hook.SlotSecrets;
+import dev.vgpu.cuda.process.ProcFiles;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;

@@ -5,8 +5,8 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 
 /** A GPU that somebody has found. */
-record TestGpu(GpuId id, String provider) implements PhysicalGpu {
-  static TestGpu named(String name) {
+public record TestGpu(GpuId id, String provider) implements PhysicalGpu {
+  public static TestGpu named(String name) {
     return new TestGpu(new GpuId(name), "nvml");
   }
 

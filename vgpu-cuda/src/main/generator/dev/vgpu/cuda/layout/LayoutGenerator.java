@@ -70,7 +70,7 @@ public final class LayoutGenerator {
     }
     Layout layout = layout(Files.readString(Path.of(arguments[0])));
     List<Variable> variables = variables(Files.readString(Path.of(arguments[1])));
-    Path directory = Path.of(arguments[2], "dev", "vgpu", "cuda");
+    Path directory = Path.of(arguments[2], "dev", "vgpu", "cuda", "layout");
     Files.createDirectories(directory);
     Files.writeString(directory.resolve("ShmLayout.java"), shmJava(layout));
     Files.writeString(directory.resolve("HookEnvironment.java"), environmentJava(variables));
@@ -243,13 +243,13 @@ public final class LayoutGenerator {
 
   private static String shmJava(Layout layout) {
     StringBuilder out = new StringBuilder();
-    out.append("package dev.vgpu.cuda;\n\n");
+    out.append("package dev.vgpu.cuda.layout;\n\n");
     out.append("/** The shared region of a lease. Made from vgpu_shm.def. */\n");
-    out.append("final class ShmLayout {\n");
+    out.append("public final class ShmLayout {\n");
     for (Constant constant : layout.constants()) {
       boolean isInt = constant.value().compareTo(U32_LIMIT) < 0;
       out.append("  /** ").append(doc(constant.doc(), constant.name())).append(" */\n");
-      out.append("  static final ").append(isInt ? "int " : "long ").append(constant.name());
+      out.append("  public static final ").append(isInt ? "int " : "long ").append(constant.name());
       out.append(" = 0x").append(constant.value().toString(16)).append(isInt ? ";\n" : "L;\n");
     }
     out.append("\n  private ShmLayout() {}\n");
@@ -263,17 +263,17 @@ public final class LayoutGenerator {
         throw new IllegalArgumentException("there twice: " + type);
       }
       out.append("\n  /** Offsets within a block: ").append(doc(block.doc(), type)).append(" */\n");
-      out.append("  static final class ").append(type).append(" {\n");
+      out.append("  public static final class ").append(type).append(" {\n");
       out.append("    /** The block's size in bytes. */\n");
-      out.append("    static final int BYTES = ").append(block.bytes()).append(";\n");
+      out.append("    public static final int BYTES = ").append(block.bytes()).append(";\n");
       for (Field field : block.fields()) {
         String name = field.name().toUpperCase(Locale.ROOT);
         out.append("    /** ").append(doc(field.doc(), name)).append(" */\n");
-        out.append("    static final int ").append(name);
+        out.append("    public static final int ").append(name);
         out.append(" = ").append(field.offset()).append(";\n");
         if (field.count() > 1) {
           out.append("    /** The length of ").append(name).append(". */\n");
-          out.append("    static final int ").append(name).append("_LENGTH");
+          out.append("    public static final int ").append(name).append("_LENGTH");
           out.append(" = ").append(field.count()).append(";\n");
         }
       }
@@ -284,12 +284,12 @@ public final class LayoutGenerator {
 
   private static String environmentJava(List<Variable> variables) {
     StringBuilder out = new StringBuilder();
-    out.append("package dev.vgpu.cuda;\n\n");
+    out.append("package dev.vgpu.cuda.layout;\n\n");
     out.append("/** Environment variables that Java and C share. Made from vgpu_env.def. */\n");
-    out.append("final class HookEnvironment {\n");
+    out.append("public final class HookEnvironment {\n");
     for (Variable variable : variables) {
       out.append("  /** ").append(doc(variable.doc(), variable.name())).append(" */\n");
-      out.append("  static final String ").append(variable.name());
+      out.append("  public static final String ").append(variable.name());
       out.append(" = \"").append(variable.name()).append("\";\n");
     }
     return out.append("\n  private HookEnvironment() {}\n}\n").toString();

@@ -1,0 +1,98 @@
+package dev.vgpu.cuda.attach;
+
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cuda.pages.FileAccess;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.ForwardingLease;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+
+/** Green contexts at work for the seat's holder. Safe for use by several threads. */
+public final class GreenEnforcement implements Enforcement {
+  /** What says how much of the GPU's processors a lease has, in percent. */
+  static final String PERCENT = "VGPU_GREEN_PERCENT";
+
+  /** The file that whoever has green contexts on the GPU holds a lock of: one process at a time. */
+  static final String LOCK = "VGPU_GREEN_LOCK";
+
+  private final Path directory;
+  private final FileAccess access;
+  private final Enforcement beneath;
+
+  /**
+   * Stands above the hook's.
+   *
+   * @throws IOException if the directory of its locks cannot be made
+   */
+  public GreenEnforcement(Path runDirectory, Enforcement beneath) throws IOException {
+    this.directory = Files.createDirectories(runDirectory.resolve("green"));
+    this.access = FileAccess.of(runDirectory);
+    this.beneath = beneath;
+    access.applyToDirectory(directory);
+  }
+
+  @Override
+  public EnforcedLease prepare(
+      String id,
+      Path leaseDirectory,
+      PhysicalGpu gpu,
+      VirtualGpuRequest request,
+      EnforcedLease.Listener listener) {
+    Path lock = directory.resolve(gpu.id().value().toLowerCase(Locale.ROOT));
+    try {
+      if (!Files.exists(lock)) {
+        Files.createFile(lock);
+        access.apply(lock, true);
+      }
+    } catch (IOException e) {
+      throw new VgpuException("a lock for green contexts cannot be made: path=" + lock, e);
+    }
+    return new Lease(beneath.prepare(id, leaseDirectory, gpu, request, listener), request, lock);
+  }
+
+  /** What is beneath is closed by itself. */
+  @Override
+  public void close() {}
+
+  /** A lease for one JVM; its programs would have the whole GPU. */
+  private static final class Lease extends ForwardingLease {
+    private final VirtualGpuRequest request;
+    private final Path lock;
+
+    Lease(EnforcedLease beneath, VirtualGpuRequest request, Path lock) {
+      super(beneath);
+      this.request = request;
+      this.lock = lock;
+    }
+
+    @Override
+    public Map<String, String> environment() {
+      Map<String, String> variables = new LinkedHashMap<>(super.environment());
+      variables.put(PERCENT, Integer.toString(request.computePercent().orElse(0)));
+      variables.put(LOCK, lock.toString());
+      return Map.copyOf(variables);
+    }
+
+    /** The part stays as it is while the JVM is in it; the quota changes at once. */
+    @Override
+    public boolean tryResize(VirtualGpuRequest other, int entitledPermille) {
+      return other.policy() == request.policy()
+          && other.computePercent().equals(request.computePercent())
+          && super.tryResize(other, entitledPermille);
+    }
+
+    @Override
+    public void check(Path executable) {
+      throw new VgpuException(
+          "green contexts are for calls in one JVM; a program would have the whole GPU: demand a"
+              + " backend for processes (Capabilities.Scope.PROCESS)");
+    }
+  }
+}

@@ -1,0 +1,5 @@
+/** Puts this JVM itself under leases, and its threads into green contexts. */
+@NullMarked
+package dev.vgpu.cuda.attach;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,483 @@
+package dev.vgpu.cuda.hook;
+
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OPEN;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_REVOKED;
+import static dev.vgpu.cuda.layout.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.layout.ShmLayout.STATUS_BAD;
+import static dev.vgpu.cuda.layout.ShmLayout.STATUS_ENDED;
+import static dev.vgpu.cuda.layout.ShmLayout.STATUS_OK;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cuda.pages.GrantPage;
+import dev.vgpu.cuda.pages.LeasePages;
+import dev.vgpu.cuda.pages.ReportPage;
+import dev.vgpu.cuda.process.LeasePrograms;
+import dev.vgpu.cuda.process.ProgramCheck;
+import dev.vgpu.spi.MemoryMover;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One lease under the hook. Its gate is the grant word, which the processes map; its own thread
+ * needs no message to open or shut it.
+ *
+ * <p>Two threads come here: the scheduler's owner, through the SPI, and the thread of {@link
+ * HookServer}. A lock keeps them apart for some microseconds at most. The listener is called by the
+ * latter, without the lock.
+ *
+ * <p>Tenants may write the report page, and may cut its file short; an access then ends in an
+ * {@link InternalError}. Such a lease is given up: it is shut for good, and counts as idle.
+ */
+final class HookLease extends LeaseReadings {
+  private static final Logger log = LoggerFactory.getLogger(HookLease.class);
+
+  /** Between processes a turn changes hands in about 0.1 to 0.2 ms: at most 2 % of this. */
+  private static final long LEAST_TURN_NS = 10_000_000;
+
+  /** Idle processes are looked at less often; they tell when that changes. */
+  private static final long IDLE_LOOK_NS = 10_000_000;
+
+  /** The same while no lease has work, and processes tell when they begin. */
+  private static final long RESTING_LOOK_NS = 400_000_000;
+
+  private final HookEnforcement owner;
+  private final ListenerTeller teller;
+  private final Map<String, String> environment;
+  private final GrantPage grant;
+  private final ReportPage report;
+  private final LeaseExpress express;
+  private final LeasePrograms programs;
+  private final SlotSecrets secrets;
+  private final WorkWatch watch = new WorkWatch();
+  private boolean ended;
+  private long lookedNs, lastGpuNs;
+
+  private HookLease(
+      String id,
+      HookEnforcement owner,
+      LeasePages pages,
+      GrantPage grant,
+      LeaseExpress express,
+      SlotTable slots,
+      Listener listener,
+      Map<String, String> environment) {
+    super(id, slots);
+    this.owner = owner;
+    this.teller = new ListenerTeller(id, listener);
+    this.environment = environment;
+    this.programs = new LeasePrograms(environment, owner.life());
+    this.grant = grant;
+    this.report = pages.report();
+    this.secrets = SlotSecrets.of(id, pages.grant(), owner.secretKey());
+    this.express = express;
+  }
+
+  static HookLease on(
+      LeasePages pages,
+      String id,
+      HookEnforcement owner,
+      @Nullable ExpressLane lane,
+      PreemptionClass preemptionClass,
+      Listener listener,
+      Map<String, String> environment) {
+    GrantPage grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
+    LeaseExpress express = new LeaseExpress(id, lane, grant, preemptionClass);
+    SlotTable slots = new SlotTable(id, pages, express, owner);
+    return new HookLease(id, owner, pages, grant, express, slots, listener, environment);
+  }
+
+  /** Writes what is granted, shut. */
+  void begin(VirtualGpuRequest request, long contextBytes, long pid, long startTime) {
+    synchronized (lock) {
+      grant.begin(pid, startTime, owner.life().pidNamespace(), contextBytes);
+      grant.terms(request, request.computePercent().orElse(100) * 10);
+      grant.memoryLimit(MemoryTerms.limit(request));
+      express.begin();
+      grant.word(0);
+      grant.beat(owner.clock().nanoTime());
+    }
+  }
+
+  @Override
+  public void gpus(List<GpuId> gpus) {
+    synchronized (lock) {
+      grant.devices(gpus);
+    }
+  }
+
+  @Override
+  public void open() {
+    synchronized (lock) {
+      if (ended) {
+        return;
+      }
+      watch.opened();
+      grant.countTurn();
+      grant.word(GRANT_OPEN);
+      if (slots.count() != 0) {
+        grant.wake(owner.wake());
+      }
+    }
+  }
+
+  @Override
+  public boolean shut() {
+    synchronized (lock) {
+      if (ended) {
+        return true;
+      }
+      grant.word(0);
+      boolean busy = fresh(slots::isBusy, false);
+      watch.shut(busy, owner.clock().nanoTime());
+      return !busy;
+    }
+  }
+
+  @Override
+  public int preempt() {
+    synchronized (lock) {
+      grant.preempted(owner.wake());
+      // Work in flight is bounded in time and ends by itself, or is stopped: nothing to wait for.
+      return 0;
+    }
+  }
+
+  @Override
+  public boolean hasWork() {
+    synchronized (lock) {
+      return !ended && (fresh(slots::hasWork, false) || watch.worked());
+    }
+  }
+
+  @Override
+  public long gpuTimeNs(long nowNs) {
+    synchronized (lock) {
+      lastGpuNs = Math.max(lastGpuNs, fresh(() -> slots.gpuTimeNs(nowNs), lastGpuNs));
+      return lastGpuNs;
+    }
+  }
+
+  @Override
+  public void contended(boolean contended) {
+    synchronized (lock) {
+      watch.contended(contended);
+      grant.contended(contended);
+    }
+  }
+
+  @Override
+  public boolean yieldsByItself() {
+    synchronized (lock) {
+      // By the last look: it changes when a process comes, and the scheduler asks it often.
+      return !ended && slots.yieldByThemselves();
+    }
+  }
+
+  @Override
+  public void yielding(boolean obey) {
+    synchronized (lock) {
+      slots.obey(obey);
+    }
+  }
+
+  @Override
+  public void finishing(boolean finish) {
+    synchronized (lock) {
+      grant.finishing(finish);
+      slots.finishing(finish);
+    }
+  }
+
+  @Override
+  public boolean mayOverlap() {
+    return true; // the device's own events measure the work, and the device slices its time
+  }
+
+  @Override
+  public long busyUntilNs() {
+    synchronized (lock) {
+      return guarded(slots::busyUntilNs, -1L);
+    }
+  }
+
+  @Override
+  public long othersNs() {
+    synchronized (lock) {
+      return grant.othersNs();
+    }
+  }
+
+  @Override
+  public void othersNs(long ns) {
+    synchronized (lock) {
+      grant.othersNs(ns);
+    }
+  }
+
+  @Override
+  public long leastTurnNs() {
+    return LEAST_TURN_NS;
+  }
+
+  @Override
+  public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
+    synchronized (lock) {
+      return guarded(
+          () -> {
+            if (!MemoryTerms.tryChange(grant, slots, request)) {
+              return false;
+            }
+            grant.terms(request, entitledPermille);
+            return true;
+          },
+          false);
+    }
+  }
+
+  @Override
+  public void check(Path executable) {
+    ProgramCheck.check(executable);
+  }
+
+  @Override
+  public Map<String, String> environment() {
+    return environment;
+  }
+
+  @Override
+  public boolean mayAttachYet() {
+    return programs.anyLives(); // without the lock: it may take a while
+  }
+
+  @Override
+  public Optional<MemoryMover> mover() {
+    return MovableMemory.of(this, grant, slots, owner);
+  }
+
+  @Override
+  public void close() {
+    List<HookConnection> connections;
+    synchronized (lock) {
+      if (ended) {
+        return;
+      }
+      gpuTimeNs(owner.clock().nanoTime());
+      counts();
+      connections = revoke();
+      report.close();
+    }
+    owner.forget(id, connections);
+  }
+
+  /** Leaves it as it is, for the next holder of the seat. */
+  void release() {
+    synchronized (lock) {
+      ended = true; // for this JVM: who reads it late must not take a closed page for a lost one
+      report.close();
+    }
+  }
+
+  /** Ends it: nothing can be started any more. */
+  private List<HookConnection> revoke() {
+    ended = true;
+    grant.word(GRANT_REVOKED);
+    grant.wake(owner.wake());
+    slots.close();
+    return slots.connections();
+  }
+
+  /**
+   * Gives a process its slot, or says why not. The listener is told after the answer was sent, by
+   * {@link #announce}: the process may be this one, and its thread may hold what the listener waits
+   * for.
+   */
+  HookMessage hello(HookMessage hello, HookConnection connection) {
+    HookMessage answer;
+    HookConnection replaced;
+    synchronized (lock) {
+      if (ended) {
+        return HookMessage.welcome(NO_SLOT, STATUS_ENDED, "the virtual GPU has ended");
+      }
+      long now = owner.clock().nanoTime();
+      boolean fresh = hello.slot() == NO_SLOT;
+      if (!secrets.admits(hello, fresh)) {
+        return HookMessage.noSecret(fresh);
+      }
+      String refusal = fresh ? slots.refusal(hello) : null;
+      if (refusal != null) {
+        return HookMessage.welcome(NO_SLOT, STATUS_BAD, refusal);
+      }
+      Optional<SeatSlot> found =
+          guarded(
+              () -> Optional.ofNullable(fresh ? slots.attach(hello, now) : slots.attached(hello)),
+              Optional.empty());
+      if (found.isEmpty()) {
+        return HookMessage.noSlot(fresh);
+      }
+      SeatSlot slot = found.get();
+      replaced = slot.connection;
+      slot.connection = connection;
+      connection.attached(this, slot);
+      grant.beat(now);
+      answer = HookMessage.welcome(slot.number, STATUS_OK, secrets.ofSlot(slot.number, hello));
+    }
+    if (replaced != null && replaced != connection) {
+      replaced.detached();
+      owner.close(replaced);
+    }
+    return answer;
+  }
+
+  /** Tells the listener of a process that was welcomed. */
+  void announce() {
+    step(() -> {});
+  }
+
+  /** A process has told that it became busy, or idle, or waits. */
+  void heard(SeatSlot slot, boolean wants) {
+    int events;
+    synchronized (lock) {
+      long now = owner.clock().nanoTime();
+      slot.heard(now, wants);
+      events = evaluate();
+      guarded(() -> done(() -> express.announce(slot, now)), false);
+      if (wants && watch.worked()) {
+        events |= WorkWatch.WANTED;
+      }
+    }
+    teller.events(events, watch.processes());
+  }
+
+  /** A process that lives on has left: what it held is not charged any more. */
+  void left(SeatSlot slot) {
+    step(() -> slots.recover(slot, owner.clock().nanoTime()));
+  }
+
+  /** The socket of a process was closed. */
+  void disconnected(SeatSlot slot, HookConnection connection) {
+    step(() -> slots.disconnected(slot, connection, owner.clock().nanoTime()));
+  }
+
+  private void step(Runnable step) {
+    int events;
+    synchronized (lock) {
+      guarded(() -> done(step), false);
+      events = evaluate();
+    }
+    teller.events(events, watch.processes());
+  }
+
+  /**
+   * Looks after its processes, and shows them that the seat is alive.
+   *
+   * @param check whether to look also for one of those that seem well
+   */
+  void tick(long nowNs, boolean check) {
+    int events;
+    List<String> suspicions;
+    Map<String, Long> yields;
+    synchronized (lock) {
+      if (ended) {
+        return;
+      }
+      grant.beat(nowNs);
+      boolean dueToLook = check || slots.isAnnounced() || nowNs - lookedNs >= lookPauseNs();
+      if (!dueToLook && isIdle()) {
+        return;
+      }
+      lookedNs = nowNs;
+      guarded(() -> slots.look(nowNs, check), false);
+      events = evaluate();
+      suspicions = slots.takeSuspicions();
+      yields = express.takeYields();
+    }
+    teller.events(events, watch.processes());
+    teller.suspicions(suspicions);
+    teller.yields(yields);
+  }
+
+  private long lookPauseNs() {
+    return grant.isResting() ? RESTING_LOOK_NS : IDLE_LOOK_NS;
+  }
+
+  /** Whether it has to be looked after: its processes, and how soon. */
+  boolean isAttached() {
+    synchronized (lock) {
+      return slots.count() != 0 && !ended;
+    }
+  }
+
+  /** Whether none of its processes has work, and all would tell their end. */
+  boolean isIdle() {
+    synchronized (lock) {
+      return !watch.worked() && !watch.isDraining() && !slots.isWatched();
+    }
+  }
+
+  /**
+   * Has its processes tell when work begins, or not. What began before they knew is seen at the
+   * next {@link #tick}, which looks.
+   *
+   * @return whether that is a change
+   */
+  boolean rests(boolean rests) {
+    synchronized (lock) {
+      if (ended || grant.isResting() == rests) {
+        return false;
+      }
+      boolean done = guarded(() -> done(() -> grant.resting(rests)), false);
+      lookedNs -= lookPauseNs();
+      return done;
+    }
+  }
+
+  /** How many of its processes have a socket here. */
+  int connected() {
+    synchronized (lock) {
+      return slots.connections().size();
+    }
+  }
+
+  boolean isDraining() {
+    synchronized (lock) {
+      return watch.isDraining();
+    }
+  }
+
+  /** What the listener has to be told, by what the pages say now. */
+  private int evaluate() {
+    boolean works = fresh(slots::hasWork, false);
+    boolean busy = works && guarded(slots::isBusy, false);
+    return watch.take(
+        slots.count(),
+        works,
+        busy,
+        slots.wentOn(),
+        slots.allToldIdleness(),
+        owner.clock().nanoTime());
+  }
+
+  private static boolean done(Runnable step) {
+    step.run();
+    return true;
+  }
+
+  @Override
+  void giveUp(Throwable cause) {
+    if (!ended) {
+      log.warn(
+          "a tenant has destroyed its report page, so its virtual GPU is ended: lease={} ({})",
+          id,
+          cause.getMessage());
+      List<HookConnection> connections = revoke();
+      owner.forget(id, connections);
+    }
+  }
+}

@@ -1,0 +1,433 @@
+package dev.vgpu.cuda.hook;
+
+import dev.vgpu.VgpuException;
+import dev.vgpu.cuda.pages.FileAccess;
+import dev.vgpu.cuda.pages.LeasePages;
+import dev.vgpu.cuda.process.NanoClock;
+import dev.vgpu.files.OpenFiles;
+import java.io.IOException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.CancelledKeyException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Serves {@code hook.sock}, and looks after the processes of all leases: one thread, which sleeps
+ * while no process is attached. A socket's end is how a death is noticed at once.
+ */
+final class HookServer implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(HookServer.class);
+
+  /** How often the seat shows that it is alive while processes are attached. */
+  private static final long BEAT_MS = 2;
+
+  /**
+   * The same while none of them has work: each tells when it begins, and knows that the seat rests;
+   * it takes that for dead after a quarter of a second.
+   */
+  private static final long IDLE_BEAT_MS = 100;
+
+  /** While none has work, every so many beats one process is looked for that seems to be well. */
+  private static final int IDLE_BEATS_A_CHECK = 4;
+
+  /** How often a tenant is looked at whose work has to end. */
+  private static final long DRAIN_MS = 1;
+
+  /** However many messages come in, processes are not looked at more often. */
+  private static final long TICK_NS = 900_000;
+
+  /** How long a connection may stay without a HELLO. */
+  private static final long HELLO_NS = 2_000_000_000L;
+
+  private static final long HELLO_CHECK_MS = 100;
+  private static final Pattern ID = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,94}");
+  private static final int MOST_ENDED = 4_096;
+  private static final int MOST_CONNECTIONS = 4_096;
+  private static final int MOST_STRANGERS = 256;
+  private static final int ACCEPTS_AT_A_TIME = 16;
+
+  /** What an address of a Unix socket can hold. */
+  private static final int MOST_PATH_BYTES = 107;
+
+  private final Path path;
+  private final NanoClock clock;
+  private final Selector selector;
+  private final ServerSocketChannel server;
+  private final @Nullable Object socketKey;
+  private final SelectionKey serverKey;
+  private final Map<String, HookLease> leases = new ConcurrentHashMap<>();
+  private final int mostStrangers;
+  private final int mostAttached;
+  private final Set<String> ended = ConcurrentHashMap.newKeySet();
+  private final Queue<HookConnection> toClose = new ConcurrentLinkedQueue<>();
+  private final Queue<Runnable> asked = new ConcurrentLinkedQueue<>();
+  private final Thread thread;
+  private final List<HookLease> attached = new ArrayList<>();
+  private int beats;
+  private int nextToCheck;
+
+  /** Whether none of the attached processes had work when the last sleep began. */
+  private boolean resting;
+
+  private int strangers;
+  private long acceptAgainNs;
+  private long tickedNs;
+  private volatile boolean closed;
+
+  HookServer(Path path, FileAccess access, NanoClock clock) {
+    this.path = path;
+    this.clock = clock;
+    int most = OpenFiles.part(MOST_CONNECTIONS);
+    this.mostStrangers = Math.max(1, Math.min(MOST_STRANGERS, most / 4));
+    this.mostAttached = most - mostStrangers;
+    if (path.toString().getBytes(StandardCharsets.UTF_8).length > MOST_PATH_BYTES) {
+      throw new VgpuException(
+          "the run directory's path is too long for a socket in it: path="
+              + path
+              + " bytes at most="
+              + MOST_PATH_BYTES);
+    }
+    try {
+      Files.deleteIfExists(path);
+      this.selector = Selector.open();
+      this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+      server.bind(UnixDomainSocketAddress.of(path), 512);
+      this.socketKey = key(path);
+      access.apply(path, true);
+      server.configureBlocking(false);
+      this.serverKey = server.register(selector, SelectionKey.OP_ACCEPT);
+    } catch (IOException e) {
+      throw new VgpuException("cannot listen for programs: " + e.getMessage() + " path=" + path, e);
+    }
+    this.thread = new Thread(this::run, "vgpu-hook-seat");
+    thread.setDaemon(true);
+  }
+
+  void start() {
+    thread.start();
+  }
+
+  /**
+   * The socket under another name in a lease's directory, for containers, which see nothing else of
+   * the run directory. Without it programs in containers cannot attach; all others can.
+   */
+  private void link(String id) {
+    Path name = path.resolveSibling("leases").resolve(id).resolve(path.getFileName());
+    try {
+      Files.deleteIfExists(name);
+      Files.createLink(name, path);
+    } catch (IOException | UnsupportedOperationException e) {
+      log.warn("containers cannot use the virtual GPU: id={} reason={}", id, e.toString());
+    }
+  }
+
+  /** A lease can be asked for from now on. */
+  void add(HookLease lease) {
+    link(lease.id);
+    ended.remove(lease.id);
+    leases.put(lease.id, lease);
+    selector.wakeup();
+  }
+
+  /** A lease cannot be asked for any more; its processes' connections are closed. */
+  void remove(String id, List<HookConnection> connections) {
+    if (ended.size() >= MOST_ENDED) {
+      ended.clear();
+    }
+    ended.add(id);
+    leases.remove(id);
+    toClose.addAll(connections);
+    selector.wakeup();
+  }
+
+  /**
+   * Whether a lease lies in its directory and is not ready yet. A seat that has just been taken
+   * makes the leases ready one after the other, and answers the socket meanwhile.
+   */
+  boolean isStillToCome(String id) {
+    return !leases.containsKey(id)
+        && !ended.contains(id)
+        && ID.matcher(id).matches()
+        && Files.exists(path.resolveSibling("leases").resolve(id).resolve(LeasePages.REPORT));
+  }
+
+  /** One that is ready; null: there is none of that name. */
+  @Nullable HookLease lease(String id) {
+    return leases.get(id);
+  }
+
+  /**
+   * Whether a process of a lease may be connected for as long as it likes. All of them together
+   * leave the host descriptors of its own. A lease with processes here already gets no more than
+   * what stays free for the others: so none can keep another one out.
+   *
+   * @param isNew whether it has no slot yet
+   */
+  boolean hasRoom(HookLease lease, boolean isNew) {
+    int free = mostAttached - (selector.keys().size() - 1 - strangers);
+    return free > (isNew ? lease.connected() : 0);
+  }
+
+  Collection<HookLease> leases() {
+    return leases.values();
+  }
+
+  /** Closes a connection, soon. */
+  void close(HookConnection connection) {
+    toClose.add(connection);
+    selector.wakeup();
+  }
+
+  /** Calls somebody back from the thread that serves. */
+  void whenServing(Runnable answers) {
+    asked.add(answers);
+    selector.wakeup();
+  }
+
+  private void run() {
+    while (!closed) {
+      try {
+        step();
+      } catch (IOException e) {
+        log.warn("the hook's socket failed: path={}", path, e);
+      } catch (RuntimeException | Error e) {
+        // Whatever it is, the processes of all leases depend on this thread.
+        log.error("the seat for hooks failed in one step, and goes on", e);
+      }
+    }
+  }
+
+  private void step() throws IOException {
+    long timeout = timeoutMs();
+    selector.select(this::ready, timeout);
+    HookConnection connection = toClose.poll();
+    while (connection != null) {
+      close(connection, "its virtual GPU has ended, or it has another one");
+      connection = toClose.poll();
+    }
+    long now = clock.nanoTime();
+    tick(now);
+    for (Runnable answers = asked.poll(); answers != null; answers = asked.poll()) {
+      answers.run();
+    }
+    if (strangers > 0) {
+      closeStrangers(now);
+    }
+    if (!serverKey.isValid()) {
+      return;
+    }
+    if (serverKey.interestOps() == 0 && now - acceptAgainNs > 0) {
+      serverKey.interestOps(SelectionKey.OP_ACCEPT);
+    }
+  }
+
+  /** How long it may sleep; 0: until something happens. */
+  private long timeoutMs() {
+    long timeout = strangers > 0 || serverKey.interestOps() == 0 ? HELLO_CHECK_MS : 0;
+    attached.clear();
+    for (HookLease lease : leases.values()) {
+      if (lease.isAttached()) {
+        attached.add(lease);
+        timeout = timeout == BEAT_MS || !lease.isIdle() ? BEAT_MS : IDLE_BEAT_MS;
+      }
+    }
+    resting = timeout == IDLE_BEAT_MS;
+    for (HookLease lease : attached) {
+      if (lease.rests(resting) && resting) {
+        timeout = BEAT_MS;
+      }
+    }
+    for (HookLease lease : attached) {
+      if (lease.isDraining()) {
+        timeout = DRAIN_MS;
+      }
+    }
+    return timeout;
+  }
+
+  private void tick(long nowNs) {
+    if (attached.isEmpty() || nowNs - tickedNs < TICK_NS) {
+      return;
+    }
+    tickedNs = nowNs;
+    beats++;
+    boolean checks = !resting || beats % IDLE_BEATS_A_CHECK == 0;
+    nextToCheck = (nextToCheck + (checks ? 1 : 0)) % attached.size();
+    for (int i = 0; i < attached.size() && !closed; i++) { // the next seat's, if it is given up
+      attached.get(i).tick(nowNs, checks && i == nextToCheck);
+    }
+  }
+
+  private void ready(SelectionKey key) {
+    try {
+      if (key.isAcceptable()) {
+        accept();
+      } else if (key.attachment() instanceof HookConnection connection) {
+        read(connection);
+      }
+    } catch (CancelledKeyException e) {
+      log.debug("a connection was closed while it was ready");
+    }
+  }
+
+  private void accept() {
+    try {
+      for (int i = 0; i < ACCEPTS_AT_A_TIME; i++) {
+        SocketChannel channel = server.accept();
+        if (channel == null) {
+          return;
+        }
+        if (strangers >= mostStrangers) {
+          // An honest one says its HELLO at once, so the oldest that has not is the least honest.
+          closeOldestStranger();
+        }
+        channel.configureBlocking(false);
+        channel.register(
+            selector, SelectionKey.OP_READ, new HookConnection(channel, this, clock.nanoTime()));
+        strangers++;
+      }
+    } catch (IOException e) {
+      // No descriptor is left, most likely. It is tried again when some may be.
+      log.warn("cannot accept a program's connection: {}", e.getMessage());
+      serverKey.interestOps(0);
+      acceptAgainNs = clock.nanoTime() + HELLO_CHECK_MS * 1_000_000;
+    }
+  }
+
+  private void read(HookConnection connection) {
+    @Nullable String reason;
+    try {
+      reason = connection.read(clock.nanoTime());
+    } catch (IOException e) {
+      reason = "broken: " + e.getMessage();
+    }
+    if (connection.isStranger && (connection.isAttached() || reason != null)) {
+      connection.isStranger = false;
+      strangers--;
+    }
+    if (reason != null) {
+      close(connection, reason);
+    }
+  }
+
+  private void closeStrangers(long nowNs) {
+    for (HookConnection connection : strangers()) {
+      if (nowNs - connection.openedNs > HELLO_NS) {
+        closeStranger(connection, "it said nothing");
+      }
+    }
+  }
+
+  private void closeOldestStranger() {
+    HookConnection oldest = null;
+    for (HookConnection connection : strangers()) {
+      if (oldest == null || connection.openedNs - oldest.openedNs < 0) {
+        oldest = connection;
+      }
+    }
+    if (oldest != null) {
+      closeStranger(oldest, "too many say nothing");
+    }
+  }
+
+  private List<HookConnection> strangers() {
+    List<HookConnection> found = new ArrayList<>();
+    for (SelectionKey key : selector.keys()) {
+      if (key.attachment() instanceof HookConnection connection
+          && key.isValid()
+          && connection.isStranger) {
+        found.add(connection);
+      }
+    }
+    return found;
+  }
+
+  private void closeStranger(HookConnection connection, String reason) {
+    connection.isStranger = false;
+    strangers--;
+    closeChannel(connection, reason);
+  }
+
+  private void close(HookConnection connection, String reason) {
+    closeChannel(connection, reason);
+    connection.closed();
+  }
+
+  private static void closeChannel(HookConnection connection, String reason) {
+    log.debug("closing a program's connection: {}", reason);
+    try {
+      connection.channel.close();
+    } catch (IOException e) {
+      log.debug("a connection would not close", e);
+    }
+  }
+
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    selector.wakeup();
+    boolean interrupted = false;
+    while (thread.isAlive() && thread != Thread.currentThread()) {
+      try {
+        thread.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    for (SelectionKey key : List.copyOf(selector.keys())) {
+      if (key.attachment() instanceof HookConnection connection) {
+        closeChannel(connection, "the seat is given up");
+      }
+    }
+    try (server;
+        selector) { // closed last: until then no other file gets our file's number
+      removeOwnSocket();
+    } catch (IOException e) {
+      log.debug("the hook's socket would not close", e);
+    }
+  }
+
+  /** Another seat may listen under the name already, if this one was given up: that stays. */
+  private void removeOwnSocket() throws IOException {
+    Path aside = path.resolveSibling(path.getFileName() + "." + ProcessHandle.current().pid());
+    Files.move(path, aside, StandardCopyOption.ATOMIC_MOVE);
+    if (Objects.equals(socketKey, key(aside))) {
+      Files.delete(aside);
+    } else {
+      Files.move(aside, path);
+    }
+  }
+
+  private static @Nullable Object key(Path file) throws IOException {
+    return Files.readAttributes(file, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS)
+        .fileKey();
+  }
+}

@@ -1,0 +1,131 @@
+package dev.vgpu.cuda.hook;
+
+import dev.vgpu.Capabilities;
+import dev.vgpu.MemorySize;
+import dev.vgpu.cuda.pages.ReportPage;
+import dev.vgpu.spi.EnforcedLease;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Supplier;
+
+/** What can be read of a lease's processes. Guarded by the lock, which each method takes. */
+abstract class LeaseReadings implements EnforcedLease {
+  final String id;
+  final SlotTable slots;
+  final Object lock = new Object();
+  private LeaseCounts counts = LeaseCounts.NONE;
+
+  LeaseReadings(String id, SlotTable slots) {
+    this.id = id;
+    this.slots = slots;
+  }
+
+  /** The pages cannot be read any more. */
+  abstract void giveUp(Throwable cause);
+
+  final <T> T guarded(Supplier<T> reading, T otherwise) {
+    try {
+      return reading.get();
+    } catch (ReportPage.LostException | InternalError e) {
+      giveUp(e);
+      return otherwise;
+    }
+  }
+
+  /** A reading of what the processes say now. */
+  final <T> T fresh(Supplier<T> reading, T otherwise) {
+    return guarded(
+        () -> {
+          slots.refresh();
+          return reading.get();
+        },
+        otherwise);
+  }
+
+  final LeaseCounts counts() {
+    synchronized (lock) {
+      LeaseCounts last = counts;
+      counts = fresh(() -> last.next(slots), last);
+      return counts;
+    }
+  }
+
+  @Override
+  public MemorySize memoryUsed() {
+    synchronized (lock) {
+      return MemorySize.ofBytes(guarded(slots::memoryUsed, 0L));
+    }
+  }
+
+  @Override
+  public List<Long> processes() {
+    synchronized (lock) {
+      return slots.pids();
+    }
+  }
+
+  @Override
+  public List<Long> visibleProcesses() {
+    List<SeatSlot> visible;
+    synchronized (lock) {
+      visible = slots.visible(slot -> true);
+    }
+    return slots.mappings().genuine(visible);
+  }
+
+  @Override
+  public List<Long> memoryHolders() {
+    List<SeatSlot> holders;
+    synchronized (lock) {
+      holders = fresh(() -> slots.visible(SeatSlot::holdsMemory), List.of());
+    }
+    return slots.mappings().genuine(holders);
+  }
+
+  @Override
+  public int waiting() {
+    synchronized (lock) {
+      return fresh(slots::waiting, 0);
+    }
+  }
+
+  @Override
+  public long deniedAllocations() {
+    return counts().denied();
+  }
+
+  @Override
+  public long launches() {
+    return counts().launches();
+  }
+
+  @Override
+  public long copyTimeNs() {
+    return counts().copyNs();
+  }
+
+  @Override
+  public long passedThrough() {
+    return counts().passedThrough();
+  }
+
+  @Override
+  public Optional<Capabilities.Preemption> preemption() {
+    synchronized (lock) {
+      if (slots.count() == 0) {
+        return Optional.empty();
+      }
+      return Optional.of(
+          preemptionReason().isEmpty()
+              ? Capabilities.Preemption.INSIDE_KERNEL
+              : Capabilities.Preemption.BETWEEN_KERNELS);
+    }
+  }
+
+  @Override
+  public Optional<String> preemptionReason() {
+    synchronized (lock) {
+      return fresh(slots::notStoppedBecause, Optional.empty());
+    }
+  }
+}

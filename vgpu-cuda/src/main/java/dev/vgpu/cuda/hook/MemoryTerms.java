@@ -1,0 +1,38 @@
+package dev.vgpu.cuda.hook;
+
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cuda.pages.GrantPage;
+
+/** Changes a lease's quota while its processes allocate. */
+final class MemoryTerms {
+  private MemoryTerms() {}
+
+  /** One account for all GPUs: what is held on each is not told apart. */
+  static long limit(VirtualGpuRequest request) {
+    return request.memory().bytes() * request.gpuCount();
+  }
+
+  /**
+   * Grants another quota. Guarded by the lease's lock.
+   *
+   * @param request what is granted
+   * @return false, and nothing is changed, if its processes hold more
+   */
+  static boolean tryChange(GrantPage grant, SlotTable slots, VirtualGpuRequest request) {
+    long limit = limit(request);
+    long before = grant.memoryLimit();
+    if (slots.memoryUsed() > limit) {
+      return false;
+    }
+    grant.memoryLimit(limit);
+    if (limit < before) {
+      // A change that was allowed by the former limit may be on its way to the word.
+      slots.touchMemory();
+      if (slots.memoryUsed() > limit) {
+        grant.memoryLimit(before);
+        return false;
+      }
+    }
+    return true;
+  }
+}

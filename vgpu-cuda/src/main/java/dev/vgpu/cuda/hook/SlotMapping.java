@@ -1,0 +1,76 @@
+package dev.vgpu.cuda.hook;
+
+import dev.vgpu.cuda.process.NanoClock;
+import dev.vgpu.cuda.process.ProcessLife;
+import dev.vgpu.cuda.process.ProcessLife.Mapping;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether a slot's process has its lease's report page, as the kernel's list of its mappings says.
+ * A process can make that list as long as it likes, so it is read without the lease's lock and on
+ * no thread that serves others, and the longer that takes the more seldom it is done. Safe for use
+ * by several threads.
+ */
+final class SlotMapping {
+  private static final Logger log = LoggerFactory.getLogger(SlotMapping.class);
+
+  /** Of the time of one thread, reading the mappings of one process takes one part in so many. */
+  private static final int PAUSES = 16;
+
+  private final long pid;
+  private volatile Reading last = new Reading(Mapping.UNKNOWN, 0, 0, false);
+  private volatile boolean underWay;
+
+  SlotMapping(long pid) {
+    this.pid = pid;
+  }
+
+  private record Reading(Mapping mapping, long beganNs, long tookNs, boolean wasRead) {
+    boolean isSince(long ns) {
+      return wasRead && beganNs - ns >= 0;
+    }
+
+    boolean isLately(long nowNs, long leastNs) {
+      return wasRead && nowNs - beganNs - tookNs < Math.max(leastNs, PAUSES * tookNs);
+    }
+  }
+
+  /** Reads it, unless that was done a short while ago. */
+  synchronized Mapping read(ProcessLife life, String pathEnd, NanoClock clock) {
+    long beganNs = clock.nanoTime();
+    if (!last.isLately(beganNs, 0)) {
+      Mapping mapping = life.mapping(pid, pathEnd);
+      last = new Reading(mapping, beganNs, clock.nanoTime() - beganNs, true);
+    }
+    return last.mapping;
+  }
+
+  /**
+   * {@return what was read since a time; unknown: nothing yet} Has it read if nothing was, and
+   * again after a pause.
+   */
+  Mapping since(long sinceNs, long nowNs, long pauseNs, Executor reader, Runnable read) {
+    Reading now = last;
+    boolean isSince = now.isSince(sinceNs);
+    if (!underWay && !now.isLately(nowNs, isSince ? pauseNs : 0)) {
+      underWay = true;
+      try {
+        reader.execute(
+            () -> {
+              try {
+                read.run();
+              } finally {
+                underWay = false;
+              }
+            });
+      } catch (RejectedExecutionException | OutOfMemoryError e) {
+        underWay = false; // the seat is given up, or no thread can be started: asked again later
+        log.debug("the mappings of a process cannot be read now: pid={}", pid, e);
+      }
+    }
+    return isSince ? now.mapping : Mapping.UNKNOWN;
+  }
+}

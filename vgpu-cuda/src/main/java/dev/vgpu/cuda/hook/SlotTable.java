@@ -1,0 +1,484 @@
+package dev.vgpu.cuda.hook;
+
+import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_NONE;
+import static dev.vgpu.cuda.layout.ShmLayout.LEDGER_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_ATTACHED;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_COUNT;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_FREE;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_RECLAIMING;
+
+import dev.vgpu.cuda.layout.ShmLayout;
+import dev.vgpu.cuda.layout.ShmLayout.Ledger;
+import dev.vgpu.cuda.layout.ShmLayout.Slot;
+import dev.vgpu.cuda.pages.LeasePages;
+import dev.vgpu.cuda.pages.Level2Notes;
+import dev.vgpu.cuda.pages.MemoryLedger;
+import dev.vgpu.cuda.pages.MemoryLedger.Retired;
+import dev.vgpu.cuda.pages.ReportPage;
+import dev.vgpu.cuda.process.ProcessLife;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Predicate;
+import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
+
+/** The processes of one lease, and what they have used. Guarded by the lease's lock. */
+final class SlotTable {
+  /** How often a process without a socket is looked for, at first and later. */
+  private static final long SOON_NS = 1_000_000;
+
+  private static final long LATER_NS = 20_000_000;
+  private static final long SOON_FOR_NS = 100_000_000;
+
+  /** How long a process that cannot be seen may stay away after the seat was taken over. */
+  private static final long RETURN_NS = 2_000_000_000;
+
+  /** One is what a process needs; it may leave and come again quicker than its leaving is heard. */
+  private static final int MOST_SLOTS_OF_A_PROCESS = 4;
+
+  private final LeasePages pages;
+  private final MemoryLedger ledger;
+  private final ProcessLife life;
+  private final LeaseMappings mappings;
+  private final SlotReadings readings;
+  private final LeaseExpress express;
+  private final List<SeatSlot> attached = new ArrayList<>();
+  private final TimeCredit credit;
+  private final List<String> suspicions = new ArrayList<>();
+  private Retired retired;
+  private long gpuNs;
+  private int nextToCheck;
+  private boolean finishing;
+
+  SlotTable(String lease, LeasePages pages, LeaseExpress express, HookEnforcement owner) {
+    long nowNs = owner.clock().nanoTime();
+    this.express = express;
+    this.pages = pages;
+    this.ledger = new MemoryLedger(pages.grant(), pages.report());
+    this.life = owner.life();
+    this.mappings = new LeaseMappings(lease, owner);
+    this.readings = new SlotReadings(pages.report());
+    this.credit = new TimeCredit(nowNs);
+    if (pages.adopted()) {
+      ledger.takeOver();
+    }
+    this.retired = Retired.in(pages.grant());
+    this.gpuNs = retired.gpuNs();
+    if (pages.adopted()) {
+      adopt(nowNs);
+    }
+  }
+
+  /** Of an earlier seat: the living keep their slots, what the dead held is taken back. */
+  private void adopt(long nowNs) {
+    readings.refresh(SLOT_COUNT - 1);
+    for (int number = 1; number < SLOT_COUNT; number++) {
+      int state = readings.intAt(number, Slot.STATE);
+      if (state == SLOT_FREE) {
+        continue;
+      }
+      SeatSlot slot =
+          slot(
+              number,
+              Integer.toUnsignedLong(readings.intAt(number, Slot.PID)),
+              readings.longAt(number, Slot.START_TIME),
+              readings.longAt(number, Slot.PID_NAMESPACE),
+              nowNs);
+      gpuNs += slot.adoptGpuTime();
+      attached.add(slot);
+    }
+    express.adopt(attached);
+    for (SeatSlot slot : List.copyOf(attached)) {
+      int state = readings.intAt(slot.number, Slot.STATE);
+      boolean here = slot.pidNamespace == life.pidNamespace();
+      if (state != SLOT_ATTACHED || (here && !slot.visible)) {
+        recover(slot, nowNs);
+      }
+    }
+  }
+
+  private SeatSlot slot(int number, long pid, long startTime, long namespace, long nowNs) {
+    boolean visible =
+        namespace == life.pidNamespace()
+            && namespace != 0
+            && life.state(pid, startTime) != ProcessLife.State.DEAD;
+    return new SeatSlot(readings, number, pid, startTime, namespace, visible, nowNs);
+  }
+
+  /** Why a process gets no slot, whether there is one or not; null if it may have one. */
+  @Nullable String refusal(HookMessage hello) {
+    boolean here = hello.pidNamespace() == life.pidNamespace() && hello.pidNamespace() != 0;
+    if (here && life.state(hello.pid(), hello.startTime()) == ProcessLife.State.DEAD) {
+      return "there is no such process: pid=" + hello.pid();
+    }
+    long has = attached.stream().filter(s -> s.isProcess(hello) && s.connection != null).count();
+    return has < MOST_SLOTS_OF_A_PROCESS ? null : "the process has " + has + " slots already";
+  }
+
+  /** Gives a process a slot; null if every one is taken. */
+  @Nullable SeatSlot attach(HookMessage hello, long nowNs) {
+    // The same process again, without its slot: it has replaced its program (exec).
+    for (SeatSlot slot : List.copyOf(attached)) {
+      if (slot.isProcess(hello) && slot.connection == null) {
+        recover(slot, nowNs);
+      }
+    }
+    ReportPage report = pages.report();
+    for (int number = 1; number < SLOT_COUNT; number++) {
+      int at = MemoryLedger.slotAt(number);
+      if (find(number) != null || report.intAt(at + Slot.STATE) == SLOT_RECLAIMING) {
+        continue;
+      }
+      SeatSlot slot = slot(number, hello.pid(), hello.startTime(), hello.pidNamespace(), nowNs);
+      report.setInt(at + Slot.PID, (int) hello.pid());
+      report.setLong(at + Slot.START_TIME, hello.startTime());
+      report.setLong(at + Slot.PID_NAMESPACE, hello.pidNamespace());
+      report.setInt(at + Slot.GENERATION, report.intAt(at + Slot.GENERATION) + 1);
+      report.clear(at + Slot.HEARTBEAT_NS, Slot.RESERVED4 - Slot.HEARTBEAT_NS);
+      report.setInt(at + Slot.EXPRESS, EXPRESS_NONE);
+      report.clear(at + Slot.MEASURED, Slot.RESERVED1 - Slot.MEASURED);
+      express.attached(slot);
+      report.setInt(at + Slot.STATE, SLOT_ATTACHED);
+      attached.add(slot);
+      refresh();
+      return slot;
+    }
+    return null;
+  }
+
+  /** The slot that a process has already; null if it is not its own. */
+  @Nullable SeatSlot attached(HookMessage hello) {
+    SeatSlot slot = find(hello.slot());
+    return slot != null && slot.isProcess(hello) ? slot : null;
+  }
+
+  private @Nullable SeatSlot find(int number) {
+    for (SeatSlot slot : attached) {
+      if (slot.number == number) {
+        return slot;
+      }
+    }
+    return null;
+  }
+
+  /** Takes back what the dead process of a slot held, at once. */
+  void recover(SeatSlot slot, long nowNs) {
+    if (!attached.contains(slot)) {
+      return;
+    }
+    refresh();
+    attached.remove(slot);
+    express.detached(slot);
+    credit(slot, nowNs);
+    retired =
+        new Retired(
+            retired.gpuNs() + slot.creditedNs(),
+            retired.launches() + slot.launches(),
+            retired.denied() + slot.denied(),
+            retired.copyNs() + slot.copyNs());
+    ledger.recover(slot.number, retired);
+  }
+
+  /**
+   * A slot's socket was closed: recovers it if its process is dead, else watches it from now on.
+   */
+  void disconnected(SeatSlot slot, HookConnection connection, long nowNs) {
+    if (slot.connection != connection) {
+      return; // it has another one by now
+    }
+    slot.connection = null;
+    slot.disconnectedNs = nowNs;
+    slot.checkedNs = nowNs;
+    if (isGone(slot, nowNs)) {
+      recover(slot, nowNs);
+    }
+  }
+
+  private boolean isGone(SeatSlot slot, long nowNs) {
+    if (!slot.visible) {
+      return true;
+    }
+    return switch (life.state(slot.pid, slot.startTime)) {
+      case DEAD -> true;
+      case STOPPED -> false;
+      // It has closed our socket and lives on: by closing all its files, as another program, or
+      // having left while no seat heard it; then it may be under other leases, or here again.
+      case ALIVE -> isElsewhere(slot) || mappings.isSeenWithout(slot, nowNs);
+    };
+  }
+
+  /** Whether its process has another slot of this lease, and a socket for that. */
+  private boolean isElsewhere(SeatSlot slot) {
+    return attached.stream()
+        .anyMatch(
+            other -> other != slot && other.connection != null && other.isOfTheProcessOf(slot));
+  }
+
+  /** Reads what all say, looks after them, and if wanted for one that seems well. */
+  boolean look(long nowNs, boolean check) {
+    refresh();
+    observe(nowNs);
+    if (check) {
+      checkNext(nowNs);
+    }
+    return true;
+  }
+
+  /** Looks after those whose socket was closed, and for those that were stopped. */
+  void observe(long nowNs) {
+    for (SeatSlot slot : List.copyOf(attached)) {
+      slot.observe(nowNs, life);
+      express.observed(slot, nowNs);
+      if (slot.connection == null) {
+        observeDisconnected(slot, nowNs);
+      }
+    }
+  }
+
+  private void observeDisconnected(SeatSlot slot, long nowNs) {
+    long away = nowNs - slot.disconnectedNs;
+    if (!slot.visible) {
+      if (away > RETURN_NS) {
+        recover(slot, nowNs);
+      }
+    } else if (nowNs - slot.checkedNs >= (away < SOON_FOR_NS ? SOON_NS : LATER_NS)) {
+      slot.checkedNs = nowNs;
+      if (isGone(slot, nowNs)) {
+        recover(slot, nowNs);
+      }
+    }
+  }
+
+  /** Looks whether one of the processes is dead that seem to be connected, each time another. */
+  void checkNext(long nowNs) {
+    if (attached.isEmpty()) {
+      return;
+    }
+    SeatSlot slot = attached.get(nextToCheck++ % attached.size());
+    nextToCheck %= SLOT_COUNT * SLOT_COUNT;
+    if (slot.visible && slot.connection != null) { // the others are looked for anyway
+      slot.checkedNs = nowNs;
+      if (life.state(slot.pid, slot.startTime) == ProcessLife.State.DEAD) {
+        recover(slot, nowNs);
+      }
+    }
+  }
+
+  /** Reads what the processes say now; what is told of them is as of then. */
+  void refresh() {
+    int last = 0;
+    for (SeatSlot slot : attached) {
+      last = Math.max(last, slot.number);
+    }
+    if (last != 0) {
+      readings.refresh(last);
+      attached.forEach(SeatSlot::refreshed);
+    }
+  }
+
+  /** Whether a process has done work since this was last asked. */
+  boolean wentOn() {
+    boolean any = false;
+    for (SeatSlot slot : attached) {
+      any |= slot.wentOn();
+    }
+    return any;
+  }
+
+  /** Whether all processes have told that they have no work, since they last had some. */
+  boolean allToldIdleness() {
+    for (SeatSlot slot : attached) {
+      if (!slot.toldIdleness()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Whether one of the processes has no socket, so that its end would not be told. */
+  boolean isWatched() {
+    for (SeatSlot slot : attached) {
+      if (slot.connection == null) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  int count() {
+    return attached.size();
+  }
+
+  List<Long> pids() {
+    return attached.stream().map(slot -> slot.pid).toList();
+  }
+
+  LeaseMappings mappings() {
+    return mappings;
+  }
+
+  /** Those that say that they are of this namespace. */
+  List<SeatSlot> visible(Predicate<SeatSlot> which) {
+    return attached.stream().filter(slot -> slot.visible && which.test(slot)).toList();
+  }
+
+  /** Says whether what is stopped inside a kernel is to end, so that it counts as busy. */
+  void finishing(boolean finish) {
+    finishing = finish;
+  }
+
+  boolean isBusy() {
+    for (SeatSlot slot : attached) {
+      if (slot.isBusy(finishing)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  boolean hasWork() {
+    for (SeatSlot slot : attached) {
+      if (slot.hasWork()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** The lease's GPU time until now; grows by no more than the time that has passed. */
+  long gpuTimeNs(long nowNs) {
+    boolean idle = true;
+    for (SeatSlot slot : attached) {
+      credit(slot, nowNs);
+      idle &= !slot.hasWork();
+    }
+    credit.looked(idle, nowNs);
+    return gpuNs;
+  }
+
+  /** When the last work that was measured ended, as its process says. */
+  long busyUntilNs() {
+    return pages.report().longAt(LEDGER_OFFSET + Ledger.BUSY_UNTIL_NS);
+  }
+
+  private void credit(SeatSlot slot, long nowNs) {
+    long newNs = slot.newGpuTimeNs(credit.limitNs(nowNs));
+    credit.used(newNs);
+    gpuNs += newNs;
+    slot.suspicions.drainTo(suspicions);
+  }
+
+  /** {@return what is wrong with reports, and was not taken from here yet} */
+  List<String> takeSuspicions() {
+    for (SeatSlot slot : attached) {
+      slot.suspicions.drainTo(suspicions);
+    }
+    if (suspicions.isEmpty()) {
+      return List.of();
+    }
+    List<String> taken = List.copyOf(suspicions);
+    suspicions.clear();
+    return taken;
+  }
+
+  long memoryUsed() {
+    return ledger.usedBytes();
+  }
+
+  /** Makes every change of memory that is under way look at the limit again. */
+  void touchMemory() {
+    ledger.touch();
+  }
+
+  /** A number of all processes together, as they say. */
+  long sum(int field) {
+    long sum = 0;
+    for (SeatSlot slot : attached) {
+      sum += readings.longAt(slot.number, field);
+    }
+    return sum;
+  }
+
+  /** One that does not have this value in a field; empty: all have. */
+  Optional<SeatSlot> notYet(int field, int value) {
+    for (SeatSlot slot : attached) {
+      if (readings.intAt(slot.number, field) != value) {
+        return Optional.of(slot);
+      }
+    }
+    return Optional.empty();
+  }
+
+  int intAt(SeatSlot slot, int field) {
+    return readings.intAt(slot.number, field);
+  }
+
+  int waiting() {
+    int waiting = 0;
+    for (SeatSlot slot : attached) {
+      waiting += slot.waiting();
+    }
+    return waiting;
+  }
+
+  long denied() {
+    return total(retired.denied(), SeatSlot::denied);
+  }
+
+  long launches() {
+    return total(retired.launches(), SeatSlot::launches);
+  }
+
+  /** Time on the copy engines. */
+  long copyNs() {
+    return total(retired.copyNs(), SeatSlot::copyNs);
+  }
+
+  long passedThrough() {
+    return total(0, SeatSlot::passedThrough);
+  }
+
+  private long total(long before, ToLongFunction<SeatSlot> reading) {
+    return before + attached.stream().mapToLong(reading).sum();
+  }
+
+  /** Why one of the processes cannot be stopped inside a kernel; empty: all can. */
+  Optional<String> notStoppedBecause() {
+    return attached.stream()
+        .filter(slot -> intAt(slot, Slot.LEVEL2) == ShmLayout.LEVEL2_OFF)
+        .map(slot -> Level2Notes.reason(intAt(slot, Slot.LEVEL2_REASON)) + ": pid=" + slot.pid)
+        .findFirst();
+  }
+
+  /** Whether all processes do their part on the express lane. */
+  boolean yieldByThemselves() {
+    return express.isWhole(attached);
+  }
+
+  /** Tells the processes whether to obey the express lane. */
+  void obey(boolean obey) {
+    express.obey(obey);
+  }
+
+  /** Whether a process announces that it is busy. */
+  boolean isAnnounced() {
+    return express.isBusy();
+  }
+
+  /** The lease has ended: no process has a part in the express lane any more. */
+  void close() {
+    express.close(attached);
+  }
+
+  /** The sockets of all processes. */
+  List<HookConnection> connections() {
+    List<HookConnection> connections = new ArrayList<>();
+    for (SeatSlot slot : attached) {
+      if (slot.connection != null) {
+        connections.add(slot.connection);
+      }
+    }
+    return connections;
+  }
+}

@@ -1,0 +1,263 @@
+package dev.vgpu.cuda.pages;
+
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_MORE_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.LEDGER_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SEQ_MASK;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SLOT_MASK;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SLOT_SHIFT;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_UNIT;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_UNITS_SHIFT;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOTS_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_COUNT;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_FREE;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_RECLAIMING;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_SIZE;
+
+import dev.vgpu.cuda.layout.ShmLayout.Grant;
+import dev.vgpu.cuda.layout.ShmLayout.GrantMore;
+import dev.vgpu.cuda.layout.ShmLayout.Ledger;
+import dev.vgpu.cuda.layout.ShmLayout.Slot;
+
+/**
+ * The seat's side of a lease's memory ledger: what is held, and the taking back of what a dead
+ * process held. Confined to one thread at a time.
+ *
+ * <p>One word holds the total and the name (slot, sequence) of the change that was last applied to
+ * it. A process writes its intent (delta, then sequence) into its slot, applies it to the word by
+ * compare-and-swap, and then notes it as its own. Whoever replaces the word marks the change that
+ * it replaces as done, in that slot's {@code memory_done}. So of a process that died anywhere it
+ * can be told whether its last change was applied: the word still names it, or it is marked as
+ * done. The word is to be read before the mark, since marking comes before replacing.
+ *
+ * <p>The seat takes back as slot 0, by a change of its own, so its death in the middle is told in
+ * the same way. {@code memory_target} of slot 0 names the dead slot and the sequence of that
+ * change; storing it commits the counters that are to outlive the slot, which lie in slot 0
+ * meanwhile. A freed slot's {@code memory_done} keeps its version: a process that was stopped
+ * before it could mark the dead one's change must not be able to mark one of the slot's next owner.
+ */
+public final class MemoryLedger {
+  private static final int SEQ_BITS = MEMORY_SLOT_SHIFT;
+  private static final int TARGET_SEQ_SHIFT = 8;
+  private static final long MAX_UNITS = (1L << (64 - MEMORY_UNITS_SHIFT)) - 1;
+  private static final int MAX_ATTEMPTS = 1_000_000;
+  private static final int WORD = LEDGER_OFFSET + Ledger.MEMORY_WORD;
+
+  private final SharedPage grant;
+  private final SharedPage report;
+
+  /** The ledger of a lease, in its two pages. */
+  public MemoryLedger(SharedPage grant, SharedPage report) {
+    this.grant = grant;
+    this.report = report;
+  }
+
+  /** Counters of a lease's processes that have ended. */
+  public record Retired(long gpuNs, long launches, long denied, long copyNs) {
+    /** {@return what a grant says} */
+    public static Retired in(SharedPage grant) {
+      return new Retired(
+          grant.longAt(GRANT_OFFSET + Grant.RETIRED_GPU_NS),
+          grant.longAt(GRANT_OFFSET + Grant.RETIRED_LAUNCHES),
+          grant.longAt(GRANT_OFFSET + Grant.RETIRED_DENIED),
+          grant.longAt(GRANT_MORE_OFFSET + GrantMore.RETIRED_COPY_NS));
+    }
+  }
+
+  /** Where a slot begins in the report file. */
+  public static int slotAt(int slot) {
+    return SLOTS_OFFSET + slot * SLOT_SIZE;
+  }
+
+  /** The memory that the lease's processes hold together, in bytes. */
+  public long usedBytes() {
+    return units(report.longAt(WORD)) * MEMORY_UNIT;
+  }
+
+  /** What the process of a slot holds, in bytes, as far as it says so itself. */
+  long heldBytes(int slot) {
+    return held(slot) * MEMORY_UNIT;
+  }
+
+  /**
+   * Makes every change that is under way look again at the limit: whoever read an older one finds
+   * the word changed.
+   */
+  public void touch() {
+    change(0, nextSeq(report.longAt(slotAt(0) + Slot.MEMORY_SEQ)));
+  }
+
+  /**
+   * Takes back what the process of a slot held, keeps its counters, and frees the slot. The process
+   * is dead: it changes nothing any more.
+   *
+   * @param retired the lease's counters with those of this slot
+   */
+  public void recover(int slot, Retired retired) {
+    report.setInt(slotAt(slot) + Slot.STATE, SLOT_RECLAIMING);
+    int own = slotAt(0);
+    report.setLong(own + Slot.GPU_NS, retired.gpuNs());
+    report.setLong(own + Slot.LAUNCHES, retired.launches());
+    report.setLong(own + Slot.DENIED, retired.denied());
+    report.setLong(own + Slot.COPY_NS, retired.copyNs());
+    long seq = nextSeq(report.longAt(own + Slot.MEMORY_SEQ));
+    report.setLong(own + Slot.MEMORY_TARGET, seq << TARGET_SEQ_SHIFT | slot);
+    takeBack(slot, seq);
+  }
+
+  /**
+   * Finishes a recovery in the middle of which an earlier holder of the seat died. To be called
+   * before anything else. A slot that is left in the state of being reclaimed, and was not begun
+   * with, is the caller's to {@link #recover}.
+   */
+  public void takeOver() {
+    int own = slotAt(0);
+    long target = report.longAt(own + Slot.MEMORY_TARGET);
+    int slot = (int) (target & MEMORY_SLOT_MASK);
+    long seq = target >>> TARGET_SEQ_SHIFT;
+    if (slot == 0
+        || slot >= SLOT_COUNT
+        || seq == 0
+        || seq > MEMORY_SEQ_MASK
+        || report.intAt(slotAt(slot) + Slot.STATE) != SLOT_RECLAIMING) {
+      report.setLong(own + Slot.MEMORY_TARGET, 0);
+      return;
+    }
+    boolean begun = report.longAt(own + Slot.MEMORY_SEQ) == seq;
+    boolean noted = (report.longAt(own + Slot.MEMORY_OWN) & MEMORY_SEQ_MASK) == seq;
+    if (begun && (noted || isApplied(0, seq))) {
+      report.setLong(own + Slot.MEMORY_OWN, seq);
+      keepCounters();
+      free(slot);
+    } else {
+      takeBack(slot, seq);
+    }
+  }
+
+  private void takeBack(int slot, long seq) {
+    keepCounters();
+    change(-held(slot), seq);
+    free(slot);
+  }
+
+  /** Of counters that lie in slot 0; may be done twice. */
+  private void keepCounters() {
+    int own = slotAt(0);
+    keep(GRANT_OFFSET + Grant.RETIRED_GPU_NS, own + Slot.GPU_NS);
+    keep(GRANT_OFFSET + Grant.RETIRED_LAUNCHES, own + Slot.LAUNCHES);
+    keep(GRANT_OFFSET + Grant.RETIRED_DENIED, own + Slot.DENIED);
+    keep(GRANT_MORE_OFFSET + GrantMore.RETIRED_COPY_NS, own + Slot.COPY_NS);
+  }
+
+  private void keep(int at, int from) {
+    long value = report.longAt(from);
+    if (value > grant.longAt(at)) {
+      grant.setLong(at, value);
+    }
+  }
+
+  /** What a process that is dead or at rest holds, in units. */
+  private long held(int slot) {
+    int at = slotAt(slot);
+    long own = report.longAt(at + Slot.MEMORY_OWN);
+    long seq = report.longAt(at + Slot.MEMORY_SEQ);
+    long held = own >>> SEQ_BITS;
+    if (seq != (own & MEMORY_SEQ_MASK) && seq <= MEMORY_SEQ_MASK && isApplied(slot, seq)) {
+      long delta = report.longAt(at + Slot.MEMORY_DELTA);
+      held += Math.max(-MAX_UNITS, Math.min(MAX_UNITS, delta));
+    }
+    return Math.max(0, Math.min(held, units(report.longAt(WORD))));
+  }
+
+  private boolean isApplied(int slot, long seq) {
+    long word = report.longAt(WORD);
+    if (slot(word) == slot && seq(word) == seq) {
+      return true;
+    }
+    return (report.longAt(slotAt(slot) + Slot.MEMORY_DONE) & MEMORY_SEQ_MASK) == seq;
+  }
+
+  private void change(long delta, long seq) {
+    int own = slotAt(0);
+    long done = report.longAt(own + Slot.MEMORY_DONE);
+    // Also at each wrap of the numbers, for whoever has slept since the last one.
+    if ((done & MEMORY_SEQ_MASK) == seq || seq == 1) {
+      report.compareAndSet(own + Slot.MEMORY_DONE, done, nextVersion(done));
+    }
+    report.setLong(own + Slot.MEMORY_DELTA, delta);
+    report.setLong(own + Slot.MEMORY_SEQ, seq);
+    for (int attempt = 0; !tryApply(delta, seq); attempt++) {
+      if (attempt == MAX_ATTEMPTS) {
+        // No honest process is that quick. Its own lease is all that such a one harms.
+        report.setLong(WORD, replacement(report.longAt(WORD), delta, seq));
+        break;
+      }
+    }
+    report.setLong(own + Slot.MEMORY_OWN, seq);
+  }
+
+  private boolean tryApply(long delta, long seq) {
+    long word = report.longAt(WORD);
+    return markDone(word) && report.compareAndSet(WORD, word, replacement(word, delta, seq));
+  }
+
+  private static long replacement(long word, long delta, long seq) {
+    return Math.max(0, units(word) + delta) << MEMORY_UNITS_SHIFT | seq;
+  }
+
+  /** Marks the change that a word names; false if it has to be looked at again. */
+  private boolean markDone(long word) {
+    int slot = slot(word);
+    if (slot == 0 || slot >= SLOT_COUNT || seq(word) == 0) {
+      return true;
+    }
+    int at = slotAt(slot) + Slot.MEMORY_DONE;
+    long done = report.longAt(at);
+    if ((done & MEMORY_SEQ_MASK) == seq(word)) {
+      return true;
+    }
+    if (report.longAt(WORD) != word) {
+      return false;
+    }
+    // Where it fails, another has marked this change, or an older one just now: look again.
+    return report.compareAndSet(at, done, nextVersion(done) | seq(word));
+  }
+
+  private void free(int slot) {
+    int at = slotAt(slot);
+    report.setLong(at + Slot.MEMORY_OWN, 0);
+    report.setLong(at + Slot.MEMORY_SEQ, 0);
+    report.setLong(at + Slot.MEMORY_DELTA, 0);
+    // Whoever comes between marks a change of before, so its mark carries the version of before.
+    for (int attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      long done = report.longAt(at + Slot.MEMORY_DONE);
+      if (report.compareAndSet(at + Slot.MEMORY_DONE, done, nextVersion(done))) {
+        break;
+      }
+    }
+    report.clear(at + Slot.HEARTBEAT_NS, Slot.RESERVED4 - Slot.HEARTBEAT_NS);
+    report.setInt(at + Slot.STATE, SLOT_FREE);
+    report.setLong(slotAt(0) + Slot.MEMORY_TARGET, 0);
+  }
+
+  private static long nextVersion(long done) {
+    return ((done >>> SEQ_BITS) + 1) << SEQ_BITS;
+  }
+
+  private static long nextSeq(long seq) {
+    long next = (seq + 1) & MEMORY_SEQ_MASK;
+    return next == 0 ? 1 : next;
+  }
+
+  private static long units(long word) {
+    return word >>> MEMORY_UNITS_SHIFT;
+  }
+
+  private static int slot(long word) {
+    return (int) (word >>> MEMORY_SLOT_SHIFT) & MEMORY_SLOT_MASK;
+  }
+
+  private static long seq(long word) {
+    return word & MEMORY_SEQ_MASK;
+  }
+}

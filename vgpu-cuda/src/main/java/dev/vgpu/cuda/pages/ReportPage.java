@@ -1,0 +1,163 @@
+package dev.vgpu.cuda.pages;
+
+import dev.vgpu.VgpuException;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The page that tenants write. Such a file can be cut short by them at any moment, and then an
+ * access to its mapping is a fault, which Java reports late and anywhere, or not at all and ends.
+ * So it is read and written by file calls, which see the same bytes as the mappings of the
+ * processes; {@link #compareAndSet}, which no file call can do, is done by a {@link PageChanger}.
+ * Confined to one thread at a time.
+ *
+ * <p>Not a {@link java.nio.channels.FileChannel}: that one would be closed by an interrupt of the
+ * thread that happens to read.
+ */
+public final class ReportPage extends SharedPage implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(ReportPage.class);
+
+  private final Path path;
+  private final RandomAccessFile file;
+  private final @Nullable PageChanger changer;
+  private final int size;
+  private final byte[] word = new byte[Long.BYTES];
+  private final ByteBuffer wordBuffer = ByteBuffer.wrap(word).order(ByteOrder.LITTLE_ENDIAN);
+
+  /**
+   * Of a file that is as long as the mapping.
+   *
+   * @param changer null: only the seat's own user can cut it short, and words are changed here
+   */
+  ReportPage(ByteBuffer mapping, Path path, RandomAccessFile file, @Nullable PageChanger changer) {
+    super(mapping);
+    this.path = path;
+    this.file = file;
+    this.changer = changer;
+    this.size = mapping.capacity();
+  }
+
+  /** The file was cut short: nothing in it means anything any more. */
+  public static final class LostException extends VgpuException {
+    private static final long serialVersionUID = 1L;
+
+    LostException(IOException cause) {
+      super(
+          "a report page is lost: "
+              + (cause instanceof EOFException ? "its file was cut short" : cause.getMessage()),
+          cause);
+    }
+  }
+
+  /** Reads a part of it. */
+  public void read(int offset, byte[] into, int length) {
+    try {
+      file.seek(offset);
+      file.readFully(into, 0, length);
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+  }
+
+  private void write(int offset, int length) {
+    try {
+      file.seek(offset);
+      file.write(word, 0, length);
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+  }
+
+  @Override
+  public int intAt(int offset) {
+    read(offset, word, Integer.BYTES);
+    return wordBuffer.getInt(0);
+  }
+
+  @Override
+  public long longAt(int offset) {
+    read(offset, word, Long.BYTES);
+    return wordBuffer.getLong(0);
+  }
+
+  @Override
+  public void setInt(int offset, int value) {
+    wordBuffer.putInt(0, value);
+    write(offset, Integer.BYTES);
+  }
+
+  @Override
+  public void setLong(int offset, long value) {
+    wordBuffer.putLong(0, value);
+    write(offset, Long.BYTES);
+  }
+
+  @Override
+  public void clear(int offset, int length) {
+    try {
+      file.seek(offset);
+      file.write(new byte[length]);
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+  }
+
+  @Override
+  public boolean compareAndSet(int offset, long expected, long value) {
+    PageChanger elsewhere = changer;
+    if (elsewhere == null || !elsewhere.works()) {
+      return compareAndSetHere(offset, expected, value);
+    }
+    try {
+      return answer(elsewhere.compareAndSet(path, size, offset, expected, value));
+    } catch (IOException e) {
+      log.warn("{}", e.getMessage());
+      // What is written by this has a number of its own: it is there if it was written.
+      return longAt(offset) == value || compareAndSetAgain(elsewhere, offset, expected, value);
+    }
+  }
+
+  private boolean compareAndSetAgain(PageChanger by, int offset, long expected, long value) {
+    try {
+      return by.works() && answer(by.compareAndSet(path, size, offset, expected, value));
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+  }
+
+  private static boolean answer(PageChanger.Answer answer) {
+    if (answer == PageChanger.Answer.LOST) {
+      throw new LostException(new EOFException());
+    }
+    return answer == PageChanger.Answer.CHANGED;
+  }
+
+  /** A file that is cut short between the look at its size and the access is still a fault. */
+  private boolean compareAndSetHere(int offset, long expected, long value) {
+    try {
+      if (file.length() < size) {
+        throw new EOFException();
+      }
+    } catch (IOException e) {
+      throw new LostException(e);
+    }
+    return super.compareAndSet(offset, expected, value);
+  }
+
+  /** Nothing can be read any more. */
+  @Override
+  public void close() {
+    try {
+      file.close();
+    } catch (IOException e) {
+      log.debug("a report page would not close", e);
+    }
+  }
+}

@@ -1,0 +1,8 @@
+/**
+ * The pages that a lease's processes share with the seat: grant, report, and the memory ledger in
+ * them. What another process can write is checked before it is believed.
+ */
+@NullMarked
+package dev.vgpu.cuda.pages;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,178 @@
+package dev.vgpu.cuda.process;
+
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.BufferedReader;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.OptionalLong;
+
+/** Reads {@code /proc}. Immutable. */
+public final class ProcFiles implements ProcessLife {
+  // Fields of /proc/PID/stat, counted from the state on, which is the third.
+  private static final int STATE = 0;
+  private static final int START_TIME = 19;
+
+  private static final long MOST_MAPS_BYTES = 16 << 20;
+  private static final int MOST_ENVIRONMENT_BYTES = 2 << 20;
+  private static final int MOST_ENDED_TASKS = 256;
+
+  private final Path proc;
+  private final long pidNamespace;
+
+  /** Reads {@code /proc}, or a directory in its place. */
+  public ProcFiles(Path proc) {
+    this.proc = proc;
+    this.pidNamespace = readNamespace(proc.resolve("self/ns/pid"));
+  }
+
+  private static long readNamespace(Path link) {
+    try {
+      String target = Files.readSymbolicLink(link).toString();
+      return Long.parseLong(target.replaceAll("\\D", ""));
+    } catch (IOException | NumberFormatException e) {
+      return 0;
+    }
+  }
+
+  @Override
+  public long pidNamespace() {
+    return pidNamespace;
+  }
+
+  @Override
+  public State state(long pid, long startTime) {
+    Path directory = proc.resolve(Long.toString(pid));
+    try {
+      String[] stat = stat(directory.resolve("stat"));
+      if (Long.parseUnsignedLong(stat[START_TIME]) != startTime) {
+        return State.DEAD;
+      }
+      if (!hasEnded(stat)) {
+        return "Tt".contains(stat[STATE]) ? State.STOPPED : State.ALIVE;
+      }
+      // The first thread has ended; others of the process may go on without it.
+      try (DirectoryStream<Path> tasks = Files.newDirectoryStream(directory.resolve("task"))) {
+        int ended = 0;
+        for (Path task : tasks) {
+          // Those that a debugger keeps are there still: with very many, it is asked again later.
+          if (!taskHasEnded(task) || ++ended > MOST_ENDED_TASKS) {
+            return State.ALIVE;
+          }
+        }
+      }
+      return State.DEAD;
+    } catch (IOException | java.nio.file.DirectoryIteratorException e) {
+      return Files.exists(directory.resolve("stat")) ? State.ALIVE : State.DEAD;
+    } catch (NumberFormatException | IndexOutOfBoundsException e) {
+      return State.ALIVE;
+    }
+  }
+
+  private static boolean taskHasEnded(Path task) {
+    try {
+      return hasEnded(stat(task.resolve("stat")));
+    } catch (NoSuchFileException e) {
+      return true;
+    } catch (IOException e) {
+      return !Files.exists(task);
+    }
+  }
+
+  /**
+   * A thread is a zombie, or gone, only after it has let go of its files, and it is then that the
+   * driver frees what the process held: earlier, the quota would be given to others too soon.
+   */
+  private static boolean hasEnded(String[] stat) {
+    return "ZXx".contains(stat[STATE]);
+  }
+
+  /** The fields behind the name, which may hold spaces and parentheses itself. */
+  private static String[] stat(Path file) throws IOException {
+    String text = new String(Files.readAllBytes(file), ISO_8859_1);
+    return text.substring(text.lastIndexOf(')') + 2).split(" ", -1);
+  }
+
+  /** {@return the start time of a process; 0 if there is none} */
+  public long startTime(long pid) {
+    try {
+      return Long.parseUnsignedLong(stat(proc.resolve(pid + "/stat"))[START_TIME]);
+    } catch (IOException | RuntimeException e) {
+      return 0;
+    }
+  }
+
+  @Override
+  public OptionalLong startedWith(List<String> variables) {
+    // In the order of their numbers: what a process has started before it ended comes after it.
+    try (DirectoryStream<Path> processes = Files.newDirectoryStream(proc, "[0-9]*")) {
+      for (Path process : processes) {
+        if (isStartedWith(process, variables)) {
+          return OptionalLong.of(Long.parseLong(process.getFileName().toString()));
+        }
+      }
+    } catch (IOException | java.nio.file.DirectoryIteratorException | NumberFormatException e) {
+      return OptionalLong.empty();
+    }
+    return OptionalLong.empty();
+  }
+
+  @Override
+  public boolean isStartedWith(long pid, List<String> variables) {
+    return isStartedWith(proc.resolve(Long.toString(pid)), variables);
+  }
+
+  /** What has ended has no environment any more; another user's is not shown to all. */
+  private static boolean isStartedWith(Path process, List<String> variables) {
+    try {
+      String all = "\0" + environment(process) + "\0";
+      return variables.stream()
+          .map(variable -> new String(variable.getBytes(UTF_8), ISO_8859_1))
+          .allMatch(variable -> all.contains("\0" + variable + "\0"));
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  /**
+   * {@return the environment that a process was started with, each byte as a character} A process
+   * can make it as long as it likes: only the beginning counts.
+   */
+  public static String environment(Path process) throws IOException {
+    // Not by a channel: an interrupt of the caller's thread would close that.
+    try (FileInputStream in = new FileInputStream(process.resolve("environ").toFile())) {
+      return new String(in.readNBytes(MOST_ENVIRONMENT_BYTES), ISO_8859_1);
+    }
+  }
+
+  @Override
+  public Mapping mapping(long pid, String pathEnd) {
+    String deletedEnd = pathEnd + " (deleted)";
+    long bytes = 0;
+    try (BufferedReader maps =
+        new BufferedReader(
+            new InputStreamReader(
+                new FileInputStream(proc.resolve(pid + "/maps").toFile()), ISO_8859_1))) {
+      for (String line = maps.readLine(); line != null; line = maps.readLine()) {
+        bytes += line.length();
+        if (line.endsWith(pathEnd) || line.endsWith(deletedEnd)) {
+          return Mapping.MAPPED;
+        }
+        if (bytes > MOST_MAPS_BYTES) {
+          return Mapping.UNKNOWN;
+        }
+      }
+    } catch (IOException e) {
+      return Mapping.UNKNOWN;
+    }
+    // One that is ending has no memory any more, and may have the driver's files still.
+    return bytes == 0 ? Mapping.UNKNOWN : Mapping.NOT_MAPPED;
+  }
+}

@@ -1,0 +1,8 @@
+/**
+ * What is known of other processes: who lives, what they have mapped, and whether a program can be
+ * hooked.
+ */
+@NullMarked
+package dev.vgpu.cuda.process;
+
+import org.jspecify.annotations.NullMarked;

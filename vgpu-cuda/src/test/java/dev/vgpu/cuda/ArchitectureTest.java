@@ -1,0 +1,31 @@
+package dev.vgpu.cuda;
+
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import dev.vgpu.cuda.hook.HookEnforcement;
+import dev.vgpu.cuda.pages.SharedPage;
+import org.junit.jupiter.api.Test;
+
+/** What {@code module-info} cannot say of the backends. */
+class ArchitectureTest {
+  private static final JavaClasses CUDA =
+      new ClassFileImporter()
+          .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
+          .importPackages("dev.vgpu.cuda");
+
+  @Test
+  void theModuleIsLookedAt() {
+    assertThat(CUDA.contain(HookEnforcement.class)).isTrue();
+    assertThat(CUDA.contain(SharedPage.class)).isTrue();
+    assertThat(CUDA.contain(ArchitectureTest.class)).isFalse();
+  }
+
+  @Test
+  void packagesHaveNoCycles() {
+    slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(CUDA);
+  }
+}

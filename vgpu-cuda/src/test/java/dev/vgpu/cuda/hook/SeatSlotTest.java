@@ -1,0 +1,160 @@
+package dev.vgpu.cuda.hook;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.cuda.layout.ShmLayout.Slot;
+import dev.vgpu.cuda.pages.LeasePages;
+import dev.vgpu.cuda.pages.MemoryLedger;
+import dev.vgpu.cuda.process.ProcessLife;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalLong;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * A process that works and does not show that it lives: it holds its turn while the kernel says
+ * that it runs, and nobody up once it was stopped.
+ */
+class SeatSlotTest {
+  private static final int NUMBER = 3;
+  private static final long PID = 77;
+  private static final long MS = 1_000_000;
+
+  @TempDir private Path directory;
+  private LeasePages pages;
+  private SlotReadings readings;
+  private SeatSlot slot;
+  private ProcessLife.State state = ProcessLife.State.ALIVE;
+  private int asked;
+  private long nowNs = 1_000 * MS;
+
+  private final class Kernel implements ProcessLife {
+    @Override
+    public long pidNamespace() {
+      return 1;
+    }
+
+    @Override
+    public State state(long pid, long startTime) {
+      asked++;
+      return state;
+    }
+
+    @Override
+    public Mapping mapping(long pid, String pathEnd) {
+      return Mapping.MAPPED;
+    }
+
+    @Override
+    public OptionalLong startedWith(List<String> variables) {
+      return OptionalLong.empty();
+    }
+
+    @Override
+    public boolean isStartedWith(long pid, List<String> variables) {
+      return false;
+    }
+  }
+
+  @BeforeEach
+  void begin() throws IOException {
+    pages = LeasePages.in(directory, null);
+    readings = new SlotReadings(pages.report());
+    slot = new SeatSlot(readings, NUMBER, PID, 1, 1, true, nowNs);
+    set(Slot.BUSY, 1);
+    beatFor(5);
+  }
+
+  private void set(int field, int value) {
+    pages.report().setInt(MemoryLedger.slotAt(NUMBER) + field, value);
+  }
+
+  private void look() {
+    readings.refresh(NUMBER);
+    slot.refreshed();
+    slot.observe(nowNs, new Kernel());
+  }
+
+  /** The seat looks each millisecond; so does the process show that it lives, or it does not. */
+  private void passes(int milliseconds, boolean beats) {
+    for (int i = 0; i < milliseconds; i++) {
+      nowNs += MS;
+      if (beats) {
+        pages.report().setLong(MemoryLedger.slotAt(NUMBER) + Slot.HEARTBEAT_NS, nowNs);
+      }
+      look();
+    }
+  }
+
+  private void beatFor(int milliseconds) {
+    passes(milliseconds, true);
+  }
+
+  private void quietFor(int milliseconds) {
+    passes(milliseconds, false);
+  }
+
+  private List<String> suspicions() {
+    List<String> told = new ArrayList<>();
+    slot.suspicions.drainTo(told);
+    return told;
+  }
+
+  @Test
+  void whoShowsThatItLivesIsNotAskedAbout() {
+    state = ProcessLife.State.STOPPED;
+    beatFor(100);
+    assertThat(slot.hasWork()).isTrue();
+    assertThat(asked).isZero();
+  }
+
+  @Test
+  void whoWasStoppedHoldsNobodyUpAfterMilliseconds() {
+    state = ProcessLife.State.STOPPED;
+    quietFor(3);
+    assertThat(slot.hasWork()).as("it may only be late").isTrue();
+    quietFor(1);
+    assertThat(slot.hasWork()).isFalse();
+    assertThat(slot.isBusy(false)).isFalse();
+    state = ProcessLife.State.ALIVE;
+    beatFor(1);
+    assertThat(slot.hasWork()).as("it goes on").isTrue();
+    assertThat(suspicions()).isEmpty();
+  }
+
+  @Test
+  void whoIsOnlyLateKeepsItsTurnForALimitedTime() {
+    quietFor(60);
+    assertThat(slot.hasWork()).isTrue();
+    assertThat(asked).as("each other millisecond at most").isBetween(20, 30);
+    assertThat(suspicions()).isEmpty();
+    quietFor(1);
+    assertThat(slot.hasWork()).isFalse();
+    assertThat(suspicions()).singleElement().asString().contains("shown no life for 60 ms");
+  }
+
+  @Test
+  void whoDoesNothingNeedNotShowThatItLives() {
+    set(Slot.BUSY, 0);
+    state = ProcessLife.State.STOPPED;
+    quietFor(1_000);
+    assertThat(slot.isStopped()).isFalse();
+    assertThat(asked).isZero();
+    set(Slot.BUSY, 1);
+    quietFor(3);
+    assertThat(slot.hasWork()).as("its work is new").isTrue();
+  }
+
+  @Test
+  void seatThatWasAwayItselfCannotTell() {
+    nowNs += 500 * MS;
+    look();
+    quietFor(50);
+    assertThat(slot.hasWork()).isTrue();
+    assertThat(suspicions()).isEmpty();
+  }
+}

@@ -1,0 +1,172 @@
+package dev.vgpu.cuda.pages;
+
+import static dev.vgpu.cuda.layout.ShmLayout.LEDGER_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SEQ_MASK;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SLOT_MASK;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SLOT_SHIFT;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_UNITS_SHIFT;
+import static dev.vgpu.cuda.layout.ShmLayout.SLOT_COUNT;
+
+import dev.vgpu.cuda.layout.ShmLayout.Ledger;
+import dev.vgpu.cuda.layout.ShmLayout.Slot;
+
+/**
+ * A tenant's process as the memory ledger sees it, after docs/memory-ledger.md, one access of
+ * shared memory at a time: so it can be stopped, or can die, between any two.
+ */
+public final class LedgerProcess {
+  static final int WORD = LEDGER_OFFSET + Ledger.MEMORY_WORD;
+
+  private enum Step {
+    IDLE,
+    READ_OWN,
+    READ_RECEIPT,
+    CLEAR_RECEIPT,
+    WRITE_DELTA,
+    WRITE_SEQ,
+    READ_WORD,
+    READ_OTHER,
+    READ_WORD_AGAIN,
+    WRITE_OTHER,
+    CHANGE_WORD,
+    REFUSE,
+    WRITE_OWN
+  }
+
+  private final SharedPage page;
+  private final int slot;
+  private final int at;
+  private final long limitUnits;
+  private Step next = Step.IDLE;
+  private long delta;
+  private long own;
+  private long seq;
+  private long receipt;
+  private long word;
+  private long other;
+
+  /** What it holds in truth: what was applied to the word. */
+  long holdsUnits;
+
+  /** Whether its last change was refused. */
+  boolean refused;
+
+  public LedgerProcess(SharedPage page, int slot, long limitUnits) {
+    this.page = page;
+    this.slot = slot;
+    this.at = MemoryLedger.slotAt(slot);
+    this.limitUnits = limitUnits;
+  }
+
+  boolean isIdle() {
+    return next == Step.IDLE;
+  }
+
+  /** Whether its next step is to mark another's change: what it has read by then may be old. */
+  boolean isAboutToMark() {
+    return next == Step.WRITE_OTHER;
+  }
+
+  void begin(long delta) {
+    this.delta = delta;
+    this.refused = false;
+    this.next = Step.READ_OWN;
+  }
+
+  /** A whole change, undisturbed. */
+  public boolean change(long delta) {
+    begin(delta);
+    while (!isIdle()) {
+      step();
+    }
+    return !refused;
+  }
+
+  /** One access. */
+  void step() {
+    switch (next) {
+      case READ_OWN -> {
+        own = page.longAt(at + Slot.MEMORY_OWN);
+        seq = ((own & MEMORY_SEQ_MASK) + 1) & MEMORY_SEQ_MASK;
+        seq = seq == 0 ? 1 : seq;
+        next = Step.READ_RECEIPT;
+      }
+      case READ_RECEIPT -> {
+        receipt = page.longAt(at + Slot.MEMORY_DONE);
+        boolean clear = (receipt & MEMORY_SEQ_MASK) == seq || seq == 1;
+        next = clear ? Step.CLEAR_RECEIPT : Step.WRITE_DELTA;
+      }
+      case CLEAR_RECEIPT -> {
+        page.compareAndSet(at + Slot.MEMORY_DONE, receipt, version(receipt));
+        next = Step.WRITE_DELTA;
+      }
+      case WRITE_DELTA -> {
+        page.setLong(at + Slot.MEMORY_DELTA, delta);
+        next = Step.WRITE_SEQ;
+      }
+      case WRITE_SEQ -> {
+        page.setLong(at + Slot.MEMORY_SEQ, seq);
+        next = Step.READ_WORD;
+      }
+      case READ_WORD -> {
+        word = page.longAt(WORD);
+        boolean helps = wordSlot() != slot && wordSlot() < SLOT_COUNT && wordSeq() != 0;
+        next = helps ? Step.READ_OTHER : decide();
+      }
+      case READ_OTHER -> {
+        other = page.longAt(otherReceipt());
+        next = (other & MEMORY_SEQ_MASK) == wordSeq() ? decide() : Step.READ_WORD_AGAIN;
+      }
+      case READ_WORD_AGAIN -> {
+        next = page.longAt(WORD) == word ? Step.WRITE_OTHER : Step.READ_WORD;
+      }
+      case WRITE_OTHER -> {
+        boolean marked = page.compareAndSet(otherReceipt(), other, version(other) | wordSeq());
+        next = marked ? decide() : Step.READ_WORD;
+      }
+      case CHANGE_WORD -> changeWord();
+      case REFUSE -> {
+        page.setLong(at + Slot.MEMORY_DELTA, 0);
+        refused = true;
+        next = Step.IDLE;
+      }
+      case WRITE_OWN -> {
+        page.setLong(at + Slot.MEMORY_OWN, ((own >>> 20) + delta) << 20 | seq);
+        next = Step.IDLE;
+      }
+      default -> throw new IllegalStateException("nothing to do");
+    }
+  }
+
+  private Step decide() {
+    boolean tooMuch = delta > 0 && (word >>> MEMORY_UNITS_SHIFT) + delta > limitUnits;
+    return tooMuch ? Step.REFUSE : Step.CHANGE_WORD;
+  }
+
+  private void changeWord() {
+    long units = (word >>> MEMORY_UNITS_SHIFT) + delta;
+    long changed = units << MEMORY_UNITS_SHIFT | (long) slot << MEMORY_SLOT_SHIFT | seq;
+    if (page.compareAndSet(WORD, word, changed)) {
+      holdsUnits += delta;
+      next = Step.WRITE_OWN;
+    } else {
+      next = Step.READ_WORD;
+    }
+  }
+
+  private int wordSlot() {
+    return (int) (word >>> MEMORY_SLOT_SHIFT) & MEMORY_SLOT_MASK;
+  }
+
+  private long wordSeq() {
+    return word & MEMORY_SEQ_MASK;
+  }
+
+  private int otherReceipt() {
+    return MemoryLedger.slotAt(wordSlot()) + Slot.MEMORY_DONE;
+  }
+
+  private static long version(long receipt) {
+    return ((receipt >>> 20) + 1) << 20;
+  }
+}

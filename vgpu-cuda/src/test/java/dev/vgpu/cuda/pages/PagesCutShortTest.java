@@ -1,0 +1,123 @@
+package dev.vgpu.cuda.pages;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.cuda.files.HookLibrary;
+import dev.vgpu.cuda.layout.ShmLayout;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * Files of shared pages that a tenant cuts short while the seat is at them, and makes long again.
+ */
+@Timeout(120)
+class PagesCutShortTest {
+  private static final int SIZE = ShmLayout.REPORT_SIZE;
+  private static final int CASES = 100;
+
+  @TempDir private Path directory;
+  private volatile boolean ended;
+
+  private Thread cutter(Path path) {
+    Thread thread =
+        new Thread(
+            () -> {
+              try (RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw")) {
+                while (!ended) {
+                  file.setLength(0);
+                  file.setLength(SIZE);
+                }
+              } catch (IOException e) {
+                throw new IllegalStateException(e);
+              }
+            });
+    thread.setDaemon(true);
+    thread.start();
+    return thread;
+  }
+
+  private PageChanger changer() {
+    return new PageChanger(
+        () -> HookLibrary.checkpointProgram(Map.of()).in(directory.toAbsolutePath()));
+  }
+
+  /**
+   * A fault at a mapping ends a JVM, or is thrown when the JVM comes to it: in another method, and
+   * perhaps while another lease is looked after.
+   */
+  @Test
+  void noFaultReachesThisProcess() throws Exception {
+    Path path = directory.resolve("report");
+    Files.write(path, new byte[SIZE]);
+    int lost = 0;
+    int done = 0;
+    try (PageChanger changer = changer();
+        ReportPage page = LeasePages.mapShared(path, SIZE, changer)) {
+      Thread cutter = cutter(path);
+      for (int i = 0; i < 200_000 && (lost < CASES || done < CASES); i++) {
+        try {
+          done += page.compareAndSet(128, 0, 0) ? 1 : 0;
+        } catch (ReportPage.LostException e) {
+          lost++;
+        }
+      }
+      ended = true;
+      cutter.join();
+    }
+    assertThat(Math.min(lost, done)).isEqualTo(CASES);
+  }
+
+  @Test
+  void aWordIsChangedOnlyFromItsValueAndOnlyInAWholeFile() throws Exception {
+    Path path = directory.resolve("report");
+    Files.write(path, new byte[SIZE]);
+    try (PageChanger changer = changer();
+        ReportPage page = LeasePages.mapShared(path, SIZE, changer)) {
+      assertThat(page.compareAndSet(SIZE - 8, 0, -7)).isTrue();
+      assertThat(page.compareAndSet(SIZE - 8, 0, 5)).isFalse();
+      assertThat(page.longAt(SIZE - 8)).isEqualTo(-7);
+      assertThat(page.longAt(SIZE - 16)).isZero();
+      Files.write(path, new byte[SIZE - 1]);
+      assertThatThrownBy(() -> page.compareAndSet(128, 0, 1))
+          .isInstanceOf(ReportPage.LostException.class);
+    }
+  }
+
+  @Test
+  void aProcessThatWasEndedIsStartedAnew() throws Exception {
+    Path path = directory.resolve("report");
+    Files.write(path, new byte[SIZE]);
+    try (PageChanger changer = changer();
+        ReportPage page = LeasePages.mapShared(path, SIZE, changer)) {
+      for (long i = 0; i < 5; i++) {
+        assertThat(page.compareAndSet(128, i, i + 1)).isTrue();
+        List<ProcessHandle> started =
+            ProcessHandle.current()
+                .children()
+                .filter(child -> child.info().command().orElse("").contains("vgpu-checkpoint"))
+                .toList();
+        started.forEach(ProcessHandle::destroyForcibly);
+      }
+      assertThat(page.longAt(128)).isEqualTo(5);
+    }
+  }
+
+  @Test
+  void withoutTheProgramWordsAreChangedHere() throws Exception {
+    Path path = directory.resolve("report");
+    Files.write(path, new byte[SIZE]);
+    try (PageChanger changer = new PageChanger(() -> directory.resolve("nothing"));
+        ReportPage page = LeasePages.mapShared(path, SIZE, changer)) {
+      assertThat(page.compareAndSet(128, 0, 1)).isTrue();
+      assertThat(page.compareAndSet(128, 0, 1)).isFalse();
+    }
+  }
+}
