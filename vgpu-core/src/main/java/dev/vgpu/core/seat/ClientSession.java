@@ -2,7 +2,6 @@ package dev.vgpu.core.seat;
 
 import static dev.vgpu.core.seat.Protocol.LEASE;
 import static dev.vgpu.core.seat.Protocol.NUMBER;
-import static dev.vgpu.core.seat.Protocol.REQUEST;
 import static dev.vgpu.core.seat.Protocol.TURN;
 import static dev.vgpu.core.seat.Protocol.USAGE;
 
@@ -11,9 +10,11 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Asked;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.PendingRequest;
 import dev.vgpu.core.disk.OwnerSecret;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.node.LocalAuthority;
 import dev.vgpu.core.turn.RemoteGate;
 import dev.vgpu.core.turn.UsageReading;
 import dev.vgpu.core.wire.EventValues;
@@ -22,11 +23,11 @@ import dev.vgpu.core.wire.Link;
 import dev.vgpu.core.wire.LinkLoop;
 import dev.vgpu.core.wire.MalformedMessageException;
 import dev.vgpu.core.wire.Message;
-import dev.vgpu.core.wire.RequestValues;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -59,14 +60,12 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   private volatile ProcessIdentity process = NOBODY;
   private volatile String ownerKey = "";
   private final ClientLines lines;
-  private final ClientAnswers answers;
   private boolean helloSaid;
   private long eventsSinceNs;
   private int events;
 
   ClientSession(SeatServer server) {
     this.server = server;
-    this.answers = new ClientAnswers(server.authority(), this::lease);
     this.lines = new ClientLines(server.desks());
   }
 
@@ -193,18 +192,32 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
           lines.claimOrFollow(from, message, () -> work(message));
         }
       }
-      case Protocol.CLAIM -> lines.claimOrFollow(from, message, () -> request(from, message));
+      case Protocol.CLAIM ->
+          lines.claimOrFollow(from, message, () -> answer(from, message, reply -> claim(message)));
       case Protocol.LISTEN -> server.listen(this);
       case EventValues.TYPE -> publish(message);
-      case Protocol.LEASES, Protocol.STATES, Protocol.EVENTS, Protocol.METERED, Protocol.EXPLAIN ->
-          lines.read(from, message, () -> request(from, message));
-      case Protocol.ENVIRONMENT, Protocol.BACKENDS ->
-          lines.prepare(from, message, () -> request(from, message));
-      case Protocol.MAKE_ROOM, Protocol.SUSPEND, Protocol.RESUME ->
-          lines.change(from, message, () -> request(from, message));
       case Protocol.CLOSE, Protocol.STARTED, Protocol.CLAIMED, Protocol.CANCEL ->
           lines.inOrder(from, message, () -> work(message));
-      default -> lines.inOrder(from, message, () -> request(from, message));
+      case Protocol.ENQUEUE ->
+          lines.inOrder(
+              from,
+              message,
+              () -> ClientLines.answer(from, message, reply -> enqueue(from, message)));
+      default -> operation(from, message);
+    }
+  }
+
+  private void operation(Link from, Message message) {
+    Operation<?, ?> operation = Operation.ALL.get(message.type());
+    if (operation == null) {
+      throw new MalformedMessageException("it asks for " + message.type());
+    }
+    Runnable task = () -> answer(from, message, reply -> operation.serve(this, message, reply));
+    switch (operation.line()) {
+      case IN_ORDER -> lines.inOrder(from, message, task);
+      case READ -> lines.read(from, message, task);
+      case PREPARE -> lines.prepare(from, message, task);
+      case CHANGE -> lines.change(from, message, task);
     }
   }
 
@@ -259,10 +272,15 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   private RemoteLease lease(Message message) {
-    RemoteLease lease = leases.get(message.text(LEASE));
+    return lease(message.text(LEASE));
+  }
+
+  /** {@return the client's lease of that name} */
+  RemoteLease lease(String id) {
+    RemoteLease lease = leases.get(id);
     if (lease == null) {
       // Crossed with its end, or meant for an earlier holder of the seat.
-      throw new ClientLines.UnknownLeaseException(message.text(LEASE));
+      throw new ClientLines.UnknownLeaseException(id);
     }
     return lease;
   }
@@ -319,42 +337,40 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
             });
   }
 
-  private void request(Link from, Message message) {
+  private static void answer(Link from, Message message, Consumer<Message> work) {
     ClientLines.answer(
         from,
         message,
         reply -> {
-          if (message.type().equals(Protocol.ENQUEUE)) {
-            enqueue(from, message);
-          } else {
-            read(message, reply);
-            from.send(reply);
-          }
+          work.accept(reply);
+          from.send(reply);
         });
   }
 
-  private void read(Message message, Message reply) {
-    switch (message.type()) {
-      case Protocol.ACQUIRE -> granted(reply, server.table().acquire(asked(message)));
-      case Protocol.CLAIM -> claim(message);
-      case Protocol.RESIZE ->
-          server
-              .table()
-              .resize(lease(message).booking(), RequestValues.request(message.under(REQUEST)));
-      default -> answers.put(message, reply);
-    }
+  // ---- what operations need
+
+  LeaseTable table() {
+    return server.table();
   }
 
-  private Asked asked(Message message) {
+  LocalAuthority authority() {
+    return server.authority();
+  }
+
+  Operation.Granted acquire(VirtualGpuRequest request) {
+    return granted(table().acquire(asked(request)));
+  }
+
+  private Asked asked(VirtualGpuRequest request) {
     int most = server.mostLeasesOfOne();
     if (leases.size() >= most) {
       throw new IllegalStateException("one process has so many virtual GPUs: " + most);
     }
-    return new Asked(RequestValues.request(message.under(REQUEST)), this);
+    return new Asked(request, this);
   }
 
-  private static void granted(Message reply, Booking booking) {
-    reply.with(LEASE, booking.id).with("", RequestValues.of(booking.gpus()));
+  private static Operation.Granted granted(Booking booking) {
+    return new Operation.Granted(booking.id, booking.gpus());
   }
 
   private void enqueue(Link from, Message message) {
@@ -365,7 +381,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     long bytes = ClientLines.bytes(message);
     PendingRequest waiting =
         new PendingRequest(
-            asked(message),
+            asked(Operation.REQUEST.get().apply(message)),
             settled -> {
               from.hold(-bytes);
               replySettled(number, settled);
@@ -385,7 +401,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     pending.remove(number);
     Message reply = new Message(Protocol.REPLY).with(NUMBER, number);
     try {
-      granted(reply, settled.booking());
+      Operation.GRANTED.put().accept(reply, granted(settled.booking()));
     } catch (RuntimeException e) {
       Message ignored = Protocol.failure(reply, e);
     }

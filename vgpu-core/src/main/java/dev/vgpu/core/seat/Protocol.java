@@ -28,29 +28,13 @@ final class Protocol {
   static final String ERROR = "error";
   static final String USAGE = "usage.";
   static final String REQUEST = "request.";
-  static final String BACKEND = "backend.";
-  static final String MOVED = "moved.";
 
-  // Requests of a client.
+  // Requests of a client, beside each Operation.
   static final String HELLO = "hello";
   static final String CLAIM = "claim";
   static final String CLAIMED = "claimed";
-  static final String ACQUIRE = "acquire";
   static final String ENQUEUE = "enqueue";
   static final String CANCEL = "cancel";
-  static final String RESIZE = "resize";
-  static final String LEASES = "leases";
-  static final String STATES = "states";
-  static final String EXPLAIN = "explain";
-  static final String EVENTS = "events";
-  static final String METERED = "metered";
-  static final String BACKENDS = "backends";
-  static final String CAPABILITIES = "capabilities";
-  static final String USED = "used";
-  static final String ENVIRONMENT = "environment";
-  static final String MAKE_ROOM = "make-room";
-  static final String SUSPEND = "suspend";
-  static final String RESUME = "resume";
 
   // What a client tells.
   static final String CLOSE = "close";

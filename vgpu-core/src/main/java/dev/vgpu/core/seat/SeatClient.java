@@ -1,5 +1,6 @@
 package dev.vgpu.core.seat;
 
+import static dev.vgpu.core.seat.Operation.Nothing.NOTHING;
 import static dev.vgpu.core.seat.Protocol.LEASE;
 import static dev.vgpu.core.seat.Protocol.REQUEST;
 import static dev.vgpu.core.seat.Protocol.TURN;
@@ -27,14 +28,12 @@ import dev.vgpu.core.node.Node;
 import dev.vgpu.core.node.NodeGpu;
 import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.UsageReading;
-import dev.vgpu.core.wire.ChoiceValues;
 import dev.vgpu.core.wire.EventValues;
 import dev.vgpu.core.wire.LeaseValues;
 import dev.vgpu.core.wire.Link;
 import dev.vgpu.core.wire.LinkLoop;
 import dev.vgpu.core.wire.Message;
 import dev.vgpu.core.wire.RequestValues;
-import dev.vgpu.core.wire.StateValues;
 import dev.vgpu.core.wire.UsageValues;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -125,16 +124,19 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     calls.close();
   }
 
-  private Message ask(Message request) {
-    return calls.ask(request, ANSWER_NS);
+  private <Q, A> A ask(Operation<Q, A> operation, Q question) {
+    return ask(operation, question, ANSWER_NS);
+  }
+
+  private <Q, A> A ask(Operation<Q, A> operation, Q question, long timeoutNs) {
+    return operation.answer().get().apply(calls.ask(operation.ask(question), timeoutNs));
   }
 
   // ---- acquiring
 
   @Override
   public Lease acquire(LocalClaim claim) {
-    Message request = new Message(Protocol.ACQUIRE);
-    return granted(claim, ask(request.with(REQUEST, RequestValues.of(claim.request()))));
+    return granted(claim, ask(Operation.ACQUIRE, claim.request()));
   }
 
   @Override
@@ -163,19 +165,19 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     if (interrupt != null) {
       Thread.currentThread().interrupt();
     }
-    return Optional.of(granted(claim, reply));
+    Protocol.check(reply);
+    return Optional.of(granted(claim, Operation.GRANTED.get().apply(reply)));
   }
 
-  private Lease granted(LocalClaim claim, Message reply) {
-    Protocol.check(reply);
+  private Lease granted(LocalClaim claim, Operation.Granted granted) {
     Lease lease =
         node.exclusively(
             () -> {
               if (isLost()) { // the next holder of the seat gives it to nobody, and we ask again
                 throw new SeatLostException("the seat's holder is gone");
               }
-              List<NodeGpu> gpus = RequestValues.gpus(reply::find).stream().map(node::gpu).toList();
-              Lease made = claim.lease(reply.text(LEASE), gpus);
+              List<NodeGpu> gpus = granted.gpus().stream().map(node::gpu).toList();
+              Lease made = claim.lease(granted.lease(), gpus);
               // Its turns are told of the first GPU alone, and are on all of them.
               made.remote(node.turns(gpus.get(0)).new Tenant(made.id, made.gate));
               return made;
@@ -207,8 +209,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
       resizeHere(lease, asked);
     }
     try {
-      Message request = new Message(Protocol.RESIZE).with(LEASE, lease.id);
-      Message ignored = ask(request.with(REQUEST, RequestValues.of(asked)));
+      Object ignored = ask(Operation.RESIZE, new Operation.Resize(lease.id, asked));
     } catch (RuntimeException e) {
       if (shrinks) {
         resizeHere(lease, before);
@@ -230,29 +231,23 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public List<String> makeRoom(VirtualGpuRequest request) {
-    Message message = new Message(Protocol.MAKE_ROOM).with(REQUEST, RequestValues.of(request));
-    Message reply = calls.ask(message, UNDO_NS);
-    List<String> moved = new ArrayList<>();
-    for (int i = 0; reply.find(Protocol.MOVED + i).isPresent(); i++) {
-      moved.add(reply.text(Protocol.MOVED + i));
-    }
-    return List.copyOf(moved);
+    return ask(Operation.MAKE_ROOM, request, UNDO_NS);
   }
 
   @Override
   public void suspend(String id, long timeoutNs) {
-    change(Protocol.SUSPEND, id, timeoutNs);
+    change(Operation.SUSPEND, id, timeoutNs);
   }
 
   @Override
   public void resume(String id, long timeoutNs) {
-    change(Protocol.RESUME, id, timeoutNs);
+    change(Operation.RESUME, id, timeoutNs);
   }
 
   /** What fails is undone before it is answered, which may take as long again. */
-  private void change(String what, String id, long timeoutNs) {
-    Message request = new Message(what).with(LEASE, id).with("timeoutNs", timeoutNs);
-    Message ignored = calls.ask(request, 2 * timeoutNs + UNDO_NS);
+  private void change(
+      Operation<Operation.Timed, Operation.Nothing> what, String id, long timeoutNs) {
+    Object ignored = ask(what, new Operation.Timed(id, timeoutNs), 2 * timeoutNs + UNDO_NS);
   }
 
   @Override
@@ -270,21 +265,17 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public List<GpuLease> leases() {
-    return LeaseValues.leases(ask(new Message(Protocol.LEASES)));
+    return ask(Operation.LEASES, NOTHING);
   }
 
   @Override
   public List<UsageRecord> usageSince(Instant since) {
     List<UsageRecord> records = new ArrayList<>();
     for (; ; ) {
-      Message reply =
-          ask(
-              new Message(Protocol.METERED)
-                  .with(UsageValues.SINCE, since)
-                  .with(UsageValues.FROM, records.size()));
-      List<UsageRecord> some = UsageValues.records(reply);
-      records.addAll(some);
-      if (some.isEmpty() || records.size() >= UsageValues.total(reply)) {
+      UsageValues.Part part =
+          ask(Operation.METERED, new UsageValues.Question(since, records.size()));
+      records.addAll(part.records());
+      if (part.records().isEmpty() || records.size() >= part.total()) {
         return List.copyOf(records);
       }
     }
@@ -292,49 +283,40 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public List<GpuState> states() {
-    return StateValues.states(ask(new Message(Protocol.STATES)));
+    return ask(Operation.STATES, NOTHING);
   }
 
   @Override
   public List<BackendChoice> explain(VirtualGpuRequest request) {
-    Message message = new Message(Protocol.EXPLAIN).with(REQUEST, RequestValues.of(request));
-    return ChoiceValues.choices(ask(message));
+    return ask(Operation.EXPLAIN, request);
   }
 
   @Override
   public List<GpuEvent> recentEvents() {
-    return EventValues.events(ask(new Message(Protocol.EVENTS)));
+    return ask(Operation.EVENTS, NOTHING);
   }
 
   @Override
   public List<BackendStatus> backends() {
-    return LeaseValues.backends(ask(new Message(Protocol.BACKENDS)));
+    return ask(Operation.BACKENDS, NOTHING);
   }
 
   @Override
   public Capabilities capabilities(Lease lease) {
-    Message reply = ask(new Message(Protocol.CAPABILITIES).with(LEASE, lease.id));
-    return RequestValues.capabilities("", reply.under("can."));
+    return ask(Operation.CAPABILITIES, lease.id);
   }
 
   @Override
   public GpuUsage usage(Lease lease) {
     UsageReading here = lease.gate.usage();
-    if (!lease.isEnforced() || lease.isClosed()) {
-      return here;
-    }
-    Message message = new Message(Protocol.USED).with(LEASE, lease.id);
-    LeaseValues.put(message, USAGE, here);
-    return LeaseValues.usage(ask(message), USAGE);
+    return !lease.isEnforced() || lease.isClosed()
+        ? here
+        : ask(Operation.USED, new Operation.Used(lease.id, here));
   }
 
   @Override
   public ProgramTerms terms(Lease lease, Optional<Path> program) {
-    Message message = new Message(Protocol.ENVIRONMENT).with(LEASE, lease.id);
-    program.ifPresent(path -> message.with("program", path));
-    Message reply = ask(message);
-    return new ProgramTerms(
-        reply.under("env."), List.copyOf(reply.under(Protocol.BACKEND).values()));
+    return ask(Operation.TERMS, new Operation.Program(lease.id, program));
   }
 
   @Override

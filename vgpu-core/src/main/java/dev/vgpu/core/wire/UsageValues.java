@@ -11,16 +11,11 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Function;
 
 /** Records of what was used as messages: a part of the list at a time, for it may be long. */
 public final class UsageValues {
-  /** From when on. */
-  public static final String SINCE = "since";
-
-  /** How many records the asker has. */
-  public static final String FROM = "from";
-
+  private static final String SINCE = "since";
+  private static final String FROM = "from";
   private static final String COUNT = "count";
   private static final String TOTAL = "total";
   private static final int MOST_RECORDS = 1_000;
@@ -28,20 +23,42 @@ public final class UsageValues {
   private UsageValues() {}
 
   /**
-   * Adds the part that is asked for.
+   * A question for a part of the list.
    *
-   * @param reply to this
-   * @param asked says since when, and from which record on
-   * @param records gives all of them
+   * @param since when the list begins
+   * @param from how many records the asker has
    */
-  public static void put(
-      Message reply, Message asked, Function<Instant, List<UsageRecord>> records) {
-    List<UsageRecord> all = records.apply(instant(asked.text(SINCE)));
-    int from = (int) Math.max(0, Math.min(asked.number(FROM), all.size()));
-    List<UsageRecord> part = all.subList(from, Math.min(all.size(), from + MOST_RECORDS));
-    reply.with(TOTAL, all.size()).with(COUNT, part.size());
-    for (int i = 0; i < part.size(); i++) {
-      put(reply, i + ".", part.get(i));
+  public record Question(Instant since, long from) {
+    /** {@return the part that is asked for, of all records since then} */
+    public Part of(List<UsageRecord> all) {
+      int first = (int) Math.max(0, Math.min(from, all.size()));
+      int last = Math.min(all.size(), first + MOST_RECORDS);
+      return new Part(all.subList(first, last), all.size());
+    }
+  }
+
+  /**
+   * A part of the list.
+   *
+   * @param total how many records there are in all
+   */
+  public record Part(List<UsageRecord> records, long total) {}
+
+  /** Adds a question. */
+  public static void put(Message message, Question question) {
+    message.with(SINCE, question.since).with(FROM, question.from);
+  }
+
+  /** {@return the question} */
+  public static Question question(Message message) {
+    return new Question(instant(message.text(SINCE)), message.number(FROM));
+  }
+
+  /** Adds a part of the list. */
+  public static void put(Message reply, Part part) {
+    reply.with(TOTAL, part.total).with(COUNT, part.records.size());
+    for (int i = 0; i < part.records.size(); i++) {
+      put(reply, i + ".", part.records.get(i));
     }
   }
 
@@ -62,21 +79,8 @@ public final class UsageValues {
         .with(at + "copyNs", record.copyTime().toNanos());
   }
 
-  /**
-   * {@return how many records there are in all}
-   *
-   * @param reply as {@link #put} made it
-   */
-  public static long total(Message reply) {
-    return reply.number(TOTAL);
-  }
-
-  /**
-   * {@return the records}
-   *
-   * @param reply as {@link #put} made it
-   */
-  public static List<UsageRecord> records(Message reply) {
+  /** {@return the part of the list} */
+  public static Part part(Message reply) {
     List<UsageRecord> records = new ArrayList<>();
     long count = Math.min(MOST_RECORDS, reply.number(COUNT));
     try {
@@ -86,7 +90,7 @@ public final class UsageValues {
     } catch (IllegalArgumentException e) {
       throw new MalformedMessageException("not a record of what was used: " + e.getMessage(), e);
     }
-    return List.copyOf(records);
+    return new Part(List.copyOf(records), reply.number(TOTAL));
   }
 
   private static UsageRecord record(Message message, String at) {

@@ -13,6 +13,10 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.LeaseGrants;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.core.wire.LeaseValues;
+import dev.vgpu.core.wire.Message;
+import dev.vgpu.core.wire.RequestValues;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.UnixDomainSocketAddress;
@@ -262,8 +266,17 @@ class HostileClientsTest extends TwoPools {
             "waits", "false"));
     assertThat(Frames.read(other)).contains("is another process's");
     write(other, Frames.of("type", "claimed"));
+    Message values = new Message("any").with("request.", RequestValues.of(gpu.request()));
+    LeaseValues.put(values, "usage.", UsageReading.NONE);
     for (String request : List.of("resize", "environment", "used", "capabilities")) {
-      write(other, Frames.of("type", request, "number", "3", "lease", gpu.id()));
+      List<String> pairs = new ArrayList<>(List.of("type", request, "number", "3"));
+      pairs.addAll(List.of("lease", gpu.id()));
+      values
+          .under("")
+          .forEach(
+              (name, value) ->
+                  pairs.addAll(name.equals("type") ? List.of() : List.of(name, value)));
+      write(other, Frames.of(pairs.toArray(new String[0])));
       assertThat(Frames.read(other)).contains("no such virtual GPU of this process");
     }
     write(other, Frames.of("type", "close", "lease", gpu.id()));

@@ -1,0 +1,298 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.BackendChoice;
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuState;
+import dev.vgpu.GpuUsage;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.discovery.ProgramTerms;
+import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.core.wire.ChoiceValues;
+import dev.vgpu.core.wire.EventValues;
+import dev.vgpu.core.wire.LeaseValues;
+import dev.vgpu.core.wire.Message;
+import dev.vgpu.core.wire.RequestValues;
+import dev.vgpu.core.wire.StateValues;
+import dev.vgpu.core.wire.UsageValues;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.BiConsumer;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * What a client asks of the seat, and is answered. Each operation is declared here, and here alone:
+ * its name on the wire, the line in which it waits, how question and answer are written, and what
+ * the seat does. {@link SeatClient} asks it.
+ *
+ * @param line where it waits, once what the client sent before it is done
+ * @param work runs in the seat's process; what it throws is what the client's call throws
+ */
+record Operation<Q, A>(
+    String name,
+    Line line,
+    Codec<Q> question,
+    Codec<A> answer,
+    BiFunction<ClientSession, Q, A> work) {
+
+  /** Who else waits for it. */
+  enum Line {
+    /** It is quick: the client's next one waits for it. */
+    IN_ORDER,
+    /** It reads what may be long, beside what changes something. */
+    READ,
+    /** It may take long, because backends are made ready. */
+    PREPARE,
+    /** It may take long, because programs are moved or suspended. */
+    CHANGE
+  }
+
+  /** How a question or an answer is written into a message and read from it. */
+  record Codec<T>(BiConsumer<Message, T> put, Function<Message, T> get) {}
+
+  /** What says nothing. */
+  enum Nothing {
+    NOTHING
+  }
+
+  record Granted(String lease, List<GpuId> gpus) {}
+
+  record Resize(String lease, VirtualGpuRequest request) {}
+
+  record Timed(String lease, long timeoutNs) {}
+
+  /** What a lease has used in the asking process. */
+  record Used(String lease, UsageReading here) {}
+
+  /** A program to be started under a lease; checked, if its file is named. */
+  record Program(String lease, Optional<Path> file) {}
+
+  private static final Codec<Nothing> NOTHING =
+      new Codec<>((message, nothing) -> {}, message -> Nothing.NOTHING);
+
+  private static final Codec<String> LEASE =
+      new Codec<>(
+          (message, id) -> message.with(Protocol.LEASE, id),
+          message -> message.text(Protocol.LEASE));
+
+  static final Codec<VirtualGpuRequest> REQUEST =
+      new Codec<>(
+          (message, request) -> message.with(Protocol.REQUEST, RequestValues.of(request)),
+          message -> RequestValues.request(message.under(Protocol.REQUEST)));
+
+  private static final Codec<Timed> TIMED =
+      new Codec<>(
+          (message, timed) ->
+              message.with(Protocol.LEASE, timed.lease).with("timeoutNs", timed.timeoutNs),
+          message -> new Timed(message.text(Protocol.LEASE), message.number("timeoutNs")));
+
+  static final Codec<Granted> GRANTED =
+      new Codec<>(
+          (message, granted) ->
+              message.with(Protocol.LEASE, granted.lease).with("", RequestValues.of(granted.gpus)),
+          message -> new Granted(message.text(Protocol.LEASE), RequestValues.gpus(message::find)));
+
+  static final Operation<VirtualGpuRequest, Granted> ACQUIRE =
+      new Operation<>(
+          "acquire", Line.IN_ORDER, REQUEST, GRANTED, (client, request) -> client.acquire(request));
+
+  static final Operation<Resize, Nothing> RESIZE =
+      new Operation<>(
+          "resize",
+          Line.IN_ORDER,
+          new Codec<>(
+              (message, resize) -> {
+                LEASE.put.accept(message, resize.lease);
+                REQUEST.put.accept(message, resize.request);
+              },
+              message -> new Resize(LEASE.get.apply(message), REQUEST.get.apply(message))),
+          NOTHING,
+          (client, resize) -> {
+            client.table().resize(client.lease(resize.lease).booking(), resize.request);
+            return Nothing.NOTHING;
+          });
+
+  static final Operation<Nothing, List<GpuLease>> LEASES =
+      new Operation<>(
+          "leases",
+          Line.READ,
+          NOTHING,
+          new Codec<>(LeaseValues::putLeases, LeaseValues::leases),
+          (client, nothing) -> client.authority().leases());
+
+  static final Operation<Nothing, List<GpuState>> STATES =
+      new Operation<>(
+          "states",
+          Line.READ,
+          NOTHING,
+          new Codec<>(StateValues::put, StateValues::states),
+          (client, nothing) -> client.authority().states());
+
+  static final Operation<Nothing, List<GpuEvent>> EVENTS =
+      new Operation<>(
+          "events",
+          Line.READ,
+          NOTHING,
+          new Codec<>(EventValues::put, EventValues::events),
+          (client, nothing) -> client.authority().recentEvents());
+
+  static final Operation<UsageValues.Question, UsageValues.Part> METERED =
+      new Operation<>(
+          "metered",
+          Line.READ,
+          new Codec<>(UsageValues::put, UsageValues::question),
+          new Codec<>(UsageValues::put, UsageValues::part),
+          (client, question) -> question.of(client.authority().usageSince(question.since())));
+
+  static final Operation<VirtualGpuRequest, List<BackendChoice>> EXPLAIN =
+      new Operation<>(
+          "explain",
+          Line.READ,
+          REQUEST,
+          new Codec<>(ChoiceValues::put, ChoiceValues::choices),
+          (client, request) -> client.authority().explain(request));
+
+  static final Operation<Nothing, List<BackendStatus>> BACKENDS =
+      new Operation<>(
+          "backends",
+          Line.PREPARE,
+          NOTHING,
+          new Codec<>(LeaseValues::putBackends, LeaseValues::backends),
+          (client, nothing) -> client.authority().backends());
+
+  static final Operation<Program, ProgramTerms> TERMS =
+      new Operation<>(
+          "environment",
+          Line.PREPARE,
+          new Codec<>(
+              (message, program) -> {
+                LEASE.put.accept(message, program.lease);
+                program.file.ifPresent(file -> message.with("program", file));
+              },
+              message ->
+                  new Program(LEASE.get.apply(message), message.find("program").map(Path::of))),
+          new Codec<>(
+              (message, terms) -> {
+                message.with("env.", terms.variables());
+                put(message, "backend.", terms.backends());
+              },
+              message -> new ProgramTerms(message.under("env."), texts(message, "backend."))),
+          (client, program) ->
+              client.authority().terms(client.lease(program.lease).booking(), program.file));
+
+  static final Operation<String, Capabilities> CAPABILITIES =
+      new Operation<>(
+          "capabilities",
+          Line.IN_ORDER,
+          LEASE,
+          new Codec<>(
+              (message, capabilities) -> message.with("can.", RequestValues.of(capabilities)),
+              message -> RequestValues.capabilities("", message.under("can."))),
+          (client, id) -> client.authority().capabilities(client.lease(id).booking()));
+
+  static final Operation<Used, GpuUsage> USED =
+      new Operation<>(
+          "used",
+          Line.IN_ORDER,
+          new Codec<>(
+              (message, used) -> {
+                LEASE.put.accept(message, used.lease);
+                LeaseValues.put(message, Protocol.USAGE, used.here);
+              },
+              message ->
+                  new Used(LEASE.get.apply(message), LeaseValues.usage(message, Protocol.USAGE))),
+          new Codec<>(
+              (message, usage) -> LeaseValues.put(message, Protocol.USAGE, usage),
+              message -> LeaseValues.usage(message, Protocol.USAGE)),
+          (client, used) -> {
+            RemoteLease lease = client.lease(used.lease);
+            lease.gate.reported(used.here);
+            return lease.booking().usage();
+          });
+
+  static final Operation<VirtualGpuRequest, List<String>> MAKE_ROOM =
+      new Operation<>(
+          "make-room",
+          Line.CHANGE,
+          REQUEST,
+          new Codec<>(
+              (message, moved) -> put(message, "moved.", moved),
+              message -> texts(message, "moved.")),
+          (client, request) -> client.authority().makeRoom(request));
+
+  static final Operation<Timed, Nothing> SUSPEND =
+      new Operation<>(
+          "suspend",
+          Line.CHANGE,
+          TIMED,
+          NOTHING,
+          (client, timed) -> {
+            client.authority().suspend(timed.lease, timed.timeoutNs);
+            return Nothing.NOTHING;
+          });
+
+  static final Operation<Timed, Nothing> RESUME =
+      new Operation<>(
+          "resume",
+          Line.CHANGE,
+          TIMED,
+          NOTHING,
+          (client, timed) -> {
+            client.authority().resume(timed.lease, timed.timeoutNs);
+            return Nothing.NOTHING;
+          });
+
+  /** All of them, by name. */
+  static final Map<String, Operation<?, ?>> ALL =
+      Stream.of(
+              ACQUIRE,
+              RESIZE,
+              LEASES,
+              STATES,
+              EVENTS,
+              METERED,
+              EXPLAIN,
+              BACKENDS,
+              TERMS,
+              CAPABILITIES,
+              USED,
+              MAKE_ROOM,
+              SUSPEND,
+              RESUME)
+          .collect(Collectors.toUnmodifiableMap(Operation::name, each -> each));
+
+  /** {@return the question as a message} */
+  Message ask(Q asked) {
+    Message message = new Message(name);
+    question.put.accept(message, asked);
+    return message;
+  }
+
+  /** Answers a client. May take long, but for those in order. */
+  void serve(ClientSession client, Message asked, Message reply) {
+    answer.put.accept(reply, work.apply(client, question.get.apply(asked)));
+  }
+
+  private static void put(Message message, String prefix, List<String> texts) {
+    for (int i = 0; i < texts.size(); i++) {
+      message.with(prefix + i, texts.get(i));
+    }
+  }
+
+  private static List<String> texts(Message message, String prefix) {
+    List<String> texts = new ArrayList<>();
+    for (int i = 0; message.find(prefix + i).isPresent(); i++) {
+      texts.add(message.text(prefix + i));
+    }
+    return List.copyOf(texts);
+  }
+}
