@@ -191,6 +191,12 @@ require_kernel() {
   return $EX_UNAVAILABLE
 }
 
+# A program of the virtual machine.
+compile_tenant() {
+  "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE=1 -O1 -Wall -Wextra -Werror -static -pthread -o "$KMOD_WORK/root/$1" \
+    "$KMOD_SOURCES/test/vm/$1.c" >>"$LOG" 2>&1
+}
+
 # Makes the first file system of the virtual machine.
 make_initramfs() {
   local root=$KMOD_WORK/root busybox=$KMOD_CACHE/vm/bin/busybox
@@ -199,8 +205,7 @@ make_initramfs() {
   find "$KMOD_CACHE/vm/lib/modules" -name configfs.ko -exec cp {} "$root/modules" \; &&
     cp "$KMOD_WORK/module/vgpu_kmod.ko" "$KMOD_WORK/driver/nvidia.ko" "$root/modules" &&
     install -m 755 "$KMOD_SOURCES/test/vm/init" "$root/init" &&
-    "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE=1 -O1 -Wall -Wextra -Werror -static -pthread -o "$root/client" \
-      "$KMOD_SOURCES/test/vm/client.c" >>"$LOG" 2>&1 &&
+    compile_tenant client && compile_tenant hostile &&
     (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$KMOD_WORK/initramfs"
 }
 
@@ -214,7 +219,8 @@ prepare_machine() {
   mkdir -p "$KMOD_WORK/driver" && cp "$KMOD_SOURCES"/test/vm/{driver.c,Makefile} "$KMOD_SOURCES"/test/model/* \
     "$KMOD_WORK/driver" && compile_module "$KMOD_WORK/driver" KCFLAGS=-Werror || return 1
   make_initramfs && return 0
-  say "the virtual machine's files could not be made (log: $LOG)"
+  say "the virtual machine's files could not be made; the end of $LOG:"
+  tail -n 8 "$LOG" | sed 's/^/  /' >&2
   return 1
 }
 

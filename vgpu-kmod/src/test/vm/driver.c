@@ -172,7 +172,7 @@ static int truth_show(struct seq_file *to, void *unused)
 		   nvidia_fops.unlocked_ioctl == nvidia_ioctl && nvidia_fops.compat_ioctl == nvidia_ioctl &&
 		   nvidia_fops.release == nvidia_release);
 	for (tag = 0; tag < MODEL_TAGS && cgroups[tag]; tag++)
-		seq_printf(to, "cgroup %llu %llu\n", cgroups[tag], rm.held[tag]);
+		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\n", cgroups[tag], rm.held[tag], cgroups[tag], rm.most[tag]);
 	mutex_unlock(&lock);
 	return 0;
 }
