@@ -63,7 +63,13 @@ require_headers() {
   fi
   say "There are no headers of Linux $release on this machine."
   case $(system_family) in
-    debian) say "Install them with: apt-get install $package" ;;
+    debian)
+      if apt-cache show "$package" >/dev/null 2>&1; then
+        say "Install them with: apt-get install $package"
+      else
+        say "This system's package lists have none either ($package); apt-get update makes them anew."
+      fi
+      ;;
     fedora) say "Install them with: dnf install kernel-devel-$release" ;;
     *) say "Install the package that has them." ;;
   esac
@@ -92,7 +98,8 @@ find_kernel_compiler() {
     COMPILER=("CC=gcc-$major")
     return 0
   fi
-  say "This kernel was compiled with gcc $major, and this machine has $(gcc -dumpversion 2>/dev/null || echo none)." \
+  say "This kernel was compiled with gcc $major, and this machine has $(gcc -dumpversion 2>/dev/null | sed 's/^/gcc /' |
+    grep . || echo 'no gcc')." \
     "Install gcc $major (on Debian: gcc-$major), or set CC to the compiler that shall be used all the same."
   return $EX_UNAVAILABLE
 }
@@ -121,7 +128,7 @@ build_module() {
 }
 
 kmod_build() {
-  local release given='' module
+  local release given='' directory='' module
   release=$(uname -r)
   while [ $# -gt 0 ]; do
     case $1 in
@@ -129,7 +136,7 @@ kmod_build() {
         [ -z "$given" ] || die 2 "--kernel and --headers exclude each other"
         [ -n "${2-}" ] || die 2 "$1 needs a value"
         given=$1
-        if [ "$1" = --kernel ]; then release=$2; else HEADERS=$2; fi
+        if [ "$1" = --kernel ]; then release=$2; else directory=$2; fi
         shift
         ;;
       *) die 2 "./vgpu kmod build does not know '$1'; see ./vgpu kmod --help" ;;
@@ -138,8 +145,9 @@ kmod_build() {
   done
   kmod_need make make || exit
   if [ "$given" = --headers ]; then
-    HEADERS=$(cd "$START" && cd -P "$HEADERS" 2>/dev/null && pwd) && release=$(headers_release "$HEADERS") ||
-      die 2 "there are no kernel headers in $HEADERS: no include/generated/utsrelease.h"
+    HEADERS=$(cd "$START" && cd -P "$directory" 2>/dev/null && pwd)
+    release=$(headers_release "$HEADERS") ||
+      die 2 "there are no kernel headers in $directory: no include/generated/utsrelease.h"
   else
     require_headers "$release" || exit
   fi
