@@ -238,6 +238,21 @@ static void test_answer_cannot_be_written(void) {
   end();
 }
 
+/* The heap's call has the size in itself: with an answer that cannot be written, what the driver rounded up is not told. */
+static void test_size_of_a_lost_answer(void) {
+  begin(10 * MIB);
+  const uint64_t bytes = 1024;
+  const uint32_t fields[4] = {client, DEVICE, RM_HEAP_ALLOC_SIZE, 0}, handle = 7;
+  memset(arena, 0, RM_HEAP_SIZE);
+  memcpy(arena, fields, sizeof fields);
+  memcpy(arena + 44, &handle, sizeof handle);
+  memcpy(arena + 88, &bytes, sizeof bytes);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_HEAP, RM_HEAP_SIZE), bed_at(0)) == VGPU_RM_FAULT);
+  CHECK(rm.held[1] == 4096 && used(1) >= rm.held[1]);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && rm.held[1] == 0 && used(1) == 0);
+  end();
+}
+
 static void test_arguments_over_one_another(void) {
   begin(10 * MIB);
   for (size_t params = CALL - 96; params <= CALL + 8; params += 8) {
@@ -502,6 +517,7 @@ static const struct {
     {"behind-another-call", test_behind_another_call},
     {"files-never-seen", test_files_never_seen},
     {"answer-cannot-be-written", test_answer_cannot_be_written},
+    {"size-of-a-lost-answer", test_size_of_a_lost_answer},
     {"arguments-over-one-another", test_arguments_over_one_another},
     {"old-forms-of-memory", test_old_forms_of_memory},
     {"handles-of-others", test_handles_of_others},
