@@ -5,8 +5,8 @@ DEBIAN_SUITE=bookworm
 DEBIAN_MIRROR=http://deb.debian.org/debian
 DEBIAN_KEYS=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# prepare_apt DIRECTORY [NAME...]: makes apt-get see a machine of its own in the directory, on which nothing is installed
-# but the packages that are named.
+# prepare_apt DIRECTORY [NAME...]: makes apt-get see a machine of its own in the directory. Only the named packages are
+# installed there.
 prepare_apt() {
   local apt=$1 name
   mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/etc/apt.conf.d" "$apt/etc/preferences.d" || return 1

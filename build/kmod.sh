@@ -106,9 +106,8 @@ find_kernel_compiler() {
 
 # compile_module <directory> <variables...>: Kbuild's part, against HEADERS.
 compile_module() {
-  # Relocated headers of Debian have the way to the common part in their Makefile.
-  if run_logged 'compiling the module' kmod_progress env -u MAKEFLAGS make -C "$HEADERS" M="$1" "${COMPILER[@]}" "${@:2}" \
-    modules; then
+  if run_logged 'compiling the module' kmod_progress env -u MAKEFLAGS \
+    make -C "$HEADERS" M="$1" "${COMPILER[@]}" "${@:2}" modules; then
     return 0
   fi
   say "the module does not compile against $HEADERS:"
@@ -152,6 +151,7 @@ kmod_build() {
     require_headers "$release" || exit
   fi
   find_kernel_compiler || exit
+  lock_build
   module=$KMOD_WORK/$release
   build_module "$module" || exit 1
   say "built ${module#"$ROOT/"}/vgpu_kmod.ko for Linux $release"
@@ -159,12 +159,11 @@ kmod_build() {
 
 # ---- the virtual machine ----
 
-# Fetches Debian's kernel for virtual machines, its headers and busybox, once, into a directory that is complete if it
-# is there.
+# Fetches Debian's kernel for virtual machines, its headers and busybox into a new directory of the cache. It is renamed
+# at the end, so what has the name is complete.
 get_kernel() {
-  local apt=$KMOD_CACHE/apt new=$KMOD_CACHE/new kernel headers
-  rm -rf "$new"
-  mkdir -p "$new" && prepare_apt "$apt" && echo '== package lists' && apt-get -q update || return 1
+  local new=$1 kernel headers package
+  prepare_apt "$new/apt" && echo '== package lists' && apt-get -q update || return 1
   kernel=$(package_behind linux-image-cloud-amd64) && headers=$(package_behind linux-headers-cloud-amd64) || return 1
   echo '== downloading'
   # shellcheck disable=SC2046 # a list of words
@@ -173,13 +172,12 @@ get_kernel() {
   echo '== unpacking'
   for package in "$new"/*.deb; do
     dpkg-deb --fsys-tarfile "$package" | tar -x --no-same-owner -C "$new" \
-      --wildcards --exclude='*/doc/*' --exclude='*/man/*' --exclude='*/kernel/[!f]*' || return 1
+      --wildcards --exclude='*/doc/*' --exclude='*/man/*' --exclude='*/modules/*/kernel/[!f]*' || return 1
   done
-  rm -f "$new"/*.deb
+  rm -rf "$new"/*.deb "$new/apt"
   mv "$new"/boot/vmlinuz-* "$new/vmlinuz" && mv "$new/usr/src/$headers" "$new/usr/src/headers" &&
     sed -i "s|^include /|include $KMOD_CACHE/vm/|" "$new/usr/src/headers/Makefile" || return 1
-  rm -rf "$KMOD_CACHE/vm" "$apt"
-  mv "$new" "$KMOD_CACHE/vm"
+  mv -T "$new" "$KMOD_CACHE/vm" 2>/dev/null || [ -e "$KMOD_CACHE/vm" ] # another was faster
 }
 
 # Prints the package that a package without content stands for.
@@ -188,12 +186,16 @@ package_behind() {
 }
 
 require_kernel() {
+  local new
   [ -e "$KMOD_CACHE/vm" ] && return 0
   if ! command -v dpkg-deb >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1 || [ ! -r "$DEBIAN_KEYS" ]; then
     say "./vgpu kmod test needs Debian's apt-get, and its archive key (debian-archive-keyring)."
     return $EX_UNAVAILABLE
   fi
-  (run_logged "getting Debian's kernel" kmod_progress get_kernel) && return 0
+  mkdir -p "$KMOD_CACHE" && new=$(mktemp -d "$KMOD_CACHE/new.XXXXXX") || return 1
+  (run_logged "getting Debian's kernel" kmod_progress get_kernel "$new")
+  rm -rf "$new"
+  [ ! -e "$KMOD_CACHE/vm" ] || return 0
   say "Debian's kernel could not be had; the end of $LOG:"
   tail -n 5 "$LOG" | sed 's/^/  /' >&2
   return $EX_UNAVAILABLE
@@ -235,10 +237,11 @@ prepare_machine() {
 # The kernel writes to the first serial line, the scenarios to the second, so that no line is torn. Allocations have red
 # zones, and are poisoned when they are freed.
 run_machine() {
-  timeout --kill-after=10 "$KMOD_WITHIN" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 -m 512 \
-    -nodefaults -no-reboot -display none -kernel "$KMOD_CACHE/vm/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
+  local words='console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP'
+  timeout --kill-after=10 "$KMOD_WITHIN" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 \
+    -m 512 -nodefaults -no-reboot -display none -kernel "$KMOD_CACHE/vm/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
     -serial "file:$KMOD_WORK/kernel.log" -serial stdio \
-    -append "console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM"
+    -append "$words vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM"
 }
 
 # Prints each failure, and the sum; succeeds where the machine came to its end, and all scenarios passed.
@@ -292,6 +295,7 @@ kmod_test() {
     esac
     shift
   done
+  lock_build
   check_kmod
 }
 

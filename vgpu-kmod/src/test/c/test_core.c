@@ -266,6 +266,27 @@ static void test_arguments_over_one_another(void) {
   end();
 }
 
+static void ask_for_more(void) { put64(PARAMS + 64, 20 * MIB); }
+static void ask_for_some_more(void) { put64(PARAMS + 64, 6 * MIB); }
+static void ask_for_less(void) { put64(PARAMS + 64, MIB); }
+static void ask_for_memory(void) { put32(CALL + 12, 0x40); }
+
+/* What another thread writes between the check and the driver: sizes are held, another class is only seen. */
+static void test_arguments_that_change(void) {
+  begin(10 * MIB);
+  bed_between = ask_for_more;
+  CHECK(take(&one, fd, client, 7, MIB) == RM_NO_MEMORY && rm.held[1] == 0 && used(1) == 0 && tenants[1]->undone == 1);
+  bed_between = ask_for_some_more;
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && rm.held[1] == 6 * MIB && used(1) == 6 * MIB);
+  bed_between = ask_for_less;
+  CHECK(take(&one, fd, client, 8, 4 * MIB) == RM_OK && rm.held[1] == 7 * MIB && used(1) == 10 * MIB); /* too much, not too little */
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && do_free(&one, fd, client, 8) == RM_OK && used(1) == 0);
+  bed_between = ask_for_memory;
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x50a0, .bytes = 4 * MIB};
+  CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && tenants[1]->changed == 1);
+  end();
+}
+
 static void test_old_forms_of_memory(void) {
   begin(10 * MIB);
   const uint32_t object[5] = {client, DEVICE, 7, 0x40, UINT32_MAX};
@@ -519,6 +540,7 @@ static const struct {
     {"answer-cannot-be-written", test_answer_cannot_be_written},
     {"size-of-a-lost-answer", test_size_of_a_lost_answer},
     {"arguments-over-one-another", test_arguments_over_one_another},
+    {"arguments-that-change", test_arguments_that_change},
     {"old-forms-of-memory", test_old_forms_of_memory},
     {"handles-of-others", test_handles_of_others},
     {"passed-file", test_passed_file},
