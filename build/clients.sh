@@ -2,10 +2,10 @@
 # Sourced by ./vgpu: runs programs that others wrote over the emulator, bare and under vgpu run, and compares.
 # What they are and what is done with them: build/clients/steps.sh, which runs in a namespace of its own.
 
+# shellcheck source=build/debian.sh
+. "$ROOT/build/debian.sh"
+
 CLIENTS='pycuda numba jcuda tinygrad ffmpeg gstreamer blender hashcat nvtop pynvml'
-DEBIAN_SUITE=bookworm
-DEBIAN_MIRROR=http://deb.debian.org/debian
-DEBIAN_KEYS=/usr/share/keyrings/debian-archive-keyring.gpg
 # The last whose library for the driver interface is not linked with NVIDIA's runtime.
 JCUDA=10.2.0
 MAVEN_CENTRAL=https://repo.maven.apache.org/maven2
@@ -113,30 +113,6 @@ require_clients() {
   find_namespace
 }
 
-# Makes apt-get see a machine of its own in the root's directory, on which nothing is installed but LEFT_OUT.
-prepare_apt() {
-  local apt=$CLIENTS_ROOT/apt name
-  mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/etc/apt.conf.d" "$apt/etc/preferences.d" || return 1
-  echo "deb [signed-by=$DEBIAN_KEYS] $DEBIAN_MIRROR $DEBIAN_SUITE main contrib" >"$apt/etc/sources.list"
-  for name in $LEFT_OUT; do
-    printf 'Package: %s\nStatus: install ok installed\nArchitecture: amd64\nMulti-Arch: foreign\n' "$name"
-    printf 'Maintainer: vgpu\nVersion: 999\nDescription: left out\n\n'
-  done >"$apt/status"
-  cat >"$apt/apt.conf" <<EOF2
-Dir::State "$apt";
-Dir::State::status "$apt/status";
-Dir::Cache "$apt";
-Dir::Etc "$apt/etc";
-Dir::Etc::sourceparts "-";
-APT::Architecture "amd64";
-APT::Architectures { "amd64"; };
-APT::Install-Recommends "false";
-APT::Sandbox::User "root";
-Acquire::Languages "none";
-EOF2
-  export APT_CONFIG=$apt/apt.conf
-}
-
 # Unpacks a package into the tree, once.
 unpack() {
   local deb=$1 done=$CLIENTS_ROOT/unpacked/${1##*/}
@@ -223,7 +199,8 @@ get_clients() {
   for name in bin lib lib64 sbin; do [ -L "$tree/$name" ] || ln -s "usr/$name" "$tree/$name" || return 1; done
   for name in $ONLY; do [ -e "$CLIENTS_ROOT/have/$name" ] || missing="$missing $name"; done
   [ -n "$missing" ] || return 0
-  prepare_apt || return 1
+  # shellcheck disable=SC2086 # a list of words
+  prepare_apt "$CLIENTS_ROOT/apt" $LEFT_OUT || return 1
   echo "== package lists"
   apt-get -q update || echo "apt-get update failed"
   for name in $missing; do

@@ -231,32 +231,37 @@ refuse() {
   exit $EX_UNAVAILABLE
 }
 
-# Installs what is missing where that is a matter of course: Debian or Ubuntu, as root.
-install_missing() {
-  local packages
-  if [ "$(system_family)" != debian ] || [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1 ||
-    [ -n "${VGPU_NO_INSTALL-}" ]; then
-    refuse
-  fi
-  describe_missing
-  LOG=$ROOT/target/vgpu-install.log
+# Succeeds where installing packages is a matter of course: Debian or Ubuntu, as root.
+may_install() {
+  [ "$(system_family)" = debian ] && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1 &&
+    [ -z "${VGPU_NO_INSTALL-}" ]
+}
+
+# Installs packages with apt-get, or says why it could not.
+apt_install() {
+  local LOG=$ROOT/target/vgpu-install.log
   start_log
   if ! run_logged 'updating the package lists' apt_progress apt-get -qq update; then
     say "apt-get update failed; the end of $LOG:"
     tail -n 8 "$LOG" >&2
-    refuse
+    return 1
   fi
-  packages=$(packages_for debian)
-  # shellcheck disable=SC2086 # a list of words
-  if ! run_logged "installing ${packages% }" apt_progress env DEBIAN_FRONTEND=noninteractive \
-    apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $packages; then
+  if ! run_logged "installing $*" apt_progress env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"; then
     say "apt-get install failed; the end of $LOG:"
     tail -n 8 "$LOG" >&2
-    refuse
+    return 1
   fi
-  say "installed ${packages% } (log: $LOG)"
+  say "installed $* (log: $LOG)"
   hash -r
-  LOG=$ROOT/target/vgpu-build.log
+}
+
+# Installs what is missing where that is a matter of course.
+install_missing() {
+  may_install || refuse
+  describe_missing
+  # shellcheck disable=SC2046 # a list of words
+  apt_install $(packages_for debian) || refuse
   find_missing
   [ -z "$MISSING" ] || refuse
 }

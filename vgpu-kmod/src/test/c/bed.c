@@ -8,6 +8,7 @@ struct vgpu_rm_tenant *tenants[BED_TENANTS];
 unsigned char *arena;
 long allocations;
 void (*bed_meanwhile)(void);
+void (*bed_between)(void);
 void (*bed_watch)(void);
 
 static pthread_mutex_t ledgers = PTHREAD_MUTEX_INITIALIZER, drivers = PTHREAD_MUTEX_INITIALIZER;
@@ -94,6 +95,11 @@ static long bed_forward(void *self, uint32_t word, uint64_t argument) {
   struct model_caller as = {.read = bed_read, .write = bed_write, .file_of = bed_model_file, .has_gpu = bed_has_gpu, .self = self,
                             .tag = caller->process->tag, .process = caller->process->number};
   struct model_file *tied = caller->file->model.tied;
+  void (*between)(void) = bed_between;
+  if (between != NULL) {
+    bed_between = NULL;
+    between();
+  }
   pthread_mutex_lock(&drivers);
   long result = model_ioctl(&rm, &caller->file->model, &as, word, argument);
   if (caller->file->model.tied != tied) ((struct bed_file *)(void *)caller->file->model.tied)->refs++;

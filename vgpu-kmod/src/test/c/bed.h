@@ -34,6 +34,8 @@ extern unsigned char *arena;                        /* its first BED_READ_ONLY b
 extern long allocations;                            /* of the core and the model */
 /* Runs once after the driver has carried a call out, and before the core sees the answer. */
 extern void (*bed_meanwhile)(void);
+/* Runs once after the core has looked at a call, and before the driver does. */
+extern void (*bed_between)(void);
 /* Runs within the driver, with its lock. */
 extern void (*bed_watch)(void);
 

@@ -238,6 +238,21 @@ static void test_answer_cannot_be_written(void) {
   end();
 }
 
+/* The heap's call has the size in itself: with an answer that cannot be written, what the driver rounded up is not told. */
+static void test_size_of_a_lost_answer(void) {
+  begin(10 * MIB);
+  const uint64_t bytes = 1024;
+  const uint32_t fields[4] = {client, DEVICE, RM_HEAP_ALLOC_SIZE, 0}, handle = 7;
+  memset(arena, 0, RM_HEAP_SIZE);
+  memcpy(arena, fields, sizeof fields);
+  memcpy(arena + 44, &handle, sizeof handle);
+  memcpy(arena + 88, &bytes, sizeof bytes);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_HEAP, RM_HEAP_SIZE), bed_at(0)) == VGPU_RM_FAULT);
+  CHECK(rm.held[1] == 4096 && used(1) >= rm.held[1]);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && rm.held[1] == 0 && used(1) == 0);
+  end();
+}
+
 static void test_arguments_over_one_another(void) {
   begin(10 * MIB);
   for (size_t params = CALL - 96; params <= CALL + 8; params += 8) {
@@ -248,6 +263,27 @@ static void test_arguments_over_one_another(void) {
     CHECK(rm.held[1] <= used(1));
     if (status == RM_OK) CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
   }
+  end();
+}
+
+static void ask_for_more(void) { put64(PARAMS + 64, 20 * MIB); }
+static void ask_for_some_more(void) { put64(PARAMS + 64, 6 * MIB); }
+static void ask_for_less(void) { put64(PARAMS + 64, MIB); }
+static void ask_for_memory(void) { put32(CALL + 12, 0x40); }
+
+/* What another thread writes between the check and the driver: sizes are held, another class is only seen. */
+static void test_arguments_that_change(void) {
+  begin(10 * MIB);
+  bed_between = ask_for_more;
+  CHECK(take(&one, fd, client, 7, MIB) == RM_NO_MEMORY && rm.held[1] == 0 && used(1) == 0 && tenants[1]->undone == 1);
+  bed_between = ask_for_some_more;
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && rm.held[1] == 6 * MIB && used(1) == 6 * MIB);
+  bed_between = ask_for_less;
+  CHECK(take(&one, fd, client, 8, 4 * MIB) == RM_OK && rm.held[1] == 7 * MIB && used(1) == 10 * MIB); /* too much, not too little */
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && do_free(&one, fd, client, 8) == RM_OK && used(1) == 0);
+  bed_between = ask_for_memory;
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x50a0, .bytes = 4 * MIB};
+  CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && tenants[1]->changed == 1);
   end();
 }
 
@@ -502,7 +538,9 @@ static const struct {
     {"behind-another-call", test_behind_another_call},
     {"files-never-seen", test_files_never_seen},
     {"answer-cannot-be-written", test_answer_cannot_be_written},
+    {"size-of-a-lost-answer", test_size_of_a_lost_answer},
     {"arguments-over-one-another", test_arguments_over_one_another},
+    {"arguments-that-change", test_arguments_that_change},
     {"old-forms-of-memory", test_old_forms_of_memory},
     {"handles-of-others", test_handles_of_others},
     {"passed-file", test_passed_file},

@@ -143,6 +143,7 @@ static uint32_t take(struct model_rm *rm, struct model_object *client, uint64_t 
   if (on_gpu) {
     rm->taken += size;
     rm->held[client->tag] += size;
+    if (rm->held[client->tag] > rm->most[client->tag]) rm->most[client->tag] = rm->held[client->tag];
   }
   return OK;
 }

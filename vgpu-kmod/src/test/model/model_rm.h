@@ -29,6 +29,7 @@ struct model_rm {
   uint32_t next_client, next_handle;
   uint64_t taken;            /* of video memory */
   uint64_t held[MODEL_TAGS]; /* by who made the client */
+  uint64_t most[MODEL_TAGS]; /* that it ever was */
   uint64_t objects;
   uint64_t calls;            /* that it was given */
 };

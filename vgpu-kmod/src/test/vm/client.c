@@ -1,95 +1,12 @@
 /*
- * A program of a tenant in the virtual machine, linked statically: no preloaded library reaches it.
+ * A program of a tenant in the virtual machine.
  *   client checks DIRECTORY         what one process does, and what the tenant's directory says of it
  *   client take MIB                 takes that much, says so, and waits for the end of its input
  *   client storm PROCESSES SECONDS  processes that allocate, free, close and die
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "tenant.h"
 
-#include "../../main/c/core/rm_abi.h"
-
-#define MIB ((uint64_t)1 << 20)
-enum { ARENA = 1 << 16 };
-
-/* What calls.h asks for: here the driver is the kernel's. */
-struct bed_process {
-  int compat; /* by the way of 32-bit system calls */
-};
-static unsigned char *arena;
-static struct bed_process plainly, by_compat = {.compat = 1};
-
-static uint64_t bed_at(size_t offset) { return (uint64_t)(uintptr_t)arena + offset; }
-
-static long int80(long number, long one, long two, long three) {
-  long result;
-  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(three) : "memory", "r8", "r9", "r10", "r11");
-  return (int)result;
-}
-
-static long bed_ioctl(struct bed_process *process, int fd, uint32_t word, uint64_t argument) {
-  enum { IOCTL_OF_32_BIT = 54 };
-  return process->compat ? int80(IOCTL_OF_32_BIT, fd, (long)word, (long)argument) : ioctl(fd, word, argument);
-}
-
-static void bed_fail(const char *what) {
-  printf("FAIL %s: %s\n", what, strerror(errno));
-  exit(1);
-}
-
-#include "../c/calls.h"
-
-static int failures;
-#define CHECK(fine)                                     \
-  do {                                                  \
-    if (!(fine)) {                                      \
-      failures++;                                       \
-      printf("FAIL client.c:%d: %s\n", __LINE__, #fine); \
-    }                                                   \
-  } while (0)
-
-static const char *directory;
-
-/* A number of the tenant's directory, or of one line of its stats. */
-static uint64_t told(const char *name, const char *line) {
-  char path[256], text[1024] = "";
-  snprintf(path, sizeof path, "%s/%s", directory, name);
-  int fd = open(path, O_RDONLY);
-  if (fd < 0 || read(fd, text, sizeof text - 1) < 0) bed_fail(path);
-  close(fd);
-  const char *at = line == NULL ? text : strstr(text, line);
-  return at == NULL ? UINT64_MAX : strtoull(at + (line == NULL ? 0 : strlen(line)), NULL, 0);
-}
-
-static void set(const char *name, const char *value) {
-  char path[256];
-  snprintf(path, sizeof path, "%s/%s", directory, name);
-  int fd = open(path, O_WRONLY);
-  if (fd < 0 || write(fd, value, strlen(value)) < 0) bed_fail(path);
-  close(fd);
-}
-
-static int open_device(const char *path) {
-  int fd = open(path, O_RDWR | O_CLOEXEC);
-  if (fd < 0) bed_fail(path);
-  return fd;
-}
-
-static uint32_t memory(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes, uint32_t params_size, uint32_t direction) {
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40, .bytes = bytes, .params_size = params_size,
-                       .direction = direction};
-  return do_alloc(process, fd, what, NULL);
-}
+static struct bed_process by_compat = {.compat = 1};
 
 /* The tenant's limit is 64 MiB. */
 static void charge_deny_free(int fd, uint32_t client) {
@@ -127,7 +44,7 @@ static void shown_and_filtered(int fd, uint32_t client) {
   put32(PARAMS, 2);
   CHECK(do_control(&plainly, fd, client, SUBDEVICE, RM_FB_GET_INFO_V2, 436) == RM_OK);
   CHECK(get32(PARAMS + 8) == 64 << 10 && get32(PARAMS + 16) == 48 << 10);
-  set("weight", "25");
+  CHECK(set("weight", "25") == 0);
   CHECK(do_alloc(&plainly, fd, what, &group) == RM_OK);
   put64(PARAMS, 100000);
   CHECK(do_control(&plainly, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK);
@@ -223,7 +140,9 @@ static int take_and_wait(uint64_t mib) {
   return status != RM_OK;
 }
 
-static void storm_alone(unsigned seed) {
+/* Ends with the process that started it. */
+static void storm_alone(unsigned seed, pid_t parent) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) return;
   for (;;) {
     int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
     uint32_t client = new_client(&plainly, fd);
@@ -240,8 +159,8 @@ static void storm_alone(unsigned seed) {
 /* Processes that are killed at random moments and come again. */
 static int storm(int processes, int seconds) {
   enum { MOST = 16 };
-  pid_t pids[MOST] = {0};
-  unsigned seed = (unsigned)getpid() ^ (unsigned)time(NULL);
+  pid_t pids[MOST] = {0}, self = getpid();
+  unsigned seed = (unsigned)self ^ (unsigned)time(NULL);
   time_t until = time(NULL) + seconds;
   printf("storm seed %u\n", seed);
   if (processes > MOST) processes = MOST;
@@ -249,7 +168,10 @@ static int storm(int processes, int seconds) {
     for (int i = 0; i < processes; i++) {
       if (pids[i] != 0) continue;
       pids[i] = fork();
-      if (pids[i] == 0) storm_alone(seed + (unsigned)i);
+      if (pids[i] == 0) {
+        storm_alone(seed + (unsigned)i, self);
+        _exit(1);
+      }
       seed += 7919;
     }
     usleep(20000 + (unsigned)rand_r(&seed) % 80000);
@@ -264,8 +186,7 @@ static int storm(int processes, int seconds) {
 }
 
 int main(int count, char **arguments) {
-  arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-  if (arena == MAP_FAILED) bed_fail("mmap");
+  begin_arena();
   if (count == 3 && strcmp(arguments[1], "checks") == 0) {
     directory = arguments[2];
     return checks();

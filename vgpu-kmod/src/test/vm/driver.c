@@ -5,6 +5,7 @@
  * file operations; the operations are one writable table for the control device and the cards.
  */
 #include <linux/cgroup.h>
+#include <linux/delay.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -30,6 +31,10 @@ module_param(total_mib, ulong, 0444);
 static char *version;
 module_param(version, charp, 0444);
 MODULE_PARM_DESC(version, "What the module says that it is, in place of its own version");
+
+static unsigned int slow_ms;
+module_param(slow_ms, uint, 0644);
+MODULE_PARM_DESC(slow_ms, "How long each call takes besides, so that others can happen in it");
 
 struct opened {
 	struct model_file model;
@@ -119,6 +124,8 @@ static long nvidia_ioctl(struct file *file, unsigned int word, unsigned long arg
 	};
 	long result;
 
+	if (slow_ms)
+		msleep(slow_ms);
 	mutex_lock(&lock);
 	caller.tag = tag_of_current();
 	result = model_ioctl(&rm, &opened->model, &caller, word, argument);
@@ -172,7 +179,7 @@ static int truth_show(struct seq_file *to, void *unused)
 		   nvidia_fops.unlocked_ioctl == nvidia_ioctl && nvidia_fops.compat_ioctl == nvidia_ioctl &&
 		   nvidia_fops.release == nvidia_release);
 	for (tag = 0; tag < MODEL_TAGS && cgroups[tag]; tag++)
-		seq_printf(to, "cgroup %llu %llu\n", cgroups[tag], rm.held[tag]);
+		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\n", cgroups[tag], rm.held[tag], cgroups[tag], rm.most[tag]);
 	mutex_unlock(&lock);
 	return 0;
 }

@@ -252,17 +252,25 @@ static int vgpu__done(const struct request *request, long result) {
   return (result >= 0 || result == VGPU_RM_FAULT) && request->after.status == RM_OK;
 }
 
+#define LARGEST_PAGE ((uint64_t)2 << 20)
+
 static void vgpu__look_again(struct request *request, long result) {
   const struct vgpu_rm_call *call = &request->call;
+  int lost = 0;
   vgpu__rm_decode(&request->io, vgpu__rm_word(call->number, call->size), call->at, &request->after);
   if (result == VGPU_RM_FAULT || request->after.kind != call->kind) { /* taken for what keeps the charge */
     request->after = *call; /* with the handle that was asked for */
     request->after.status = call->kind == RM_KIND_FREE ? RM_OBJECT_NOT_FOUND : RM_OK;
     request->stamp = 0;
+    lost = 1;
   }
   request->bytes_after = request->bytes;
   if (request->block != NULL && vgpu__rm_bytes(&request->io, &request->call, &request->bytes_after) != 0) {
     request->bytes_after = request->bytes;
+  }
+  /* With its answer this form loses the size as well: it counts as if it were rounded up to the largest pages. */
+  if (lost && call->number == RM_HEAP) {
+    request->bytes_after = request->bytes > VGPU_RM_NO_LIMIT - LARGEST_PAGE ? VGPU_RM_NO_LIMIT : (request->bytes + LARGEST_PAGE - 1) & ~(LARGEST_PAGE - 1);
   }
   /* The driver rounds up. A smaller number is not the driver's. */
   if (request->bytes_after < request->bytes) request->bytes_after = request->bytes;

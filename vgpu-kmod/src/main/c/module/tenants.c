@@ -6,7 +6,6 @@
 #include <linux/configfs.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "vgpu_kmod.h"
@@ -176,7 +175,7 @@ static struct configfs_attribute *vgpu_attributes[] = {
 
 static void vgpu_directory_release(struct config_item *item)
 {
-	kfree(vgpu_directory(item));
+	vgpu_book.heap.drop(vgpu_directory(item));
 }
 
 static struct configfs_item_operations vgpu_directory_operations = {
@@ -191,11 +190,12 @@ static const struct config_item_type vgpu_directory_type = {
 
 static struct config_item *vgpu_make_directory(struct config_group *group, const char *name)
 {
-	struct vgpu_directory *made = kzalloc(sizeof(*made), GFP_KERNEL);
+	struct vgpu_directory *made = vgpu_make(sizeof(*made));
 	struct vgpu_rm_tenant *tenant = vgpu_make(sizeof(*tenant));
 
 	if (!made || !tenant) {
-		kfree(made);
+		if (made)
+			vgpu_book.heap.drop(made);
 		if (tenant)
 			vgpu_book.heap.drop(tenant);
 		return ERR_PTR(-ENOMEM);

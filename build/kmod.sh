@@ -1,0 +1,319 @@
+# shellcheck shell=bash
+# Sourced by ./vgpu: builds the kernel module, and tests it in a virtual machine of its own.
+
+# shellcheck source=build/debian.sh
+. "$ROOT/build/debian.sh"
+
+KMOD_SOURCES=$ROOT/vgpu-kmod/src
+KMOD_WORK=$ROOT/target/kmod
+KMOD_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/vgpu/kmod
+
+kmod_help() {
+  cat <<EOF2
+Usage: ./vgpu kmod build [--kernel RELEASE | --headers DIR]
+       ./vgpu kmod test [--storm SECONDS] [--cycles N] [--within SECONDS]
+
+build  compile vgpu_kmod.ko against a kernel's headers, into target/kmod/RELEASE
+test   start Debian's kernel in a virtual machine, with the module and a driver that needs no GPU, and run the
+       scenarios; nothing is loaded on this machine. Packages are kept in $KMOD_CACHE.
+
+      --kernel RELEASE  The kernel whose headers are used. Default: the running one, $(uname -r).
+      --headers DIR     The headers themselves.
+      --storm SECONDS   How long processes allocate, free and die. Default: 5.
+      --cycles N        How often the module is unloaded and loaded under load. Default: 5.
+      --within SECONDS  The virtual machine is ended after so long. Default: 240.
+  -h, --help            Show this help.
+
+CC names another compiler. Exit codes: 0 done, 1 failed, 2 wrong usage, 69 this machine lacks what it needs.
+EOF2
+}
+
+# kmod_need <program> <package>: succeeds where the program is there, or could be installed.
+kmod_need() {
+  command -v "$1" >/dev/null 2>&1 && return 0
+  if may_install; then
+    apt_install "$2" && return 0
+  fi
+  say "./vgpu kmod needs $1, which is not installed. On Debian it is in the package $2."
+  return $EX_UNAVAILABLE
+}
+
+# Prints the release that a directory's headers are of; fails where they are none.
+headers_release() {
+  sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' "$1/include/generated/utsrelease.h" 2>/dev/null | grep .
+}
+
+# Sets HEADERS to the headers of a kernel's release.
+find_headers() {
+  local release=$1 place
+  for place in "/lib/modules/$release/build" "/usr/src/linux-headers-$release" "/usr/src/kernels/$release"; do
+    if [ "$(headers_release "$place")" = "$release" ]; then
+      HEADERS=$place
+      return 0
+    fi
+  done
+  return 1
+}
+
+require_headers() {
+  local release=$1 package=linux-headers-$1
+  find_headers "$release" && return 0
+  if may_install && apt-cache show "$package" >/dev/null 2>&1; then
+    apt_install "$package" && find_headers "$release" && return 0
+  fi
+  say "There are no headers of Linux $release on this machine."
+  case $(system_family) in
+    debian)
+      if apt-cache show "$package" >/dev/null 2>&1; then
+        say "Install them with: apt-get install $package"
+      else
+        say "This system's package lists have none either ($package); apt-get update makes them anew."
+      fi
+      ;;
+    fedora) say "Install them with: dnf install kernel-devel-$release" ;;
+    *) say "Install the package that has them." ;;
+  esac
+  say "Or name those of another kernel, with --kernel RELEASE or --headers DIR."
+  return $EX_UNAVAILABLE
+}
+
+# Sets COMPILER to the arguments that make Kbuild use the compiler of the kernel itself.
+find_kernel_compiler() {
+  local config=$HEADERS/.config major name
+  COMPILER=("CC=${CC-}")
+  [ -z "${CC-}" ] || return 0
+  if grep -q '^CONFIG_CC_IS_CLANG=y' "$config" 2>/dev/null; then
+    COMPILER=(LLVM=1)
+    kmod_need clang clang && kmod_need ld.lld lld
+    return
+  fi
+  major=$(sed -n 's/^CONFIG_GCC_VERSION=\([0-9]*\)[0-9]\{4\}$/\1/p' "$config" 2>/dev/null)
+  for name in "gcc-$major" gcc cc; do
+    if [ -z "$major" ] || [ "$("$name" -dumpversion 2>/dev/null | cut -d. -f1)" = "$major" ]; then
+      COMPILER=("CC=$name")
+      return 0
+    fi
+  done
+  if may_install && apt_install "gcc-$major"; then
+    COMPILER=("CC=gcc-$major")
+    return 0
+  fi
+  say "This kernel was compiled with gcc $major, and this machine has $(gcc -dumpversion 2>/dev/null | sed 's/^/gcc /' |
+    grep . || echo 'no gcc')." \
+    "Install gcc $major (on Debian: gcc-$major), or set CC to the compiler that shall be used all the same."
+  return $EX_UNAVAILABLE
+}
+
+# compile_module <directory> <variables...>: Kbuild's part, against HEADERS.
+compile_module() {
+  if run_logged 'compiling the module' kmod_progress env -u MAKEFLAGS \
+    make -C "$HEADERS" M="$1" "${COMPILER[@]}" "${@:2}" modules; then
+    return 0
+  fi
+  say "the module does not compile against $HEADERS:"
+  grep -E '(error|Error|not found|No such)' "$LOG" | head -n 10 | sed 's/^/  /' >&2
+  say "the whole log: $LOG"
+  return 1
+}
+
+kmod_progress() {
+  sed -n 's/^== //p' | tail -n 1
+}
+
+# Compiles vgpu_kmod.ko into a directory of its own, so that nothing is written beside the sources.
+build_module() {
+  rm -rf "$1"
+  mkdir -p "$1" && cp -r "$KMOD_SOURCES/main/c/." "$1" && compile_module "$@"
+}
+
+kmod_build() {
+  local release given='' directory='' module
+  release=$(uname -r)
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --kernel | --headers)
+        [ -z "$given" ] || die 2 "--kernel and --headers exclude each other"
+        [ -n "${2-}" ] || die 2 "$1 needs a value"
+        given=$1
+        if [ "$1" = --kernel ]; then release=$2; else directory=$2; fi
+        shift
+        ;;
+      *) die 2 "./vgpu kmod build does not know '$1'; see ./vgpu kmod --help" ;;
+    esac
+    shift
+  done
+  kmod_need make make || exit
+  if [ "$given" = --headers ]; then
+    HEADERS=$(cd "$START" && cd -P "$directory" 2>/dev/null && pwd)
+    release=$(headers_release "$HEADERS") ||
+      die 2 "there are no kernel headers in $directory: no include/generated/utsrelease.h"
+  else
+    require_headers "$release" || exit
+  fi
+  find_kernel_compiler || exit
+  lock_build
+  module=$KMOD_WORK/$release
+  build_module "$module" || exit 1
+  say "built ${module#"$ROOT/"}/vgpu_kmod.ko for Linux $release"
+}
+
+# ---- the virtual machine ----
+
+# Fetches Debian's kernel for virtual machines, its headers and busybox into a new directory of the cache. It is renamed
+# at the end, so what has the name is complete.
+get_kernel() {
+  local new=$1 kernel headers package
+  prepare_apt "$new/apt" && echo '== package lists' && apt-get -q update || return 1
+  kernel=$(package_behind linux-image-cloud-amd64) && headers=$(package_behind linux-headers-cloud-amd64) || return 1
+  echo '== downloading'
+  # shellcheck disable=SC2046 # a list of words
+  (cd "$new" && apt-get -q download busybox-static "$kernel" "$headers" \
+    $(apt-cache depends "$headers" | sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p')) || return 1
+  echo '== unpacking'
+  for package in "$new"/*.deb; do
+    dpkg-deb --fsys-tarfile "$package" | tar -x --no-same-owner -C "$new" \
+      --wildcards --exclude='*/doc/*' --exclude='*/man/*' --exclude='*/modules/*/kernel/[!f]*' || return 1
+  done
+  rm -rf "$new"/*.deb "$new/apt"
+  mv "$new"/boot/vmlinuz-* "$new/vmlinuz" && mv "$new/usr/src/$headers" "$new/usr/src/headers" &&
+    sed -i "s|^include /|include $KMOD_CACHE/vm/|" "$new/usr/src/headers/Makefile" || return 1
+  mv -T "$new" "$KMOD_CACHE/vm" 2>/dev/null || [ -e "$KMOD_CACHE/vm" ] # another was faster
+}
+
+# Prints the package that a package without content stands for.
+package_behind() {
+  apt-cache depends "$1" | sed -n 's/^ *Depends: \(linux-.*-cloud-.*\)/\1/p' | grep .
+}
+
+require_kernel() {
+  local new
+  [ -e "$KMOD_CACHE/vm" ] && return 0
+  if ! command -v dpkg-deb >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1 || [ ! -r "$DEBIAN_KEYS" ]; then
+    say "./vgpu kmod test needs Debian's apt-get, and its archive key (debian-archive-keyring)."
+    return $EX_UNAVAILABLE
+  fi
+  mkdir -p "$KMOD_CACHE" && new=$(mktemp -d "$KMOD_CACHE/new.XXXXXX") || return 1
+  (run_logged "getting Debian's kernel" kmod_progress get_kernel "$new")
+  rm -rf "$new"
+  [ ! -e "$KMOD_CACHE/vm" ] || return 0
+  say "Debian's kernel could not be had; the end of $LOG:"
+  tail -n 5 "$LOG" | sed 's/^/  /' >&2
+  return $EX_UNAVAILABLE
+}
+
+# A program of the virtual machine.
+compile_tenant() {
+  "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE=1 -O1 -Wall -Wextra -Werror -static -pthread -o "$KMOD_WORK/root/$1" \
+    "$KMOD_SOURCES/test/vm/$1.c" >>"$LOG" 2>&1
+}
+
+# Makes the first file system of the virtual machine.
+make_initramfs() {
+  local root=$KMOD_WORK/root busybox=$KMOD_CACHE/vm/bin/busybox
+  rm -rf "$root"
+  mkdir -p "$root"/{bin,modules,proc,sys,dev} && cp "$busybox" "$root/bin/busybox" || return 1
+  find "$KMOD_CACHE/vm/lib/modules" -name configfs.ko -exec cp {} "$root/modules" \; &&
+    cp "$KMOD_WORK/module/vgpu_kmod.ko" "$KMOD_WORK/driver/nvidia.ko" "$root/modules" &&
+    install -m 755 "$KMOD_SOURCES/test/vm/init" "$root/init" &&
+    compile_tenant client && compile_tenant hostile &&
+    (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$KMOD_WORK/initramfs"
+}
+
+prepare_machine() {
+  mkdir -p "$KMOD_WORK" || return 1
+  kmod_need qemu-system-x86_64 qemu-system-x86 && kmod_need make make && require_kernel || return
+  HEADERS=$KMOD_CACHE/vm/usr/src/headers
+  find_kernel_compiler || return
+  build_module "$KMOD_WORK/module" KCFLAGS=-Werror || return 1
+  rm -rf "$KMOD_WORK/driver"
+  mkdir -p "$KMOD_WORK/driver" && cp "$KMOD_SOURCES"/test/vm/{driver.c,Makefile} "$KMOD_SOURCES"/test/model/* \
+    "$KMOD_WORK/driver" && compile_module "$KMOD_WORK/driver" KCFLAGS=-Werror || return 1
+  make_initramfs && return 0
+  say "the virtual machine's files could not be made; the end of $LOG:"
+  tail -n 8 "$LOG" | sed 's/^/  /' >&2
+  return 1
+}
+
+# The kernel writes to the first serial line, the scenarios to the second, so that no line is torn. Allocations have red
+# zones, and are poisoned when they are freed.
+run_machine() {
+  local words='console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP'
+  timeout --kill-after=10 "$KMOD_WITHIN" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 \
+    -m 512 -nodefaults -no-reboot -display none -kernel "$KMOD_CACHE/vm/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
+    -serial "file:$KMOD_WORK/kernel.log" -serial stdio \
+    -append "$words vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM"
+}
+
+# Prints each failure, and the sum; succeeds where the machine came to its end, and all scenarios passed.
+report_machine() {
+  local results=$LOG passed failed oops
+  passed=$(grep -c '^ok   ' "$results")
+  failed=$(grep -c '^FAIL ' "$results")
+  grep '^FAIL ' "$results" | tr -d '\r' | sed 's/^/  /' >&2
+  oops=$(grep -E 'BUG|WARNING|Oops|panic|general protection|stall|hung' "$KMOD_WORK/kernel.log")
+  if [ -n "$oops" ]; then
+    say "the kernel complained:"
+    printf '%s\n' "$oops" | tr -d '\r' | head -n 10 | sed 's/^/  /' >&2
+  fi
+  if ! tr -d '\r' <"$results" | grep -qx 'END'; then
+    say "the virtual machine did not come to its end within $KMOD_WITHIN s. It was at: $(kmod_progress <"$results")"
+    failed=$((failed + 1))
+  fi
+  say "$passed passed, $failed failed (results: $results, the kernel's words: $KMOD_WORK/kernel.log)"
+  [ "$failed" -eq 0 ] && [ "$passed" -ne 0 ] && [ -z "$oops" ]
+}
+
+# A stage that the gate can run.
+check_kmod() {
+  KMOD_STORM=${KMOD_STORM:-5} KMOD_CYCLES=${KMOD_CYCLES:-5} KMOD_WITHIN=${KMOD_WITHIN:-240}
+  local LOG=$ROOT/target/vgpu-kmod.log
+  if [ "$(uname -sm)" != 'Linux x86_64' ]; then
+    say "./vgpu kmod test needs Linux on x86-64"
+    return $EX_UNAVAILABLE
+  fi
+  start_log
+  prepare_machine || return
+  LOG=$ROOT/target/vgpu-kmod-results.log
+  start_log
+  run_logged 'running the scenarios in a virtual machine' kmod_progress run_machine
+  report_machine
+}
+
+kmod_test() {
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --storm | --cycles | --within)
+        case ${2-} in '' | *[!0-9]*) die 2 "$1 needs a number" ;; esac
+        case $1 in
+          --storm) KMOD_STORM=$2 ;;
+          --cycles) KMOD_CYCLES=$2 ;;
+          --within) KMOD_WITHIN=$2 ;;
+        esac
+        shift
+        ;;
+      *) die 2 "./vgpu kmod test does not know '$1'; see ./vgpu kmod --help" ;;
+    esac
+    shift
+  done
+  lock_build
+  check_kmod
+}
+
+command_kmod() {
+  local part=${1-}
+  case " $* " in
+    *' -h '* | *' --help '* | '  ')
+      kmod_help
+      [ -n "$part" ]
+      exit $((2 * $?))
+      ;;
+  esac
+  cd "$ROOT" || exit 1
+  LOG=$ROOT/target/vgpu-kmod.log
+  start_log
+  case $part in
+    build | test) "kmod_$part" "${@:2}" ;;
+    *) die 2 "./vgpu kmod has the parts build and test, and no '$part'" ;;
+  esac
+  exit
+}

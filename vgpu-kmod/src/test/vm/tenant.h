@@ -1,0 +1,113 @@
+/*
+ * What the programs of tenants in the virtual machine have in common. They are linked statically: no preloaded library reaches
+ * them.
+ */
+#ifndef VGPU_TENANT_H
+#define VGPU_TENANT_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../main/c/core/rm_abi.h"
+
+#define MIB ((uint64_t)1 << 20)
+enum { ARENA = 1 << 16 };
+
+/* What calls.h asks for: here the driver is the kernel's. */
+struct bed_process {
+  int compat; /* by the way of 32-bit system calls */
+};
+static unsigned char *arena; /* below 4 GiB, for the way of 32-bit system calls */
+static struct bed_process plainly;
+
+static uint64_t bed_at(size_t offset) { return (uint64_t)(uintptr_t)arena + offset; }
+
+static long int80(long number, long one, long two, long three) {
+  long result;
+  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(three) : "memory", "r8", "r9", "r10", "r11");
+  return (int)result;
+}
+
+static inline long bed_ioctl(struct bed_process *process, int fd, uint32_t word, uint64_t argument) {
+  enum { IOCTL_OF_32_BIT = 54 };
+  return process->compat ? int80(IOCTL_OF_32_BIT, fd, (long)word, (long)argument) : ioctl(fd, word, argument);
+}
+
+static void bed_fail(const char *what) {
+  printf("FAIL %s: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+#include "../c/calls.h"
+
+static int failures;
+#define CHECK(fine)                                     \
+  do {                                                  \
+    if (!(fine)) {                                      \
+      failures++;                                       \
+      printf("FAIL %s:%d: %s\n", __FILE__, __LINE__, #fine); \
+    }                                                   \
+  } while (0)
+
+static const char *directory; /* the tenant's */
+
+/* A number of a file, or of one line of it that begins so. */
+static inline uint64_t number_in(const char *path, const char *line) {
+  char text[4096] = "";
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || read(fd, text, sizeof text - 1) < 0) bed_fail(path);
+  close(fd);
+  const char *at = line == NULL ? text : strstr(text, line);
+  return at == NULL ? UINT64_MAX : strtoull(at + (line == NULL ? 0 : strlen(line)), NULL, 0);
+}
+
+/* 0, or the error. */
+static inline int put_into(const char *path, const char *value, size_t size) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) bed_fail(path);
+  int error = write(fd, value, size) < 0 ? errno : 0;
+  close(fd);
+  return error;
+}
+
+static inline uint64_t told(const char *name, const char *line) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  return number_in(path, line);
+}
+
+static inline int set(const char *name, const char *value) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  return put_into(path, value, strlen(value));
+}
+
+static inline int open_device(const char *path) {
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) bed_fail(path);
+  return fd;
+}
+
+static inline uint32_t memory(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes, uint32_t params_size, uint32_t direction) {
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40, .bytes = bytes, .params_size = params_size,
+                       .direction = direction};
+  return do_alloc(process, fd, what, NULL);
+}
+
+static inline void begin_arena(void) {
+  arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  if (arena == MAP_FAILED) bed_fail("mmap");
+}
+
+#endif
