@@ -136,6 +136,8 @@ run_scenario() {
 
 command_k8s_check() {
   local name commit etcd
+  # A scenario says why it fails at the end of a pipe.
+  shopt -s lastpipe
   # shellcheck source=build/k8s-check/plane.sh
   . "$ROOT/build/k8s-check/plane.sh"
   # shellcheck source=build/k8s-check/scenarios.sh

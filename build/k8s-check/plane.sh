@@ -121,7 +121,7 @@ start_controllers() {
   local which=resourceclaim-controller,serviceaccount-controller,disruption-controller
   which=$which,validatingadmissionpolicy-status-controller,device-taint-eviction-controller
   start kube-controller-manager "$ASSETS/kube-controller-manager" --kubeconfig "$WORK/kube-controller-manager" \
-    --leader-elect=false --secure-port 0 --controllers "$which"
+    --leader-elect=false --secure-port 0 --use-service-account-credentials --controllers "$which"
 }
 
 start_plane() {

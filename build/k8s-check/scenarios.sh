@@ -2,8 +2,8 @@
 # Sourced by build/k8s-check.sh: what is checked. A scenario is a function; it fails with a REASON.
 # Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
 
-SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class accounts slots'
-SCENARIOS="$SCENARIOS slots-refused annotations gang gang-queue eviction names extender-killed api-server-away show"
+SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class node-annotation accounts'
+SCENARIOS="$SCENARIOS slots slots-refused annotations gang gang-queue eviction eviction-refused names extender-killed api-server-away show"
 
 # fail TEXT...: why the scenario fails.
 fail() {
@@ -180,9 +180,11 @@ scenario_slices() {
   until_true 40 has dra-vgpu.dev k get resourceslices || fail "deleted, it does not come back" || return 1
   version=$(field resourceslice dra-vgpu.dev '{.metadata.resourceVersion}')
   [ "$version" != "$before" ] || fail "it was not written" || return 1
-  # Two of the role's rounds.
-  k annotate node dra vgpu.dev/gpus- >/dev/null
-  sleep 21
+  # A role that has just begun looks at it first.
+  stop vgpu-node
+  start_node_role
+  until_true 60 grep -q 'metrics on port' "$WORK/log/vgpu-node" || fail "$(last_line vgpu-node)" || return 1
+  sleep 12
   [ "$(field resourceslice dra-vgpu.dev '{.metadata.resourceVersion}')" = "$version" ] ||
     fail "it is written again without need; generation $(field resourceslice dra-vgpu.dev '{.spec.pool.generation}')"
 }
@@ -221,9 +223,11 @@ scenario_claims_refused() {
     refused 'parameters are of apiVersion vgpu.dev/v1alpha1 and kind ShareParameters'
   claim bad 'share: 30' 'policy: fixed-share' | sed 's/apiVersion: vgpu.*kind: ShareParameters, //' |
     refused 'parameters are of apiVersion vgpu.dev/v1alpha1 and kind ShareParameters'
-  claim bad 'share: 101' | sed 's/exactly: {/firstAvailable: [{name: a, /; s/}}}\]/}}}]}]/' | refused 'share is'
+  claim bad 'share: 101' | sed 's/exactly: {/firstAvailable: [{name: a, /; s/}}}}]/}}}]}]/' | refused 'share is'
   CLASS=online.vgpu.dev claim bad 'share: 101' | refused 'share is'
   sed -e 's/share: "30"/share: "101"/' "$DEPLOY/two-pods.yaml" | refused 'share is'
+  sed -e 's/name: .*vgpu.dev/&.bad/; s/class: online/class: gold/' "$DEPLOY/base/device-class.yaml" |
+    refused 'class is online, nearline or offline'
   [ -z "$REASON" ] || return 1
   claim good 'share: 30, memory: 2Gi' \
     'policy: burst-share, class: online, offlineFloorPercent: 10, require: {faults: none, compute: turns}' |
@@ -259,7 +263,7 @@ scenario_claims_memory() {
 
 # A class's parameters and a selector reach the claim's allocation.
 scenario_claims_class() {
-  local expression="device.attributes[\"vgpu.dev\"].model.startsWith(\"Emulated\")" told
+  local expression="device.attributes[\"vgpu.dev\"].model == \"Emulated GPU\"" told
   { CLASS=online.vgpu.dev claim fast 'share: 20, memory: 1Gi' 'policy: fixed-share' |
     sed "s/deviceClassName:/selectors: [{cel: {expression: '$expression'}}], &/" && user fast fast; } | make || return 1
   bound 40 fast || return 1
@@ -288,10 +292,17 @@ scenario_accounts() {
   done
   may vgpu-scheduler update leases/vgpu-scheduler --namespace vgpu-system ||
     fail "vgpu-scheduler may not keep its lease" || return 1
-  has dra k get node dra -o jsonpath='{.metadata.name}{.metadata.annotations.vgpu\.dev/gpus}' ||
-    fail "the node role has not told its GPUs" || return 1
   ! grep -h -i -m 1 -e forbidden -e unauthorized "$WORK/log/vgpu-node" "$WORK/log/vgpu-scheduler" >"$WORK/last" ||
     fail "$(cut -c 1-300 "$WORK/last")"
+}
+
+# The node role tells its GPUs, and again if its Node has forgotten them.
+scenario_node_annotation() {
+  until_true 30 has '"model":"Emulated GPU"' field node dra '{.metadata.annotations.vgpu\.dev/gpus}' ||
+    fail "the node role does not tell its GPUs" || return 1
+  k annotate node dra vgpu.dev/gpus- >/dev/null
+  until_true 30 has '"model":"Emulated GPU"' field node dra '{.metadata.annotations.vgpu\.dev/gpus}' ||
+    fail "the node role does not tell its GPUs again"
 }
 
 place_of() {
@@ -373,11 +384,14 @@ is_gone() {
 # Offline pods go for an online one, unless a disruption budget forbids it.
 scenario_eviction() {
   local i name
+  # Memory is what they compete for: an offline share is what others leave.
   { for i in 1 2 3 4; do
-    slot "low-$i" 100 1Gi 'vgpu.dev/class: offline' | sed "s/^  annotations:/  labels: {kept: \"yes\"}\n&/"
+    slot "low-$i" 100 30Gi 'vgpu.dev/class: offline' | sed "s/^  annotations:/  labels: {kept: \"yes\"}\n&/"
   done; } | make && bound 60 low-1 low-2 low-3 low-4 || return 1
-  slot high 100 1Gi 'vgpu.dev/class: online' | make || return 1
+  slot high 100 30Gi 'vgpu.dev/class: online' | make || return 1
   until_true 40 one_gone || fail "no offline pod was evicted: $(last_line vgpu-scheduler)" || return 1
+  [ "$(k get pods -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}' | wc -w)" -eq 1 ] ||
+    fail "more went than one: $(waiting_text)" || return 1
   # What a kubelet does once a pod has ended.
   for name in $(k get pods -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}'); do
     k delete pod "$name" --force --grace-period=0 >/dev/null 2>&1
@@ -387,6 +401,32 @@ scenario_eviction() {
 
 one_gone() {
   [ "$(k get pods -l kept=yes -o jsonpath='{range .items[*]}{.metadata.deletionTimestamp}.{end}')" != .... ]
+}
+
+# Pods that a disruption budget keeps stay, and the one that wants their place waits.
+scenario_eviction_refused() {
+  local i
+  make <<EOF2 || return 1
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: keep}
+spec: {minAvailable: 4, selector: {matchLabels: {kept: "yes"}}}
+EOF2
+  { for i in 1 2 3 4; do
+    slot "low-$i" 100 30Gi 'vgpu.dev/class: offline' | sed "s/^  annotations:/  labels: {kept: \"yes\"}\n&/"
+  done; } | make && bound 60 low-1 low-2 low-3 low-4 || return 1
+  # What a kubelet says: a budget does not count pods that have not begun.
+  for i in 1 2 3 4; do
+    k patch pod "low-$i" --subresource status -p '{"status": {"phase": "Running",
+      "conditions": [{"type": "Ready", "status": "True"}]}}' >/dev/null || return 1
+  done
+  until_true 30 has 4 field poddisruptionbudget keep '{.status.currentHealthy}' || fail "the budget counts nobody" || return 1
+  slot high 100 30Gi 'vgpu.dev/class: online' | make || return 1
+  until_true 40 grep -q 'eviction for default/high was refused' "$WORK/log/vgpu-scheduler" ||
+    fail "nobody was to be evicted: $(waiting_text)" || return 1
+  says high 'waits: no room now' || return 1
+  ! one_gone || fail "an offline pod was evicted: $(waiting_text)" || return 1
+  is_bound low-1 low-2 low-3 low-4
 }
 
 # Manifests in others' words, under their schedulers' names.
