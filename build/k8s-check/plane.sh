@@ -100,7 +100,8 @@ start_api_server() {
     --client-ca-file "$WORK/crt" --token-auth-file "$WORK/tokens" --authorization-mode Node,RBAC \
     --service-account-issuer https://check.invalid --service-account-key-file "$WORK/crt" \
     --service-account-signing-key-file "$WORK/key" --service-cluster-ip-range 10.96.0.0/24 \
-    --endpoint-reconciler-type none --allow-privileged
+    --endpoint-reconciler-type none --allow-privileged --feature-gates GenericWorkload=true \
+    --runtime-config scheduling.k8s.io/v1alpha2=true
 }
 
 # ready [PORT]: succeeds if the API server is.

@@ -2,8 +2,9 @@
 # Sourced by build/k8s-check.sh: what is checked. A scenario is a function; it fails with a REASON.
 # Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
 
-SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class node-annotation accounts'
-SCENARIOS="$SCENARIOS slots slots-refused annotations gang gang-queue eviction eviction-refused names extender-killed api-server-away show"
+SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class gpu-lost node-annotation'
+SCENARIOS="$SCENARIOS accounts slots slots-refused annotations gang gang-queue pod-group eviction eviction-refused names"
+SCENARIOS="$SCENARIOS extender-killed api-server-away show"
 
 # fail TEXT...: why the scenario fails.
 fail() {
@@ -48,7 +49,7 @@ says() {
 
 # Nothing of a scenario is left to the next one.
 clear_up() {
-  k delete pods,resourceclaims,resourceclaimtemplates,poddisruptionbudgets --all --force --grace-period=0 --wait=false
+  k delete pods,podgroups,resourceclaims,resourceclaimtemplates,poddisruptionbudgets --all --force --grace-period=0 --wait=false
   until_true 30 nothing_left
 } >"$WORK/last" 2>&1
 
@@ -110,7 +111,7 @@ EOF2
 # slot NAME SHARE MEMORY [ANNOTATION...]: a pod of the second way; an annotation as 'name: value'.
 slot() {
   printf -- '---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: %s\n  annotations:\n' "$1"
-  printf '    %s\n' "vgpu.dev/share: \"$2\"" "vgpu.dev/memory: $3" "${@:4}"
+  printf '    %s\n' "vgpu.dev/share: \"$2\"" "vgpu.dev/memory: \"$3\"" "${@:4}"
   printf 'spec:\n  containers: [{name: main, image: none, resources: {limits: {vgpu.dev/slot: 1}}}]\n'
 }
 
@@ -296,6 +297,31 @@ scenario_accounts() {
     fail "$(cut -c 1-300 "$WORK/last")"
 }
 
+# emulate LINE: NVML's readings of the emulated GPU are so from now on.
+emulate() {
+  echo "$1" >"$WORK/gpus/nvml.new" && mv "$WORK/gpus/nvml.new" "$WORK/gpus/nvml"
+}
+
+taints() {
+  echo "taints: $(field resourceslice dra-vgpu.dev '{.spec.devices[*].taints}')"
+}
+
+no_taints() {
+  [ "$(taints)" = 'taints: ' ]
+}
+
+# A lost GPU is tainted, its pods go, and nobody gets it until it is back.
+scenario_gpu_lost() {
+  { claim lent 'share: 20, memory: 1Gi' && user lent lent; } | make && bound 40 lent || return 1
+  emulate lost=1
+  until_true 60 has '"value":"lost"' taints || fail "a lost GPU has $(taints)" || return 1
+  until_true 60 is_gone lent || fail "its pod stays" || return 1
+  { claim late 'share: 20, memory: 1Gi' && user late late; } | make && says late 'cannot allocate' || return 1
+  emulate lost=0
+  until_true 60 no_taints || fail "a GPU that is back has $(taints)" || return 1
+  bound 60 late
+}
+
 # The node role tells its GPUs, and again if its Node has forgotten them.
 scenario_node_annotation() {
   until_true 30 has '"model":"Emulated GPU"' field node dra '{.metadata.annotations.vgpu\.dev/gpus}' ||
@@ -337,10 +363,10 @@ scenario_slots_refused() {
 # Nobody but vgpu's scheduler says where a pod's GPUs are.
 scenario_annotations() {
   slot forged 10 1Gi "vgpu.dev/reservation: '{}'" | refused "written by vgpu's scheduler alone" || return 1
-  slot true 10 1Gi | make && bound 30 true || return 1
-  ! k annotate --overwrite pod true vgpu.dev/reservation='{}' >"$WORK/last" 2>&1 ||
+  slot held 10 1Gi | make && bound 30 held || return 1
+  ! k annotate --overwrite pod held vgpu.dev/reservation='{}' >"$WORK/last" 2>&1 ||
     fail "a reservation can be written anew" || return 1
-  k label pod true any=thing >"$WORK/last" 2>&1 || fail "a bound pod cannot be labelled: $(cat "$WORK/last")"
+  k label pod held any=thing >"$WORK/last" 2>&1 || fail "a bound pod cannot be labelled: $(cat "$WORK/last")"
 }
 
 # No member of a gang is bound before all can be.
@@ -374,6 +400,24 @@ scenario_gang_queue() {
 
 count_bound() {
   echo " $(k get pods --field-selector spec.nodeName!= -o name | grep -c .)"
+}
+
+# Kubernetes' own groups of pods say how many a gang needs.
+scenario_pod_group() {
+  local i
+  for i in 1 2 3; do
+    slot "own-$i" 100 1Gi | sed 's/^spec:/&\n  schedulingGroup: {podGroupName: own}/'
+  done | make || return 1
+  says own-3 'its group object is not there' || return 1
+  make <<EOF2 || return 1
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: own}
+spec: {schedulingPolicy: {gang: {minCount: 3}}}
+EOF2
+  # The scheduler asks again when something of the cluster changes, at the latest after five minutes.
+  for i in 1 2 3; do k label pod "own-$i" any=thing >/dev/null; done
+  bound 60 own-1 own-2 own-3
 }
 
 # is_gone POD: it has gone, or is on its way.
@@ -420,7 +464,8 @@ EOF2
     k patch pod "low-$i" --subresource status -p '{"status": {"phase": "Running",
       "conditions": [{"type": "Ready", "status": "True"}]}}' >/dev/null || return 1
   done
-  until_true 30 has 4 field poddisruptionbudget keep '{.status.currentHealthy}' || fail "the budget counts nobody" || return 1
+  until_true 30 has 4 field poddisruptionbudget keep '{.status.currentHealthy}' || fail "the budget counts nobody" ||
+    return 1
   slot high 100 30Gi 'vgpu.dev/class: online' | make || return 1
   until_true 40 grep -q 'eviction for default/high was refused' "$WORK/log/vgpu-scheduler" ||
     fail "nobody was to be evicted: $(waiting_text)" || return 1
