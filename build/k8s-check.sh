@@ -110,17 +110,18 @@ json_text() {
   printf '"%s"' "$(printf '%s' "$1" | tr '\n' ' ' | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"
 }
 
-# report NAME MILLISECONDS: REASON is empty if it has passed.
+# report NAME MILLISECONDS: REASON is empty if it has passed; NOTE is what it measured.
 report() {
   local word=passed
   [ -z "$REASON" ] || word=failed
   if [ -z "$AS_JSON" ]; then
     printf '%s  %-18s %6s s%s\n' $word "$1" "$(awk -v ms="$2" 'BEGIN { printf "%.1f", ms / 1000 }')" \
-      "${REASON:+  $(printf '%s' "$REASON" | tr '\n' ' ' | cut -c 1-600)}"
+      "$(printf '%s' "${REASON:+  $REASON}${NOTE:+  $NOTE}" | tr '\n' ' ' | cut -c 1-600)"
   else
     [ "$((PASSED + FAILED))" -eq 0 ] || printf ','
-    printf '\n  {"name": "%s", "passed": %s, "ms": %s, "reason": %s}' "$1" \
-      "$(if [ $word = passed ]; then echo true; else echo false; fi)" "$2" "$(json_text "$REASON")"
+    printf '\n  {"name": "%s", "passed": %s, "ms": %s, ' "$1" \
+      "$(if [ $word = passed ]; then echo true; else echo false; fi)" "$2"
+    printf '"reason": %s, "note": %s}' "$(json_text "$REASON")" "$(json_text "$NOTE")"
   fi
   if [ $word = passed ]; then PASSED=$((PASSED + 1)); else FAILED=$((FAILED + 1)); fi
 }
@@ -128,8 +129,11 @@ report() {
 # run_scenario NAME
 run_scenario() {
   local began=${EPOCHREALTIME/./}
-  REASON=''
-  "scenario_${1//-/_}" || REASON=${REASON:-$(tail -n 1 "$WORK/last" 2>/dev/null)}
+  REASON='' NOTE=''
+  if ! "scenario_${1//-/_}"; then
+    REASON=${REASON:-$(tail -n 1 "$WORK/last" 2>/dev/null)}
+    REASON=${REASON:-a step failed and said nothing}
+  fi
   report "$1" $(((${EPOCHREALTIME/./} - began) / 1000))
   clear_up
 }

@@ -3,8 +3,8 @@
 # Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
 
 SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class gpu-lost node-annotation'
-SCENARIOS="$SCENARIOS accounts slots slots-refused annotations gang gang-queue pod-group eviction eviction-refused names"
-SCENARIOS="$SCENARIOS extender-killed api-server-away show"
+SCENARIOS="$SCENARIOS accounts slots slots-refused annotations gang gang-queue pod-group eviction eviction-refused"
+SCENARIOS="$SCENARIOS names extender-killed api-server-away show many"
 
 # fail TEXT...: why the scenario fails.
 fail() {
@@ -49,7 +49,8 @@ says() {
 
 # Nothing of a scenario is left to the next one.
 clear_up() {
-  k delete pods,podgroups,resourceclaims,resourceclaimtemplates,poddisruptionbudgets --all --force --grace-period=0 --wait=false
+  k delete --all --force --grace-period=0 --wait=false \
+    pods,podgroups,resourceclaims,resourceclaimtemplates,poddisruptionbudgets
   until_true 30 nothing_left
 } >"$WORK/last" 2>&1
 
@@ -57,25 +58,32 @@ nothing_left() {
   [ -z "$(k get pods,resourceclaims -o name)" ]
 }
 
-# node NAME [GPU...]
+# node NAME [GPU...]: a Node as its kubelet makes it.
 node() {
-  local name=$1 gpus='' id amounts='"cpu": "64", "memory": "256Gi", "pods": "110"'
+  local name=$1 gpus='' id amounts='cpu: 64, memory: 256Gi, pods: 110'
   shift
   for id in "$@"; do gpus="$gpus${gpus:+,}{\"uuid\":\"GPU-$id\",\"model\":\"A100\",\"memory\":\"40Gi\"}"; done
-  [ -z "$gpus" ] || amounts="$amounts, \"vgpu.dev/slot\": \"32\""
-  k create -f - <<EOF2 || return 1
+  [ -z "$gpus" ] || amounts="$amounts, vgpu.dev/slot: 32"
+  cat <<EOF2
+---
 apiVersion: v1
 kind: Node
 metadata:
   name: $name
   labels: {kubernetes.io/hostname: $name}
   annotations: {vgpu.dev/gpus: '[$gpus]'}
+status:
+  allocatable: {$amounts}
+  capacity: {$amounts}
+  conditions: [{type: Ready, status: "True"}]
 EOF2
-  # What a kubelet says.
-  k patch node "$name" --subresource status -p "{\"status\": {
-    \"allocatable\": {$amounts}, \"capacity\": {$amounts},
-    \"conditions\": [{\"type\": \"Ready\", \"status\": \"True\", \"reason\": \"Check\", \"message\": \"\"}]}}" &&
-    k patch node "$name" --type json -p '[{"op": "remove", "path": "/spec/taints"}]'
+}
+
+# Creates the nodes of standard input, and takes away what a controller takes from a node that is ready.
+make_nodes() {
+  make || return 1
+  # Those that were there before have no such taint, which is an error.
+  k taint nodes --all node.kubernetes.io/not-ready:NoSchedule- >"$WORK/last" 2>&1 || return 0
 }
 
 # claim NAME CAPACITY [PARAMETERS]: CAPACITY as 'share: 30, memory: 2Gi', PARAMETERS as 'policy: fixed-share'.
@@ -154,7 +162,7 @@ scenario_install() {
   start_plane || return 1
   said=$(k apply --validate=strict -k "$DEPLOY/emulated" 2>&1) || fail "$said" || return 1
   said=$(k apply --validate=strict -k "$DEPLOY/scheduler" 2>&1) || fail "$said" || return 1
-  said=$({ node dra && node rack-a a0 a1 && node rack-b b0 b1; } 2>&1) || fail "$said" || return 1
+  { node dra && node rack-a a0 a1 && node rack-b b0 b1; } | make_nodes || return 1
   account vgpu-node && account vgpu-scheduler || fail "a service account gets no token" || return 1
   start_scheduler
   start_extender
@@ -521,4 +529,16 @@ scenario_show() {
   grep -q 'rack-[ab] .*default/shown .* 25% .* GPU-[ab][01]' "$WORK/last" || fail "it prints: $(cat "$WORK/last")" ||
     return 1
   grep -q 'default/asking .*asked 101' "$WORK/last" || fail "it prints: $(cat "$WORK/last")"
+}
+
+# 500 pods on 200 nodes, which all wait when the scheduler begins.
+scenario_many() {
+  local i began
+  for ((i = 0; i < 200; i++)); do node "many-$i" "m$i-0" "m$i-1"; done | make_nodes || return 1
+  kill -STOP "${PID[kube-scheduler]}"
+  for ((i = 0; i < 500; i++)); do slot "many-$i" 50 4Gi; done | make || return 1
+  began=${EPOCHREALTIME/./}
+  kill -CONT "${PID[kube-scheduler]}"
+  until_true 120 has ' 500' count_bound || fail "bound in 120 s:$(count_bound)" || return 1
+  NOTE="500 pods bound in $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
 }
