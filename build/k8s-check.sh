@@ -63,7 +63,9 @@ k8s_check_options() {
     esac
   done
   [ -n "$ASSETS" ] || die 2 "./vgpu k8s-check needs --assets DIR; see ./vgpu k8s-check --help"
-  ASSETS=$(cd -P "$START" && cd -P "$ASSETS" 2>/dev/null && pwd) || die 2 "there is no directory $ASSETS"
+  cd "$START" || exit 1
+  [ -d "$ASSETS" ] || die 2 "--assets: there is no directory $ASSETS"
+  ASSETS=$(cd -P "$ASSETS" && pwd) || exit 1
   make_work "$kept"
 }
 
