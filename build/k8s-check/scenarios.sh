@@ -540,5 +540,6 @@ scenario_many() {
   began=${EPOCHREALTIME/./}
   kill -CONT "${PID[kube-scheduler]}"
   until_true 120 has ' 500' count_bound || fail "bound in 120 s:$(count_bound)" || return 1
+  # shellcheck disable=SC2034 # report prints it
   NOTE="500 pods bound in $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
 }
