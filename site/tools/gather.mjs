@@ -125,7 +125,7 @@ function commandsIn(text) {
 }
 
 // Commands of the checkout's script, and those whose further options go elsewhere.
-const unchecked = new Set(['test', 'install', 'format', 'api', 'clean', 'site', 'clients', 'bench'])
+const unchecked = new Set(['test', 'install', 'format', 'api', 'clean', 'site', 'clients', 'k8s-check', 'bench'])
 
 function checkCommand(source, line, helps) {
   const words = line.replace(/\s#.*$/, '').trim().split(/\s+/).slice(1)

@@ -4,10 +4,10 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.k8s.Driver;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodSchedulingGroup;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Optional;
 
 /** Reads what pods ask, in our words or another system's. A pure function of the manifest. */
@@ -124,11 +124,9 @@ public final class PodRequests {
     return value.name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 
-  /** Kubernetes' own pod groups: a field that the model does not know yet. */
+  /** Kubernetes' own pod groups. */
   private static Optional<String> nativeGroup(Pod pod) {
-    Object group = pod.getSpec().getAdditionalProperties().get("schedulingGroup");
-    return group instanceof Map<?, ?> fields && fields.get("podGroupName") instanceof String name
-        ? Optional.of(name)
-        : Optional.empty();
+    return Optional.ofNullable(pod.getSpec().getSchedulingGroup())
+        .map(PodSchedulingGroup::getPodGroupName);
   }
 }

@@ -66,6 +66,21 @@ class PodRequestsTest {
     assertThat(asked.runS()).isEqualTo(3600);
   }
 
+  /** As the API server and kube-scheduler tell it. */
+  @Test
+  void kubernetesOwnPodGroupIsAGang() {
+    Pod asking = pod(Map.of("vgpu.dev/slot", "1"), Map.of("vgpu.dev/memory", "1Gi"));
+    String text = new KubernetesSerialization().asJson(asking);
+    Pod told =
+        new KubernetesSerialization()
+            .unmarshal(
+                text.replace(
+                    "\"spec\":{", "\"spec\":{\"schedulingGroup\":{\"podGroupName\":\"own\"},"),
+                Pod.class);
+    assertThat(PodRequests.of(told).orElseThrow().gang())
+        .contains(new GangName("own", 0, "scheduling.k8s.io/v1alpha2"));
+  }
+
   @Test
   void gpushareIsMemoryAlone() {
     PodRequest asked = read("gpushare");

@@ -6,11 +6,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.k8s.Driver;
+import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
+import io.fabric8.kubernetes.api.model.StatusDetails;
 import java.io.IOException;
 import java.net.URI;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
@@ -139,21 +142,28 @@ class SlotsOfPodsTest {
   @Test
   void schedulerIsToldTheGpusAndMayReserveInPercent() {
     String gpu = node.pool.gpus().get(1).id().value();
-    assertThat(
-            node.api
-                .nodes()
-                .withName(TestNode.NAME)
-                .get()
-                .getMetadata()
-                .getAnnotations()
-                .get(Driver.GPUS))
-        .contains("\"uuid\":\"" + gpu + "\"");
+    assertThat(told()).contains("\"uuid\":\"" + gpu + "\"");
     Pod ignored =
         pod("a", "{\"main\":{\"gpu\":\"" + gpu + "\",\"share\":10,\"memoryPercent\":25}}");
     String unused = devices.admit("a", "main", "slot-0");
     devices.preStart("slot-0");
     assertThat(node.pool.leases().get(0).request().memory().bytes())
         .isEqualTo(node.pool.gpus().get(1).usableMemory().bytes() / 4);
+  }
+
+  private String told() {
+    Map<String, String> notes =
+        node.api.nodes().withName(TestNode.NAME).get().getMetadata().getAnnotations();
+    return notes == null ? "" : notes.getOrDefault(Driver.GPUS, "");
+  }
+
+  @Test
+  void nodeThatWasMadeAnewIsToldItsGpusAgain() throws Exception {
+    List<StatusDetails> ignored = node.api.nodes().withName(TestNode.NAME).delete();
+    node.api
+        .resource(new NodeBuilder().withNewMetadata().withName(TestNode.NAME).endMetadata().build())
+        .create();
+    TestNode.await("told again", () -> told().contains("uuid"));
   }
 
   @Test

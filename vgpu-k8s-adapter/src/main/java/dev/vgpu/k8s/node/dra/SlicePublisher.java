@@ -3,11 +3,13 @@ package dev.vgpu.k8s.node.dra;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.TextNode;
 import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.Driver;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.ObjectMetaBuilder;
 import io.fabric8.kubernetes.api.model.OwnerReferenceBuilder;
+import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSliceSpec;
 import io.fabric8.kubernetes.client.KubernetesClient;
@@ -62,13 +64,14 @@ final class SlicePublisher {
     return JSON.valueToTree(JSON.convertValue(spec, ResourceSliceSpec.class));
   }
 
-  /** Without what counts changes, and what the API server adds. */
+  /** Without what counts changes and what the API server adds; quantities as plain numbers. */
   private static JsonNode comparable(JsonNode spec) {
     ObjectNode copy = spec.deepCopy();
     if (copy.path("pool") instanceof ObjectNode pool) {
       pool.remove("generation");
     }
     for (JsonNode device : copy.path("devices")) {
+      device.path("capacity").forEach(SlicePublisher::withPlainNumbers);
       for (JsonNode taint : device.path("taints")) {
         if (taint instanceof ObjectNode one) {
           one.remove("timeAdded");
@@ -76,6 +79,27 @@ final class SlicePublisher {
       }
     }
     return copy;
+  }
+
+  /** The API server writes quantities in its own form: 8192Mi comes back as 8Gi. */
+  private static void withPlainNumbers(JsonNode node) {
+    if (node instanceof ObjectNode object) {
+      object
+          .properties()
+          .forEach(
+              field -> {
+                if (field.getValue().isTextual()) {
+                  field.setValue(
+                      TextNode.valueOf(
+                          Quantity.parse(field.getValue().asText())
+                              .getNumericalAmount()
+                              .stripTrailingZeros()
+                              .toPlainString()));
+                } else {
+                  withPlainNumbers(field.getValue());
+                }
+              });
+    }
   }
 
   private ResourceSlice slice(ObjectNode spec, long generation) {

@@ -8,6 +8,7 @@ import dev.vgpu.GpuPool;
 import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.k8s.Driver;
+import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.dsl.base.PatchContext;
 import io.fabric8.kubernetes.client.dsl.base.PatchType;
@@ -16,15 +17,20 @@ import java.util.stream.Collectors;
 
 /**
  * Tells the scheduler of the second way what GPUs the node has: the annotation {@link Driver#GPUS}
- * of the Node. Written when it changes, once at least. Confined to one thread.
+ * of the Node. Written when it changes, and when the Node has lost it, as one that was made anew.
+ * Confined to one thread.
  */
 final class NodeNote {
   private static final long MIB = 1L << 20;
+
+  /** How many calls may trust what was written. */
+  private static final int TRUSTED_CALLS = 10;
 
   private final KubernetesClient api;
   private final GpuPool pool;
   private final String node;
   private String written = "";
+  private int calls;
 
   NodeNote(KubernetesClient api, GpuPool pool, String node) {
     this.api = api;
@@ -59,6 +65,9 @@ final class NodeNote {
    */
   void publish() {
     String text = text();
+    if (++calls % TRUSTED_CALLS == 0) {
+      written = present();
+    }
     if (!text.equals(written)) {
       String patch =
           JsonNodeFactory.instance
@@ -75,5 +84,12 @@ final class NodeNote {
           api.nodes().withName(node).patch(PatchContext.of(PatchType.JSON_MERGE), patch);
       written = text;
     }
+  }
+
+  private String present() {
+    Node present = api.nodes().withName(node).get();
+    return present == null || present.getMetadata().getAnnotations() == null
+        ? ""
+        : present.getMetadata().getAnnotations().getOrDefault(Driver.GPUS, "");
   }
 }

@@ -91,16 +91,28 @@ public final class SlotDriver implements AutoCloseable {
   }
 
   private void look() {
+    // The API server may be away while the kubelet needs its plugin.
+    attempt("the API server", note::publish);
+    attempt(
+        "the kubelet or the API server",
+        () -> {
+          register();
+          plugin.reconcile();
+        });
+  }
+
+  private interface Look {
+    void run() throws IOException;
+  }
+
+  private static void attempt(String asked, Look look) {
     try {
-      note.publish();
-      register();
-      plugin.reconcile();
+      look.run();
     } catch (IOException
         | StatusRuntimeException
         | KubernetesClientException
         | IllegalStateException e) {
-      log.warn(
-          "the kubelet or the API server cannot be asked, and will be again: {}", e.getMessage());
+      log.warn("{} cannot be asked, and will be again: {}", asked, e.getMessage());
       log.debug("why", e);
     }
   }

@@ -9,6 +9,7 @@ import dev.vgpu.k8s.node.MockApi;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.utils.Serialization;
 import java.nio.file.Path;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -61,6 +62,27 @@ class SlicePublisherTest {
     api.resource(first).update();
     publisher.publish();
     assertThat(slice().getSpec().getDevices()).hasSize(2);
+    assertThat(slice().getSpec().getPool().getGeneration()).isEqualTo(2);
+  }
+
+  /** An API server writes quantities in its own form. */
+  @Test
+  void amountsInAnotherFormAreNoChange() {
+    api.resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build()).create();
+    publisher.publish();
+    String text = Serialization.asJson(slice());
+    assertThat(text).contains("\"4096Mi\"");
+    api.resource(Serialization.unmarshal(text.replace("4096Mi", "4Gi"), ResourceSlice.class))
+        .update();
+    String version = slice().getMetadata().getResourceVersion();
+    publisher.publish();
+    assertThat(slice().getMetadata().getResourceVersion()).isEqualTo(version);
+
+    api.resource(
+            Serialization.unmarshal(
+                Serialization.asJson(slice()).replace("\"4Gi\"", "\"4G\""), ResourceSlice.class))
+        .update();
+    publisher.publish();
     assertThat(slice().getSpec().getPool().getGeneration()).isEqualTo(2);
   }
 }

@@ -1,0 +1,183 @@
+# shellcheck shell=bash
+# Sourced by ./vgpu: runs the Kubernetes roles against a control plane of published programs.
+# What is checked: build/k8s-check/scenarios.sh.
+
+ASSET_NAMES='etcd kube-apiserver kube-scheduler kube-controller-manager'
+
+k8s_check_help() {
+  cat <<EOF2
+Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--keep DIR] [--json]
+Start a Kubernetes control plane on loopback, install what is in vgpu-k8s-adapter/deploy, run vgpu-k8s under its service
+accounts over an emulated GPU, and check what users rely on. There is no kubelet: nodes are objects, no container runs.
+
+      --assets DIR      Has the programs ${ASSET_NAMES// /, },
+                        of 1.36 or newer; kubectl may be there too. Nothing is fetched.
+      --only NAME,...   These scenarios alone. All need 'install'. Names: --only list
+      --keep DIR        Leave logs and state in DIR, which must be empty or not there.
+      --json            Print one JSON object instead of the table.
+  -h, --help            Show this help.
+
+Certificates, tokens and state are new each time and go at the end. Only addresses of the loopback interface are used.
+Exit codes: 0 all passed, 1 a scenario failed, 2 wrong usage, 69 a program is missing or does not run here,
+130 ended by Ctrl-C.
+EOF2
+}
+
+# Sets ASSETS, ONLY, WORK, KEPT and AS_JSON from the command's arguments.
+k8s_check_options() {
+  local kept='' name
+  ASSETS='' ONLY='' AS_JSON=''
+  while [ $# -gt 0 ]; do
+    case $1 in
+      -h | --help)
+        k8s_check_help
+        exit 0
+        ;;
+      --json) AS_JSON=1 ;;
+      --assets=* | --only=* | --keep=*)
+        name=${1%%=*}
+        set -- "$name" "${1#*=}" "${@:2}"
+        continue
+        ;;
+      --assets | --only | --keep)
+        [ -n "${2-}" ] || die 2 "$1 needs a value"
+        case $1 in
+          --assets) ASSETS=$2 ;;
+          --only) ONLY=${2//,/ } ;;
+          --keep) kept=$2 ;;
+        esac
+        shift
+        ;;
+      *) die 2 "./vgpu k8s-check does not know '$1'; see ./vgpu k8s-check --help" ;;
+    esac
+    shift
+  done
+  if [ "$ONLY" = list ]; then
+    printf '%s\n' "${SCENARIOS// /$'\n'}"
+    exit 0
+  fi
+  for name in $ONLY; do
+    case " $SCENARIOS " in
+      *" $name "*) ;;
+      *) die 2 "there is no scenario '$name'; there are ${SCENARIOS// /, }" ;;
+    esac
+  done
+  [ -n "$ASSETS" ] || die 2 "./vgpu k8s-check needs --assets DIR; see ./vgpu k8s-check --help"
+  cd "$START" || exit 1
+  [ -d "$ASSETS" ] || die 2 "--assets: there is no directory $ASSETS"
+  ASSETS=$(cd -P "$ASSETS" && pwd) || exit 1
+  make_work "$kept"
+}
+
+make_work() {
+  KEPT=$1
+  if [ -z "$KEPT" ]; then
+    WORK=$(mktemp -d "${TMPDIR:-/tmp}/vgpu-k8s.XXXXXX") || exit 1
+    return
+  fi
+  cd "$START" || exit 1
+  mkdir -p "$KEPT" || die 1 "cannot make the directory $KEPT"
+  WORK=$(cd -P "$KEPT" && pwd) || exit 1
+  [ -z "$(ls -A "$WORK")" ] || die 2 "--keep: $WORK is not empty; name a new directory"
+}
+
+require_assets() {
+  local name
+  for name in $ASSET_NAMES; do
+    [ -x "$ASSETS/$name" ] || die $EX_UNAVAILABLE "--assets: $ASSETS has no program $name; it needs $ASSET_NAMES"
+    "$ASSETS/$name" --version >"$WORK/version" 2>&1 ||
+      die $EX_UNAVAILABLE "$ASSETS/$name does not run here: $(tail -n 1 "$WORK/version")"
+  done
+  for name in openssl curl; do
+    command -v $name >/dev/null 2>&1 || die $EX_UNAVAILABLE "./vgpu k8s-check needs $name, which is not installed"
+  done
+  KUBECTL=$ASSETS/kubectl
+  [ -x "$KUBECTL" ] || KUBECTL=$(command -v kubectl) ||
+    die $EX_UNAVAILABLE "kubectl is neither in $ASSETS nor on the PATH"
+  KUBERNETES=$("$ASSETS/kube-apiserver" --version | sed 's/^Kubernetes //')
+  case $KUBERNETES in
+    v1.3[6-9]* | v1.[4-9][0-9]*) ;;
+    *) die $EX_UNAVAILABLE "$ASSETS/kube-apiserver is $KUBERNETES; dynamic resource allocation needs v1.36 or newer" ;;
+  esac
+}
+
+end_k8s_check() {
+  trap '' INT TERM
+  stop_all
+  [ -n "$KEPT" ] || rm -rf "$WORK"
+}
+
+# A JSON text.
+json_text() {
+  printf '"%s"' "$(printf '%s' "$1" | tr '\n' ' ' | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"
+}
+
+# report NAME MILLISECONDS: REASON is empty if it has passed; NOTE is what it measured.
+report() {
+  local word=passed
+  [ -z "$REASON" ] || word=failed
+  if [ -z "$AS_JSON" ]; then
+    printf '%s  %-18s %6s s%s\n' $word "$1" "$(awk -v ms="$2" 'BEGIN { printf "%.1f", ms / 1000 }')" \
+      "$(printf '%s' "${REASON:+  $REASON}${NOTE:+  $NOTE}" | tr '\n' ' ' | cut -c 1-600)"
+  else
+    [ "$((PASSED + FAILED))" -eq 0 ] || printf ','
+    printf '\n  {"name": "%s", "passed": %s, "ms": %s, ' "$1" \
+      "$(if [ $word = passed ]; then echo true; else echo false; fi)" "$2"
+    printf '"reason": %s, "note": %s}' "$(json_text "$REASON")" "$(json_text "$NOTE")"
+  fi
+  if [ $word = passed ]; then PASSED=$((PASSED + 1)); else FAILED=$((FAILED + 1)); fi
+}
+
+# run_scenario NAME
+run_scenario() {
+  local began=${EPOCHREALTIME/./}
+  REASON='' NOTE=''
+  if ! "scenario_${1//-/_}"; then
+    REASON=${REASON:-$(tail -n 1 "$WORK/last" 2>/dev/null)}
+    REASON=${REASON:-a step failed and said nothing}
+  fi
+  report "$1" $(((${EPOCHREALTIME/./} - began) / 1000))
+  clear_up
+}
+
+command_k8s_check() {
+  local name commit etcd
+  # A scenario says why it fails at the end of a pipe.
+  shopt -s lastpipe
+  # shellcheck source=build/k8s-check/plane.sh
+  . "$ROOT/build/k8s-check/plane.sh"
+  # shellcheck source=build/k8s-check/scenarios.sh
+  . "$ROOT/build/k8s-check/scenarios.sh"
+  k8s_check_options "$@"
+  trap end_k8s_check EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  require_assets
+  prepare_command
+  DEPLOY=$ROOT/vgpu-k8s-adapter/deploy
+  mkdir -p "$WORK"/{log,run,gpus,cdi,kubelet/device-plugins,kubelet/plugins_registry} || exit 1
+  chmod 700 "$WORK"
+  commit=$(git -C "$ROOT" describe --always --dirty 2>/dev/null)
+  etcd=$("$ASSETS/etcd" --version | sed -n 's/^etcd Version: //p')
+  if [ -n "$AS_JSON" ]; then
+    printf '{"commit": %s, "kubernetes": "%s", "etcd": "%s", "scenarios": [' "$(json_text "$commit")" "$KUBERNETES" \
+      "$etcd"
+  else
+    printf 'commit %s, Kubernetes %s, etcd %s, %s processors, load %s\n\n' "${commit:-unknown}" "$KUBERNETES" "$etcd" \
+      "$(nproc)" "$(cut -d ' ' -f 1 /proc/loadavg)"
+  fi
+  PASSED=0 FAILED=0
+  run_scenario install
+  if [ $FAILED -eq 0 ]; then
+    for name in ${ONLY:-$SCENARIOS}; do
+      [ "$name" = install ] || run_scenario "$name"
+    done
+  fi
+  if [ -n "$AS_JSON" ]; then
+    printf '\n], "role_restarts": %s}\n' $RESTARTS
+  else
+    printf '\n%s passed, %s failed\n' $PASSED $FAILED
+  fi
+  [ $FAILED -eq 0 ]
+  exit $?
+}

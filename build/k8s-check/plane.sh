@@ -1,0 +1,176 @@
+# shellcheck shell=bash
+# Sourced by build/k8s-check.sh: a control plane on loopback, and vgpu-k8s beside it.
+
+declare -A PID=()
+# The function that starts a role, and starts it again as a kubelet would.
+declare -A ROLE=()
+RESTARTS=0
+
+# Prints a port of the loopback address on which nobody listens.
+free_port() {
+  local port
+  while :; do
+    port=$((20000 + RANDOM % 12000))
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+  done
+  echo "$port"
+}
+
+# start NAME COMMAND...: in the background; its output goes to WORK/log/NAME.
+start() {
+  local name=$1
+  shift
+  "$@" </dev/null >>"$WORK/log/$name" 2>&1 &
+  PID[$name]=$!
+}
+
+# stop NAME [SIGNAL]: ends it and waits for its end.
+stop() {
+  local pid=${PID[$1]-}
+  unset "PID[$1]" "ROLE[$1]"
+  [ -n "$pid" ] || return 0
+  kill "-${2-TERM}" "$pid" 2>/dev/null
+  wait "$pid" 2>/dev/null
+}
+
+stop_all() {
+  local name
+  for name in "${!PID[@]}"; do kill -KILL "${PID[$name]}" 2>/dev/null; done
+  wait 2>/dev/null
+}
+
+# Starts roles that have ended once more.
+revive() {
+  local name
+  for name in "${!ROLE[@]}"; do
+    kill -0 "${PID[$name]}" 2>/dev/null && continue
+    RESTARTS=$((RESTARTS + 1))
+    "${ROLE[$name]}"
+  done
+}
+
+# until_true SECONDS COMMAND...: succeeds as soon as the command does.
+until_true() {
+  local end=$((SECONDS + $1))
+  shift
+  while ! "$@" >"$WORK/last" 2>&1; do
+    [ $SECONDS -lt $end ] || return 1
+    revive
+    sleep 0.3
+  done
+}
+
+# One certificate for all: the servers' own, and what clients trust.
+make_certificate() {
+  openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=vgpu-k8s-check -keyout "$WORK/key" -out "$WORK/crt" \
+    -addext 'subjectAltName=IP:127.0.0.1,DNS:localhost' -addext 'basicConstraints=critical,CA:TRUE' \
+    -addext 'extendedKeyUsage=serverAuth,clientAuth' >"$WORK/log/openssl" 2>&1
+}
+
+# kubeconfig NAME TOKEN: writes WORK/NAME.
+kubeconfig() {
+  cat >"$WORK/$1" <<EOF2
+apiVersion: v1
+kind: Config
+current-context: check
+clusters: [{name: check, cluster: {server: "https://127.0.0.1:$API_PORT", certificate-authority: $WORK/crt}}]
+users: [{name: check, user: {token: "$2"}}]
+contexts: [{name: check, context: {cluster: check, user: check, namespace: default}}]
+EOF2
+}
+
+k() {
+  "$KUBECTL" --kubeconfig "${AS-$WORK/admin}" --cache-dir "$WORK/cache" --request-timeout 20s "$@"
+}
+
+start_etcd() {
+  local client=https://127.0.0.1:$ETCD_PORT peer=https://127.0.0.1:$PEER_PORT
+  start etcd "$ASSETS/etcd" --name check --data-dir "$WORK/etcd" --unsafe-no-fsync \
+    --listen-client-urls "$client" --advertise-client-urls "$client" --listen-peer-urls "$peer" \
+    --initial-advertise-peer-urls "$peer" --initial-cluster "check=$peer" --cert-file "$WORK/crt" \
+    --key-file "$WORK/key" --trusted-ca-file "$WORK/crt" --client-cert-auth --peer-cert-file "$WORK/crt" \
+    --peer-key-file "$WORK/key" --peer-trusted-ca-file "$WORK/crt" --peer-client-cert-auth
+}
+
+# start_api_server PORT
+start_api_server() {
+  start kube-apiserver "$ASSETS/kube-apiserver" --bind-address 127.0.0.1 --secure-port "$1" \
+    --etcd-servers "https://127.0.0.1:$ETCD_PORT" --etcd-cafile "$WORK/crt" --etcd-certfile "$WORK/crt" \
+    --etcd-keyfile "$WORK/key" --tls-cert-file "$WORK/crt" --tls-private-key-file "$WORK/key" \
+    --client-ca-file "$WORK/crt" --token-auth-file "$WORK/tokens" --authorization-mode Node,RBAC \
+    --service-account-issuer https://check.invalid --service-account-key-file "$WORK/crt" \
+    --service-account-signing-key-file "$WORK/key" --service-cluster-ip-range 10.96.0.0/24 \
+    --endpoint-reconciler-type none --allow-privileged --feature-gates GenericWorkload=true \
+    --runtime-config scheduling.k8s.io/v1alpha2=true
+}
+
+# ready [PORT]: succeeds if the API server is.
+ready() {
+  k --server "https://127.0.0.1:${1-$API_PORT}" get --raw /readyz
+}
+
+start_scheduler() {
+  # The one that is published, with this extender's address, and a way to the API server.
+  sed -e "s|urlPrefix: .*|urlPrefix: http://127.0.0.1:$EXTENDER_PORT|" \
+    "$DEPLOY/scheduler/kube-scheduler-config.yaml" >"$WORK/scheduler.yaml"
+  printf 'clientConnection: {kubeconfig: %s}\nleaderElection: {leaderElect: false}\n' "$WORK/kube-scheduler" \
+    >>"$WORK/scheduler.yaml"
+  start kube-scheduler "$ASSETS/kube-scheduler" --config "$WORK/scheduler.yaml" --secure-port 0
+}
+
+start_controllers() {
+  local which=resourceclaim-controller,serviceaccount-controller,disruption-controller
+  which=$which,validatingadmissionpolicy-status-controller,device-taint-eviction-controller
+  start kube-controller-manager "$ASSETS/kube-controller-manager" --kubeconfig "$WORK/kube-controller-manager" \
+    --leader-elect=false --secure-port 0 --use-service-account-credentials --controllers "$which"
+}
+
+start_plane() {
+  local user
+  API_PORT=$(free_port) ETCD_PORT=$(free_port) PEER_PORT=$(free_port) EXTENDER_PORT=$(free_port)
+  make_certificate || fail "openssl makes no certificate: $(tail -n 1 "$WORK/log/openssl")" || return 1
+  for user in admin kube-scheduler kube-controller-manager; do
+    set -- "$(openssl rand -hex 16)" "system:$user"
+    [ $user != admin ] || set -- "$1" "$user" '"system:masters"'
+    printf '%s,%s,%s%s\n' "$1" "$2" "$user" "${3:+,$3}" >>"$WORK/tokens"
+    kubeconfig "$user" "$1"
+  done
+  start_etcd
+  start_api_server "$API_PORT"
+  until_true 120 ready || fail "kube-apiserver is not ready; $(last_line kube-apiserver)" || return 1
+  start_controllers
+}
+
+last_line() {
+  printf '%s: %s' "$1" "$(tail -n 1 "$WORK/log/$1" | cut -c 1-300)"
+}
+
+# account NAME: a kubeconfig of a service account of vgpu-system.
+account() {
+  local token
+  token=$(k create token "$1" --namespace vgpu-system --duration 4h) && kubeconfig "$1" "$token"
+}
+
+# java_role NAME ARGUMENTS...: vgpu-k8s under the service account of that name.
+java_role() {
+  local name=$1
+  shift
+  start "$name" env KUBECONFIG="$WORK/$name" VGPU_RUN_DIR="$WORK/run" VGPU_EMULATOR_DIR="$WORK/gpus" \
+    VGPU_EMULATOR=devices=1,memory=8GiB XDG_CACHE_HOME="$WORK/cache" "$JDK/bin/java" -Xmx96m -XX:+UseSerialGC \
+    -XX:TieredStopAtLevel=1 -cp "$ROOT/vgpu-k8s-adapter/target/image/lib/*" dev.vgpu.k8s.VgpuK8sCommand "$@"
+}
+
+start_node_role() {
+  ROLE[vgpu-node]=start_node_role
+  java_role vgpu-node node --node-name dra --kubelet "$WORK/kubelet" --cdi "$WORK/cdi" --slots 4 \
+    --metrics-port 0
+}
+
+start_extender() {
+  ROLE[vgpu-scheduler]=start_extender
+  java_role vgpu-scheduler scheduler --port "$EXTENDER_PORT" --hold 20
+}
+
+extender_ready() {
+  curl -sf "http://127.0.0.1:$EXTENDER_PORT/readyz"
+}

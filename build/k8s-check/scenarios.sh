@@ -1,0 +1,545 @@
+# shellcheck shell=bash
+# Sourced by build/k8s-check.sh: what is checked. A scenario is a function; it fails with a REASON.
+# Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
+
+SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class gpu-lost node-annotation'
+SCENARIOS="$SCENARIOS accounts slots slots-refused annotations gang gang-queue pod-group eviction eviction-refused"
+SCENARIOS="$SCENARIOS names extender-killed api-server-away show many"
+
+# fail TEXT...: why the scenario fails.
+fail() {
+  REASON=$*
+  return 1
+}
+
+# field KIND NAME JSONPATH
+field() {
+  k get "$1" "$2" -o jsonpath="$3"
+}
+
+# has TEXT COMMAND...: whether the command prints TEXT.
+has() {
+  case $("${@:2}" 2>&1) in *"$1"*) ;; *) return 1 ;; esac
+}
+
+is_bound() {
+  local name
+  for name in "$@"; do
+    [ -n "$(field pod "$name" '{.spec.nodeName}')" ] || return 1
+  done
+}
+
+# bound SECONDS POD...: waits until all have a node.
+bound() {
+  local time=$1
+  shift
+  until_true "$time" is_bound "$@" || fail "not bound in $time s: $(waiting_text)"
+}
+
+# What pods without a node say.
+waiting_text() {
+  k get pods -o jsonpath='{range .items[*]}{.metadata.name}={.spec.nodeName} {.status.conditions[*].message}; {end}'
+}
+
+# says POD TEXT: waits until the pod's condition says why it waits, with TEXT.
+says() {
+  until_true 30 has "$2" field pod "$1" '{.status.conditions[?(@.type=="PodScheduled")].message}' ||
+    fail "$1 does not say '$2': $(field pod "$1" '{.spec.nodeName} {.status.conditions[*].message}')"
+}
+
+# Nothing of a scenario is left to the next one.
+clear_up() {
+  k delete --all --force --grace-period=0 --wait=false \
+    pods,podgroups,resourceclaims,resourceclaimtemplates,poddisruptionbudgets
+  until_true 30 nothing_left
+} >"$WORK/last" 2>&1
+
+nothing_left() {
+  [ -z "$(k get pods,resourceclaims -o name)" ]
+}
+
+# node NAME [GPU...]: a Node as its kubelet makes it.
+node() {
+  local name=$1 gpus='' id amounts='cpu: 64, memory: 256Gi, pods: 110'
+  shift
+  for id in "$@"; do gpus="$gpus${gpus:+,}{\"uuid\":\"GPU-$id\",\"model\":\"A100\",\"memory\":\"40Gi\"}"; done
+  [ -z "$gpus" ] || amounts="$amounts, vgpu.dev/slot: 32"
+  cat <<EOF2
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: $name
+  labels: {kubernetes.io/hostname: $name}
+  annotations: {vgpu.dev/gpus: '[$gpus]'}
+status:
+  allocatable: {$amounts}
+  capacity: {$amounts}
+  conditions: [{type: Ready, status: "True"}]
+EOF2
+}
+
+# Creates the nodes of standard input, and takes away what a controller takes from a node that is ready.
+make_nodes() {
+  make || return 1
+  # Those that were there before have no such taint, which is an error.
+  k taint nodes --all node.kubernetes.io/not-ready:NoSchedule- >"$WORK/last" 2>&1 || return 0
+}
+
+# claim NAME CAPACITY [PARAMETERS]: CAPACITY as 'share: 30, memory: 2Gi', PARAMETERS as 'policy: fixed-share'.
+claim() {
+  cat <<EOF2
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: $1}
+spec:
+  devices:
+    requests: [{name: gpu, exactly: {deviceClassName: ${CLASS-vgpu.dev}, capacity: {requests: {$2}}}}]
+EOF2
+  [ $# -lt 3 ] || cat <<EOF2
+    config:
+      - opaque: {driver: vgpu.dev, parameters: {apiVersion: vgpu.dev/v1alpha1, kind: ShareParameters, $3}}
+EOF2
+}
+
+# user NAME CLAIM: a pod with a claim.
+user() {
+  cat <<EOF2
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimName: $2}]
+  containers: [{name: main, image: none, resources: {claims: [{name: gpu}]}}]
+EOF2
+}
+
+# slot NAME SHARE MEMORY [ANNOTATION...]: a pod of the second way; an annotation as 'name: value'.
+slot() {
+  printf -- '---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: %s\n  annotations:\n' "$1"
+  printf '    %s\n' "vgpu.dev/share: \"$2\"" "vgpu.dev/memory: \"$3\"" "${@:4}"
+  printf 'spec:\n  containers: [{name: main, image: none, resources: {limits: {vgpu.dev/slot: 1}}}]\n'
+}
+
+# gang NAME SIZE SHARE: the members NAME-1 to NAME-SIZE.
+gang() {
+  local i
+  for ((i = 1; i <= $2; i++)); do
+    slot "$1-$i" "$3" 1Gi "vgpu.dev/gang: $1" "vgpu.dev/gang-size: \"$2\""
+  done
+}
+
+# make: creates what standard input says.
+make() {
+  local said
+  said=$(k create -f - 2>&1) || fail "$said"
+}
+
+# refused TEXT: the server refuses what standard input says, with TEXT.
+refused() {
+  local said
+  if said=$(k create --dry-run=server -f - 2>&1); then
+    REASON="${REASON:+$REASON; }accepted, and should be refused with '$1'"
+    return 1
+  fi
+  case $said in
+    *"$1"*) ;;
+    *)
+      REASON="${REASON:+$REASON; }refused, yet not with '$1': $said"
+      return 1
+      ;;
+  esac
+}
+
+account_exists() {
+  k get serviceaccount default
+}
+
+scenario_install() {
+  local said
+  start_plane || return 1
+  said=$(k apply --validate=strict -k "$DEPLOY/emulated" 2>&1) || fail "$said" || return 1
+  said=$(k apply --validate=strict -k "$DEPLOY/scheduler" 2>&1) || fail "$said" || return 1
+  { node dra && node rack-a a0 a1 && node rack-b b0 b1; } | make_nodes || return 1
+  account vgpu-node && account vgpu-scheduler || fail "a service account gets no token" || return 1
+  start_scheduler
+  start_extender
+  start_node_role
+  until_true 60 account_exists || fail "the namespace has no service account; $(last_line kube-controller-manager)" ||
+    return 1
+  until_true 90 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
+  until_true 90 has dra-vgpu.dev k get resourceslices || fail "$(last_line vgpu-node)"
+}
+
+# The slice is taken as it is written, and written once.
+scenario_slices() {
+  local version before
+  before=$(field resourceslice dra-vgpu.dev '{.metadata.resourceVersion}')
+  has '"share":{"requestPolicy":{"default":"100","validRange":{"max":"100","min":"1","step":"1"}},"value":"100"}' \
+    field resourceslice dra-vgpu.dev '{.spec.devices[0].capacity}' ||
+    fail "capacity: $(field resourceslice dra-vgpu.dev '{.spec.devices[0].capacity}')" || return 1
+  [ "$(field resourceslice dra-vgpu.dev '{.spec.devices[0].allowMultipleAllocations}')" = true ] ||
+    fail "the device is not to be shared" || return 1
+  has dra k get resourceslice dra-vgpu.dev -o jsonpath='{.metadata.ownerReferences[0].name}' ||
+    fail "the slice does not belong to its node" || return 1
+  # It comes back, once, if somebody deletes it; so the role has looked at it since.
+  k delete resourceslice dra-vgpu.dev >/dev/null
+  until_true 40 has dra-vgpu.dev k get resourceslices || fail "deleted, it does not come back" || return 1
+  version=$(field resourceslice dra-vgpu.dev '{.metadata.resourceVersion}')
+  [ "$version" != "$before" ] || fail "it was not written" || return 1
+  # A role that has just begun looks at it first.
+  stop vgpu-node
+  start_node_role
+  until_true 60 grep -q 'metrics on port' "$WORK/log/vgpu-node" || fail "$(last_line vgpu-node)" || return 1
+  sleep 12
+  [ "$(field resourceslice dra-vgpu.dev '{.metadata.resourceVersion}')" = "$version" ] ||
+    fail "it is written again without need; generation $(field resourceslice dra-vgpu.dev '{.spec.pool.generation}')"
+}
+
+is_checked() {
+  [ "$(field validatingadmissionpolicy "$1" '{.status.observedGeneration}')" = 1 ]
+}
+
+# The server finds no fault in the types of the policies' expressions.
+scenario_policies() {
+  local name warnings
+  for name in vgpu-parameters vgpu-places; do
+    until_true 30 is_checked "$name" || fail "nobody looks at the policy $name" || return 1
+    warnings=$(field validatingadmissionpolicy "$name" '{.status.typeChecking.expressionWarnings}')
+    [ -z "$warnings" ] || fail "$name: $warnings" || return 1
+  done
+}
+
+scenario_claims_refused() {
+  local bad
+  for bad in 0 101 -5 1000; do
+    claim bad "share: \"$bad\"" | refused 'share is 1 to 100 percent of one GPU'
+  done
+  claim bad 'share: 500m' | refused 'share is'
+  claim bad 'memory: "0"' | refused 'memory is'
+  claim bad 'shares: 30' | refused 'capacities share and memory'
+  claim bad 'share: 30' 'polizy: fixed-share' | refused 'there are the parameters'
+  claim bad 'share: 30' 'policy: fair' | refused 'policy is best-effort, fixed-share or burst-share'
+  claim bad 'share: 30' 'policy: 5' | refused 'policy is best-effort, fixed-share or burst-share'
+  claim bad 'share: 30' 'class: gold' | refused 'class is online, nearline or offline'
+  claim bad 'share: 30' 'offlineFloorPercent: 101' | refused 'offlineFloorPercent is 0 to 100'
+  claim bad 'share: 30' 'offlineFloorPercent: many' | refused 'offlineFloorPercent is 0 to 100'
+  claim bad 'share: 30' 'require: {fault: isolated}' | refused 'require'
+  claim bad 'share: 30' 'require: {faults: some}' | refused 'require'
+  claim bad 'share: 30' 'policy: fixed-share' | sed 's/kind: ShareParameters/kind: Share/' |
+    refused 'parameters are of apiVersion vgpu.dev/v1alpha1 and kind ShareParameters'
+  claim bad 'share: 30' 'policy: fixed-share' | sed 's/apiVersion: vgpu.*kind: ShareParameters, //' |
+    refused 'parameters are of apiVersion vgpu.dev/v1alpha1 and kind ShareParameters'
+  claim bad 'share: 101' | sed 's/exactly: {/firstAvailable: [{name: a, /; s/}}}}]/}}}]}]/' | refused 'share is'
+  CLASS=online.vgpu.dev claim bad 'share: 101' | refused 'share is'
+  sed -e 's/share: "30"/share: "101"/' "$DEPLOY/two-pods.yaml" | refused 'share is'
+  sed -e 's/name: .*vgpu.dev/&.bad/; s/class: online/class: gold/' "$DEPLOY/base/device-class.yaml" |
+    refused 'class is online, nearline or offline'
+  [ -z "$REASON" ] || return 1
+  claim good 'share: 30, memory: 2Gi' \
+    'policy: burst-share, class: online, offlineFloorPercent: 10, require: {faults: none, compute: turns}' |
+    make || return 1
+  claim whole '' | make
+}
+
+shares_of() {
+  local each='.status.allocation.devices.results[0].consumedCapacity'
+  k get resourceclaims -o jsonpath="{range .items[*]}{$each.share} {$each.memory}; {end}"
+}
+
+# The published example runs; a third pod waits, and comes when there is room.
+scenario_claims_shared() {
+  k create -f "$DEPLOY/two-pods.yaml" >/dev/null || fail "two-pods.yaml is refused" || return 1
+  bound 40 one two || return 1
+  has '30 2Gi; 30 2Gi;' shares_of || fail "the claims hold: $(shares_of)" || return 1
+  { claim half 'share: 50, memory: 2Gi' && user three half; } | make || return 1
+  says three 'cannot allocate all claims' || return 1
+  k delete pod one --force --grace-period=0 >/dev/null 2>&1
+  bound 40 three
+}
+
+# More memory than the card has: the pod waits.
+scenario_claims_memory() {
+  { claim big 'share: 10, memory: 9Gi' && user big big; } | make || return 1
+  says big 'cannot allocate all claims' || return 1
+  { claim most 'share: 10, memory: 7Gi' && user most most; } | make || return 1
+  bound 40 most || return 1
+  { claim more 'share: 10, memory: 2Gi' && user more more; } | make || return 1
+  says more 'cannot allocate all claims'
+}
+
+# A class's parameters and a selector reach the claim's allocation.
+scenario_claims_class() {
+  local expression="device.attributes[\"vgpu.dev\"].model == \"Emulated GPU\"" told
+  { CLASS=online.vgpu.dev claim fast 'share: 20, memory: 1Gi' 'policy: fixed-share' |
+    sed "s/deviceClassName:/selectors: [{cel: {expression: '$expression'}}], &/" && user fast fast; } | make || return 1
+  bound 40 fast || return 1
+  told=$(field resourceclaim fast '{.status.allocation.devices.config[*].opaque.parameters}')
+  case $told in
+    *'"class":"online"'*'"policy":"fixed-share"'*) ;;
+    *) fail "the allocation's parameters: $told" ;;
+  esac
+}
+
+# may ACCOUNT VERB RESOURCE [FLAG...]
+may() {
+  [ "$(k auth can-i "$2" "$3" "${@:4}" --as "system:serviceaccount:vgpu-system:$1" 2>/dev/null)" = yes ]
+}
+
+# The roles are never refused what they do (their logs tell), and may not do more.
+scenario_accounts() {
+  local each account verb resource
+  for each in vgpu-node:list:secrets vgpu-node:create:pods vgpu-node:delete:pods vgpu-node:patch:pods \
+    vgpu-node:delete:nodes vgpu-node:update:resourceclaims vgpu-node:delete:resourceslices vgpu-node:list:pods \
+    vgpu-node:create:serviceaccounts/token vgpu-scheduler:get:secrets vgpu-scheduler:create:pods \
+    vgpu-scheduler:delete:pods vgpu-scheduler:update:pods vgpu-scheduler:patch:nodes vgpu-scheduler:update:leases \
+    vgpu-scheduler:create:clusterrolebindings vgpu-scheduler:impersonate:users; do
+    IFS=: read -r account verb resource <<<"$each"
+    ! may "$account" "$verb" "$resource" || fail "$account may $verb $resource" || return 1
+  done
+  may vgpu-scheduler update leases/vgpu-scheduler --namespace vgpu-system ||
+    fail "vgpu-scheduler may not keep its lease" || return 1
+  ! grep -h -i -m 1 -e forbidden -e unauthorized "$WORK/log/vgpu-node" "$WORK/log/vgpu-scheduler" >"$WORK/last" ||
+    fail "$(cut -c 1-300 "$WORK/last")"
+}
+
+# emulate LINE: NVML's readings of the emulated GPU are so from now on.
+emulate() {
+  echo "$1" >"$WORK/gpus/nvml.new" && mv "$WORK/gpus/nvml.new" "$WORK/gpus/nvml"
+}
+
+taints() {
+  echo "taints: $(field resourceslice dra-vgpu.dev '{.spec.devices[*].taints}')"
+}
+
+no_taints() {
+  [ "$(taints)" = 'taints: ' ]
+}
+
+# A lost GPU is tainted, its pods go, and nobody gets it until it is back.
+scenario_gpu_lost() {
+  { claim lent 'share: 20, memory: 1Gi' && user lent lent; } | make && bound 40 lent || return 1
+  emulate lost=1
+  until_true 60 has '"value":"lost"' taints || fail "a lost GPU has $(taints)" || return 1
+  until_true 60 is_gone lent || fail "its pod stays" || return 1
+  { claim late 'share: 20, memory: 1Gi' && user late late; } | make && says late 'cannot allocate' || return 1
+  emulate lost=0
+  until_true 60 no_taints || fail "a GPU that is back has $(taints)" || return 1
+  bound 60 late
+}
+
+# The node role tells its GPUs, and again if its Node has forgotten them.
+scenario_node_annotation() {
+  until_true 30 has '"model":"Emulated GPU"' field node dra '{.metadata.annotations.vgpu\.dev/gpus}' ||
+    fail "the node role does not tell its GPUs" || return 1
+  k annotate node dra vgpu.dev/gpus- >/dev/null
+  until_true 30 has '"model":"Emulated GPU"' field node dra '{.metadata.annotations.vgpu\.dev/gpus}' ||
+    fail "the node role does not tell its GPUs again"
+}
+
+place_of() {
+  field pod "$1" '{.metadata.annotations.vgpu\.dev/reservation}'
+}
+
+# Pods of the second way share GPUs until these are full, and the next one says why it waits.
+scenario_slots() {
+  local i used
+  { for i in 1 2 3 4 5 6 7 8; do slot "s-$i" 50 4Gi; done; } | make || return 1
+  bound 60 s-1 s-2 s-3 s-4 s-5 s-6 s-7 s-8 || return 1
+  has '"share":50,"memory":"4294967296"' place_of s-1 || fail "its reservation is: $(place_of s-1)" || return 1
+  used=$(for i in 1 2 3 4 5 6 7 8; do place_of "s-$i"; done | grep -o 'GPU-[ab][01]' | sort | uniq -c)
+  [ "$(grep -c ' 2 ' <<<"$used")" = 4 ] || fail "not two on each GPU: $used" || return 1
+  slot s-9 50 4Gi | make || return 1
+  says s-9 'no room now' || return 1
+  k delete pod s-3 --force --grace-period=0 >/dev/null 2>&1
+  bound 60 s-9
+}
+
+# What no GPU has is refused, with what was asked and what would fit.
+scenario_slots_refused() {
+  slot zero 0 4Gi | make && says zero '1 to 100: asked 0' || return 1
+  slot much 101 4Gi | make && says much '1 to 100: asked 101' || return 1
+  slot big 10 41Gi | make && says big 'memory' || return 1
+  slot odd 10 4Gi 'vgpu.dev/policy: fair' | make && says odd 'vgpu.dev/policy is fair' || return 1
+  slot unit 10 4 | make && says unit 'vgpu.dev/memory counts bytes' || return 1
+  # The refused do not hold up others.
+  slot good 10 4Gi | make && bound 30 good
+}
+
+# Nobody but vgpu's scheduler says where a pod's GPUs are.
+scenario_annotations() {
+  slot forged 10 1Gi "vgpu.dev/reservation: '{}'" | refused "written by vgpu's scheduler alone" || return 1
+  slot held 10 1Gi | make && bound 30 held || return 1
+  ! k annotate --overwrite pod held vgpu.dev/reservation='{}' >"$WORK/last" 2>&1 ||
+    fail "a reservation can be written anew" || return 1
+  k label pod held any=thing >"$WORK/last" 2>&1 || fail "a bound pod cannot be labelled: $(cat "$WORK/last")"
+}
+
+# No member of a gang is bound before all can be.
+scenario_gang() {
+  local i
+  slot busy 100 1Gi | make && bound 30 busy || return 1
+  gang ring 4 100 | make || return 1
+  says ring-4 'gang default/ring waits' || return 1
+  for i in 1 2 3 4; do
+    [ -z "$(field pod "ring-$i" '{.spec.nodeName}')" ] || fail "ring-$i has a node and not all have room" || return 1
+  done
+  k delete pod busy --force --grace-period=0 >/dev/null 2>&1
+  bound 60 ring-1 ring-2 ring-3 ring-4
+}
+
+# Two gangs whose members come in turns: one gets all, the other nothing, and both in the end.
+scenario_gang_queue() {
+  local i first second
+  { for i in 1 2 3; do
+    for name in red blue; do slot "$name-$i" 100 1Gi "vgpu.dev/gang: $name" 'vgpu.dev/gang-size: "3"'; done
+  done; } | make || return 1
+  until_true 60 has ' 3' count_bound || fail "$(waiting_text)" || return 1
+  first=$(k get pods --field-selector spec.nodeName!= -o name | sed -n '1s|pod/\(.*\)-.*|\1|p')
+  second=red
+  [ "$first" != red ] || second=blue
+  is_bound "$first-1" "$first-2" "$first-3" || fail "both gangs hold a part: $(waiting_text)" || return 1
+  says "$second-1" "gang default/$second waits" || return 1
+  k delete pods "$first-1" "$first-2" "$first-3" --force --grace-period=0 >/dev/null 2>&1
+  bound 60 "$second-1" "$second-2" "$second-3"
+}
+
+count_bound() {
+  echo " $(k get pods --field-selector spec.nodeName!= -o name | grep -c .)"
+}
+
+# Kubernetes' own groups of pods say how many a gang needs.
+scenario_pod_group() {
+  local i
+  for i in 1 2 3; do
+    slot "own-$i" 100 1Gi | sed 's/^spec:/&\n  schedulingGroup: {podGroupName: own}/'
+  done | make || return 1
+  says own-3 'its group object is not there' || return 1
+  make <<EOF2 || return 1
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: own}
+spec: {schedulingPolicy: {gang: {minCount: 3}}}
+EOF2
+  # The scheduler asks again when something of the cluster changes, at the latest after five minutes.
+  for i in 1 2 3; do k label pod "own-$i" any=thing >/dev/null; done
+  bound 60 own-1 own-2 own-3
+}
+
+# is_gone POD: it has gone, or is on its way.
+is_gone() {
+  ! k get pod "$1" || [ -n "$(field pod "$1" '{.metadata.deletionTimestamp}')" ]
+}
+
+# Offline pods go for an online one, unless a disruption budget forbids it.
+scenario_eviction() {
+  local i name
+  # Memory is what they compete for: an offline share is what others leave.
+  { for i in 1 2 3 4; do
+    slot "low-$i" 100 30Gi 'vgpu.dev/class: offline' | sed "s/^  annotations:/  labels: {kept: \"yes\"}\n&/"
+  done; } | make && bound 60 low-1 low-2 low-3 low-4 || return 1
+  slot high 100 30Gi 'vgpu.dev/class: online' | make || return 1
+  until_true 40 one_gone || fail "no offline pod was evicted: $(last_line vgpu-scheduler)" || return 1
+  [ "$(k get pods -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}' | wc -w)" -eq 1 ] ||
+    fail "more went than one: $(waiting_text)" || return 1
+  # What a kubelet does once a pod has ended.
+  for name in $(k get pods -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}'); do
+    k delete pod "$name" --force --grace-period=0 >/dev/null 2>&1
+  done
+  bound 60 high
+}
+
+one_gone() {
+  [ "$(k get pods -l kept=yes -o jsonpath='{range .items[*]}{.metadata.deletionTimestamp}.{end}')" != .... ]
+}
+
+# Pods that a disruption budget keeps stay, and the one that wants their place waits.
+scenario_eviction_refused() {
+  local i
+  make <<EOF2 || return 1
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: keep}
+spec: {minAvailable: 4, selector: {matchLabels: {kept: "yes"}}}
+EOF2
+  { for i in 1 2 3 4; do
+    slot "low-$i" 100 30Gi 'vgpu.dev/class: offline' | sed "s/^  annotations:/  labels: {kept: \"yes\"}\n&/"
+  done; } | make && bound 60 low-1 low-2 low-3 low-4 || return 1
+  # What a kubelet says: a budget does not count pods that have not begun.
+  for i in 1 2 3 4; do
+    k patch pod "low-$i" --subresource status -p '{"status": {"phase": "Running",
+      "conditions": [{"type": "Ready", "status": "True"}]}}' >/dev/null || return 1
+  done
+  until_true 30 has 4 field poddisruptionbudget keep '{.status.currentHealthy}' || fail "the budget counts nobody" ||
+    return 1
+  slot high 100 30Gi 'vgpu.dev/class: online' | make || return 1
+  until_true 40 grep -q 'eviction for default/high was refused' "$WORK/log/vgpu-scheduler" ||
+    fail "nobody was to be evicted: $(waiting_text)" || return 1
+  says high 'waits: no room now' || return 1
+  ! one_gone || fail "an offline pod was evicted: $(waiting_text)" || return 1
+  is_bound low-1 low-2 low-3 low-4
+}
+
+# Manifests in others' words, under their schedulers' names.
+scenario_names() {
+  local name
+  for name in gpushare gpu-manager qgpu hami; do
+    sed -e '/^  uid:/d' "$ROOT/vgpu-k8s-adapter/src/test/resources/manifests/$name.yaml" | make || return 1
+    bound 40 "$name" || return 1
+    [ -n "$(place_of "$name")" ] || fail "$name has no reservation" || return 1
+  done
+}
+
+# The state is what the API tells: killed, it knows the same again.
+scenario_extender_killed() {
+  { slot k-1 60 4Gi && slot k-2 60 4Gi && slot k-3 60 4Gi && slot k-4 60 4Gi; } | make || return 1
+  bound 60 k-1 k-2 k-3 k-4 || return 1
+  kill -KILL "${PID[vgpu-scheduler]}"
+  { slot k-5 60 4Gi && slot k-6 30 4Gi; } | make || return 1
+  revive
+  until_true 90 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
+  bound 90 k-6 || return 1
+  [ -z "$(field pod k-5 '{.spec.nodeName}')" ] || fail "a GPU was given twice" || return 1
+  says k-5 'no room now'
+}
+
+# The API server is away while pods go; watches begin anew, since it remembers nothing of before.
+scenario_api_server_away() {
+  local other
+  { slot w-1 100 1Gi && slot w-2 100 1Gi && slot w-3 100 1Gi && slot w-4 100 1Gi; } | make || return 1
+  bound 60 w-1 w-2 w-3 w-4 || return 1
+  stop kube-apiserver KILL
+  other=$(free_port)
+  start_api_server "$other"
+  until_true 120 ready "$other" || fail "$(last_line kube-apiserver)" || return 1
+  k --server "https://127.0.0.1:$other" delete pod w-2 --force --grace-period=0 >/dev/null 2>&1
+  stop kube-apiserver KILL
+  start_api_server "$API_PORT"
+  until_true 120 ready || fail "$(last_line kube-apiserver)" || return 1
+  slot w-5 100 1Gi | make && bound 120 w-5 || return 1
+  slot w-6 100 1Gi | make && says w-6 'no room now'
+}
+
+scenario_show() {
+  { slot shown 25 2Gi && slot asking 101 2Gi; } | make && bound 30 shown && says asking 'asked 101' || return 1
+  KUBECONFIG=$WORK/admin "$JDK/bin/java" -cp "$ROOT/vgpu-k8s-adapter/target/image/lib/*" \
+    dev.vgpu.k8s.VgpuK8sCommand show >"$WORK/last" 2>&1 || fail "$(tail -n 1 "$WORK/last")" || return 1
+  grep -q 'rack-[ab] .*default/shown .* 25% .* GPU-[ab][01]' "$WORK/last" || fail "it prints: $(cat "$WORK/last")" ||
+    return 1
+  grep -q 'default/asking .*asked 101' "$WORK/last" || fail "it prints: $(cat "$WORK/last")"
+}
+
+# 500 pods on 200 nodes, which all wait when the scheduler begins.
+scenario_many() {
+  local i began
+  for ((i = 0; i < 200; i++)); do node "many-$i" "m$i-0" "m$i-1"; done | make_nodes || return 1
+  kill -STOP "${PID[kube-scheduler]}"
+  for ((i = 0; i < 500; i++)); do slot "many-$i" 50 4Gi; done | make || return 1
+  began=${EPOCHREALTIME/./}
+  kill -CONT "${PID[kube-scheduler]}"
+  until_true 120 has ' 500' count_bound || fail "bound in 120 s:$(count_bound)" || return 1
+  # shellcheck disable=SC2034 # report prints it
+  NOTE="500 pods bound in $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
+}
