@@ -2,6 +2,13 @@ import { defineConfig } from 'vitepress'
 
 const page = (text: string, link: string) => ({ text, link })
 
+// Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Only long words may break.
+const wholeWords = (text: string) =>
+  text.split(/(\s+)/).map((word) => (/\S/.test(word) && word.length <= 24 ? `<span>${word}</span>` : word)).join('')
+
+// Short cells, such as "20 ms", stay on one line.
+const isShort = (text: string) => text.length <= 12
+
 export default defineConfig({
   title: 'vgpu',
   description: 'GPU sharing as a Java library',
@@ -11,6 +18,18 @@ export default defineConfig({
   cacheDir: 'target/cache',
   cleanUrls: false,
   head: [['link', { rel: 'icon', href: 'data:,' }]],
+  markdown: {
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+    config(md) {
+      md.renderer.rules.code_inline = (tokens, at) =>
+        `<code v-pre>${wholeWords(md.utils.escapeHtml(tokens[at].content))}</code>`
+      md.core.ruler.push('short-cells', ({ tokens }) => {
+        tokens.forEach((token, at) => {
+          if (token.type === 'td_open' && isShort(tokens[at + 1].content)) token.attrJoin('class', 'short')
+        })
+      })
+    }
+  },
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],
@@ -67,6 +86,7 @@ export default defineConfig({
           page('Inside a kernel', '/how/level2'),
           page('Suspending', '/how/suspending'),
           page('The emulator', '/how/emulator'),
+          page('The kernel module', '/how/kernel-module'),
           page('A cluster', '/how/fleet'),
           page('Security', '/how/security'),
           page('Not yet seen on a GPU', '/how/real-driver'),

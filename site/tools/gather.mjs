@@ -28,6 +28,7 @@ const pages = new Map([
   ['vgpu-spring-boot-starter/README.md', 'reference/spring-boot.md'],
   ['vgpu-k8s-adapter/README.md', 'reference/kubernetes.md'],
   ['vgpu-k8s-adapter/docs/names.md', 'reference/kubernetes-names.md'],
+  ['vgpu-kmod/docs/kernel-module.md', 'how/kernel-module.md'],
   ['vgpu-k8s-adapter/docs/scheduler.md', 'reference/kubernetes-scheduler.md'],
   ['SECURITY.md', 'how/security.md'],
   ...markdownIn('vgpu-cuda/docs').map((file) => [file, `how/${path.basename(file)}`]),
@@ -44,9 +45,17 @@ function rewriteLink(source, text, target) {
     return text
   }
   const place = pages.get(aim) ?? pages.get(`${aim}/README.md`)
-  if (place) return `[${text}](/${place}${hash ? `#${hash}` : ''})`
-  return text.includes(path.posix.basename(aim)) ? text : `${text} (\`${aim}\`)`
+  if (place) {
+    // A file's name says nothing to the reader of a site: the page's title does.
+    const shown = text === path.posix.basename(aim) ? titleOf(pages.has(aim) ? aim : `${aim}/README.md`) : text
+    return `[${shown}](/${place}${hash ? `#${hash}` : ''})`
+  }
+  if (text.includes(path.posix.basename(aim))) return text
+  const [, project] = aim.match(/^(.+?)\/src\//) ?? []
+  return project ? `\`${text}\` in \`${project}\`` : `${text} (\`${aim}\`)`
 }
+
+const titleOf = (source) => read(source).match(/^# (.*)$/m)[1]
 
 function inlinePicture(source, alt, target) {
   const file = path.posix.join(path.posix.dirname(source), target)
@@ -115,7 +124,7 @@ function readmeBlock(language) {
 function help(...words) {
   const java = process.env.VGPU_SITE_JAVA
   const run = spawnSync(java, ['-cp', process.env.VGPU_SITE_CLASSPATH, 'dev.vgpu.cli.VgpuCommand', ...words, '--help'],
-    { encoding: 'utf8', env: { ...process.env, COLUMNS: '100', NO_COLOR: '1' } })
+    { encoding: 'utf8', env: { ...process.env, COLUMNS: '80', NO_COLOR: '1' } })
   if (run.status !== 0) problems.push(`vgpu ${words.join(' ')} --help: ${run.error ?? run.stderr}`)
   return (run.stdout ?? '').trimEnd()
 }
