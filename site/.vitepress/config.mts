@@ -2,6 +2,9 @@ import { defineConfig } from 'vitepress'
 
 const page = (text: string, link: string) => ({ text, link })
 
+// The Javadoc is no page of VitePress: the browser opens it itself.
+const api = { text: 'API', link: '/api/index.html', target: '_self' }
+
 // Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Only long words may break.
 const wholeWords = (text: string) =>
   text.split(/(\s+)/).map((word) => (/\S/.test(word) && word.length <= 24 ? `<span>${word}</span>` : word)).join('')
@@ -17,6 +20,7 @@ export default defineConfig({
   outDir: 'target/dist',
   cacheDir: 'target/cache',
   cleanUrls: false,
+  ignoreDeadLinks: [/^\/api\//],
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   markdown: {
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
@@ -40,6 +44,7 @@ export default defineConfig({
       page('How it works', '/how/'),
       page('Measured', '/measured/'),
       page('Reference', '/reference/cli'),
+      api,
       page('Glossary', '/glossary')
     ],
     sidebar: [
@@ -106,6 +111,7 @@ export default defineConfig({
         items: [
           page('Between the commands', '/reference/commands'),
           page('Every option', '/reference/cli'),
+          api,
           page('Spring Boot', '/reference/spring-boot'),
           page('ONNX Runtime', '/reference/onnxruntime'),
           page('Micrometer', '/reference/micrometer'),

@@ -89,10 +89,14 @@ function contrast() {
       .map((e) => {
         const style = getComputedStyle(e)
         if (!(e instanceof SVGElement)) return style.backgroundColor
-        return e.tagName === 'svg' || style.fill === 'none' ? 'transparent' : `rgb(${[...over(
-          [...rgba(style.fill).slice(0, 3), rgba(style.fill)[3] * style.fillOpacity], white)].join()}`
+        if (e.tagName === 'svg' || style.fill === 'none') return 'transparent'
+        const [r, g, b, a] = rgba(style.fill)
+        return `rgba(${r}, ${g}, ${b}, ${a * style.fillOpacity})`
       })
   }
+  const behindOf = (element) => layers(element).reverse().reduce((under, colour) => over(rgba(colour), under), white)
+  // Neighbours have one background; a code block has thousands.
+  const seen = new Map()
   const found = new Map()
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   while (walker.nextNode()) {
@@ -103,7 +107,10 @@ function contrast() {
     const style = getComputedStyle(element)
     const [r, g, b, a] = rgba(element instanceof SVGElement ? style.fill : style.color)
     const opacity = parents(element).reduce((product, e) => product * getComputedStyle(e).opacity, 1)
-    const behind = layers(element).reverse().reduce((under, colour) => over(rgba(colour), under), white)
+    const key = element instanceof SVGElement ? element : element.parentElement
+    const own = rgba(style.backgroundColor)
+    if (!seen.has(key)) seen.set(key, behindOf(key))
+    const behind = element instanceof SVGElement ? seen.get(key) : over(own, seen.get(key))
     const ink = over([r, g, b, a * opacity], behind)
     const [low, high] = [light(ink), light(behind)].sort((x, y) => x - y)
     const ratio = (high + 0.05) / (low + 0.05)

@@ -6,6 +6,7 @@
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
+import { pictures } from './draw.mjs'
 
 const site = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), '..')
 const root = path.dirname(site)
@@ -63,9 +64,9 @@ function inlinePicture(source, alt, target) {
     problems.push(`${source}: no picture ${target}`)
     return ''
   }
-  const svg = read(file).replace(/<\?xml[^>]*>\s*/, '').replace(/<!--[\s\S]*?-->\s*/g, '').replace(/\n\s*\n/g, '\n')
+  const svg = read(file).replace(/<\?xml[^>]*>\s*|<style>[^<]*<\/style>\s*/g, '').replace(/<!--[\s\S]*?-->\s*/g, '').replace(/\n\s*\n/g, '\n')
   const kind = file.includes('/results/') ? ' plot' : ''
-  return `<div class="picture"><div class="${kind.trim()}">\n${svg.replace('<svg', `<svg role="img" aria-label="${alt}"`).trim()}\n</div></div>`
+  return `<div class="picture"><div class="${kind.trim()}">\n${svg.replace('<svg', `<svg role="img" aria-label="${alt.replace(/\s+/g, ' ').trim()}"`).trim()}\n</div></div>`
 }
 
 function checkSnippet(source, line) {
@@ -180,6 +181,10 @@ function cliPage() {
   return `# Every option\n\nThe text of \`vgpu COMMAND --help\`, for every command.\n\n${all}`
 }
 
+for (const { name, file, svg } of pictures()) {
+  if (fs.existsSync(file) && fs.readFileSync(file, 'utf8') === svg) continue
+  problems.push(`site/pictures/${name}: its SVG is another; run npm run draw in site/`)
+}
 const written = new Map()
 for (const [source, place] of pages) written.set(place, pageOf(source))
 written.set('code/Quickstart.java', readmeBlock('java'))
