@@ -2,15 +2,29 @@ import { defineConfig } from 'vitepress'
 
 const page = (text: string, link: string) => ({ text, link })
 
-// The Javadoc is no page of VitePress: the browser opens it itself.
+// The Javadoc is no page of VitePress: the browser opens it itself, so it has no place in the side bar's sequence.
 const api = { text: 'API', link: '/api/index.html', target: '_self' }
 
-// Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Only long words may break.
-const wholeWords = (text: string) =>
-  text.split(/(\s+)/).map((word) => (/\S/.test(word) && word.length <= 24 ? `<span>${word}</span>` : word)).join('')
+// Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Long words may break.
+const word = (text: string) => `<span class="${text.length <= 20 ? 'whole' : 'long'}">${text}</span>`
+const words = (text: string) => text.split(/(\s+)/).map((part) => (/\S/.test(part) ? word(part) : part)).join('')
 
-// Short cells, such as "20 ms", stay on one line.
-const isShort = (text: string) => text.length <= 12
+// The same in the commands of a code block.
+const commandWords = {
+  name: 'command-words',
+  span(this: { options: { lang: string } }, node: any) {
+    const text = node.children[0]?.value
+    if (this.options.lang !== 'sh' || !text) return
+    node.children = text.split(/(\s+)/).filter(Boolean).map((value: string) => {
+      const child = { type: 'text', value }
+      return /\S/.test(value) && value.length <= 36
+        ? { type: 'element', tagName: 'span', properties: { class: 'whole' }, children: [child] } : child
+    })
+  }
+}
+
+// The width of a cell by its text: "20 ms" stays on one line, and a sentence is no column of single words.
+const cellClass = (text: string) => (text.length <= 12 ? 'short' : text.length > 40 ? 'wide' : '')
 
 export default defineConfig({
   title: 'vgpu',
@@ -24,12 +38,14 @@ export default defineConfig({
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   markdown: {
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+    codeTransformers: [commandWords],
     config(md) {
       md.renderer.rules.code_inline = (tokens, at) =>
-        `<code v-pre>${wholeWords(md.utils.escapeHtml(tokens[at].content))}</code>`
-      md.core.ruler.push('short-cells', ({ tokens }) => {
+        `<code v-pre>${words(md.utils.escapeHtml(tokens[at].content))}</code>`
+      md.core.ruler.push('cells', ({ tokens }) => {
         tokens.forEach((token, at) => {
-          if (token.type === 'td_open' && isShort(tokens[at + 1].content)) token.attrJoin('class', 'short')
+          const kind = token.type === 'td_open' && cellClass(tokens[at + 1].content)
+          if (kind) token.attrJoin('class', kind)
         })
       })
     }
@@ -43,7 +59,7 @@ export default defineConfig({
       page('Coming from', '/coming-from/'),
       page('How it works', '/how/'),
       page('Measured', '/measured/'),
-      page('Reference', '/reference/cli'),
+      page('Reference', '/reference/'),
       api,
       page('Glossary', '/glossary')
     ],
@@ -109,9 +125,9 @@ export default defineConfig({
       {
         text: 'Reference',
         items: [
+          page('Overview', '/reference/'),
           page('Between the commands', '/reference/commands'),
           page('Every option', '/reference/cli'),
-          api,
           page('Spring Boot', '/reference/spring-boot'),
           page('ONNX Runtime', '/reference/onnxruntime'),
           page('Micrometer', '/reference/micrometer'),

@@ -33,7 +33,7 @@ const pages = new Map([
   ['vgpu-k8s-adapter/docs/scheduler.md', 'reference/kubernetes-scheduler.md'],
   ['SECURITY.md', 'how/security.md'],
   ...markdownIn('vgpu-cuda/docs').map((file) => [file, `how/${path.basename(file)}`]),
-  ...['', '/start', '/guides', '/coming-from', '/how', '/measured'].flatMap((folder) => markdownIn(`site${folder}`))
+  ...['', '/start', '/guides', '/coming-from', '/how', '/measured', '/reference'].flatMap((folder) => markdownIn(`site${folder}`))
     .map((file) => [file, file.slice(5)])
 ])
 
@@ -51,9 +51,10 @@ function rewriteLink(source, text, target) {
     const shown = text === path.posix.basename(aim) ? titleOf(pages.has(aim) ? aim : `${aim}/README.md`) : text
     return `[${shown}](/${place}${hash ? `#${hash}` : ''})`
   }
-  if (text.includes(path.posix.basename(aim))) return text
-  const [, project] = aim.match(/^(.+?)\/src\//) ?? []
-  return project ? `\`${text}\` in \`${project}\`` : `${text} (\`${aim}\`)`
+  // A source is not on the site: its folder says where to look in a checkout.
+  const [, project] = aim.match(/^(.+?)(?:\/src\/.*|\/README\.md)$/) ?? []
+  if (text.includes(path.posix.basename(project ?? aim)) || text.includes(path.posix.basename(aim))) return text
+  return project ? `\`${text.replace(/`/g, '')}\` in \`${project}\`` : `${text} (\`${aim}\`)`
 }
 
 const titleOf = (source) => read(source).match(/^# (.*)$/m)[1]
@@ -66,7 +67,7 @@ function inlinePicture(source, alt, target) {
   }
   const svg = read(file).replace(/<\?xml[^>]*>\s*|<style>[^<]*<\/style>\s*/g, '').replace(/<!--[\s\S]*?-->\s*/g, '').replace(/\n\s*\n/g, '\n')
   const kind = file.includes('/results/') ? ' plot' : ''
-  return `<div class="picture"><div class="${kind.trim()}">\n${svg.replace('<svg', `<svg role="img" aria-label="${alt.replace(/\s+/g, ' ').trim()}"`).trim()}\n</div></div>`
+  return `<div class="picture" tabindex="0"><div class="${kind.trim()}">\n${svg.replace('<svg', `<svg role="img" aria-label="${alt.replace(/\s+/g, ' ').trim()}"`).trim()}\n</div></div>`
 }
 
 function checkSnippet(source, line) {
