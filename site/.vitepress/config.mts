@@ -90,8 +90,11 @@ export default defineConfig({
           page('gpu-manager, vCUDA', '/coming-from/gpu-manager'),
           page('qGPU', '/coming-from/qgpu'),
           page('HAMi', '/coming-from/hami'),
+          page('Volcano', '/coming-from/volcano'),
+          page('Time-slicing', '/coming-from/time-slicing'),
           page('MIG', '/coming-from/mig'),
-          page('MPS', '/coming-from/mps')
+          page('MPS', '/coming-from/mps'),
+          page("Triton's rate limiter", '/coming-from/triton')
         ]
       },
       {
