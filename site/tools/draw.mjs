@@ -1,7 +1,7 @@
 // Draws pictures/*.svg from the text beside each, pictures/*.txt. One line of the text is one thing:
 //   size WIDTH HEIGHT
 //   box NAME X Y WIDTH HEIGHT [STYLE...] : LINE | LINE    styles: online, offline, dashed, filled, bold, top
-//   arrow FROM TO [STYLE...] : LABEL                       between boxes, or X,Y; styles: dashed, online, offline, plain
+//   arrow FROM TO [STYLE...] : LABEL                      between boxes, or X,Y; styles: dashed, online, offline, plain
 //   text X Y [start|middle|end] [STYLE...] : TEXT          styles: bold, small
 // An arrow is straight where boxes face one another. "@N" behind a box's name moves its end by N along the side.
 import fs from 'node:fs'

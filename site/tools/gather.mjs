@@ -33,8 +33,8 @@ const pages = new Map([
   ['vgpu-k8s-adapter/docs/scheduler.md', 'reference/kubernetes-scheduler.md'],
   ['SECURITY.md', 'how/security.md'],
   ...markdownIn('vgpu-cuda/docs').map((file) => [file, `how/${path.basename(file)}`]),
-  ...['', '/start', '/guides', '/coming-from', '/how', '/measured', '/reference'].flatMap((folder) => markdownIn(`site${folder}`))
-    .map((file) => [file, file.slice(5)])
+  ...['', '/start', '/guides', '/coming-from', '/how', '/measured', '/reference']
+    .flatMap((folder) => markdownIn(`site${folder}`)).map((file) => [file, file.slice(5)])
 ])
 
 function rewriteLink(source, text, target) {
@@ -65,9 +65,11 @@ function inlinePicture(source, alt, target) {
     problems.push(`${source}: no picture ${target}`)
     return ''
   }
-  const svg = read(file).replace(/<\?xml[^>]*>\s*|<style>[^<]*<\/style>\s*/g, '').replace(/<!--[\s\S]*?-->\s*/g, '').replace(/\n\s*\n/g, '\n')
+  const label = alt.replace(/\s+/g, ' ').trim()
+  const svg = read(file).replace(/<\?xml[^>]*>\s*|<style>[^<]*<\/style>\s*|<!--[\s\S]*?-->\s*/g, '')
+    .replace(/\n\s*\n/g, '\n').replace('<svg', `<svg role="img" aria-label="${label}"`).trim()
   const kind = file.includes('/results/') ? ' plot' : ''
-  return `<div class="picture" tabindex="0"><div class="${kind.trim()}">\n${svg.replace('<svg', `<svg role="img" aria-label="${alt.replace(/\s+/g, ' ').trim()}"`).trim()}\n</div></div>`
+  return `<div class="picture" tabindex="0"><div class="${kind.trim()}">\n${svg}\n</div></div>`
 }
 
 function checkSnippet(source, line) {
