@@ -41,7 +41,9 @@ class PageCommandsIT {
           .sorted()
           .toList()
           .stream()
-          .flatMap(file -> commandsOf(file).map(line -> Arguments.of(line, exitCodes(line))));
+          .flatMap(PageCommandsIT::commandsOf)
+          .distinct()
+          .map(line -> Arguments.of(line, exitCodes(line)));
     }
   }
 
@@ -58,8 +60,7 @@ class PageCommandsIT {
         .map(MatchResult::group)
         .flatMap(block -> block.replaceAll("\\\\\n\\s*", "").lines())
         .filter(line -> line.startsWith("./vgpu"))
-        .filter(line -> !ELSEWHERE.matcher(line).matches())
-        .distinct();
+        .filter(line -> !ELSEWHERE.matcher(line).matches());
   }
 
   /** What the pages say of their exit codes. */
@@ -80,8 +81,7 @@ class PageCommandsIT {
 
   @ParameterizedTest
   @MethodSource("commands")
-  void commandOfAPageDoesWhatThePageSays(String command, List<Integer> exitCodes)
-      throws Exception {
+  void commandOfAPageEndsAsThePageSays(String command, List<Integer> exitCodes) throws Exception {
     String line =
         command.replaceAll("--seconds \\d+", "--seconds 1").replace("/tmp/", directory + "/");
     Path output = directory.resolve("output");
