@@ -32,7 +32,11 @@ write_javadoc() {
   path+=${repository##*:}/org/jspecify/jspecify/$version/jspecify-$version.jar
   rm -rf site/target/dist/api
   "$JDK/bin/javadoc" -quiet -Xdoclint:none -notimestamp -encoding UTF-8 -windowtitle vgpu -doctitle 'The API of vgpu' \
-    -d site/target/dist/api -classpath "$path" "${files[@]}" >target/javadoc.log 2>&1
+    -header '<a href="{@docRoot}/../index.html">vgpu</a>' \
+    -d site/target/dist/api -classpath "$path" "${files[@]}" >target/javadoc.log 2>&1 || return 1
+  # Its fonts are not in every JDK. The site has no fonts of its own either.
+  rm -rf site/target/dist/api/resources/fonts
+  sed -i '/@import.*fonts/d' site/target/dist/api/stylesheet.css
 }
 
 # Dead links, missing regions and literal Java in the site's sources; needs Node alone, and is left out without it.

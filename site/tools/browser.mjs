@@ -179,6 +179,10 @@ for (page of pages) {
     for (const what of await tab.evaluate(contrast)) say(`${colorScheme}: ${what}`)
   }
 }
+// The Javadoc tool makes its own pages; they may neither fail nor fetch.
+for (page of ['api/index.html', 'api/dev/vgpu/GpuPool.html']) {
+  await tab.goto(`${home}/${page}`, { waitUntil: 'load' })
+}
 await browser.close()
 
 for (const [source, url] of links) {
