@@ -89,7 +89,7 @@ function contrast() {
       .map((e) => {
         const style = getComputedStyle(e)
         if (!(e instanceof SVGElement)) return style.backgroundColor
-        if (e.tagName === 'svg' || style.fill === 'none') return 'transparent'
+        if (['svg', 'line'].includes(e.tagName) || style.fill === 'none') return 'transparent'
         const [r, g, b, a] = rgba(style.fill)
         return `rgba(${r}, ${g}, ${b}, ${a * style.fillOpacity})`
       })
