@@ -2,6 +2,30 @@ import { defineConfig } from 'vitepress'
 
 const page = (text: string, link: string) => ({ text, link })
 
+// The Javadoc is no page of VitePress: the browser opens it itself, so it has no place in the side bar's sequence.
+const api = { text: 'API', link: '/api/index.html', target: '_self' }
+
+// Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Long words may break.
+const word = (text: string) => `<span class="${text.length <= 20 ? 'whole' : 'long'}">${text}</span>`
+const words = (text: string) => text.split(/(\s+)/).map((part) => (/\S/.test(part) ? word(part) : part)).join('')
+
+// The same in the commands of a code block.
+const commandWords = {
+  name: 'command-words',
+  span(this: { options: { lang: string } }, node: any) {
+    const text = node.children[0]?.value
+    if (this.options.lang !== 'sh' || !text) return
+    node.children = text.split(/(\s+)/).filter(Boolean).map((value: string) => {
+      const child = { type: 'text', value }
+      return /\S/.test(value) && value.length <= 36
+        ? { type: 'element', tagName: 'span', properties: { class: 'whole' }, children: [child] } : child
+    })
+  }
+}
+
+// The width of a cell by its text: "20 ms" stays on one line, and a sentence is no column of single words.
+const cellClass = (text: string) => (text.length <= 12 ? 'short' : text.length > 40 ? 'wide' : '')
+
 export default defineConfig({
   title: 'vgpu',
   description: 'GPU sharing as a Java library',
@@ -10,7 +34,22 @@ export default defineConfig({
   outDir: 'target/dist',
   cacheDir: 'target/cache',
   cleanUrls: false,
+  ignoreDeadLinks: [/^\/api\//],
   head: [['link', { rel: 'icon', href: 'data:,' }]],
+  markdown: {
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+    codeTransformers: [commandWords],
+    config(md) {
+      md.renderer.rules.code_inline = (tokens, at) =>
+        `<code v-pre>${words(md.utils.escapeHtml(tokens[at].content))}</code>`
+      md.core.ruler.push('cells', ({ tokens }) => {
+        tokens.forEach((token, at) => {
+          const kind = token.type === 'td_open' && cellClass(tokens[at + 1].content)
+          if (kind) token.attrJoin('class', kind)
+        })
+      })
+    }
+  },
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],
@@ -20,7 +59,8 @@ export default defineConfig({
       page('Coming from', '/coming-from/'),
       page('How it works', '/how/'),
       page('Measured', '/measured/'),
-      page('Reference', '/reference/cli'),
+      page('Reference', '/reference/'),
+      api,
       page('Glossary', '/glossary')
     ],
     sidebar: [
@@ -50,8 +90,11 @@ export default defineConfig({
           page('gpu-manager, vCUDA', '/coming-from/gpu-manager'),
           page('qGPU', '/coming-from/qgpu'),
           page('HAMi', '/coming-from/hami'),
+          page('Volcano', '/coming-from/volcano'),
+          page('Time-slicing', '/coming-from/time-slicing'),
           page('MIG', '/coming-from/mig'),
-          page('MPS', '/coming-from/mps')
+          page('MPS', '/coming-from/mps'),
+          page("Triton's rate limiter", '/coming-from/triton')
         ]
       },
       {
@@ -67,6 +110,7 @@ export default defineConfig({
           page('Inside a kernel', '/how/level2'),
           page('Suspending', '/how/suspending'),
           page('The emulator', '/how/emulator'),
+          page('The kernel module', '/how/kernel-module'),
           page('A cluster', '/how/fleet'),
           page('Security', '/how/security'),
           page('Not yet seen on a GPU', '/how/real-driver'),
@@ -84,6 +128,7 @@ export default defineConfig({
       {
         text: 'Reference',
         items: [
+          page('Overview', '/reference/'),
           page('Between the commands', '/reference/commands'),
           page('Every option', '/reference/cli'),
           page('Spring Boot', '/reference/spring-boot'),

@@ -6,6 +6,7 @@
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
+import { pictures } from './draw.mjs'
 
 const site = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), '..')
 const root = path.dirname(site)
@@ -28,11 +29,12 @@ const pages = new Map([
   ['vgpu-spring-boot-starter/README.md', 'reference/spring-boot.md'],
   ['vgpu-k8s-adapter/README.md', 'reference/kubernetes.md'],
   ['vgpu-k8s-adapter/docs/names.md', 'reference/kubernetes-names.md'],
+  ['vgpu-kmod/docs/kernel-module.md', 'how/kernel-module.md'],
   ['vgpu-k8s-adapter/docs/scheduler.md', 'reference/kubernetes-scheduler.md'],
   ['SECURITY.md', 'how/security.md'],
   ...markdownIn('vgpu-cuda/docs').map((file) => [file, `how/${path.basename(file)}`]),
-  ...['', '/start', '/guides', '/coming-from', '/how', '/measured'].flatMap((folder) => markdownIn(`site${folder}`))
-    .map((file) => [file, file.slice(5)])
+  ...['', '/start', '/guides', '/coming-from', '/how', '/measured', '/reference']
+    .flatMap((folder) => markdownIn(`site${folder}`)).map((file) => [file, file.slice(5)])
 ])
 
 function rewriteLink(source, text, target) {
@@ -44,9 +46,18 @@ function rewriteLink(source, text, target) {
     return text
   }
   const place = pages.get(aim) ?? pages.get(`${aim}/README.md`)
-  if (place) return `[${text}](/${place}${hash ? `#${hash}` : ''})`
-  return text.includes(path.posix.basename(aim)) ? text : `${text} (\`${aim}\`)`
+  if (place) {
+    // A file's name says nothing to the reader of a site: the page's title does.
+    const shown = text === path.posix.basename(aim) ? titleOf(pages.has(aim) ? aim : `${aim}/README.md`) : text
+    return `[${shown}](/${place}${hash ? `#${hash}` : ''})`
+  }
+  // A source is not on the site: its folder says where to look in a checkout.
+  const [, project] = aim.match(/^(.+?)(?:\/src\/.*|\/README\.md)$/) ?? []
+  if (text.includes(path.posix.basename(project ?? aim)) || text.includes(path.posix.basename(aim))) return text
+  return project ? `\`${text.replace(/`/g, '')}\` in \`${project}\`` : `${text} (\`${aim}\`)`
 }
+
+const titleOf = (source) => read(source).match(/^# (.*)$/m)[1]
 
 function inlinePicture(source, alt, target) {
   const file = path.posix.join(path.posix.dirname(source), target)
@@ -54,9 +65,11 @@ function inlinePicture(source, alt, target) {
     problems.push(`${source}: no picture ${target}`)
     return ''
   }
-  const svg = read(file).replace(/<\?xml[^>]*>\s*/, '').replace(/<!--[\s\S]*?-->\s*/g, '').replace(/\n\s*\n/g, '\n')
+  const label = alt.replace(/\s+/g, ' ').trim()
+  const svg = read(file).replace(/<\?xml[^>]*>\s*|<style>[^<]*<\/style>\s*|<!--[\s\S]*?-->\s*/g, '')
+    .replace(/\n\s*\n/g, '\n').replace('<svg', `<svg role="img" aria-label="${label}"`).trim()
   const kind = file.includes('/results/') ? ' plot' : ''
-  return `<div class="picture"><div class="${kind.trim()}">\n${svg.replace('<svg', `<svg role="img" aria-label="${alt}"`).trim()}\n</div></div>`
+  return `<div class="picture" tabindex="0"><div class="${kind.trim()}">\n${svg}\n</div></div>`
 }
 
 function checkSnippet(source, line) {
@@ -114,8 +127,10 @@ function readmeBlock(language) {
 
 function help(...words) {
   const java = process.env.VGPU_SITE_JAVA
-  const run = spawnSync(java, ['-cp', process.env.VGPU_SITE_CLASSPATH, 'dev.vgpu.cli.VgpuCommand', ...words, '--help'],
-    { encoding: 'utf8', env: { ...process.env, COLUMNS: '100', NO_COLOR: '1' } })
+  // A short run: the same choices for a quick start as ./vgpu makes.
+  const options = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', process.env.VGPU_SITE_CLASSPATH]
+  const run = spawnSync(java, [...options, 'dev.vgpu.cli.VgpuCommand', ...words, '--help'],
+    { encoding: 'utf8', env: { ...process.env, COLUMNS: '80', NO_COLOR: '1' } })
   if (run.status !== 0) problems.push(`vgpu ${words.join(' ')} --help: ${run.error ?? run.stderr}`)
   return (run.stdout ?? '').trimEnd()
 }
@@ -171,6 +186,10 @@ function cliPage() {
   return `# Every option\n\nThe text of \`vgpu COMMAND --help\`, for every command.\n\n${all}`
 }
 
+for (const { name, file, svg } of pictures()) {
+  if (fs.existsSync(file) && fs.readFileSync(file, 'utf8') === svg) continue
+  problems.push(`site/pictures/${name}: its SVG is another; run npm run draw in site/`)
+}
 const written = new Map()
 for (const [source, place] of pages) written.set(place, pageOf(source))
 written.set('code/Quickstart.java', readmeBlock('java'))

@@ -164,7 +164,7 @@ class PodRequestsTest {
 
   /** The site's pages for those who come from another system show both manifests. */
   @ParameterizedTest
-  @ValueSource(strings = {"gpushare", "gpu-manager", "qgpu", "hami"})
+  @ValueSource(strings = {"gpushare", "gpu-manager", "qgpu", "hami", "volcano"})
   void theManifestInOurWordsAsksTheSame(String system) {
     PodRequest before = read("coming-from/" + system);
     PodRequest after = read("coming-from/" + system + "-vgpu");
