@@ -41,6 +41,7 @@ public final class VgpuCommand implements Runnable {
   private static final String DEBUG = "VGPU_DEBUG";
 
   private static final String COMPLETION = "completion";
+  private static final String MAN = "man";
 
   /** The commands, in the order of the help. */
   private static final List<String> NAMES =
@@ -63,7 +64,8 @@ public final class VgpuCommand implements Runnable {
           "chaos",
           "soak",
           "gpu-check",
-          COMPLETION);
+          COMPLETION,
+          MAN);
 
   private final CliContext context;
 
@@ -149,8 +151,8 @@ public final class VgpuCommand implements Runnable {
   }
 
   private static List<String> namesFor(String... args) {
-    boolean alone = args.length > 0 && NAMES.contains(args[0]) && !args[0].equals(COMPLETION);
-    return alone ? List.of(args[0]) : NAMES;
+    boolean tellsOfAll = args.length == 0 || args[0].equals(COMPLETION) || args[0].equals(MAN);
+    return tellsOfAll || !NAMES.contains(args[0]) ? NAMES : List.of(args[0]);
   }
 
   private static Object subcommand(String name, CliContext context) {
@@ -175,6 +177,7 @@ public final class VgpuCommand implements Runnable {
       case "soak" -> new SoakCommand(context);
       case "gpu-check" -> new GpuCheckCommand(context);
       case COMPLETION -> new CompletionCommand(context);
+      case MAN -> new ManCommand(context);
       default -> throw new IllegalArgumentException("no such command: " + name);
     };
   }
