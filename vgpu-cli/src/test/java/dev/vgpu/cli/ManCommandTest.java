@@ -36,7 +36,8 @@ class ManCommandTest {
       assertThat(page).contains(option.longestName().replace("-", "\\-"));
     }
     for (CommandLine command : spec.subcommands().values()) {
-      assertThat(page).contains(ManPage.name(command.getCommandSpec()).replace("-", "\\-") + "(1)");
+      String name = ManPage.name(command.getCommandSpec()).replace("-", "\\-");
+      assertThat(page).contains("\\fB" + name + "\\fR(1)");
       check(command.getCommandSpec());
     }
   }
