@@ -33,7 +33,8 @@ class ManCommandTest {
     String page = Files.readString(directory.resolve(ManPage.name(spec) + ".1"));
     assertThat(page).startsWith(".TH " + ManPage.name(spec).toUpperCase(Locale.ROOT));
     for (OptionSpec option : spec.options()) {
-      assertThat(page).contains(option.longestName().replace("-", "\\-"));
+      String name = option.longestName().replace("-", "\\-");
+      assertThat(page.contains(name + "\\fR")).as(page).isEqualTo(!option.hidden());
     }
     for (CommandLine command : spec.subcommands().values()) {
       String name = ManPage.name(command.getCommandSpec()).replace("-", "\\-");
