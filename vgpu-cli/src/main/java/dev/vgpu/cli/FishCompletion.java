@@ -22,9 +22,7 @@ final class FishCompletion {
    */
   private void add(CommandSpec spec, String above) {
     String given =
-        spec.parent() == null
-            ? ""
-            : above + "__fish_seen_subcommand_from " + spec.name();
+        spec.parent() == null ? "" : above + "__fish_seen_subcommand_from " + spec.name();
     String and = given.isEmpty() ? "" : given + "; and ";
     StringBuilder names = new StringBuilder();
     for (CommandLine command : spec.subcommands().values()) {

@@ -82,7 +82,9 @@ final class ManPage {
 
   private static String names(OptionSpec option) {
     String names = "\\fB" + escape(String.join(", ", option.names())) + "\\fR";
-    return option.arity().max() == 0 ? names : names + "=\\fI" + escape(option.paramLabel()) + "\\fR";
+    return option.arity().max() == 0
+        ? names
+        : names + "=\\fI" + escape(option.paramLabel()) + "\\fR";
   }
 
   private void item(String label, ArgSpec argument) {

@@ -78,8 +78,7 @@ class VgpuCommandTest {
         .getSubcommands()
         .forEach(
             (name, command) -> {
-              CommandLine alone =
-                  VgpuCommand.commandLine(context, name).getSubcommands().get(name);
+              CommandLine alone = VgpuCommand.commandLine(context, name).getSubcommands().get(name);
               assertThat(command.getCommandName()).isEqualTo(name);
               assertThat(alone.getUsageMessage()).isEqualTo(command.getUsageMessage());
               assertThat(alone.getSubcommands().keySet())
