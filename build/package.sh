@@ -2,7 +2,8 @@
 # Sourced by ./vgpu: a tarball and a Debian package of the command, with a Java runtime of the modules that it uses.
 
 # What the command and the libraries that it comes with use of the JDK.
-RUNTIME_MODULES=java.base,java.logging,java.management,java.net.http,jdk.httpserver,jdk.management,jdk.net,jdk.unsupported
+RUNTIME_MODULES=java.base,java.logging,java.management,java.net.http,jdk.httpserver,jdk.management,jdk.net
+RUNTIME_MODULES=$RUNTIME_MODULES,jdk.unsupported
 
 # Builds target/package.
 command_package() {
@@ -50,7 +51,8 @@ fill_installation() {
   chmod -R go=u,go-w "$home/lib"
   # The classes of the commands that are to start soon.
   mkdir -m 0700 "$run" || return 1
-  list_classes "$run" 1 ls && list_classes "$run" 2 --version && list_classes "$run" 3 run --memory 1GiB -- true || return 1
+  list_classes "$run" 1 ls && list_classes "$run" 2 --version &&
+    list_classes "$run" 3 run --memory 1GiB -- true || return 1
   awk '!seen[$0]++' "$run"/*.list >"$home/lib/classes.list"
   "$home/bin/vgpu" man --directory "$home/man/man1" && mkdir "$home/completion" &&
     "$home/bin/vgpu" completion bash >"$home/completion/vgpu.bash" &&
@@ -86,7 +88,8 @@ make_deb() {
   arch=$(dpkg --print-architecture)
   install -d "$root/DEBIAN" "$root/usr/bin" "$root/usr/lib/systemd/system" "$root/usr/lib/sysusers.d" \
     "$root/usr/lib/tmpfiles.d" "$root/usr/share/man" "$root/usr/share/bash-completion/completions" \
-    "$root/usr/share/zsh/vendor-completions" "$root/usr/share/fish/vendor_completions.d" "$root/usr/share/doc/vgpu" || return 1
+    "$root/usr/share/zsh/vendor-completions" "$root/usr/share/fish/vendor_completions.d" \
+    "$root/usr/share/doc/vgpu" || return 1
   cp -r "$1/vgpu" "$root/usr/lib/vgpu" && ln -s ../lib/vgpu/bin/vgpu "$root/usr/bin/vgpu" || return 1
   mv "$root/usr/lib/vgpu/man/man1" "$root/usr/share/man/"
   gzip -n -9 "$root"/usr/share/man/man1/*
@@ -102,7 +105,7 @@ make_deb() {
   {
     cat NOTICE
     printf '\nLicense: Apache-2.0, in /usr/share/common-licenses/Apache-2.0.\n'
-    printf 'The licences of the Java runtime are in /usr/lib/vgpu/runtime/legal, those of the libraries in their jars.\n'
+    echo 'The licences of the Java runtime are in /usr/lib/vgpu/runtime/legal, those of the libraries in their jars.'
   } >"$root/usr/share/doc/vgpu/copyright"
   gzip -n -9 <CHANGELOG.md >"$root/usr/share/doc/vgpu/changelog.gz"
   rm -f "$root"/usr/lib/vgpu/LICENSE "$root"/usr/lib/vgpu/NOTICE "$root"/usr/lib/vgpu/CHANGELOG.md

@@ -34,7 +34,8 @@ build_release() {
 release_files() {
   local module
   for module in ${PUBLISHED//,/ }; do
-    (cd "$1" && find "$module/pom.xml" "$module/target" -maxdepth 1 \( -name pom.xml -o -name '*.jar' -o -name 'bom.*' \))
+    (cd "$1" && find "$module/pom.xml" "$module/target" -maxdepth 1 \
+      \( -name pom.xml -o -name '*.jar' -o -name 'bom.*' \))
   done | LC_ALL=C sort
 }
 
@@ -79,7 +80,8 @@ check_release() {
   for element in url licenses scm developers; do
     grep -q "^  <$element>" "$1/pom.xml" || missing="$missing\n  pom.xml has no <$element>"
   done
-  ! grep -q '^  <version>.*-SNAPSHOT</version>' "$1/pom.xml" || missing="$missing\n  pom.xml has a version that is a snapshot"
+  ! grep -q '^  <version>.*-SNAPSHOT</version>' "$1/pom.xml" ||
+    missing="$missing\n  the version in pom.xml is a snapshot"
   [ -n "$missing" ] || return 0
   say "Maven Central would refuse it. To be set by the one who releases, or mended:"
   printf '%b\n' "${missing#\\n}" >&2
