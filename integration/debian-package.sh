@@ -65,8 +65,8 @@ expect() {
   case $output in *"$text"*) ;; *) fail "'$text' is not in the output of: $*: $output" ;; esac
 }
 
-# What the system consists of: each file with its kind, mode, owner and size; the logs and dpkg's and passwd's own backups
-# aside.
+# What the system consists of: each file with its kind, mode, owner and size; without logs, and the backups of dpkg and
+# of passwd.
 listing() {
   (cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./tmp -o -path ./var/log \) -prune -o \
     ! -path './var/lib/dpkg/*-old' ! -path './etc/*-' ! -path './var/cache/ldconfig/*' ! -path './etc/.pwd.lock' \
