@@ -75,6 +75,7 @@ export default defineConfig({
       {
         text: 'Guides',
         items: [
+          page('Install a package', '/guides/install'),
           page('An inference server', '/guides/inference-server'),
           page('A batch job beside it', '/guides/batch-job'),
           page('A container', '/guides/container'),

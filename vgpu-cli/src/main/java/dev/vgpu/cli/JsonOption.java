@@ -10,9 +10,6 @@ import picocli.CommandLine.Option;
 
 /** The option of every command that prints data. Mutable; picocli sets it. */
 final class JsonOption {
-  private static final ObjectMapper JSON =
-      new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
-
   @Option(names = "--json", description = "Print one JSON object on standard output.")
   private boolean json;
 
@@ -22,8 +19,10 @@ final class JsonOption {
   }
 
   static void print(Console console, ObjectNode object) {
+    // Made here: a command that prints no JSON does not load what JSON needs.
+    ObjectMapper mapper = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
     try {
-      console.out().println(JSON.writeValueAsString(object));
+      console.out().println(mapper.writeValueAsString(object));
     } catch (JsonProcessingException e) {
       throw new UncheckedIOException(e);
     }

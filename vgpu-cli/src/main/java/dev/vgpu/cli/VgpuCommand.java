@@ -14,6 +14,7 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -36,7 +37,35 @@ import picocli.CommandLine.UnmatchedArgumentException;
     footer = {"", "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C."})
 public final class VgpuCommand implements Runnable {
   private static final String VERBOSE = "--verbose";
+  private static final String VERSION = "--version";
   private static final String DEBUG = "VGPU_DEBUG";
+
+  private static final String COMPLETION = "completion";
+  private static final String MAN = "man";
+
+  /** The commands, in the order of the help. */
+  private static final List<String> NAMES =
+      List.of(
+          "run",
+          "cdi",
+          "ls",
+          "top",
+          "usage",
+          "suspend",
+          "resume",
+          "serve",
+          "devices",
+          "mig",
+          "doctor",
+          "demo",
+          "simulate",
+          "fleet",
+          "bench",
+          "chaos",
+          "soak",
+          "gpu-check",
+          COMPLETION,
+          MAN);
 
   private final CliContext context;
 
@@ -59,7 +88,7 @@ public final class VgpuCommand implements Runnable {
   private boolean help;
 
   @SuppressWarnings("UnusedVariable") // picocli shows the version.
-  @Option(names = "--version", versionHelp = true, description = "Show the version and the commit.")
+  @Option(names = VERSION, versionHelp = true, description = "Show the version and the commit.")
   private boolean version;
 
   private VgpuCommand(CliContext context) {
@@ -77,9 +106,13 @@ public final class VgpuCommand implements Runnable {
       // Read by the logger that comes with the command, before it is first used.
       System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "debug");
     }
+    if (args.length == 1 && args[0].equals(VERSION)) {
+      System.out.println(VersionText.line(environment)); // needs nothing of what the rest reads
+      System.exit(CommandLine.ExitCode.OK);
+    }
     CliContext context = CliContext.ofProcess();
     System.setErr(context.console().err()); // the logger's too: what it tells may be anybody's
-    System.exit(commandLine(context).execute(args));
+    System.exit(commandLine(context, args).execute(args));
   }
 
   /** What follows "--" is another program's. */
@@ -87,34 +120,23 @@ public final class VgpuCommand implements Runnable {
     return Arrays.stream(args).takeWhile(arg -> !arg.equals("--")).anyMatch(VERBOSE::equals);
   }
 
-  /** {@return the whole command; run it with {@link CommandLine#execute}} */
-  static CommandLine commandLine(CliContext context) {
+  /**
+   * {@return the command; run it with {@link CommandLine#execute}}
+   *
+   * @param context what it gets from outside
+   * @param args what it will be given: if they begin with the name of a command, only that one is
+   *     read, since reading all of them takes longer than most of them run
+   */
+  static CommandLine commandLine(CliContext context, String... args) {
     VgpuCommand command = new VgpuCommand(context);
     Console console = context.console();
     CommandLine line = new CommandLine(command);
     line.getCommandSpec()
         .versionProvider(() -> new String[] {VersionText.line(context.environment())});
-    // The options of the program that is run are its own, also where "--" is left out.
-    return line.addSubcommand(new CommandLine(new RunCommand(context)).setStopAtPositional(true))
-        .addSubcommand(new CommandLine(new CdiCommand(context)).setStopAtPositional(true))
-        .addSubcommand(new LsCommand(context))
-        .addSubcommand(new TopCommand(context))
-        .addSubcommand(new UsageCommand(context))
-        .addSubcommand(new SuspendCommand.Suspend(context))
-        .addSubcommand(new SuspendCommand.Resume(context))
-        .addSubcommand(new ServeCommand(context))
-        .addSubcommand(new DevicesCommand(context))
-        .addSubcommand(MigCommand.commandLine(context))
-        .addSubcommand(new DoctorCommand(context))
-        .addSubcommand(new DemoCommand(context))
-        .addSubcommand(new SimulateCommand(context))
-        .addSubcommand(FleetCommand.commandLine(context))
-        .addSubcommand(new BenchCommand(context))
-        .addSubcommand(new ChaosCommand(context))
-        .addSubcommand(new SoakCommand(context))
-        .addSubcommand(new GpuCheckCommand(context))
-        .addSubcommand(new CompletionCommand(context))
-        .registerConverter(MemorySize.class, Words::memorySize)
+    for (String name : namesFor(args)) {
+      line.addSubcommand(name, subcommand(name, context));
+    }
+    return line.registerConverter(MemorySize.class, Words::memorySize)
         .registerConverter(Duration.class, Words::duration)
         .registerConverter(SharePolicy.class, Words::policy)
         .registerConverter(PreemptionClass.class, Words::preemptionClass)
@@ -124,8 +146,40 @@ public final class VgpuCommand implements Runnable {
         .setColorScheme(Help.defaultColorScheme(console.outAnsi()))
         .setUsageHelpAutoWidth(true)
         .setCaseInsensitiveEnumValuesAllowed(true)
-        .setParameterExceptionHandler((e, args) -> command.wrongUsage(e))
+        .setParameterExceptionHandler((e, given) -> command.wrongUsage(e))
         .setExecutionExceptionHandler((e, failed, result) -> command.failed(e));
+  }
+
+  private static List<String> namesFor(String... args) {
+    boolean tellsOfAll = args.length == 0 || args[0].equals(COMPLETION) || args[0].equals(MAN);
+    return tellsOfAll || !NAMES.contains(args[0]) ? NAMES : List.of(args[0]);
+  }
+
+  private static Object subcommand(String name, CliContext context) {
+    return switch (name) {
+      // The options of the program that is run are its own, also where "--" is left out.
+      case "run" -> new CommandLine(new RunCommand(context)).setStopAtPositional(true);
+      case "cdi" -> new CommandLine(new CdiCommand(context)).setStopAtPositional(true);
+      case "ls" -> new LsCommand(context);
+      case "top" -> new TopCommand(context);
+      case "usage" -> new UsageCommand(context);
+      case "suspend" -> new SuspendCommand.Suspend(context);
+      case "resume" -> new SuspendCommand.Resume(context);
+      case "serve" -> new ServeCommand(context);
+      case "devices" -> new DevicesCommand(context);
+      case "mig" -> MigCommand.commandLine(context);
+      case "doctor" -> new DoctorCommand(context);
+      case "demo" -> new DemoCommand(context);
+      case "simulate" -> new SimulateCommand(context);
+      case "fleet" -> FleetCommand.commandLine(context);
+      case "bench" -> new BenchCommand(context);
+      case "chaos" -> new ChaosCommand(context);
+      case "soak" -> new SoakCommand(context);
+      case "gpu-check" -> new GpuCheckCommand(context);
+      case COMPLETION -> new CompletionCommand(context);
+      case MAN -> new ManCommand(context);
+      default -> throw new IllegalArgumentException("no such command: " + name);
+    };
   }
 
   private static PrintWriter writer(PrintStream stream) {

@@ -27,6 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import picocli.CommandLine;
 
 class VgpuCommandTest {
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
@@ -66,6 +67,23 @@ class VgpuCommandTest {
   void everyCommandHasHelp(String command) {
     assertThat(run(command, "--help")).isZero();
     assertThat(out.toString(UTF_8)).contains("Usage: vgpu " + command);
+  }
+
+  @Test
+  void commandThatIsReadAloneIsTheSame() {
+    CliContext context = context(new Console(new PrintStream(out), new PrintStream(err)));
+    CommandLine whole = VgpuCommand.commandLine(context);
+    assertThat(whole.getSubcommands()).containsKeys("run", "ls", "completion");
+    whole
+        .getSubcommands()
+        .forEach(
+            (name, command) -> {
+              CommandLine alone = VgpuCommand.commandLine(context, name).getSubcommands().get(name);
+              assertThat(command.getCommandName()).isEqualTo(name);
+              assertThat(alone.getUsageMessage()).isEqualTo(command.getUsageMessage());
+              assertThat(alone.getSubcommands().keySet())
+                  .isEqualTo(command.getSubcommands().keySet());
+            });
   }
 
   @ParameterizedTest
@@ -293,8 +311,11 @@ class VgpuCommandTest {
   private int run(String... args) {
     Console console =
         new Console(new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8));
-    return VgpuCommand.commandLine(new CliContext(console, environment, pools, NanoClock.system()))
-        .execute(args);
+    return VgpuCommand.commandLine(context(console), args).execute(args);
+  }
+
+  private CliContext context(Console console) {
+    return new CliContext(console, environment, pools, NanoClock.system());
   }
 
   private JsonNode json() throws Exception {

@@ -1,0 +1,108 @@
+# shellcheck shell=bash
+# Sourced by ./vgpu: what a release consists of, built twice and compared. Nothing is signed or uploaded.
+
+# command_release --dry-run
+command_release() {
+  [ "$*" = --dry-run ] ||
+    die 2 "usage: ./vgpu release --dry-run: builds a release twice, compares and checks it; uploads nothing"
+  require_machine
+  git -C "$ROOT" rev-parse -q --verify HEAD >/dev/null 2>&1 ||
+    die 69 "a release is built from a commit: this needs git and a clone"
+  local out=$ROOT/target/release failed=0
+  [ -z "$(git -C "$ROOT" status --porcelain)" ] || say "what is not committed is NOT part of it"
+  rm -rf "$out"
+  # Neither the place nor the time zone nor the locale may be in what is built.
+  build_release "$out/first" UTC C.UTF-8
+  build_release "$out/second-of-two-builds" Asia/Kolkata C
+  compare_builds "$out/first" "$out/second-of-two-builds" || failed=1
+  check_release "$out/first" || failed=1
+  collect_release "$out" || failed=1
+  say "not signed: the owner of the release key signs each file of target/release/files (gpg --detach-sign --armor)"
+  [ $failed -eq 0 ] || exit 1
+}
+
+# build_release <directory> <time zone> <locale>: the last commit, built there.
+build_release() {
+  mkdir -p "$1"
+  git -C "$ROOT" archive HEAD | tar -C "$1" -xf - || die 1 "cannot unpack the commit in $1"
+  cd "$1" || exit 1
+  TZ=$2 LC_ALL=$3 maven_or_die "building in $1" -Prelease -Dvgpu.quick -pl "$PUBLISHED" -am package
+  cd "$ROOT" || exit 1
+}
+
+# Prints the built files of the published modules below a directory.
+release_files() {
+  local module
+  for module in ${PUBLISHED//,/ }; do
+    (cd "$1" && find "$module/pom.xml" "$module/target" -maxdepth 1 \
+      \( -name pom.xml -o -name '*.jar' -o -name 'bom.*' \))
+  done | LC_ALL=C sort
+}
+
+# Compares jars, with the natives in them, SBOMs and POMs byte by byte.
+compare_builds() {
+  local file differ=0 count=0
+  if [ "$(release_files "$1")" != "$(release_files "$2")" ]; then
+    say "the two builds consist of different files:"
+    diff <(release_files "$1") <(release_files "$2") | sed 's/^/  /' >&2
+    return 1
+  fi
+  while IFS= read -r file; do
+    count=$((count + 1))
+    cmp -s "$1/$file" "$2/$file" && continue
+    differ=1
+    say "the two builds differ in $file"
+    case $file in *.jar) diff <(entries "$1/$file") <(entries "$2/$file") | sed 's/^/  /' | head -n 10 >&2 ;; esac
+  done < <(release_files "$1")
+  [ $differ -eq 0 ] && say "two builds gave the same bytes: $count files"
+}
+
+# The entries of a jar with their times and checksums.
+entries() {
+  python3 -c 'import sys, zipfile
+for e in zipfile.ZipFile(sys.argv[1]).infolist(): print(e.filename, e.date_time, "%08x" % e.CRC)' "$1" 2>/dev/null ||
+    "$JDK/bin/jar" tvf "$1"
+}
+
+# What Maven Central asks of each module: https://central.sonatype.org/publish/requirements/
+check_release() {
+  local module element name missing=''
+  for module in ${PUBLISHED//,/ }; do
+    for element in name description; do
+      grep -q "^  <$element>" "$1/$module/pom.xml" || missing="$missing\n  $module/pom.xml has no <$element>"
+    done
+    grep -q '^  <packaging>pom<' "$1/$module/pom.xml" && continue
+    for name in -sources -javadoc; do
+      compgen -G "$1/$module/target/$module-*$name.jar" >/dev/null || missing="$missing\n  $module has no $name jar"
+    done
+    [ -s "$1/$module/target/bom.json" ] || missing="$missing\n  $module has no SBOM"
+  done
+  for element in url licenses scm developers; do
+    grep -q "^  <$element>" "$1/pom.xml" || missing="$missing\n  pom.xml has no <$element>"
+  done
+  ! grep -q '^  <version>.*-SNAPSHOT</version>' "$1/pom.xml" ||
+    missing="$missing\n  the version in pom.xml is a snapshot"
+  [ -n "$missing" ] || return 0
+  say "Maven Central would refuse it. To be set by the one who releases, or mended:"
+  printf '%b\n' "${missing#\\n}" >&2
+  return 1
+}
+
+# Puts the files together, with their checksums, as they are to be signed.
+collect_release() {
+  local file module version name
+  mkdir -p "$1/files"
+  while IFS= read -r file; do
+    module=${file%%/*}
+    version=$(sed -n 's|^    <version>\(.*\)</version>|\1|p' "$1/first/$module/pom.xml" | head -n 1)
+    name=${file##*/}
+    case $name in
+      pom.xml) name=$module-$version.pom ;;
+      bom.*) name=$module-$version-cyclonedx.${name#bom.} ;;
+    esac
+    cp "$1/first/$file" "$1/files/$name" || return 1
+  done < <(release_files "$1/first")
+  cp "$1/first/pom.xml" "$1/files/vgpu-parent-$version.pom" || return 1
+  (cd "$1/files" && LC_ALL=C sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .) &&
+    say "target/release/files: $(find "$1/files" -type f | wc -l) files, $(du -s -h "$1/files" | cut -f 1)"
+}

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# Tries target/package/vgpu_*.deb, or the package that is given, in a bare Debian: installs it, uses it as a user of the
+# group, upgrades, removes and purges it, and sees that nothing is left. Run ./vgpu package before.
+# Needs: root, dpkg-deb, unshare, 1 GB in TMPDIR, and mmdebstrap with a Debian mirror. Instead of the last two,
+# VGPU_TRIAL_BASE may name a tar file of a Debian system: mmdebstrap --variant=minbase bookworm base.tar
+# Takes one to three minutes. Not part of ./vgpu test.
+set -euo pipefail
+
+fail() {
+  printf 'debian-package: %s\n' "$*" >&2
+  exit 1
+}
+
+[ "$(id -u)" -eq 0 ] || fail "this must be run as root"
+for tool in dpkg-deb unshare chroot tar; do
+  command -v "$tool" >/dev/null || fail "there is no $tool here"
+done
+
+home=$(cd "$(dirname "$0")/.." && pwd)
+# In a mount and process namespace of its own, so that what is mounted and started here ends with it.
+if [ "${VGPU_TRIAL_INSIDE-}" != yes ]; then
+  VGPU_TRIAL_INSIDE=yes exec unshare --mount --pid --fork --kill-child "$0" "$@"
+fi
+package=${1-}
+if [ -z "$package" ]; then
+  for package in "$home"/target/package/vgpu_*.deb; do :; done
+fi
+[ -f "$package" ] || fail "there is no package: $package; run ./vgpu package first"
+spin=$home/samples/cuda-programs/target/programs/spin
+[ -x "$spin" ] || fail "there is no $spin; build it with: ./vgpu --version"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/vgpu-trial.XXXXXX")
+root=$work/root
+trap 'umount -R "$root/proc" "$root/dev" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+step() {
+  printf 'debian-package: %s\n' "$*"
+}
+
+step "a bare Debian"
+mkdir "$root"
+if [ -n "${VGPU_TRIAL_BASE-}" ]; then
+  tar -C "$root" -xf "$VGPU_TRIAL_BASE"
+else
+  command -v mmdebstrap >/dev/null || fail "there is no mmdebstrap here, and VGPU_TRIAL_BASE names no tar file"
+  mmdebstrap --quiet --variant=minbase bookworm "$root"
+fi
+mount -t proc proc "$root/proc"
+mount --bind /dev "$root/dev"
+
+inside() {
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"
+}
+
+# as_user <command...>: as a member of the group, with a run directory of the user's own.
+as_user() {
+  # shellcheck disable=SC2016 # for the shell inside
+  inside su alice -s /bin/sh -c 'export XDG_RUNTIME_DIR=$HOME/run; exec "$@"' -- sh "$@"
+}
+
+# expect <text> <command...>: its output has the text, and it ends with 0.
+expect() {
+  local text=$1 output
+  shift
+  output=$("$@" 2>&1) || fail "this failed: $*: $output"
+  case $output in *"$text"*) ;; *) fail "'$text' is not in the output of: $*: $output" ;; esac
+}
+
+# What the system consists of: each file with its kind, mode, owner and size; without logs, and the backups of dpkg and
+# of passwd.
+listing() {
+  (cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./tmp -o -path ./var/log \) -prune -o \
+    ! -path './var/lib/dpkg/*-old' ! -path './etc/*-' ! -path './var/cache/ldconfig/*' ! -path './etc/.pwd.lock' \
+    \( -type d -printf '%p d %m %u:%g\n' -o -printf '%p %y %m %u:%g %s\n' \) | LC_ALL=C sort)
+  sort "$root/etc/passwd" "$root/etc/group" "$root/etc/shadow" "$root/etc/gshadow" "$root/var/lib/dpkg/status"
+}
+
+listing >"$work/before"
+version=$(dpkg-deb -f "$package" Version)
+
+step "install $version"
+cp "$package" "$root/tmp/vgpu.deb"
+inside dpkg -i /tmp/vgpu.deb >"$work/log" 2>&1 || fail "the package cannot be installed: $(cat "$work/log")"
+size=$(du -s -k "$root/usr/lib/vgpu" | cut -f 1)
+step "installed: $((size / 1024)) MiB"
+[ "$size" -le $((120 * 1024)) ] || fail "more than 120 MiB are installed"
+[ "$(stat -c '%a %U' "$root/run/vgpu")" = '750 root' ] || fail "/run/vgpu has another mode or owner"
+expect vgpu inside stat -c %G /run/vgpu
+for file in man/man1/vgpu-run.1.gz bash-completion/completions/vgpu zsh/vendor-completions/_vgpu \
+  fish/vendor_completions.d/vgpu.fish; do
+  [ -s "$root/usr/share/$file" ] || fail "there is no /usr/share/$file"
+done
+
+step "as root, and as a user of the group"
+expect "vgpu " inside vgpu --version
+expect "No virtual GPU is held." inside env VGPU_JAVA_OPTS=-Xshare:on vgpu ls
+inside useradd --create-home --groups vgpu alice
+inside install -d -o alice -m 0700 /home/alice/run
+cp "$spin" "$root/home/alice/spin"
+expect "No virtual GPU is held." as_user vgpu ls
+expect "kernels of 500 us" as_user vgpu run --memory 1GiB --compute 50 -- /home/alice/spin --us 500 --seconds 1
+expect "Emulated GPU" as_user vgpu devices
+expect "leases" as_user vgpu ls --json
+expect "-F _complete_vgpu vgpu" inside bash -c '. /usr/share/bash-completion/completions/vgpu; complete -p vgpu'
+step "the seat, and others who come to it"
+inside env VGPU_RUN_DIR=/run/vgpu vgpu serve >"$work/serve" 2>&1 &
+for _ in $(seq 600); do
+  ! grep -q 'holding the seat' "$work/serve" || break
+  sleep 0.1
+done
+grep -q 'holding the seat of /run/vgpu' "$work/serve" || fail "the seat is not held: $(cat "$work/serve")"
+expect "No virtual GPU is held." inside env VGPU_RUN_DIR=/run/vgpu vgpu ls
+if as_user env VGPU_RUN_DIR=/run/vgpu vgpu ls >"$work/log" 2>&1; then
+  fail "a user of the group used root's seat"
+fi
+grep -q 'not writable for this process' "$work/log" || fail "a user of the group is not told why: $(cat "$work/log")"
+
+step "upgrade, while the seat is held"
+dpkg-deb -R "$package" "$work/next"
+sed -i "s/^Version: .*/Version: $version+next/" "$work/next/DEBIAN/control"
+dpkg-deb --root-owner-group -Znone --build "$work/next" "$root/tmp/next.deb" >/dev/null
+rm -rf "$work/next"
+inside dpkg -i /tmp/next.deb >"$work/log" 2>&1 || fail "the package cannot be upgraded: $(cat "$work/log")"
+expect "No virtual GPU is held." inside env VGPU_RUN_DIR=/run/vgpu VGPU_JAVA_OPTS=-Xshare:on vgpu ls
+holder=$(sed -n 's/pid=\([0-9]*\) .*/\1/p' "$root/run/vgpu/seat.holder")
+kill -TERM "$holder"
+wait
+
+step "remove and purge"
+inside dpkg -r vgpu >"$work/log" 2>&1 || fail "the package cannot be removed: $(cat "$work/log")"
+for path in usr/bin/vgpu usr/lib/vgpu usr/lib/systemd/system/vgpu.service; do
+  [ ! -e "$root/$path" ] || fail "/$path is there after the removal: $(find "$root/$path" | head -n 5)"
+done
+inside userdel --remove alice 2>/dev/null
+inside dpkg -P vgpu >"$work/log" 2>&1 || fail "the package cannot be purged: $(cat "$work/log")"
+! grep -q -i warning "$work/log" || fail "dpkg warns: $(cat "$work/log")"
+listing >"$work/after"
+diff "$work/before" "$work/after" >&2 || fail "the above is left, or is gone (>: left, <: gone)"
+step "nothing is left"
