@@ -71,7 +71,8 @@ class VgpuCommandTest {
 
   @Test
   void commandThatIsReadAloneIsTheSame() {
-    CliContext context = context(new Console(new PrintStream(out), new PrintStream(err)));
+    CliContext context =
+        context(new Console(new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8)));
     CommandLine whole = VgpuCommand.commandLine(context);
     assertThat(whole.getSubcommands()).containsKeys("run", "ls", "completion");
     whole
