@@ -65,7 +65,10 @@ class PageCommandsIT {
 
   /** What the pages say of their exit codes. */
   private static List<Integer> exitCodes(String command) {
-    return command.startsWith("./vgpu doctor") ? List.of(0, 1) : List.of(0);
+    if (command.startsWith("./vgpu doctor")) {
+      return List.of(0, 1);
+    }
+    return command.contains("faults:isolated") ? List.of(75) : List.of(0);
   }
 
   @Test
