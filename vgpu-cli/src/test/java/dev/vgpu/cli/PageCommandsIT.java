@@ -26,10 +26,11 @@ class PageCommandsIT {
   private static final long TIMEOUT_SECONDS = 60;
   private static final Pattern SHELL = Pattern.compile("(?ms)^```sh\n(.*?)^```$");
 
-  // Other tests have these: the demo and MIG (MigIT) have their own, benchmarks measure, install
-  // writes to the local repository, and top without a count ends at a key.
+  // Other tests have these: the demo and MIG (MigIT) have their own, benchmarks measure, package
+  // has integration/debian-package.sh. Install writes to the local repository, and top without a
+  // count ends at a key.
   private static final Pattern ELSEWHERE =
-      Pattern.compile("\\./vgpu (demo|bench|install|mig|run --require faults|top$).*");
+      Pattern.compile("\\./vgpu (demo|bench|install|package|mig|run --require faults|top$).*");
 
   @TempDir Path directory;
 
