@@ -49,7 +49,14 @@ class GangIT {
     CommandNode.Command two =
         node.run("--gpu 1 --memory 1GiB --name two", "sh", "-c", untilStopped(0));
     AtomicReference<JsonNode> seen = new AtomicReference<>();
-    CommandNode.await(() -> allHaveWorked(seen), gang);
+    Object state =
+        new Object() {
+          @Override
+          public String toString() {
+            return seen.get() + "\none " + one + "\ntwo " + two;
+          }
+        };
+    CommandNode.await(() -> allHaveWorked(seen), state);
     for (JsonNode lease : seen.get()) {
       Set<String> gpus = new HashSet<>();
       lease.path("gpus").forEach(gpu -> gpus.add(gpu.asText()));

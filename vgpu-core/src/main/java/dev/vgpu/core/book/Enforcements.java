@@ -6,6 +6,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
@@ -218,7 +219,9 @@ public final class Enforcements implements AutoCloseable {
     Path directory = runDirectory;
     lock.lock();
     try {
-      if (closed || directory == null) {
+      if (closed) {
+        throw SeatLostException.givenUp();
+      } else if (directory == null) {
         throw new IllegalStateException("the pool is closed");
       }
       Enforcement enforcement = opened.get(backend.name());

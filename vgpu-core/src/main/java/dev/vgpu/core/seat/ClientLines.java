@@ -2,6 +2,7 @@ package dev.vgpu.core.seat;
 
 import static dev.vgpu.core.seat.Protocol.NUMBER;
 
+import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.core.wire.Link;
 import dev.vgpu.core.wire.MalformedMessageException;
 import dev.vgpu.core.wire.Message;
@@ -203,13 +204,18 @@ final class ClientLines {
     }
   }
 
-  /** Sends a reply, or what went wrong. */
+  /**
+   * Sends a reply, or what went wrong. Who has given the seat up answers nothing: the connection
+   * ends, and the client asks the next holder.
+   */
   static void answer(Link from, Message message, Consumer<Message> work) {
     long number = message.number(NUMBER);
     try {
       work.accept(new Message(Protocol.REPLY).with(NUMBER, number));
     } catch (MalformedMessageException e) {
       throw e;
+    } catch (SeatLostException e) {
+      log.debug("not answered: {}: {}", message.type(), e.getMessage());
     } catch (RuntimeException e) {
       from.send(Protocol.failure(new Message(Protocol.REPLY).with(NUMBER, number), e));
     }

@@ -448,10 +448,10 @@ public final class SeatKeeper {
           if (health != null) {
             health.close();
           }
-          enforcements.close();
           if (server != null) {
-            server.close();
+            server.close(); // first: who asks for more asks the next holder
           }
+          enforcements.close();
           if (meter != null) {
             meter.close();
           }
