@@ -338,8 +338,6 @@ public final class LeaseTable {
     if (disk != null) {
       try {
         disk.write(booking.record());
-      } catch (SeatLostException e) {
-        throw e; // the next holder is asked, and does it
       } catch (VgpuException e) {
         log.warn("{}", e.getMessage());
       }

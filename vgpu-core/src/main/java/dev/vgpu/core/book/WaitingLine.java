@@ -2,6 +2,7 @@ package dev.vgpu.core.book;
 
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.core.schedule.UrgencyQueue;
 import java.util.List;
 import java.util.function.Predicate;
@@ -120,7 +121,7 @@ final class WaitingLine {
   private void grant(PendingRequest waiting, List<GpuSlot> on) {
     try {
       waiting.grant(desk.grant(waiting.asked, on));
-    } catch (VgpuException e) { // the lease could not be written
+    } catch (VgpuException | SeatLostException e) { // the lease could not be written
       waiting.fail(e);
     }
   }

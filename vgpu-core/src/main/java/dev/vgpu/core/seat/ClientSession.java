@@ -14,6 +14,7 @@ import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.PendingRequest;
 import dev.vgpu.core.disk.OwnerSecret;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.core.node.LocalAuthority;
 import dev.vgpu.core.turn.RemoteGate;
 import dev.vgpu.core.turn.UsageReading;
@@ -237,7 +238,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   private void work(Message message) {
     try {
       told(message);
-    } catch (ClientLines.UnknownLeaseException e) {
+    } catch (ClientLines.UnknownLeaseException | SeatLostException e) {
       log.debug("{}", e.getMessage());
     }
   }
@@ -402,6 +403,8 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     Message reply = new Message(Protocol.REPLY).with(NUMBER, number);
     try {
       Operation.GRANTED.put().accept(reply, granted(settled.booking()));
+    } catch (SeatLostException e) {
+      return; // the client asks the next holder
     } catch (RuntimeException e) {
       Message ignored = Protocol.failure(reply, e);
     }

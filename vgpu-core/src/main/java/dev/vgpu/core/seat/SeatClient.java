@@ -165,7 +165,6 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     if (interrupt != null) {
       Thread.currentThread().interrupt();
     }
-    Protocol.check(reply);
     return Optional.of(granted(claim, Operation.GRANTED.get().apply(reply)));
   }
 
