@@ -198,6 +198,15 @@ public interface EnforcedLease extends AutoCloseable {
   List<Long> processes();
 
   /**
+   * {@return whether a process is attached other than one of this process's namespace} Never waits.
+   *
+   * @param pid its id; a process of another namespace may have the same one there
+   */
+  default boolean hasProcessesBesides(long pid) {
+    return processes().stream().anyMatch(other -> other != pid);
+  }
+
+  /**
    * {@return the process ids of those attached that can be seen from here, in the namespace of this
    * process}
    */

@@ -138,6 +138,11 @@ public abstract class ForwardingLease implements EnforcedLease {
   }
 
   @Override
+  public boolean hasProcessesBesides(long pid) {
+    return beneath.hasProcessesBesides(pid);
+  }
+
+  @Override
   public List<Long> visibleProcesses() {
     return beneath.visibleProcesses();
   }

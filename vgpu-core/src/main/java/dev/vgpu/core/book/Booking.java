@@ -181,7 +181,7 @@ public final class Booking {
   /** Whether processes are under it, or may come under it yet. */
   boolean hasProcesses() {
     EnforcedLease lease = enforced;
-    if (lease != null && lease.processes().stream().anyMatch(this::keeps)) {
+    if (lease != null && keepsProcesses(lease)) {
       return true;
     }
     programs.removeIf(program -> !program.isAlive());
@@ -206,8 +206,8 @@ public final class Booking {
   }
 
   /** The owner that was attached itself has left by closing it, whether that is told yet or not. */
-  private boolean keeps(long pid) {
-    return !ended || pid != owner.pid();
+  private boolean keepsProcesses(EnforcedLease lease) {
+    return ended ? lease.hasProcessesBesides(owner.pid()) : !lease.processes().isEmpty();
   }
 
   /** {@return what it has used} */

@@ -1,11 +1,14 @@
 package dev.vgpu.core.disk;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * One process and no later one that has its number. Immutable.
@@ -16,13 +19,14 @@ import java.util.Optional;
  */
 public record ProcessIdentity(long pid, long start) {
   private static final Path PROC = Path.of("/proc");
+  private static final Path CGROUPS = Path.of("/sys/fs/cgroup");
   private static final String NUMBERS = "\nNSpid:";
 
   /** What a process is doing. */
   public enum State {
     /** It runs, or could. */
     ALIVE,
-    /** It was stopped by a signal or a debugger. */
+    /** It was stopped by a signal or a debugger, or its cgroup is frozen. */
     STOPPED,
     /** It has ended. */
     DEAD
@@ -41,7 +45,7 @@ public record ProcessIdentity(long pid, long start) {
   private static long ownPid() {
     try {
       byte[] text = Files.readAllBytes(PROC.resolve("self").resolve("status"));
-      return parseOwnPid(new String(text, StandardCharsets.ISO_8859_1))
+      return parseOwnPid(new String(text, ISO_8859_1))
           .orElseGet(() -> ProcessHandle.current().pid());
     } catch (IOException e) {
       return ProcessHandle.current().pid();
@@ -92,6 +96,12 @@ public record ProcessIdentity(long pid, long start) {
    * left, a process with this number counts as alive: what is not known is no death.
    */
   public State state() {
+    State seen = seen();
+    boolean frozen = seen == State.ALIVE && isFrozen(PROC.resolve(Long.toString(pid)), CGROUPS);
+    return frozen ? State.STOPPED : seen;
+  }
+
+  private State seen() {
     Optional<Stat> stat;
     try {
       stat = stat(pid);
@@ -108,18 +118,47 @@ public record ProcessIdentity(long pid, long start) {
     };
   }
 
+  /**
+   * Whether a process's cgroup (version 2) is frozen, as that of a paused container.
+   *
+   * @param process its directory in {@code /proc}
+   * @param cgroups where cgroups are mounted, of version 2 alone or beside those of version 1
+   */
+  static boolean isFrozen(Path process, Path cgroups) {
+    try {
+      for (String line : Files.readAllLines(process.resolve("cgroup"), ISO_8859_1)) {
+        if (line.startsWith("0::/")) {
+          Path below = Path.of(line.substring(4));
+          return Stream.of(cgroups, cgroups.resolve("unified"))
+              .anyMatch(mount -> saysFrozen(mount.resolve(below).resolve("cgroup.events")));
+        }
+      }
+    } catch (IOException | InvalidPathException e) {
+      return false; // it has ended, or there are no cgroups
+    }
+    return false;
+  }
+
+  private static boolean saysFrozen(Path events) {
+    try {
+      return Files.readAllLines(events, ISO_8859_1).contains("frozen 1");
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
   /** {@return it and its state; for one that is stopped, also what can be done about that} */
   public String described() {
     State is = state();
     String text = this + " state=" + is;
     return is == State.STOPPED
-        ? text + ": let it go on (kill -CONT " + pid + ") or end it (kill -KILL " + pid + ")"
+        ? text + ": let it go on (kill -CONT " + pid + ", or thaw its cgroup) or end it (kill -KILL " + pid + ")"
         : text;
   }
 
   /** {@return whether it has not ended} */
   public boolean isAlive() {
-    return state() != State.DEAD;
+    return seen() != State.DEAD;
   }
 
   record Stat(char state, long start) {}
@@ -137,7 +176,7 @@ public record ProcessIdentity(long pid, long start) {
     }
     try {
       byte[] text = Files.readAllBytes(PROC.resolve(Long.toString(pid)).resolve("stat"));
-      return parse(new String(text, StandardCharsets.ISO_8859_1));
+      return parse(new String(text, ISO_8859_1));
     } catch (NoSuchFileException e) {
       return Optional.empty();
     }

@@ -5,11 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.vgpu.testing.ReusedPid;
 import java.io.FileInputStream;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class ProcessIdentityTest {
   @Test
@@ -127,5 +129,21 @@ class ProcessIdentityTest {
     } finally {
       other.ifPresent(Process::destroyForcibly);
     }
+  }
+
+  @Test
+  void frozenCgroupIsSeen(@TempDir Path directory) throws IOException {
+    Path process = Files.createDirectories(directory.resolve("proc/5"));
+    assertThat(ProcessIdentity.isFrozen(process, directory)).isFalse();
+    Files.writeString(process.resolve("cgroup"), "3:freezer:/a\n0::/pods/b\n");
+    assertThat(ProcessIdentity.isFrozen(process, directory)).isFalse();
+    Path group = Files.createDirectories(directory.resolve("pods/b"));
+    Files.writeString(group.resolve("cgroup.events"), "populated 1\nfrozen 0\n");
+    assertThat(ProcessIdentity.isFrozen(process, directory)).isFalse();
+    Path beside = Files.createDirectories(directory.resolve("unified/pods/b"));
+    Files.writeString(beside.resolve("cgroup.events"), "populated 1\nfrozen 1\n");
+    assertThat(ProcessIdentity.isFrozen(process, directory)).isTrue();
+    Files.writeString(group.resolve("cgroup.events"), "populated 1\nfrozen 1\n");
+    assertThat(ProcessIdentity.isFrozen(process, directory)).isTrue();
   }
 }

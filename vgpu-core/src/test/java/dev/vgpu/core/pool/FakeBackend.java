@@ -46,6 +46,10 @@ public final class FakeBackend implements EnforcementBackend {
   public final Semaphore asked = new Semaphore(0);
 
   public volatile boolean hangs;
+
+  /** Run when a holder of the seat closes the backend, before it is closed. */
+  volatile Runnable beforeClose = () -> {};
+
   volatile int opened;
   volatile int closed;
 
@@ -111,6 +115,7 @@ public final class FakeBackend implements EnforcementBackend {
 
       @Override
       public void close() {
+        beforeClose.run();
         closed++;
       }
     };

@@ -82,6 +82,24 @@ class SharedNodeTest {
   }
 
   @Test
+  void whatIsAskedOfAHolderThatLeavesIsAnsweredByTheNext() throws Exception {
+    VirtualGpu prepared = client.acquire(Pools.share(ONLINE, 30));
+    VirtualGpu asks = client.acquire(Pools.share(ONLINE, 30));
+    assertThat(prepared.environment()).isNotEmpty();
+    FutureTask<Map<String, String>> asked = new FutureTask<>(asks::environment);
+    backend.beforeClose =
+        () -> {
+          backend.beforeClose = () -> {};
+          new Thread(asked).start();
+          while (Files.exists(directory.resolve("seat.sock")) && !asked.isDone()) {
+            Thread.onSpinWait();
+          }
+        };
+    holder.close();
+    assertThat(asked.get(20, TimeUnit.SECONDS)).containsEntry("VGPU_LEASE", asks.id());
+  }
+
+  @Test
   void clientSeesWhatTheHolderManages() {
     assertThat(client.gpus()).map(gpu -> gpu.id()).containsExactly(gpus.get(0).id());
     assertThat(client.backends())

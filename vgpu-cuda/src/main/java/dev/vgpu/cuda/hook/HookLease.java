@@ -89,7 +89,9 @@ final class HookLease extends LeaseReadings {
       Map<String, String> environment) {
     GrantPage grant = new GrantPage(pages.grant(), owner.isLevel2Allowed());
     LeaseExpress express = new LeaseExpress(id, lane, grant, preemptionClass);
-    SlotTable slots = new SlotTable(id, pages, express, owner);
+    LeaseMappings mappings = new LeaseMappings(id, owner.life(), owner.clock(), owner.mapsReader());
+    SlotTable slots =
+        new SlotTable(pages, express, mappings, owner.life(), owner.clock().nanoTime());
     return new HookLease(id, owner, pages, grant, express, slots, listener, environment);
   }
 

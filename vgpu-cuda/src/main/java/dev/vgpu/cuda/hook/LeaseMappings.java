@@ -3,6 +3,7 @@ package dev.vgpu.cuda.hook;
 import dev.vgpu.cuda.pages.LeasePages;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.cuda.process.ProcessLife;
+import dev.vgpu.cuda.process.ProcessLife.Mapping;
 import java.util.List;
 import java.util.concurrent.Executor;
 
@@ -22,18 +23,31 @@ final class LeaseMappings {
   private final NanoClock clock;
   private final Executor reader;
 
-  LeaseMappings(String lease, HookEnforcement owner) {
+  LeaseMappings(String lease, ProcessLife life, NanoClock clock, Executor reader) {
     this.reportEnd = "/" + lease + "/" + LeasePages.REPORT;
-    this.life = owner.life();
-    this.clock = owner.clock();
-    this.reader = owner.mapsReader();
+    this.life = life;
+    this.clock = clock;
+    this.reader = reader;
   }
 
   /** Whether a process was seen without the page since it has no socket. Never waits. */
   boolean isSeenWithout(SeatSlot slot, long nowNs) {
-    Runnable read = () -> slot.mapping.read(life, reportEnd, clock);
-    return slot.mapping.since(slot.disconnectedNs, nowNs, PAUSE_NS, reader, read)
-        == ProcessLife.Mapping.NOT_MAPPED;
+    return slot.mapping.since(slot.disconnectedNs, nowNs, PAUSE_NS, reader, () -> read(slot))
+        == Mapping.NOT_MAPPED;
+  }
+
+  private Mapping read(SeatSlot slot) {
+    return slot.mapping.read(clock, () -> mapping(slot));
+  }
+
+  private Mapping mapping(SeatSlot slot) {
+    if (!slot.visible && life.state(slot.pidHere, slot.startTime) == ProcessLife.State.DEAD) {
+      slot.pidHere = life.pidHere(slot.pid, slot.startTime).orElse(0);
+      if (slot.pidHere == 0) {
+        return Mapping.NOT_MAPPED;
+      }
+    }
+    return life.mapping(slot.pidHere, reportEnd);
   }
 
   /**
@@ -49,9 +63,7 @@ final class LeaseMappings {
   /** Where it cannot be told, it is not: better a process that stays than a foreign one ended. */
   private boolean isGenuine(SeatSlot slot, long untilNs) {
     boolean mapped =
-        slot.genuine
-            || (clock.nanoTime() - untilNs < 0
-                && slot.mapping.read(life, reportEnd, clock) == ProcessLife.Mapping.MAPPED);
+        slot.genuine || (clock.nanoTime() - untilNs < 0 && read(slot) == Mapping.MAPPED);
     // In this order: the mappings are those of the process that is there after they were read.
     boolean there = life.state(slot.pid, slot.startTime) != ProcessLife.State.DEAD;
     slot.genuine = there && mapped;

@@ -65,6 +65,13 @@ abstract class LeaseReadings implements EnforcedLease {
   }
 
   @Override
+  public boolean hasProcessesBesides(long pid) {
+    synchronized (lock) {
+      return slots.visible(slot -> slot.pid == pid).size() < slots.count();
+    }
+  }
+
+  @Override
   public List<Long> visibleProcesses() {
     List<SeatSlot> visible;
     synchronized (lock) {

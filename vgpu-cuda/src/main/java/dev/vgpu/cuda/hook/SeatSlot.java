@@ -47,6 +47,9 @@ final class SeatSlot {
   /** Whether the seat can see it in {@code /proc}. */
   final boolean visible;
 
+  /** Its id in the seat's namespace; 0: it was not looked for, or not found. */
+  volatile long pidHere;
+
   final SlotMapping mapping;
 
   /** It was seen to have the lease's own page. Set without the lease's lock. */
@@ -94,7 +97,9 @@ final class SeatSlot {
     this.startTime = startTime;
     this.pidNamespace = pidNamespace;
     this.visible = visible;
+    this.pidHere = visible ? pid : 0;
     this.disconnectedNs = nowNs;
+    this.checkedNs = nowNs;
     this.observedNs = nowNs;
   }
 

@@ -1,10 +1,10 @@
 package dev.vgpu.cuda.hook;
 
 import dev.vgpu.cuda.process.NanoClock;
-import dev.vgpu.cuda.process.ProcessLife;
 import dev.vgpu.cuda.process.ProcessLife.Mapping;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -39,10 +39,10 @@ final class SlotMapping {
   }
 
   /** Reads it, unless that was done a short while ago. */
-  synchronized Mapping read(ProcessLife life, String pathEnd, NanoClock clock) {
+  synchronized Mapping read(NanoClock clock, Supplier<Mapping> read) {
     long beganNs = clock.nanoTime();
     if (!last.isLately(beganNs, 0)) {
-      Mapping mapping = life.mapping(pid, pathEnd);
+      Mapping mapping = read.get();
       last = new Reading(mapping, beganNs, clock.nanoTime() - beganNs, true);
     }
     return last.mapping;

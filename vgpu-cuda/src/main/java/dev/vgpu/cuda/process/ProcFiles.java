@@ -13,6 +13,8 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
 
 /** Reads {@code /proc}. Immutable. */
 public final class ProcFiles implements ProcessLife {
@@ -76,6 +78,23 @@ public final class ProcFiles implements ProcessLife {
     }
   }
 
+  @Override
+  public OptionalLong pidHere(long pid, long startTime) {
+    return find(
+        process -> isInside(process, pid) && state(number(process), startTime) != State.DEAD);
+  }
+
+  /** Whether it is in a namespace inside of this process's, and has this number there. */
+  private static boolean isInside(Path process, long pid) {
+    try (Stream<String> lines = Files.lines(process.resolve("status"), ISO_8859_1)) {
+      return lines
+          .filter(line -> line.startsWith("NSpid:\t"))
+          .anyMatch(line -> line.matches("NSpid:\t.*\t" + pid));
+    } catch (IOException | java.io.UncheckedIOException e) {
+      return false;
+    }
+  }
+
   private static boolean taskHasEnded(Path task) {
     try {
       return hasEnded(stat(task.resolve("stat")));
@@ -111,17 +130,25 @@ public final class ProcFiles implements ProcessLife {
 
   @Override
   public OptionalLong startedWith(List<String> variables) {
+    return find(process -> isStartedWith(process, variables));
+  }
+
+  private OptionalLong find(Predicate<Path> wanted) {
     // In the order of their numbers: what a process has started before it ended comes after it.
     try (DirectoryStream<Path> processes = Files.newDirectoryStream(proc, "[0-9]*")) {
       for (Path process : processes) {
-        if (isStartedWith(process, variables)) {
-          return OptionalLong.of(Long.parseLong(process.getFileName().toString()));
+        if (wanted.test(process)) {
+          return OptionalLong.of(number(process));
         }
       }
     } catch (IOException | java.nio.file.DirectoryIteratorException | NumberFormatException e) {
       return OptionalLong.empty();
     }
     return OptionalLong.empty();
+  }
+
+  private static long number(Path process) {
+    return Long.parseLong(process.getFileName().toString());
   }
 
   @Override

@@ -39,6 +39,15 @@ public interface ProcessLife {
   State state(long pid, long startTime);
 
   /**
+   * {@return the id that a process of another namespace has in this process's; empty if none is
+   * seen that lives} Takes as long as a look at all processes of the node.
+   *
+   * @param pid its id in the innermost of its namespaces
+   * @param startTime its start time, as in field 22 of {@code /proc/PID/stat}
+   */
+  OptionalLong pidHere(long pid, long startTime);
+
+  /**
    * {@return whether a file is mapped by a process} Takes as long as the process makes it take.
    *
    * @param pid its id in this process's namespace

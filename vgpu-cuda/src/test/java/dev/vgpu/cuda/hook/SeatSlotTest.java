@@ -50,6 +50,11 @@ class SeatSlotTest {
     }
 
     @Override
+    public OptionalLong pidHere(long pid, long startTime) {
+      return OptionalLong.empty();
+    }
+
+    @Override
     public OptionalLong startedWith(List<String> variables) {
       return OptionalLong.empty();
     }
