@@ -172,7 +172,7 @@ public final class GpuPoolOptions {
      * Sets where the processes of a node meet. It is made, for its owner only, where it is missing.
      *
      * @param runDirectory on a local file system that can lock files, short enough for a socket's
-     *     address (80 bytes); default see {@link GpuPoolOptions#runDirectory()}
+     *     address (97 bytes); default see {@link GpuPoolOptions#runDirectory()}
      * @return this builder
      */
     public Builder runDirectory(Path runDirectory) {

@@ -112,7 +112,13 @@ public final class VgpuCommand implements Runnable {
     }
     CliContext context = CliContext.ofProcess();
     System.setErr(context.console().err()); // the logger's too: what it tells may be anybody's
-    System.exit(commandLine(context, args).execute(args));
+    try {
+      System.exit(commandLine(context, args).execute(args));
+    } catch (OutOfMemoryError e) {
+      // No thread is left either for what ends with this process.
+      context.console().err().println("vgpu: " + e.getMessage());
+      Runtime.getRuntime().halt(CommandLine.ExitCode.SOFTWARE);
+    }
   }
 
   /** What follows "--" is another program's. */

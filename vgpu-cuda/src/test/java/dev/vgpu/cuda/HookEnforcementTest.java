@@ -477,16 +477,6 @@ class HookEnforcementTest {
   }
 
   @Test
-  void aContainersProcessIsNotTakenForOneOfTheSameNumberHere() throws Exception {
-    EnforcedLease lease = prepare("a");
-    long pid = ProcessHandle.current().pid();
-    attach("a");
-    assertThat(lease.hasProcessesBesides(pid)).isFalse();
-    toClose.add(FakeHook.attach(run, "a", pid, CONTAINER));
-    assertThat(lease.hasProcessesBesides(pid)).isTrue();
-  }
-
-  @Test
   void aReportCutShortEndsItsLeaseAlone() throws Exception {
     EnforcedLease lease = prepare("a");
     EnforcedLease other = prepare("b");

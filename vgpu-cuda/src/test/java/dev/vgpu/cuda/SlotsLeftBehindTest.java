@@ -135,4 +135,14 @@ class SlotsLeftBehindTest {
     assertThat(lease.memoryUsed()).isEqualTo(MemorySize.ofBytes(7 * 256));
     assertThat(there.channel.isOpen()).isTrue();
   }
+
+  @Test
+  void aContainersProcessIsNotTakenForOneOfTheSameNumberHere() throws Exception {
+    EnforcedLease lease = prepare();
+    long pid = ProcessHandle.current().pid();
+    FakeHook ignored = attach(pid);
+    assertThat(lease.hasProcessesBesides(pid)).isFalse();
+    toClose.add(FakeHook.attach(run, "a", pid, 7));
+    assertThat(lease.hasProcessesBesides(pid)).isTrue();
+  }
 }

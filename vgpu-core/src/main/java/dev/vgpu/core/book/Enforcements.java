@@ -6,6 +6,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.ThreadLimit;
 import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
@@ -131,8 +132,13 @@ public final class Enforcements implements AutoCloseable {
       Booking booking,
       Path directory,
       EnforcedLease.Listener listener) {
-    EnforcedLease lease =
-        open(backend).prepare(booking.id, directory, booking.gpu(), booking.request(), listener);
+    EnforcedLease lease;
+    try {
+      lease =
+          open(backend).prepare(booking.id, directory, booking.gpu(), booking.request(), listener);
+    } catch (OutOfMemoryError e) {
+      throw ThreadLimit.refusal("the virtual GPU cannot be prepared: id=" + booking.id, e);
+    }
     lease.gpus(booking.gpus());
     booking.backend = backend.name();
     return booking.spatial ? new SpatialLease(lease, () -> booking.suspended) : lease;

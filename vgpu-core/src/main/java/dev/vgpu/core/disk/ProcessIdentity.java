@@ -152,7 +152,12 @@ public record ProcessIdentity(long pid, long start) {
     State is = state();
     String text = this + " state=" + is;
     return is == State.STOPPED
-        ? text + ": let it go on (kill -CONT " + pid + ", or thaw its cgroup) or end it (kill -KILL " + pid + ")"
+        ? text
+            + ": let it go on (kill -CONT "
+            + pid
+            + ", or thaw its cgroup) or end it (kill -KILL "
+            + pid
+            + ")"
         : text;
   }
 

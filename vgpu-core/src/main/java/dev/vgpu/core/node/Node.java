@@ -29,8 +29,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Condition;
@@ -47,7 +45,6 @@ import org.jspecify.annotations.Nullable;
  * several threads.
  */
 public final class Node implements NodeContext {
-  private static final int IDLE_THREAD_SECONDS = 5;
 
   /** How long a pool's closing waits for threads; one may be in a caller's code, or a driver's. */
   private static final long LONGEST_END_NS = 2_000_000_000L;
@@ -55,7 +52,7 @@ public final class Node implements NodeContext {
   private final NanoClock clock;
   private final ProcessIdentity self = ProcessIdentity.current();
   private final OwnerSecret secret = OwnerSecret.random();
-  private final ThreadPoolExecutor workers;
+  private final Workers workers;
   private final Listeners listeners;
   private final Preemptions preemptions;
   private final SeatThread seatThread;
@@ -82,29 +79,10 @@ public final class Node implements NodeContext {
     this.optedFor = settings;
     this.clock = clock;
     this.whenLeaseReleased = whenLeaseReleased;
-    AtomicLong threads = new AtomicLong();
-    this.workers =
-        new ThreadPoolExecutor(
-            0,
-            Integer.MAX_VALUE,
-            IDLE_THREAD_SECONDS,
-            TimeUnit.SECONDS,
-            new SynchronousQueue<>(),
-            task -> {
-              Thread thread = new Worker(task, "vgpu-worker-" + threads.getAndIncrement());
-              thread.setDaemon(true);
-              return thread;
-            },
-            new ThreadPoolExecutor.DiscardPolicy()); // nobody waits for what comes after the end
+    this.workers = new Workers();
     this.listeners = new Listeners(clock, workers);
     this.preemptions = new Preemptions(listeners, clock);
     this.seatThread = new SeatThread(clock);
-  }
-
-  private static final class Worker extends Thread {
-    Worker(Runnable task, String name) {
-      super(task, name);
-    }
   }
 
   /** What this JVM proves with to each holder of the seat that its leases are its own. */
@@ -443,7 +421,7 @@ public final class Node implements NodeContext {
     boolean interrupted = Thread.interrupted();
     try {
       boolean ignored =
-          Thread.currentThread() instanceof Worker
+          Workers.isCaller()
               || workers.awaitTermination(deadlineNs - clock.nanoTime(), TimeUnit.NANOSECONDS);
     } catch (InterruptedException e) {
       interrupted = true;

@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
 
 /** The handle that the caller holds. When it becomes unreachable, its lease is closed. */
 final class LeasedVirtualGpu implements VirtualGpu {
-  private static final Cleaner CLEANER = Cleaner.create();
+  private static @Nullable Cleaner cleaner;
 
   private final Lease lease;
 
@@ -46,7 +46,20 @@ final class LeasedVirtualGpu implements VirtualGpu {
     this.lease = lease;
     this.pool = pool;
     this.programs = new Programs(lease);
-    this.leakCheck = CLEANER.register(this, lease::leaked);
+    this.leakCheck = cleaner().register(this, lease::leaked);
+  }
+
+  /**
+   * {@return what looks after lost handles} Not made with the class: where no thread is left for
+   * it, it is made later.
+   */
+  static synchronized Cleaner cleaner() {
+    Cleaner made = cleaner;
+    if (made == null) {
+      made = Cleaner.create();
+      cleaner = made;
+    }
+    return made;
   }
 
   private GatedCalls calls() {

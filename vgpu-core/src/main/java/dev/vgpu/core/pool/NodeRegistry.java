@@ -7,6 +7,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.core.ThreadLimit;
 import dev.vgpu.core.book.Enforcements;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.PoolSettings;
@@ -21,6 +22,7 @@ import dev.vgpu.core.seat.GpuLocks;
 import dev.vgpu.core.seat.SeatKeeper;
 import dev.vgpu.spi.EnforcementBackend;
 import java.io.IOException;
+import java.lang.ref.Cleaner;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -74,6 +76,7 @@ final class NodeRegistry {
   NodePool openPool(GpuPoolOptions options, Discovery discovery, NanoClock clock) {
     lock.lock();
     try {
+      Cleaner ignored = LeasedVirtualGpu.cleaner(); // needs a thread, as the pool does
       Entry entry =
           options.scope() == GpuPoolOptions.Scope.NODE
               ? shared(options, discovery, clock)
@@ -81,6 +84,8 @@ final class NodeRegistry {
       entry.pools++;
       return new NodePool(
           entry.node, options.leakTracking(), backends, discovery, () -> poolClosed(entry));
+    } catch (OutOfMemoryError e) {
+      throw ThreadLimit.refusal("no pool can be opened", e);
     } finally {
       lock.unlock();
     }

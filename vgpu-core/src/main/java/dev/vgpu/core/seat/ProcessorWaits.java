@@ -11,11 +11,14 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongSupplier;
 
 /**
  * For how long threads of this process were ready to run and did not get a processor, as the kernel
  * counts it (the second number of {@code /proc/PID/task/TID/schedstat}, in nanoseconds; see
- * Documentation/scheduler/sched-stats.rst of Linux). Confined to one thread.
+ * Documentation/scheduler/sched-stats.rst of Linux). The kernel counts a wait when it ends: who is
+ * ready (state R) and has not run since the last look has waited since then. Confined to one
+ * thread.
  */
 final class ProcessorWaits {
   private static final Path TASKS = Path.of("/proc/self/task");
@@ -28,25 +31,48 @@ final class ProcessorWaits {
   private static final long MOST_HANGING_NS = 50 * MILLI_NS;
   private static final long MOST_LATE_NS = 5_000 * MILLI_NS;
 
-  private Map<Path, Long> before = new HashMap<>();
+  private final Path tasks;
+  private final LongSupplier clock;
+  private Map<Path, Times> before = new HashMap<>();
+  private long beforeNs;
+
+  ProcessorWaits(LongSupplier clock) {
+    this(TASKS, clock);
+  }
+
+  /** With another directory in the place of {@code /proc/self/task}. */
+  ProcessorWaits(Path tasks, LongSupplier clock) {
+    this.tasks = tasks;
+    this.clock = clock;
+    this.beforeNs = clock.getAsLong();
+  }
+
+  /** Of one thread, as the kernel has counted it. */
+  private record Times(long ranNs, long waitedNs) {
+    static final Times NONE = new Times(0, 0);
+  }
 
   /**
    * {@return how long the thread that waited most has waited since the last time that this was
    * asked; of a thread that was not there then, since its start. 0: the kernel does not count}
    */
   long mostSinceLastNs() {
-    Map<Path, Long> now = new HashMap<>();
+    Map<Path, Times> now = new HashMap<>();
+    long nowNs = clock.getAsLong();
     long most = 0;
-    try (DirectoryStream<Path> tasks = Files.newDirectoryStream(TASKS)) {
-      for (Path task : tasks) {
-        long waited = waitedNs(task);
-        now.put(task, waited);
-        most = Math.max(most, waited - before.getOrDefault(task, 0L));
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(tasks)) {
+      for (Path task : all) {
+        Times times = times(task);
+        Times last = before.getOrDefault(task, Times.NONE);
+        now.put(task, times);
+        boolean waits = times.equals(last) && isReady(task);
+        most = Math.max(most, waits ? nowNs - beforeNs : times.waitedNs - last.waitedNs);
       }
     } catch (IOException | DirectoryIteratorException e) {
       return 0;
     }
     before = now;
+    beforeNs = nowNs;
     return most;
   }
 
@@ -56,7 +82,7 @@ final class ProcessorWaits {
    * most.
    */
   static void awaitEnd(Thread thread, NanoClock clock) {
-    ProcessorWaits waits = new ProcessorWaits();
+    ProcessorWaits waits = new ProcessorWaits(clock::nanoTime);
     waits.mostSinceLastNs();
     long beganNs = clock.nanoTime();
     long lookedNs = beganNs;
@@ -71,12 +97,23 @@ final class ProcessorWaits {
     }
   }
 
-  private static long waitedNs(Path task) {
+  private static Times times(Path task) {
     try {
       String[] numbers = Files.readString(task.resolve("schedstat"), ISO_8859_1).split(" ", -1);
-      return numbers.length < 2 ? 0 : Long.parseLong(numbers[1]);
+      return numbers.length < 2
+          ? Times.NONE
+          : new Times(Long.parseLong(numbers[0]), Long.parseLong(numbers[1]));
     } catch (IOException | NumberFormatException e) {
-      return 0; // it has ended
+      return Times.NONE; // it has ended, or the kernel does not count
+    }
+  }
+
+  private static boolean isReady(Path task) {
+    try {
+      String stat = Files.readString(task.resolve("stat"), ISO_8859_1);
+      return stat.startsWith(" R", stat.lastIndexOf(')') + 1);
+    } catch (IOException e) {
+      return false;
     }
   }
 }

@@ -23,6 +23,7 @@ import dev.vgpu.core.reclaim.Suspensions;
 import dev.vgpu.core.turn.UsageReading;
 import dev.vgpu.core.wire.LinkLoop;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -45,6 +46,10 @@ public final class SeatKeeper {
   private static final long RETRY_NS = MILLI_NS;
   private static final long WELCOME_NS = 2_000 * MILLI_NS;
   private static final long OPENING_NS = 5_000 * MILLI_NS;
+
+  /** A holder that listens not yet, or no more, may be late; for longer than it is given to end. */
+  private static final long BEGINNING_NS = 15_000 * MILLI_NS;
+
   private static final long AGAIN_NS = 100 * MILLI_NS;
   private static final long MOST_AGAIN_NS = 5_000 * MILLI_NS;
   private static final long REPORT_EVERY_NS = 100 * MILLI_NS;
@@ -119,7 +124,8 @@ public final class SeatKeeper {
       } catch (IOException | SeatLostException e) {
         failure = e.toString(); // it is starting, or has just died
       }
-      if (clock.nanoTime() - startNs > OPENING_NS) {
+      boolean begins = !Files.exists(directory.socket()); // or gives up, and stops deciding
+      if (clock.nanoTime() - startNs > (begins ? BEGINNING_NS : OPENING_NS)) {
         throw new VgpuException(
             "another process has the seat and does not answer: path="
                 + directory.path()
@@ -161,7 +167,6 @@ public final class SeatKeeper {
               () -> {
                 take();
                 seatLock = lock;
-                watch = SeatWatch.start(node, loop, enforcements::atWork, this::giveUp);
                 return true;
               });
     } finally {
@@ -195,20 +200,27 @@ public final class SeatKeeper {
         new LocalAuthority(node, table, enforcements, discovery, suspensions, null);
     MemoryReclaim reclaims = new MemoryReclaim(node, table, discovery, suspensions);
     SeatServer serves = new SeatServer(node, authority, loop);
-    boolean listens = false;
+    HealthWatch sees = null;
+    boolean begun = false;
     try {
       new TakeOver(node, authority, serves).restore(leases.readAll());
       reclaims.takeOver();
       serves.listen(directory.socket());
-      listens = true;
+      reclaims.start();
+      sees = HealthWatch.start(node, table, discovery);
+      watch = SeatWatch.start(node, loop, enforcements::atWork, this::giveUp);
+      begun = true;
     } finally {
-      if (!listens) {
+      if (!begun) { // no room, or no thread is left
         serves.close();
+        reclaims.stop();
+        if (sees != null) {
+          sees.close();
+        }
       }
     }
-    reclaims.start();
     reclaim = reclaims;
-    health = HealthWatch.start(node, table, discovery);
+    health = sees;
     disk = leases;
     server = serves;
     meter = table.meter();

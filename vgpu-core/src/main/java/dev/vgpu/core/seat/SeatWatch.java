@@ -61,7 +61,12 @@ final class SeatWatch implements AutoCloseable {
   /** Begins; {@code whenMute} is run once at most, on the thread of the watch. */
   static SeatWatch start(
       Node node, LinkLoop loop, Supplier<List<Enforcement>> backends, Consumer<String> whenMute) {
-    return start(node, loop, backends, whenMute, new ProcessorWaits()::mostSinceLastNs);
+    return start(
+        node,
+        loop,
+        backends,
+        whenMute,
+        new ProcessorWaits(node.clock()::nanoTime)::mostSinceLastNs);
   }
 
   /** With what tells for how long a thread has waited for a processor since it was asked last. */

@@ -9,6 +9,7 @@ import dev.vgpu.core.node.Node;
 import dev.vgpu.core.pool.FakeBackend;
 import dev.vgpu.core.wire.LinkLoop;
 import dev.vgpu.spi.Enforcement;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -16,6 +17,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -106,7 +108,7 @@ class SeatWatchTest {
 
   @Test
   void waitsForAProcessorAreSeen() throws Exception {
-    ProcessorWaits waits = new ProcessorWaits();
+    ProcessorWaits waits = new ProcessorWaits(NanoClock.SYSTEM::nanoTime);
     AtomicBoolean ends = new AtomicBoolean();
     for (int i = 0; i < 2 + 2 * Runtime.getRuntime().availableProcessors(); i++) {
       Thread busy =
@@ -130,5 +132,23 @@ class SeatWatchTest {
     } finally {
       ends.set(true);
     }
+  }
+
+  @Test
+  void waitThatGoesOnIsSeenBeforeTheKernelCountsIt() throws Exception {
+    AtomicLong nowNs = new AtomicLong();
+    Path task = Files.createDirectories(directory.resolve("7"));
+    Files.writeString(task.resolve("schedstat"), "900 400 3\n");
+    Files.writeString(task.resolve("stat"), "7 (a) name) R 1 7\n");
+    ProcessorWaits waits = new ProcessorWaits(directory, nowNs::get);
+    waits.mostSinceLastNs();
+    nowNs.addAndGet(50 * MILLI_NS);
+    assertThat(waits.mostSinceLastNs()).isEqualTo(50 * MILLI_NS);
+    nowNs.addAndGet(50 * MILLI_NS);
+    Files.writeString(task.resolve("schedstat"), "950 490 4\n");
+    assertThat(waits.mostSinceLastNs()).as("it has run").isEqualTo(90);
+    nowNs.addAndGet(50 * MILLI_NS);
+    Files.writeString(task.resolve("stat"), "7 (a) name) S 1 7\n");
+    assertThat(waits.mostSinceLastNs()).as("it waits for something else").isZero();
   }
 }

@@ -99,7 +99,15 @@ public final class HookEnforcement implements Enforcement {
       throw new VgpuException(
           "cannot use the run directory: " + e.getMessage() + " directory=" + runDirectory, e);
     }
-    server.start();
+    boolean started = false;
+    try {
+      server.start();
+      started = true;
+    } finally {
+      if (!started) {
+        server.close();
+      }
+    }
   }
 
   @Override

@@ -24,6 +24,12 @@ final class SeatSlot {
   /** If the seat itself has not looked for so long, it cannot tell. */
   private static final long BLIND_NS = 20_000_000;
 
+  /** How long a process of another namespace may stay away after the seat was taken over. */
+  private static final long RETURN_NS = 2_000_000_000;
+
+  /** If the seat itself has not looked for so long, it was stopped. */
+  private static final long ABSENT_NS = 1_000_000_000;
+
   /** More threads than a process can have. */
   private static final int MOST_THREADS = 1 << 16;
 
@@ -111,6 +117,16 @@ final class SeatSlot {
 
   boolean isOfTheProcessOf(SeatSlot other) {
     return pid == other.pid && startTime == other.startTime && pidNamespace == other.pidNamespace;
+  }
+
+  /** Whether it should have come back. Only time counts in which the seat could hear it. */
+  boolean isOverdue(long nowNs) {
+    long sinceNs = nowNs - checkedNs;
+    checkedNs = nowNs;
+    if (sinceNs > ABSENT_NS) {
+      disconnectedNs += sinceNs;
+    }
+    return nowNs - disconnectedNs > RETURN_NS;
   }
 
   /** Takes in what was just read. */

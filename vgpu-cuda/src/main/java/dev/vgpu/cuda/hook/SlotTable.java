@@ -31,12 +31,6 @@ final class SlotTable {
   private static final long LATER_NS = 20_000_000;
   private static final long SOON_FOR_NS = 100_000_000;
 
-  /** How long a process of another namespace may stay away after the seat was taken over. */
-  private static final long RETURN_NS = 2_000_000_000;
-
-  /** If the seat itself has not looked for so long, it was stopped. */
-  private static final long ABSENT_NS = 1_000_000_000;
-
   /** One is what a process needs; it may leave and come again quicker than its leaving is heard. */
   private static final int MOST_SLOTS_OF_A_PROCESS = 4;
 
@@ -244,28 +238,16 @@ final class SlotTable {
   }
 
   private void observeDisconnected(SeatSlot slot, long nowNs) {
-    if (!slot.visible) {
-      observeUnseen(slot, nowNs);
-      return;
-    }
     long away = nowNs - slot.disconnectedNs;
-    if (nowNs - slot.checkedNs >= (away < SOON_FOR_NS ? SOON_NS : LATER_NS)) {
+    if (!slot.visible) {
+      if (slot.isOverdue(nowNs) && mappings.isSeenWithout(slot, nowNs)) {
+        recover(slot, nowNs);
+      }
+    } else if (nowNs - slot.checkedNs >= (away < SOON_FOR_NS ? SOON_NS : LATER_NS)) {
       slot.checkedNs = nowNs;
       if (isGone(slot, nowNs)) {
         recover(slot, nowNs);
       }
-    }
-  }
-
-  /** Only time counts in which it could come back, and be heard here. */
-  private void observeUnseen(SeatSlot slot, long nowNs) {
-    long sinceNs = nowNs - slot.checkedNs;
-    slot.checkedNs = nowNs;
-    if (sinceNs > ABSENT_NS) {
-      slot.disconnectedNs += sinceNs;
-    }
-    if (nowNs - slot.disconnectedNs > RETURN_NS && mappings.isSeenWithout(slot, nowNs)) {
-      recover(slot, nowNs);
     }
   }
 

@@ -26,8 +26,12 @@ public final class FutexWake implements Wake {
     if (begun.compareAndSet(false, true)) {
       Thread loads = new Thread(this::load, "vgpu-hook-futex");
       loads.setDaemon(true);
-      loader = loads;
-      loads.start();
+      try {
+        loads.start();
+        loader = loads;
+      } catch (OutOfMemoryError e) {
+        log.warn("no thread can be started, so waiting programs are not woken");
+      }
     }
   }
 
@@ -36,7 +40,7 @@ public final class FutexWake implements Wake {
       JnaPlace.check(System.getenv());
       LinuxCalls.load();
       ready = true;
-    } catch (UntrustedFileException | LinkageError e) {
+    } catch (UntrustedFileException | LinkageError | OutOfMemoryError e) {
       log.warn("JNA cannot be used here, so waiting programs are not woken: {}", e.getMessage());
     }
   }

@@ -46,7 +46,11 @@ public final class PageChanger implements AutoCloseable {
       prepared = true;
       Thread starter = new Thread(this::works, "vgpu-page-changer");
       starter.setDaemon(true);
-      starter.start();
+      try {
+        starter.start();
+      } catch (OutOfMemoryError e) {
+        log.debug("no thread can be started: the process is started when it is needed", e);
+      }
     }
   }
 
