@@ -1,7 +1,9 @@
 // Makes target/pages, the pages that VitePress builds, from the one source of each: this folder, the modules' docs and
 // READMEs, and the command's own help. Fails at a dead link, a missing region of a sample, and a literal Java fence. A
 // Java fence behind "<!-- code: FILE#REGION -->" has to be that region of a compiled source. With Java, commands of
-// vgpu in a page need options that their help has.
+// vgpu in a page need options that their help has. Two marks compare the tables behind them, up to the next mark, with
+// sources. "<!-- every: REGEX in PATH... -->": the code words of the first column are all that the expression finds in
+// these files or folders, and no others. "<!-- said in PATH... -->": the texts of the first column are said there.
 // With --check it writes nothing, and needs neither packages nor Java.
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -118,6 +120,38 @@ function pageOf(source) {
   ).join('').replace(/(?<!!)\[((?:`[^`]*`|[^\]`])+)\]\(([^)\s]+)\)/g, (_, text, target) => rewriteLink(source, text, target))
 }
 
+const languages = /\.(java|c|h|def|mts|sh)$/
+
+// The text of sources, with Java's and C's strings in one piece.
+function textIn(places) {
+  return places.flatMap((place) => {
+    const whole = path.join(root, place)
+    if (!fs.existsSync(whole)) return problems.push(`no such source: ${place}`) && []
+    if (fs.statSync(whole).isFile()) return [read(place)]
+    return fs.readdirSync(whole, { recursive: true }).filter((name) => languages.test(name))
+      .map((name) => read(path.join(place, name)))
+  }).join('\n').replace(/"\s*\+?\s*"/g, '').replace(/\\"/g, '"')
+}
+
+function checkMarks(source) {
+  for (const [, mark, table] of read(source).matchAll(/^<!-- ((?:every:|said in) .*?) -->$([\s\S]*?)(?=^<!-- |(?![\s\S]))/gm)) {
+    const rows = table.split('\n').filter((line) => line.startsWith('| ')).map((line) => line.split(' | ')[0])
+    const shown = rows.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]))
+    const [, regex, places] = mark.match(/^every: (.*) in (\S.*)$/) ?? [, , mark.slice('said in '.length)]
+    const text = textIn(places.split(' '))
+    if (!shown.length) problems.push(`${source}: no table behind "${mark}"`)
+    if (regex) {
+      const there = new Set([...text.matchAll(new RegExp(regex, 'g'))].map((match) => match[1]))
+      there.forEach((name) => shown.includes(name) || problems.push(`${source}: ${name} of ${places} is missing`))
+      shown.forEach((name) => there.has(name) || problems.push(`${source}: ${name} is not in ${places}`))
+    } else {
+      for (const said of shown) {
+        if (!said.split('…').every((part) => text.includes(part.trim()))) problems.push(`${source}: nothing says: ${said}`)
+      }
+    }
+  }
+}
+
 // README's first block of a language: ./vgpu test compiles and runs it in a project of its own.
 function readmeBlock(language) {
   const block = read('README.md').match(new RegExp('```' + language + '\\n([\\s\\S]*?)```'))
@@ -191,7 +225,12 @@ for (const { name, file, svg } of pictures()) {
   problems.push(`site/pictures/${name}: its SVG is another; run npm run draw in site/`)
 }
 const written = new Map()
-for (const [source, place] of pages) written.set(place, pageOf(source))
+const sideBar = read('site/.vitepress/config.mts')
+for (const [source, place] of pages) {
+  written.set(place, pageOf(source))
+  checkMarks(source)
+  if (!sideBar.includes(`'/${place.replace(/(index)?\.md$/, '')}'`)) problems.push(`${source}: no entry in the side bar`)
+}
 written.set('code/Quickstart.java', readmeBlock('java'))
 written.set('code/dependencies.xml', readmeBlock('xml'))
 if (!check) {
