@@ -134,7 +134,8 @@ function textIn(places) {
 }
 
 function checkMarks(source) {
-  for (const [, mark, table] of read(source).matchAll(/^<!-- ((?:every:|said in) .*?) -->$([\s\S]*?)(?=^<!-- |(?![\s\S]))/gm)) {
+  const marked = /^<!-- ((?:every:|said in) .*?) -->$([\s\S]*?)(?=^<!-- |(?![\s\S]))/gm
+  for (const [, mark, table] of read(source).matchAll(marked)) {
     const rows = table.split('\n').filter((line) => line.startsWith('| ')).map((line) => line.split(' | ')[0])
     const shown = rows.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]))
     const [, regex, places] = mark.match(/^every: (.*) in (\S.*)$/) ?? [, , mark.slice('said in '.length)]
@@ -146,7 +147,8 @@ function checkMarks(source) {
       shown.forEach((name) => there.has(name) || problems.push(`${source}: ${name} is not in ${places}`))
     } else {
       for (const said of shown) {
-        if (!said.split('…').every((part) => text.includes(part.trim()))) problems.push(`${source}: nothing says: ${said}`)
+        const isSaid = said.split('…').every((part) => text.includes(part.trim()))
+        if (!isSaid) problems.push(`${source}: nothing says: ${said}`)
       }
     }
   }
@@ -170,14 +172,15 @@ function help(...words) {
 }
 
 function commandsIn(text) {
-  return (text.split(/^Commands:.*$/m)[1] ?? '').split('\n').map((line) => line.match(/^  ([a-z][a-z-]*)\s/)?.[1]).filter(Boolean)
+  const lines = (text.split(/^Commands:.*$/m)[1] ?? '').split('\n')
+  return lines.map((line) => line.match(/^  ([a-z][a-z-]*)\s/)?.[1]).filter(Boolean)
 }
 
-// Commands of the checkout's script, and those whose further options go elsewhere.
-const unchecked = new Set(['test', 'install', 'format', 'api', 'clean', 'site', 'clients', 'k8s-check', 'bench'])
+// Commands of the checkout's script, as its help lists them, and one whose further options go elsewhere.
+const unchecked = new Set([...[...read('vgpu').matchAll(/^  ([a-z][a-z0-9-]*) {2,}[a-z]/gm)].map((match) => match[1]), 'bench'])
 
 function checkCommand(source, line, helps) {
-  const words = line.replace(/\s#.*$/, '').trim().split(/\s+/).slice(1)
+  const words = line.replace(/\s[#|].*$/, '').trim().split(/\s+/).slice(1)
   if (unchecked.has(words[0])) return
   const command = []
   while (helps.has([...command, words[0]].join(' '))) command.push(words.shift())
@@ -229,7 +232,8 @@ const sideBar = read('site/.vitepress/config.mts')
 for (const [source, place] of pages) {
   written.set(place, pageOf(source))
   checkMarks(source)
-  if (!sideBar.includes(`'/${place.replace(/(index)?\.md$/, '')}'`)) problems.push(`${source}: no entry in the side bar`)
+  const entry = `'/${place.replace(/(index)?\.md$/, '')}'`
+  if (!sideBar.includes(entry)) problems.push(`${source}: no entry in the side bar`)
 }
 written.set('code/Quickstart.java', readmeBlock('java'))
 written.set('code/dependencies.xml', readmeBlock('xml'))
