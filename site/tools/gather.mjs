@@ -136,8 +136,9 @@ function textIn(places) {
 function checkMarks(source) {
   const marked = /^<!-- ((?:every:|said in) .*?) -->$([\s\S]*?)(?=^<!-- |(?![\s\S]))/gm
   for (const [, mark, table] of read(source).matchAll(marked)) {
-    const rows = table.split('\n').filter((line) => line.startsWith('| ')).map((line) => line.split(' | ')[0])
-    const shown = rows.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]))
+    const rows = table.replace(/^\| .*\n(?=\|--)/gm, '').split('\n').filter((line) => line.startsWith('| '))
+    const cells = rows.map((line) => line.split(' | ')[0])
+    const shown = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]))
     const [, regex, places] = mark.match(/^every: (.*) in (\S.*)$/) ?? [, , mark.slice('said in '.length)]
     const text = textIn(places.split(' '))
     if (!shown.length) problems.push(`${source}: no table behind "${mark}"`)
@@ -177,7 +178,8 @@ function commandsIn(text) {
 }
 
 // Commands of the checkout's script, as its help lists them, and one whose further options go elsewhere.
-const unchecked = new Set([...[...read('vgpu').matchAll(/^  ([a-z][a-z0-9-]*) {2,}[a-z]/gm)].map((match) => match[1]), 'bench'])
+const ofCheckout = [...read('vgpu').matchAll(/^  ([a-z][a-z0-9-]*) {2,}[a-z]/gm)].map((match) => match[1])
+const unchecked = new Set([...ofCheckout, 'bench'])
 
 function checkCommand(source, line, helps) {
   const words = line.replace(/\s[#|].*$/, '').trim().split(/\s+/).slice(1)
