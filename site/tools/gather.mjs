@@ -99,7 +99,9 @@ function regionOf(file, region) {
 function checkJava(source, before, body) {
   const [, file, region] = before?.match(/^<!-- code: (\S+)#(\w+) -->$/) ?? []
   if (!file) problems.push(`${source}: a literal Java fence; include a sample's region`)
-  else if (regionOf(file, region) !== body) problems.push(`${source}: the Java fence is not region ${region} of ${file}`)
+  else if (regionOf(file, region) !== body) {
+    problems.push(`${source}: the Java fence is not region ${region} of ${file}`)
+  }
 }
 
 function pageOf(source) {
@@ -117,7 +119,8 @@ function pageOf(source) {
   }).join('\n').split(/(```[\s\S]*?```|`[^`\n]*`)/).map((part, i) => i % 2 ? part : part
     .replace(/^<<<.*$/gm, (line) => { checkSnippet(source, line); return line })
     .replace(/!\[([^\]]*)\]\(([^)\s]+\.svg)\)/g, (_, alt, target) => inlinePicture(source, alt, target))
-  ).join('').replace(/(?<!!)\[((?:`[^`]*`|[^\]`])+)\]\(([^)\s]+)\)/g, (_, text, target) => rewriteLink(source, text, target))
+  ).join('').replace(/(?<!!)\[((?:`[^`]*`|[^\]`])+)\]\(([^)\s]+)\)/g,
+    (_, text, target) => rewriteLink(source, text, target))
 }
 
 const languages = /\.(java|c|h|def|mts|sh)$/
@@ -217,8 +220,9 @@ function cliPage() {
     const text = help(...words)
     helps.set(words.join(' '), text)
     const title = ['vgpu', ...words].join(' ')
+    const more = commandsIn(text).filter((name) => name !== 'help')
     return `${'#'.repeat(level)} ${title}\n\n\`\`\`text\n${text}\n\`\`\`\n\n` +
-      commandsIn(text).filter((name) => name !== 'help').map((name) => section([...words, name], words.length + 2)).join('')
+      more.map((name) => section([...words, name], words.length + 2)).join('')
   }
   const all = section([], 2)
   checkCommands(helps)
