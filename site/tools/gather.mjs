@@ -106,7 +106,8 @@ function checkJava(source, before, body) {
 
 function pageOf(source) {
   let fence = -1
-  return read(source).split('\n').map((line, at, lines) => {
+  const text = read(source).replace('<!-- backends of README.md -->\n', backendTable)
+  return text.split('\n').map((line, at, lines) => {
     if (/^\s*```/.test(line)) {
       if (fence < 0) fence = at
       else {
@@ -156,6 +157,13 @@ function checkMarks(source) {
       }
     }
   }
+}
+
+// README's table of the backends, which a test writes.
+function backendTable() {
+  const [, table] = read('README.md').match(/^<!-- backends: .*-->\n([\s\S]*?)^<!-- end of backends -->/m) ?? []
+  if (!table) problems.push('README.md: no table of the backends')
+  return table ?? ''
 }
 
 // README's first block of a language: ./vgpu test compiles and runs it in a project of its own.
