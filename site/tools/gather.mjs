@@ -211,9 +211,9 @@ function checkCommands(helps) {
     for (const [, line] of read(source).matchAll(/`((?:\.\/)?vgpu [^`\n]+)`/g)) {
       if (helps.has(line.split(/\s+/)[1])) checkCommand(source, line, helps)
     }
-    for (const [, text] of read(source).matchAll(/^```(?:sh)?\n([\s\S]*?)^```$/gm)) {
+    for (const [, text] of read(source).matchAll(/^ *```(?:sh)?\n([\s\S]*?)^ *```$/gm)) {
       const lines = text.replace(/\\\n/g, ' ').split('\n')
-      lines.filter((line) => /^(\.\/)?vgpu\s/.test(line)).forEach((line) => checkCommand(source, line, helps))
+      lines.filter((line) => /^ *(\.\/)?vgpu\s/.test(line)).forEach((line) => checkCommand(source, line, helps))
     }
   }
 }
