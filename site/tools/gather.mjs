@@ -1,7 +1,9 @@
 // Makes target/pages, the pages that VitePress builds, from the one source of each: this folder, the modules' docs and
 // READMEs, and the command's own help. Fails at a dead link, a missing region of a sample, and a literal Java fence. A
 // Java fence behind "<!-- code: FILE#REGION -->" has to be that region of a compiled source. With Java, commands of
-// vgpu in a page need options that their help has.
+// vgpu in a page need options that their help has. Two marks compare the tables behind them, up to the next mark, with
+// sources. "<!-- every: REGEX in PATH... -->": the code words of the first column are all that the expression finds in
+// these files or folders, and no others. "<!-- said in PATH... -->": the texts of the first column are said there.
 // With --check it writes nothing, and needs neither packages nor Java.
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -97,12 +99,15 @@ function regionOf(file, region) {
 function checkJava(source, before, body) {
   const [, file, region] = before?.match(/^<!-- code: (\S+)#(\w+) -->$/) ?? []
   if (!file) problems.push(`${source}: a literal Java fence; include a sample's region`)
-  else if (regionOf(file, region) !== body) problems.push(`${source}: the Java fence is not region ${region} of ${file}`)
+  else if (regionOf(file, region) !== body) {
+    problems.push(`${source}: the Java fence is not region ${region} of ${file}`)
+  }
 }
 
 function pageOf(source) {
   let fence = -1
-  return read(source).split('\n').map((line, at, lines) => {
+  const text = read(source).replace('<!-- backends of README.md -->\n', backendTable)
+  return text.split('\n').map((line, at, lines) => {
     if (/^\s*```/.test(line)) {
       if (fence < 0) fence = at
       else {
@@ -115,7 +120,50 @@ function pageOf(source) {
   }).join('\n').split(/(```[\s\S]*?```|`[^`\n]*`)/).map((part, i) => i % 2 ? part : part
     .replace(/^<<<.*$/gm, (line) => { checkSnippet(source, line); return line })
     .replace(/!\[([^\]]*)\]\(([^)\s]+\.svg)\)/g, (_, alt, target) => inlinePicture(source, alt, target))
-  ).join('').replace(/(?<!!)\[((?:`[^`]*`|[^\]`])+)\]\(([^)\s]+)\)/g, (_, text, target) => rewriteLink(source, text, target))
+  ).join('').replace(/(?<!!)\[((?:`[^`]*`|[^\]`])+)\]\(([^)\s]+)\)/g,
+    (_, text, target) => rewriteLink(source, text, target))
+}
+
+const languages = /\.(java|c|h|def|mts|sh)$/
+
+// The text of sources, with Java's and C's strings in one piece.
+function textIn(places) {
+  return places.flatMap((place) => {
+    const whole = path.join(root, place)
+    if (!fs.existsSync(whole)) return problems.push(`no such source: ${place}`) && []
+    if (fs.statSync(whole).isFile()) return [read(place)]
+    return fs.readdirSync(whole, { recursive: true }).filter((name) => languages.test(name))
+      .map((name) => read(path.join(place, name)))
+  }).join('\n').replace(/"\s*\+?\s*"/g, '').replace(/\\"/g, '"')
+}
+
+function checkMarks(source) {
+  const marked = /^<!-- ((?:every:|said in) .*?) -->$([\s\S]*?)(?=^<!-- |(?![\s\S]))/gm
+  for (const [, mark, table] of read(source).matchAll(marked)) {
+    const rows = table.replace(/^\| .*\n(?=\|--)/gm, '').split('\n').filter((line) => line.startsWith('| '))
+    const cells = rows.map((line) => line.split(' | ')[0])
+    const shown = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]))
+    const [, regex, places] = mark.match(/^every: (.*) in (\S.*)$/) ?? [, , mark.slice('said in '.length)]
+    const text = textIn(places.split(' '))
+    if (!shown.length) problems.push(`${source}: no table behind "${mark}"`)
+    if (regex) {
+      const there = new Set([...text.matchAll(new RegExp(regex, 'g'))].map((match) => match[1]))
+      there.forEach((name) => shown.includes(name) || problems.push(`${source}: ${name} of ${places} is missing`))
+      shown.forEach((name) => there.has(name) || problems.push(`${source}: ${name} is not in ${places}`))
+    } else {
+      for (const said of shown) {
+        const isSaid = said.split('…').every((part) => text.includes(part.trim()))
+        if (!isSaid) problems.push(`${source}: nothing says: ${said}`)
+      }
+    }
+  }
+}
+
+// README's table of the backends, which a test writes.
+function backendTable() {
+  const [, table] = read('README.md').match(/^<!-- backends: .*-->\n([\s\S]*?)^<!-- end of backends -->/m) ?? []
+  if (!table) problems.push('README.md: no table of the backends')
+  return table ?? ''
 }
 
 // README's first block of a language: ./vgpu test compiles and runs it in a project of its own.
@@ -136,14 +184,16 @@ function help(...words) {
 }
 
 function commandsIn(text) {
-  return (text.split(/^Commands:.*$/m)[1] ?? '').split('\n').map((line) => line.match(/^  ([a-z][a-z-]*)\s/)?.[1]).filter(Boolean)
+  const lines = (text.split(/^Commands:.*$/m)[1] ?? '').split('\n')
+  return lines.map((line) => line.match(/^  ([a-z][a-z-]*)\s/)?.[1]).filter(Boolean)
 }
 
-// Commands of the checkout's script, and those whose further options go elsewhere.
-const unchecked = new Set(['test', 'install', 'format', 'api', 'clean', 'site', 'clients', 'k8s-check', 'bench'])
+// Commands of the checkout's script, as its help lists them, and one whose further options go elsewhere.
+const ofCheckout = [...read('vgpu').matchAll(/^  ([a-z][a-z0-9-]*) {2,}[a-z]/gm)].map((match) => match[1])
+const unchecked = new Set([...ofCheckout, 'bench'])
 
 function checkCommand(source, line, helps) {
-  const words = line.replace(/\s#.*$/, '').trim().split(/\s+/).slice(1)
+  const words = line.replace(/\s[#|].*$/, '').trim().split(/\s+/).slice(1)
   if (unchecked.has(words[0])) return
   const command = []
   while (helps.has([...command, words[0]].join(' '))) command.push(words.shift())
@@ -161,9 +211,9 @@ function checkCommands(helps) {
     for (const [, line] of read(source).matchAll(/`((?:\.\/)?vgpu [^`\n]+)`/g)) {
       if (helps.has(line.split(/\s+/)[1])) checkCommand(source, line, helps)
     }
-    for (const [, text] of read(source).matchAll(/^```(?:sh)?\n([\s\S]*?)^```$/gm)) {
+    for (const [, text] of read(source).matchAll(/^ *```(?:sh)?\n([\s\S]*?)^ *```$/gm)) {
       const lines = text.replace(/\\\n/g, ' ').split('\n')
-      lines.filter((line) => /^(\.\/)?vgpu\s/.test(line)).forEach((line) => checkCommand(source, line, helps))
+      lines.filter((line) => /^ *(\.\/)?vgpu\s/.test(line)).forEach((line) => checkCommand(source, line, helps))
     }
   }
 }
@@ -178,8 +228,9 @@ function cliPage() {
     const text = help(...words)
     helps.set(words.join(' '), text)
     const title = ['vgpu', ...words].join(' ')
+    const more = commandsIn(text).filter((name) => name !== 'help')
     return `${'#'.repeat(level)} ${title}\n\n\`\`\`text\n${text}\n\`\`\`\n\n` +
-      commandsIn(text).filter((name) => name !== 'help').map((name) => section([...words, name], words.length + 2)).join('')
+      more.map((name) => section([...words, name], words.length + 2)).join('')
   }
   const all = section([], 2)
   checkCommands(helps)
@@ -191,7 +242,13 @@ for (const { name, file, svg } of pictures()) {
   problems.push(`site/pictures/${name}: its SVG is another; run npm run draw in site/`)
 }
 const written = new Map()
-for (const [source, place] of pages) written.set(place, pageOf(source))
+const sideBar = read('site/.vitepress/config.mts')
+for (const [source, place] of pages) {
+  written.set(place, pageOf(source))
+  checkMarks(source)
+  const entry = `'/${place.replace(/(index)?\.md$/, '')}'`
+  if (!sideBar.includes(entry)) problems.push(`${source}: no entry in the side bar`)
+}
 written.set('code/Quickstart.java', readmeBlock('java'))
 written.set('code/dependencies.xml', readmeBlock('xml'))
 if (!check) {
