@@ -2,8 +2,8 @@ package dev.vgpu.bench;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.nvml.mig.plan.MigProfile;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;

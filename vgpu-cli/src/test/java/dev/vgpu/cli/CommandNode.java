@@ -120,7 +120,8 @@ public final class CommandNode implements AutoCloseable {
   }
 
   /** Waits until something holds. */
-  public static void await(BooleanSupplier condition, Object otherwise) throws InterruptedException {
+  public static void await(BooleanSupplier condition, Object otherwise)
+      throws InterruptedException {
     NanoClock clock = NanoClock.system();
     long endNs = clock.nowNs() + TimeUnit.SECONDS.toNanos(TIMEOUT_SECONDS);
     while (!condition.getAsBoolean()) {

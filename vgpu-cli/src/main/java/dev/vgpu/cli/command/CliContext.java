@@ -17,7 +17,8 @@ import java.util.function.Supplier;
  * @param pools opens the GPUs of this machine
  * @param clock the time
  */
-public record CliContext(Console console, Map<String, String> environment, Pools pools, NanoClock clock) {
+public record CliContext(
+    Console console, Map<String, String> environment, Pools pools, NanoClock clock) {
   /** Opens the GPUs of this machine. */
   public interface Pools extends Supplier<GpuPool> {
     /** {@return the GPUs, shared as the options say} */

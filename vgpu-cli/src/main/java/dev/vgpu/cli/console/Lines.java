@@ -9,6 +9,7 @@ import java.util.regex.Pattern;
 public final class Lines {
   /** The columns of a terminal. */
   public static final int WIDTH = 80;
+
   private static final int MOST_LINES = 3;
 
   /** Words; what is between a colour's marks is one. */

@@ -83,7 +83,8 @@ public final class DoctorCommand implements Callable<Integer> {
     return findings.problems().isEmpty() ? 0 : 1;
   }
 
-  private void write(Path file, DoctorReport report, DoctorReport.Findings findings) throws UserException {
+  private void write(Path file, DoctorReport report, DoctorReport.Findings findings)
+      throws UserException {
     Bundle made =
         new Bundle(context.environment(), hostName())
             .add("doctor.json", report.json().toPrettyString() + "\n")

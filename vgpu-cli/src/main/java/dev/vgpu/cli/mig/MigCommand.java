@@ -2,16 +2,16 @@ package dev.vgpu.cli.mig;
 
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.console.UserException;
-import dev.vgpu.nvml.MigDriver;
-import dev.vgpu.nvml.MigState;
+import dev.vgpu.nvml.mig.MigDriver;
+import dev.vgpu.nvml.mig.MigState;
 import java.util.List;
 import java.util.concurrent.Callable;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
-import picocli.CommandLine;
 
 /** What GPUs are cut into by MIG, and could be. */
 @Command(

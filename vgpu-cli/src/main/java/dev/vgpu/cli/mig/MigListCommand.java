@@ -10,10 +10,10 @@ import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.Lines;
 import dev.vgpu.cli.console.TextTable;
 import dev.vgpu.cli.machine.RunDirectory;
-import dev.vgpu.nvml.MigDriver;
-import dev.vgpu.nvml.MigHolders;
-import dev.vgpu.nvml.MigState;
-import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.nvml.mig.MigDriver;
+import dev.vgpu.nvml.mig.MigHolders;
+import dev.vgpu.nvml.mig.MigState;
+import dev.vgpu.nvml.mig.plan.MigProfile;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -43,7 +43,8 @@ final class MigListCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     try (MigDriver driver = MigDriver.open()) {
-      Map<GpuId, String> holders = MigHolders.ofDevices(RunDirectory.of(context.environment()).path());
+      Map<GpuId, String> holders =
+          MigHolders.ofDevices(RunDirectory.of(context.environment()).path());
       if (json.isGiven()) {
         JsonOption.print(context.console(), json(driver.gpus(), holders));
       } else {

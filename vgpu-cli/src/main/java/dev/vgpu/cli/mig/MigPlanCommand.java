@@ -17,13 +17,13 @@ import dev.vgpu.cli.console.Lines;
 import dev.vgpu.cli.console.TextTable;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.machine.RunDirectory;
-import dev.vgpu.nvml.MigDriver;
-import dev.vgpu.nvml.MigHolders;
-import dev.vgpu.nvml.MigState;
-import dev.vgpu.nvml.mig.MigGpu;
-import dev.vgpu.nvml.mig.MigPlan;
-import dev.vgpu.nvml.mig.MigPlanner;
-import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.nvml.mig.MigDriver;
+import dev.vgpu.nvml.mig.MigHolders;
+import dev.vgpu.nvml.mig.MigState;
+import dev.vgpu.nvml.mig.plan.MigGpu;
+import dev.vgpu.nvml.mig.plan.MigPlan;
+import dev.vgpu.nvml.mig.plan.MigPlanner;
+import dev.vgpu.nvml.mig.plan.MigProfile;
 import java.io.PrintStream;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -36,11 +36,11 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine;
 
 /** Shows where an instance would go, and why. Changes nothing without consent. */
 @Command(

@@ -2,8 +2,8 @@ package dev.vgpu.cli.mig;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
-import dev.vgpu.nvml.MigDriver;
-import dev.vgpu.nvml.MigHolders;
+import dev.vgpu.nvml.mig.MigDriver;
+import dev.vgpu.nvml.mig.MigHolders;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 

@@ -51,16 +51,15 @@ final class RequiredOptions {
   }
 
   private static <E extends Enum<E>> E value(E[] values, String text, String how) {
-    Optional<E> found = Arrays.stream(values).filter(value -> Words.word(value).equals(how)).findFirst();
+    Optional<E> found =
+        Arrays.stream(values).filter(value -> Words.word(value).equals(how)).findFirst();
     return found.orElseThrow(
         () ->
             new TypeConversionException(
                 "not a demand: '"
                     + text
                     + "' (one of "
-                    + Arrays.stream(values)
-                        .map(Words::word)
-                        .collect(Collectors.joining(", "))
+                    + Arrays.stream(values).map(Words::word).collect(Collectors.joining(", "))
                     + ")"));
   }
 }

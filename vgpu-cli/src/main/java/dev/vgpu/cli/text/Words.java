@@ -69,11 +69,7 @@ public final class Words {
 
   /** {@return the choice that a command line names} */
   public static FailureMode failureMode(String text) {
-    return parse(
-        text,
-        "choice",
-        List.of(FailureMode.values()),
-        Words::word);
+    return parse(text, "choice", List.of(FailureMode.values()), Words::word);
   }
 
   /** {@return the policy in one word} */

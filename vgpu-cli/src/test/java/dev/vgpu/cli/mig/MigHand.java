@@ -1,7 +1,7 @@
 package dev.vgpu.cli.mig;
 
-import dev.vgpu.nvml.MigDriver;
-import dev.vgpu.nvml.MigState;
+import dev.vgpu.nvml.mig.MigDriver;
+import dev.vgpu.nvml.mig.MigState;
 
 /**
  * Somebody else, who cuts the first GPU: makes an instance, and prints the device that it is; or

@@ -3,8 +3,8 @@ package dev.vgpu.cli.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.vgpu.cli.CommandNode.Command;
 import dev.vgpu.cli.CommandNode;
+import dev.vgpu.cli.CommandNode.Command;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

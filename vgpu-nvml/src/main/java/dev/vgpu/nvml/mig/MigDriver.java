@@ -1,18 +1,20 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
+import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.nvml.NvmlSession;
+import dev.vgpu.nvml.OpenNvml;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
 import dev.vgpu.nvml.binding.NvmlTypes;
-import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.nvml.mig.plan.MigProfile;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -29,10 +31,8 @@ public final class MigDriver implements AutoCloseable {
   private static final int MOST_DEVICES = 1_024;
   private static final int MOST_INSTANCES = 64;
 
-  /** Those of this JVM that are not closed. */
-  private static final Set<MigDriver> ALL = new HashSet<>();
-
   private final NvmlProvider provider;
+  private final Runnable end = this::end;
   private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
   private final ByteBuffer pending = NativeCalls.memory(Long.BYTES);
   private final Map<GpuId, MigGeometry> geometries = new HashMap<>();
@@ -63,19 +63,8 @@ public final class MigDriver implements AutoCloseable {
 
   static MigDriver of(NvmlProvider provider) {
     MigDriver driver = new MigDriver(provider);
-    synchronized (ALL) {
-      ALL.add(driver);
-    }
+    OpenNvml.add(driver.end);
     return driver;
-  }
-
-  /** Ends NVML where it is held for MIG in this JVM; each begins anew when it is used next. */
-  static void letGo() {
-    List<MigDriver> drivers;
-    synchronized (ALL) {
-      drivers = List.copyOf(ALL);
-    }
-    drivers.forEach(MigDriver::end);
   }
 
   private synchronized void end() {
@@ -442,9 +431,7 @@ public final class MigDriver implements AutoCloseable {
 
   @Override
   public void close() {
-    synchronized (ALL) {
-      ALL.remove(this);
-    }
+    OpenNvml.remove(end);
     synchronized (this) {
       closed = true;
       end();

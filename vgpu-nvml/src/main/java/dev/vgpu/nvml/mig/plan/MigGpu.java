@@ -1,4 +1,4 @@
-package dev.vgpu.nvml.mig;
+package dev.vgpu.nvml.mig.plan;
 
 import dev.vgpu.GpuId;
 import java.util.List;

@@ -1,9 +1,10 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;

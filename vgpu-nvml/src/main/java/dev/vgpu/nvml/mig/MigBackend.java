@@ -1,4 +1,4 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
@@ -7,7 +7,8 @@ import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.nvml.mig.MigGeometry;
+import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.ProcessAttachment;

@@ -1,4 +1,4 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -15,6 +15,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
@@ -404,7 +405,7 @@ class MigEnforcementTest {
             "-XX:+UseSerialGC",
             "-cp",
             System.getProperty("java.class.path"),
-            "dev.vgpu.nvml.MigSeat",
+            "dev.vgpu.nvml.mig.MigSeat",
             run.toString(),
             Integer.toString(cycles),
             Long.toString(TestSeed.seed() + round))

@@ -1,4 +1,4 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -10,6 +10,8 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.EmulatedNvml;
+import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.spi.EnforcedLease;
 import java.io.IOException;
 import java.nio.file.Files;

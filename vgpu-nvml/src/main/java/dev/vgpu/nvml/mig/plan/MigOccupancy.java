@@ -1,4 +1,4 @@
-package dev.vgpu.nvml.mig;
+package dev.vgpu.nvml.mig.plan;
 
 /**
  * What of a GPU is taken. Two GPUs of one geometry with the same occupancy offer the same.

@@ -1,4 +1,4 @@
-package dev.vgpu.nvml.mig;
+package dev.vgpu.nvml.mig.plan;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,12 +1,13 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.nvml.NvmlGpu;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.nvml.mig.plan.MigProfile;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;

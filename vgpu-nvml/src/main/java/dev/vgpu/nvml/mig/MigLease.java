@@ -1,8 +1,9 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.ForwardingLease;
 import java.util.LinkedHashMap;

@@ -1,13 +1,13 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigGpu;
-import dev.vgpu.nvml.mig.MigPlanner;
-import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.nvml.mig.plan.MigGpu;
+import dev.vgpu.nvml.mig.plan.MigPlanner;
+import dev.vgpu.nvml.mig.plan.MigProfile;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -1,11 +1,11 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuId;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.nvml.mig.plan.MigProfile;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;

@@ -1,11 +1,11 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
-import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.nvml.mig.plan.MigProfile;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,4 +1,4 @@
-package dev.vgpu.nvml.mig;
+package dev.vgpu.nvml.mig.plan;
 
 /**
  * A GPU instance that there is.

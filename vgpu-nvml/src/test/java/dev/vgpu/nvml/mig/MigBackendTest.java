@@ -1,4 +1,4 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -6,7 +6,10 @@ import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.nvml.mig.MigGeometry;
+import dev.vgpu.nvml.CutGpu;
+import dev.vgpu.nvml.EmulatedNvml;
+import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
 import java.io.IOException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;

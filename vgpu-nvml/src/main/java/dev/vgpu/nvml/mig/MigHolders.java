@@ -1,4 +1,4 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;

@@ -1,4 +1,4 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,9 +1,9 @@
-package dev.vgpu.nvml;
+package dev.vgpu.nvml.mig;
 
 import dev.vgpu.GpuId;
-import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigGpu;
-import dev.vgpu.nvml.mig.MigInstance;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.nvml.mig.plan.MigGpu;
+import dev.vgpu.nvml.mig.plan.MigInstance;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -67,7 +67,7 @@ public record MigState(
    */
   public record Part(int id, GpuId device, int computeSlices) {}
 
-  /** Where a MIG device is, as {@link NvmlSession#place} has it; empty if it is not there. */
+  /** Where a MIG device is, as {@code NvmlSession.place} has it; empty if it is not there. */
   Optional<String> place(GpuId device) {
     for (Instance instance : instances) {
       for (Part part : instance.parts()) {

@@ -1,7 +1,7 @@
-package dev.vgpu.nvml.mig;
+package dev.vgpu.nvml.mig.plan;
 
-import dev.vgpu.nvml.mig.MigPlan.Candidate;
-import dev.vgpu.nvml.mig.MigPlan.Move;
+import dev.vgpu.nvml.mig.plan.MigPlan.Candidate;
+import dev.vgpu.nvml.mig.plan.MigPlan.Move;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
