@@ -7,6 +7,7 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.bench.harness.Node;
+import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
 /** What the compiler does not hold of the benchmarks. */
@@ -26,5 +27,11 @@ class ArchitectureTest {
   @Test
   void packagesHaveNoCycles() {
     slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(BENCHMARKS);
+  }
+
+  @Test
+  void classesHaveNoLargeCycles() {
+    assertThat(ClassCycles.of(BENCHMARKS))
+        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
   }
 }

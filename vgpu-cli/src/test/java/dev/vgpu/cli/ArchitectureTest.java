@@ -10,6 +10,7 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.cli.run.RunCommand;
+import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
 /** What {@code module-info} cannot say of the command. */
@@ -29,6 +30,12 @@ class ArchitectureTest {
   @Test
   void packagesHaveNoCycles() {
     slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(COMMAND);
+  }
+
+  @Test
+  void classesHaveNoLargeCycles() {
+    assertThat(ClassCycles.of(COMMAND))
+        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
   }
 
   /** The dashboard is a room that any program could take: it stands on the API alone. */

@@ -8,6 +8,7 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.nvml.mig.MigDriver;
+import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
 /** What {@code module-info} cannot say of NVML. */
@@ -27,6 +28,12 @@ class ArchitectureTest {
   @Test
   void packagesHaveNoCycles() {
     slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(NVML);
+  }
+
+  @Test
+  void classesHaveNoLargeCycles() {
+    assertThat(ClassCycles.of(NVML))
+        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
   }
 
   @Test
