@@ -3,9 +3,7 @@ package dev.vgpu.cli.bench;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.command.JsonOption;
 import dev.vgpu.cli.console.UserException;
-import dev.vgpu.cli.machine.SourceCheckout;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -25,6 +23,8 @@ import picocli.CommandLine.Unmatched;
       "Exit codes: 0 done, 1 failed, 2 wrong usage."
     })
 public final class BenchCommand implements Callable<Integer> {
+  private static final long ENDING_SECONDS = 20;
+
   private final CliContext context;
 
   @Parameters(
@@ -44,14 +44,8 @@ public final class BenchCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws UserException, IOException, InterruptedException {
-    SourceCheckout checkout = SourceCheckout.require(context.environment(), "bench");
     List<String> command =
-        new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
-                "-cp",
-                checkout.classPath("vgpu-bench", "vgpu-bench"),
-                "dev.vgpu.bench.Bench"));
+        BenchProcess.java(BenchProcess.classPath(context.environment(), "bench"), List.of());
     if (!name.isEmpty()) {
       command.add(name);
     }
@@ -59,11 +53,6 @@ public final class BenchCommand implements Callable<Integer> {
     if (json.isGiven()) {
       command.add("--json");
     }
-    Process process = new ProcessBuilder(command).inheritIO().start();
-    Thread hook = new Thread(process::destroy, "vgpu-bench-end");
-    Runtime.getRuntime().addShutdownHook(hook);
-    int exitCode = process.waitFor();
-    Runtime.getRuntime().removeShutdownHook(hook);
-    return exitCode == 0 ? 0 : 1;
+    return BenchProcess.run(command, "bench", ENDING_SECONDS) == 0 ? 0 : 1;
   }
 }

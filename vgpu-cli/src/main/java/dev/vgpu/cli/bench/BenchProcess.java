@@ -7,8 +7,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 
-/** Runs what vgpu-bench has as a process, with mounts of its own where that is possible. */
+/** Runs a part of vgpu-bench as a process, and ends it when this command is ended. */
 final class BenchProcess {
   /** Ways to get a mount namespace of one's own; the last one: none. */
   private static final List<List<String>> NAMESPACES =
@@ -17,25 +18,44 @@ final class BenchProcess {
           List.of("unshare", "--user", "--map-root-user", "--mount", "--propagation", "private"),
           List.of());
 
+  /** For a process whose own work is short. */
+  static final List<String> QUICK_START = List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
+
   private BenchProcess() {}
 
-  /** {@return its exit code} Ended by a signal, it cleans up first. */
-  static int run(Map<String, String> environment, String name, List<String> options)
+  /** Runs a part with mounts of its own, where that is possible; it takes its time to clean up. */
+  static int runApart(Map<String, String> environment, String name, List<String> options)
       throws UserException, IOException, InterruptedException {
-    SourceCheckout checkout = SourceCheckout.require(environment, name);
     List<String> command = new ArrayList<>(namespace());
-    command.addAll(
-        List.of(
-            Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            checkout.classPath("vgpu-bench", "vgpu-bench"),
-            "dev.vgpu.bench.Bench",
-            name));
+    command.addAll(java(classPath(environment, name), QUICK_START));
+    command.add(name);
     command.addAll(options);
+    return run(command, name, Long.MAX_VALUE);
+  }
+
+  /** {@return the class path of the checkout's vgpu-bench} */
+  static String classPath(Map<String, String> environment, String name) throws UserException {
+    return SourceCheckout.require(environment, name).classPath("vgpu-bench", "vgpu-bench");
+  }
+
+  /** {@return the JVM of this command, with options, and the main class of vgpu-bench} */
+  static List<String> java(String classPath, List<String> options) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home", ""), "bin", "java").toString());
+    command.addAll(options);
+    command.addAll(List.of("-cp", classPath, "dev.vgpu.bench.Bench"));
+    return command;
+  }
+
+  /**
+   * {@return the exit code of a process that reads and writes where this one does}
+   *
+   * @param endingSeconds how long the process may clean up when this one is ended
+   */
+  static int run(List<String> command, String name, long endingSeconds)
+      throws IOException, InterruptedException {
     Process process = new ProcessBuilder(command).inheritIO().start();
-    Thread hook = new Thread(() -> end(process), "vgpu-" + name + "-end");
+    Thread hook = new Thread(() -> end(process, endingSeconds), "vgpu-" + name + "-end");
     Runtime.getRuntime().addShutdownHook(hook);
     int exitCode = process.waitFor();
     try {
@@ -44,6 +64,17 @@ final class BenchProcess {
       // This JVM is ending already.
     }
     return exitCode;
+  }
+
+  private static void end(Process process, long seconds) {
+    process.destroy();
+    try {
+      if (!process.waitFor(seconds, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+    }
   }
 
   private static List<String> namespace() throws InterruptedException {
@@ -61,15 +92,5 @@ final class BenchProcess {
       }
     }
     return List.of();
-  }
-
-  /** It has processes and files to clean up. */
-  private static void end(Process process) {
-    process.destroy();
-    try {
-      process.waitFor();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
   }
 }

@@ -81,7 +81,7 @@ public final class ChaosCommand implements Callable<Integer> {
     if (runs < 1) {
       throw new ParameterException(spec.commandLine(), "--runs must be at least 1");
     }
-    return BenchProcess.run(context.environment(), "chaos", options());
+    return BenchProcess.runApart(context.environment(), "chaos", options());
   }
 
   private List<String> options() {

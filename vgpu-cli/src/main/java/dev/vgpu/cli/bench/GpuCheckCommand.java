@@ -3,13 +3,10 @@ package dev.vgpu.cli.bench;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.command.JsonOption;
 import dev.vgpu.cli.console.UserException;
-import dev.vgpu.cli.machine.SourceCheckout;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
-import java.util.concurrent.TimeUnit;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -89,42 +86,15 @@ public final class GpuCheckCommand implements Callable<Integer> {
   public Integer call() throws UserException, IOException, InterruptedException {
     String own = System.getProperty("java.class.path", "");
     boolean bundled = context.environment().containsKey("VGPU_BUNDLE");
-    String classPath =
-        bundled
-            ? own
-            : SourceCheckout.require(context.environment(), "gpu-check")
-                .classPath("vgpu-bench", "vgpu-bench");
-    List<String> command =
-        new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-Dvgpu.command.classpath=" + own,
-                "-Dvgpu.command.pid=" + ProcessHandle.current().pid(),
-                "-cp",
-                classPath,
-                "dev.vgpu.bench.Bench",
-                "gpu-check"));
+    String classPath = bundled ? own : BenchProcess.classPath(context.environment(), "gpu-check");
+    List<String> options = new ArrayList<>(BenchProcess.QUICK_START);
+    options.add("-Dvgpu.command.classpath=" + own);
+    options.add("-Dvgpu.command.pid=" + ProcessHandle.current().pid());
+    List<String> command = BenchProcess.java(classPath, options);
+    command.add("gpu-check");
     command.addAll(arguments());
-    Process process = new ProcessBuilder(command).inheritIO().start();
-    Thread hook = new Thread(() -> end(process), "vgpu-gpu-check-end");
-    Runtime.getRuntime().addShutdownHook(hook);
-    int exitCode = process.waitFor();
-    Runtime.getRuntime().removeShutdownHook(hook);
+    int exitCode = BenchProcess.run(command, "gpu-check", ENDING_SECONDS);
     return exitCode == 0 || exitCode == WRONG_USAGE ? exitCode : 1;
-  }
-
-  /** Whoever ends this command finds nothing of it left. */
-  private static void end(Process process) {
-    process.destroy();
-    try {
-      if (!process.waitFor(ENDING_SECONDS, TimeUnit.SECONDS)) {
-        process.destroyForcibly();
-      }
-    } catch (InterruptedException e) {
-      process.destroyForcibly();
-    }
   }
 
   private List<String> arguments() {

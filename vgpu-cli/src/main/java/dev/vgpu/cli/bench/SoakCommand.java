@@ -87,6 +87,6 @@ public final class SoakCommand implements Callable<Integer> {
     if (json.isGiven()) {
       options.add("--json");
     }
-    return BenchProcess.run(context.environment(), "soak", options);
+    return BenchProcess.runApart(context.environment(), "soak", options);
   }
 }
