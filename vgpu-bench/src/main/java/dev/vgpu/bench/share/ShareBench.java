@@ -6,9 +6,10 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
+import dev.vgpu.bench.harness.SteadyLoad;
+import dev.vgpu.bench.harness.SteadyLoad.Held;
 import dev.vgpu.bench.report.ProcessBench;
 import dev.vgpu.bench.report.Report;
-import dev.vgpu.bench.share.SteadyLoad.Held;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -20,6 +21,7 @@ import java.util.Map;
  * tenants, divide the GPU.
  */
 public final class ShareBench implements ProcessBench {
+  private static final long WARM_UP_MS = 1_000;
   private static final int LIMIT_PERCENT = 50;
   private static final double KERNEL_MS = 1;
   private static final int GRAPH_KERNELS = 4;
@@ -92,7 +94,7 @@ public final class ShareBench implements ProcessBench {
 
   private static Held one(Node node, Map<String, String> place, SteadyLoad load, long windowMs)
       throws InterruptedException {
-    return SteadyLoad.measure(node, List.of(place), List.of(load), windowMs).get(0);
+    return SteadyLoad.measure(node, List.of(place), List.of(load), WARM_UP_MS, windowMs).get(0);
   }
 
   private static String name(int sync) {
@@ -114,7 +116,8 @@ public final class ShareBench implements ProcessBench {
         "two processes of one tenant at 50 %", "first %", "second %", "both %");
     for (Map.Entry<String, List<SteadyLoad>> entry : pairs.entrySet()) {
       report.progress("share, two processes, " + entry.getKey());
-      List<Held> held = SteadyLoad.measure(node, List.of(half, half), entry.getValue(), windowMs);
+      List<Held> held =
+          SteadyLoad.measure(node, List.of(half, half), entry.getValue(), WARM_UP_MS, windowMs);
       double first = held.get(0).percent();
       double second = held.get(1).percent();
       report.line("  %-36s%16.2f%16.2f%16.2f", entry.getKey(), first, second, first + second);
@@ -136,7 +139,8 @@ public final class ShareBench implements ProcessBench {
       double bare = one(node, Node.bare(large), load, windowMs).percent();
       double alone = one(node, large, load, windowMs).percent();
       List<Held> both =
-          SteadyLoad.measure(node, List.of(large, small), List.of(load, load), windowMs);
+          SteadyLoad.measure(
+              node, List.of(large, small), List.of(load, load), WARM_UP_MS, windowMs);
       double total = both.get(0).percent() + both.get(1).percent();
       double lost = 100 * (1 - total / alone);
       String suffix = name(sync);

@@ -1,9 +1,5 @@
-package dev.vgpu.bench.share;
+package dev.vgpu.bench.harness;
 
-import dev.vgpu.bench.harness.Answer;
-import dev.vgpu.bench.harness.Child;
-import dev.vgpu.bench.harness.NanoClock;
-import dev.vgpu.bench.harness.Node;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -16,8 +12,7 @@ import java.util.Map;
  * @param sync it waits for the GPU after each so many launches; 0: never
  * @param graph so many kernels are one graph; 0: plain launches
  */
-record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
-  private static final long WARM_UP_MS = 1_000;
+public record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
 
   /**
    * What a program had.
@@ -25,7 +20,7 @@ record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
    * @param percent how much of the time its kernels ran
    * @param worstLaunchMs the longest that a launch took
    */
-  record Held(double percent, double worstLaunchMs) {}
+  public record Held(double percent, double worstLaunchMs) {}
 
   private Child start(Node node, Map<String, String> place) {
     List<String> arguments =
@@ -41,18 +36,33 @@ record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
     return node.start(place, arguments.toArray(String[]::new));
   }
 
-  /** What each of some programs has, all at once, after they have warmed up. */
-  static List<Held> measure(
-      Node node, List<Map<String, String>> places, List<SteadyLoad> loads, long windowMs)
+  /**
+   * {@return what each of some programs has, all at once}
+   *
+   * @param node where they run
+   * @param places the environment of each
+   * @param loads the load of each
+   * @param warmUpMs how long they run before
+   * @param windowMs how long they are looked at
+   */
+  public static List<Held> measure(
+      Node node,
+      List<Map<String, String>> places,
+      List<SteadyLoad> loads,
+      long warmUpMs,
+      long windowMs)
       throws InterruptedException {
     List<Child> programs = new ArrayList<>();
     for (int i = 0; i < places.size(); i++) {
-      programs.add(loads.get(i).start(node, places.get(i)).awaitReady());
+      programs.add(loads.get(i).start(node, places.get(i)));
+    }
+    for (Child program : programs) {
+      program.awaitReady();
     }
     for (Child program : programs) {
       program.ask("start");
     }
-    NanoClock.sleepMillis(WARM_UP_MS);
+    NanoClock.sleepMillis(warmUpMs);
     List<Answer> before = readings(programs);
     NanoClock.sleepMillis(windowMs);
     List<Answer> after = readings(programs);
