@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.function.Supplier;
 
 /**
- * What a command gets from outside. Immutable.
+ * The streams, environment, GPUs and clock that a command uses. Immutable.
  *
  * @param console standard output and standard error
  * @param environment the environment's variables
@@ -24,7 +24,7 @@ public record CliContext(
     /** {@return the GPUs, shared as the options say} */
     GpuPool open(GpuPoolOptions options);
 
-    /** {@return the GPUs, shared as the process says that has the seat} */
+    /** {@return the GPUs, shared with the settings of the process that holds the seat} */
     @Override
     default GpuPool get() {
       return open(GpuPoolOptions.defaults());
@@ -39,7 +39,7 @@ public record CliContext(
     requireNonNull(clock, "clock");
   }
 
-  /** {@return this process's} */
+  /** {@return the context of this process} */
   public static CliContext ofProcess() {
     Map<String, String> environment = System.getenv();
     return new CliContext(

@@ -6,7 +6,7 @@ import dev.vgpu.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/** What part of a GPU's time is asked for, and who yields to whom. */
+/** The options for a virtual GPU's share of time and its class. Mutable; picocli sets them. */
 public final class ShareOptions {
   @Option(
       names = "--compute",
@@ -26,7 +26,7 @@ public final class ShareOptions {
       description = "Who yields to whom. Default: nearline.")
   private PreemptionClass preemptionClass = PreemptionClass.NEARLINE;
 
-  /** Adds what was asked for. */
+  /** {@return the request, with the options that were given} */
   public VirtualGpuRequest.Builder addTo(VirtualGpuRequest.Builder request) {
     SharePolicy usual = compute == null ? SharePolicy.BEST_EFFORT : SharePolicy.FIXED_SHARE;
     if (compute != null) {

@@ -13,7 +13,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Where this user's processes meet, and who holds the seat there.
+ * The directory where this user's processes find the seat, and the process that holds it.
  *
  * @param path the directory, which need not be there
  */
@@ -61,7 +61,7 @@ public record RunDirectory(Path path) {
     return fields.length > STAT_START ? fields[STAT_START] : "";
   }
 
-  /** {@return the same, if it is not this process, which has just opened the GPUs} */
+  /** {@return the process that holds the seat; empty if there is none, or if it is this process} */
   public OptionalLong otherSeatHolder() {
     OptionalLong holder = seatHolder();
     return holder.isPresent() && holder.getAsLong() == ProcessHandle.current().pid()
@@ -69,7 +69,7 @@ public record RunDirectory(Path path) {
         : holder;
   }
 
-  /** {@return where, and held by whom, for people} */
+  /** {@return the directory and the seat's holder, for people} */
   public String description() {
     OptionalLong holder = otherSeatHolder();
     return path

@@ -13,7 +13,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** What GPUs are cut into by MIG, and could be. */
+/** Shows and plans MIG instances, and switches the MIG mode. */
 @Command(
     name = "mig",
     description = "Show and plan MIG instances; switch MIG mode.",

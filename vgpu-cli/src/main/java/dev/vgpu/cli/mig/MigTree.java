@@ -7,7 +7,7 @@ import dev.vgpu.nvml.mig.MigHolders;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
-/** The MIG instances of the GPUs, for those who look again and again. Safe for several threads. */
+/** The MIG instances of the GPUs, read again and again. Safe for use by several threads. */
 public final class MigTree implements AutoCloseable {
   private final Path runDirectory;
   private @Nullable MigDriver driver;
@@ -17,7 +17,7 @@ public final class MigTree implements AutoCloseable {
     this.runDirectory = runDirectory;
   }
 
-  /** {@return what {@code mig list --json} prints; or, as {@code unknown}, why nobody knows} */
+  /** {@return what {@code mig list --json} prints; if that fails, the reason as {@code unknown}} */
   public synchronized JsonNode read() {
     try {
       MigDriver open = driver == null ? MigDriver.open() : driver;

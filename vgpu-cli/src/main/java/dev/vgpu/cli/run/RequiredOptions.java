@@ -16,7 +16,7 @@ import java.util.stream.Collectors;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.TypeConversionException;
 
-/** What must hold of a virtual GPU, on the command line. Mutable; picocli sets it. */
+/** The option {@code --require}: properties of a virtual GPU. Mutable; picocli sets it. */
 final class RequiredOptions {
   @Option(
       names = "--require",
@@ -28,7 +28,7 @@ final class RequiredOptions {
               + " by commas.")
   private final List<String> required = new ArrayList<>();
 
-  /** Adds what was asked for. */
+  /** Adds the properties that were given. */
   void addTo(VirtualGpuRequest.Builder request) {
     required.forEach(text -> add(request, text));
   }

@@ -9,14 +9,14 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Keeps the seat for what a program has started and left behind, where this process has it and
- * nobody is known to take it over: what comes to the GPU later would find none, and be refused.
+ * Keeps the seat while processes that a program left behind need it, and no other process is known
+ * that would take it over. Without a seat, their next work on the GPU would be refused.
  */
 final class SeatStay {
   private static final Duration SOON = Duration.ofMillis(10);
   private static final Duration LATER = Duration.ofMillis(200);
 
-  /** What ends with the program, or a moment later, is not worth a word. */
+  /** Processes that end with the program, or a moment later, are not reported. */
   private static final int LOOKS_IN_SILENCE = 50;
 
   private final GpuPool pool;
@@ -29,7 +29,7 @@ final class SeatStay {
     this.console = console;
   }
 
-  /** Returns when nothing of the virtual GPU's programs needs this process, or at a signal. */
+  /** Returns when no program of the virtual GPU needs this process any more, or at a signal. */
   void whileNeeded(String virtualGpu, SignalForwarder signals) throws InterruptedException {
     for (int looks = 0; isNeeded(virtualGpu); looks++) {
       if (looks == LOOKS_IN_SILENCE) {

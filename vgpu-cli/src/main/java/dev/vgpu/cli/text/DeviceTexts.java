@@ -17,7 +17,7 @@ import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
-/** What a GPU's driver tells of it, for people and for programs. */
+/** A GPU's readings and health, for people and for programs. */
 public final class DeviceTexts {
   /** Said where the only device is this machine's CPU. */
   public static final String HOST_EXPLAINED =

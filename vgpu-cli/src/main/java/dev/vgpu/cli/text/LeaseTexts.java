@@ -13,11 +13,11 @@ import java.util.OptionalDouble;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** What {@code ls} and {@code top} both say of a lease. */
+/** Texts about a lease, for {@code ls} and {@code top}. */
 public final class LeaseTexts {
   private LeaseTexts() {}
 
-  /** What it holds of its quota: by its processes, or set aside by calls, whichever is more. */
+  /** The memory that its processes hold or its calls have reserved, whichever is more. */
   static MemorySize memoryHeld(GpuLease lease) {
     GpuUsage usage = lease.usage();
     return usage.memoryUsed().compareTo(usage.memoryReserved()) >= 0
@@ -25,12 +25,12 @@ public final class LeaseTexts {
         : usage.memoryReserved();
   }
 
-  /** What it may hold in all: its quota on each of its GPUs. */
+  /** The most that it may hold: its quota on each of its GPUs. */
   static MemorySize quota(GpuLease lease) {
     return MemorySize.ofBytes(lease.request().memory().bytes() * lease.gpus().size());
   }
 
-  /** {@return what it holds of its quota, and whether it is suspended} */
+  /** {@return the memory in use, the quota, and whether the lease is suspended} */
   public static String memory(GpuLease lease) {
     MemorySize held = memoryHeld(lease);
     String of = Words.size(quota(lease));
@@ -38,7 +38,7 @@ public final class LeaseTexts {
     return (held.bytes() == 0 ? "0" : Words.size(held)) + "/" + of + suspended;
   }
 
-  /** Its policy, and the percent of the GPU's time that it is entitled to. */
+  /** {@return the policy, and the percent of the GPU's time that it is entitled to} */
   public static String share(GpuLease lease) {
     SharePolicy policy = lease.request().policy();
     String word = policy == SharePolicy.BEST_EFFORT ? "best" : Words.of(policy);
@@ -56,7 +56,7 @@ public final class LeaseTexts {
     return slowdown.isPresent() ? Math.round(slowdown.getAsDouble() * 1e3) / 1e3 : null;
   }
 
-  /** All that is known without a second look. */
+  /** {@return the lease for programs} */
   public static ObjectNode json(GpuLease lease) {
     VirtualGpuRequest request = lease.request();
     GpuUsage usage = lease.usage();
