@@ -20,6 +20,31 @@ module dev.vgpu.cli {
 
   uses dev.vgpu.spi.GpuDriver;
 
+  // Commands and mixins, whose fields picocli sets.
   opens dev.vgpu.cli to
+      info.picocli;
+  opens dev.vgpu.cli.bench to
+      info.picocli;
+  opens dev.vgpu.cli.command to
+      info.picocli;
+  opens dev.vgpu.cli.container to
+      info.picocli;
+  opens dev.vgpu.cli.demo to
+      info.picocli;
+  opens dev.vgpu.cli.doctor to
+      info.picocli;
+  opens dev.vgpu.cli.fleet to
+      info.picocli;
+  opens dev.vgpu.cli.help to
+      info.picocli;
+  opens dev.vgpu.cli.mig to
+      info.picocli;
+  opens dev.vgpu.cli.run to
+      info.picocli;
+  opens dev.vgpu.cli.serve to
+      info.picocli;
+  opens dev.vgpu.cli.simulation to
+      info.picocli;
+  opens dev.vgpu.cli.watch to
       info.picocli;
 }

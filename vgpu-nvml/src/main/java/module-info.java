@@ -9,13 +9,13 @@ module dev.vgpu.nvml {
   uses dev.vgpu.spi.GpuDriver;
 
   // For the command that cuts GPUs; no part of the public API.
-  exports dev.vgpu.nvml to
-      dev.vgpu.cli;
   exports dev.vgpu.nvml.mig to
+      dev.vgpu.cli;
+  exports dev.vgpu.nvml.mig.plan to
       dev.vgpu.cli;
 
   provides dev.vgpu.spi.EnforcementBackend with
-      dev.vgpu.nvml.MigBackend,
+      dev.vgpu.nvml.mig.MigBackend,
       dev.vgpu.nvml.mps.MpsBackend;
   provides dev.vgpu.spi.GpuProvider with
       dev.vgpu.nvml.NvmlProvider;

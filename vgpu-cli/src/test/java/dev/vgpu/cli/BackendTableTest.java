@@ -9,6 +9,7 @@ import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.cli.text.Words;
 import dev.vgpu.spi.EnforcementBackend;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -91,17 +92,17 @@ class BackendTableTest {
     return "| `"
         + name
         + "` | "
-        + RequiredOptions.word(can.memory())
+        + Words.word(can.memory())
         + " | "
-        + RequiredOptions.word(can.compute())
+        + Words.word(can.compute())
         + " | "
-        + RequiredOptions.word(can.preemption()).replace('-', ' ')
+        + Words.word(can.preemption()).replace('-', ' ')
         + " | "
-        + RequiredOptions.word(can.faultIsolation())
+        + Words.word(can.faultIsolation())
         + " | "
         + can.worksFor().stream()
             .sorted()
-            .map(RequiredOptions::word)
+            .map(Words::word)
             .map(word -> word.replace('-', ' '))
             .collect(Collectors.joining(", "))
         + " |";

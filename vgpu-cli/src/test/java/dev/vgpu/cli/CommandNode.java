@@ -20,9 +20,9 @@ import java.util.stream.Stream;
  * A run directory with emulated GPUs of its own, and the {@code vgpu} commands that run there as
  * processes. Closing it ends all of them.
  */
-final class CommandNode implements AutoCloseable {
+public final class CommandNode implements AutoCloseable {
   /** What a context takes on the emulated GPUs. */
-  static final long CONTEXT_BYTES = 64L << 20;
+  public static final long CONTEXT_BYTES = 64L << 20;
 
   private static final String SETTINGS = "devices=2,memory=4GiB,context=64MiB";
   private static final long TIMEOUT_SECONDS = 60;
@@ -35,17 +35,17 @@ final class CommandNode implements AutoCloseable {
     this.directory = directory;
   }
 
-  static CommandNode open() throws IOException {
+  public static CommandNode open() throws IOException {
     return new CommandNode(Files.createTempDirectory(Path.of("/tmp"), "vgpu-c"));
   }
 
   /** Where its commands meet. */
-  Path runDirectory() {
+  public Path runDirectory() {
     return directory.resolve("run");
   }
 
   /** A process of this node. */
-  final class Command {
+  public final class Command {
     private final Process process;
     private final Path out;
     private final Path err;
@@ -64,46 +64,46 @@ final class CommandNode implements AutoCloseable {
       this.process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
     }
 
-    long pid() {
+    public long pid() {
       return process.pid();
     }
 
-    List<ProcessHandle> descendants() {
+    public List<ProcessHandle> descendants() {
       return process.descendants().toList();
     }
 
-    String out() {
+    public String out() {
       return read(out);
     }
 
-    String err() {
+    public String err() {
       return read(err);
     }
 
     /** {@return its exit code, when it has ended} */
-    int exitCode() throws InterruptedException {
+    public int exitCode() throws InterruptedException {
       assertThat(process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)).as("%s", this).isTrue();
       return process.exitValue();
     }
 
     /** Expects that it ends well. */
-    Command succeeds() throws InterruptedException {
+    public Command succeeds() throws InterruptedException {
       assertThat(exitCode()).as("%s", this).isZero();
       return this;
     }
 
-    JsonNode json() throws IOException {
+    public JsonNode json() throws IOException {
       return JSON.readTree(out());
     }
 
     /** Waits until it has printed that. */
-    Command prints(String text) throws InterruptedException {
+    public Command prints(String text) throws InterruptedException {
       await(() -> out().contains(text) || !process.isAlive(), this);
       assertThat(out()).as("%s", this).contains(text);
       return this;
     }
 
-    void signal(String name) throws IOException, InterruptedException {
+    public void signal(String name) throws IOException, InterruptedException {
       signalProcess(name, process.pid());
     }
 
@@ -113,14 +113,15 @@ final class CommandNode implements AutoCloseable {
     }
   }
 
-  static void signalProcess(String name, long pid) throws IOException, InterruptedException {
+  public static void signalProcess(String name, long pid) throws IOException, InterruptedException {
     // The shell's own: a bare machine has no program of that name.
     assertThat(new ProcessBuilder("sh", "-c", "kill -" + name + " " + pid).start().waitFor())
         .isZero();
   }
 
   /** Waits until something holds. */
-  static void await(BooleanSupplier condition, Object otherwise) throws InterruptedException {
+  public static void await(BooleanSupplier condition, Object otherwise)
+      throws InterruptedException {
     NanoClock clock = NanoClock.system();
     long endNs = clock.nowNs() + TimeUnit.SECONDS.toNanos(TIMEOUT_SECONDS);
     while (!condition.getAsBoolean()) {
@@ -138,17 +139,17 @@ final class CommandNode implements AutoCloseable {
   }
 
   /** Starts {@code vgpu} with these arguments. */
-  Command vgpu(String... arguments) throws IOException {
+  public Command vgpu(String... arguments) throws IOException {
     return java("dev.vgpu.cli.VgpuCommand", arguments);
   }
 
   /** Starts {@code vgpu} with these arguments, and variables of its own: {@code NAME=VALUE}. */
-  Command vgpuWith(List<String> variables, String... arguments) throws IOException {
+  public Command vgpuWith(List<String> variables, String... arguments) throws IOException {
     return java(variables, "dev.vgpu.cli.VgpuCommand", arguments);
   }
 
   /** Starts {@code vgpu run} with terms, then a program. */
-  Command run(String terms, String... program) throws IOException {
+  public Command run(String terms, String... program) throws IOException {
     List<String> arguments = new ArrayList<>(List.of("run"));
     arguments.addAll(List.of(terms.split(" ")));
     arguments.add("--");
@@ -157,12 +158,12 @@ final class CommandNode implements AutoCloseable {
   }
 
   /** Starts a main class. */
-  Command java(String mainClass, String... arguments) throws IOException {
+  public Command java(String mainClass, String... arguments) throws IOException {
     return java(List.of(), mainClass, arguments);
   }
 
   /** Starts a main class with variables of its own: {@code NAME=VALUE}. */
-  Command javaWith(List<String> variables, String mainClass, String... arguments)
+  public Command javaWith(List<String> variables, String mainClass, String... arguments)
       throws IOException {
     return java(variables, mainClass, arguments);
   }
@@ -178,7 +179,7 @@ final class CommandNode implements AutoCloseable {
   }
 
   /** {@return a JVM with the class path of the tests} */
-  static List<String> javaCommand() {
+  public static List<String> javaCommand() {
     return List.of(
         Path.of(System.getProperty("java.home"), "bin", "java").toString(),
         "-XX:TieredStopAtLevel=1",
@@ -188,12 +189,12 @@ final class CommandNode implements AutoCloseable {
   }
 
   /** {@return a sample program} */
-  static String program(String name) {
+  public static String program(String name) {
     return Path.of(System.getProperty("vgpu.home"), "samples/cuda-programs/target/programs", name)
         .toString();
   }
 
-  JsonNode leases() throws IOException, InterruptedException {
+  public JsonNode leases() throws IOException, InterruptedException {
     return vgpu("ls", "--json").succeeds().json().path("leases");
   }
 

@@ -17,6 +17,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharingMode;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.time.NanoClock;
 import java.io.ByteArrayOutputStream;
@@ -26,13 +27,14 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import picocli.CommandLine;
 
 /** Pools and leases that say what a test tells them to. */
-final class Fakes {
+public final class Fakes {
   private Fakes() {}
 
   /** A clock on which a wait takes no time. */
-  static final class SkippingClock implements NanoClock {
+  public static final class SkippingClock implements NanoClock {
     private long nowNs = 1_000_000_000;
 
     @Override
@@ -51,7 +53,7 @@ final class Fakes {
     }
   }
 
-  record Lease(String id, GpuId gpu, VirtualGpuRequest request, long pid, GpuUsage usage)
+  public record Lease(String id, GpuId gpu, VirtualGpuRequest request, long pid, GpuUsage usage)
       implements GpuLease {
     @Override
     public double entitledPercent() {
@@ -76,7 +78,7 @@ final class Fakes {
     }
   }
 
-  static Lease lease(VirtualGpuRequest request, Duration gpuTime, MemorySize used) {
+  public static Lease lease(VirtualGpuRequest request, Duration gpuTime, MemorySize used) {
     GpuUsage usage = mock(GpuUsage.class);
     when(usage.gpuTime()).thenReturn(gpuTime);
     when(usage.memoryUsed()).thenReturn(used);
@@ -89,7 +91,7 @@ final class Fakes {
         request.name() + "-1", new GpuId("GPU-1"), request, ProcessHandle.current().pid(), usage);
   }
 
-  static PhysicalGpu gpu(String id) {
+  public static PhysicalGpu gpu(String id) {
     PhysicalGpu gpu = mock(PhysicalGpu.class);
     when(gpu.id()).thenReturn(new GpuId(id));
     when(gpu.model()).thenReturn("Test GPU");
@@ -100,7 +102,7 @@ final class Fakes {
   }
 
   /** Tenants that share a GPU, and one of them that is held back. */
-  static GpuState state(long switches) {
+  public static GpuState state(long switches) {
     GpuState state = mock(GpuState.class);
     when(state.gpu()).thenReturn(new GpuId("GPU-1"));
     when(state.mode()).thenReturn(SharingMode.OVERLAP);
@@ -121,7 +123,12 @@ final class Fakes {
     return state;
   }
 
-  static GpuPool pool() {
+  /** {@return the command, with what a test gives it from outside} */
+  public static CommandLine commandLine(CliContext context, String... args) {
+    return VgpuCommand.commandLine(context, args);
+  }
+
+  public static GpuPool pool() {
     PhysicalGpu gpu = gpu("GPU-1");
     GpuPool pool = mock(GpuPool.class);
     when(pool.gpus()).thenReturn(List.of(gpu));
@@ -130,7 +137,7 @@ final class Fakes {
     return pool;
   }
 
-  static Console console(ByteArrayOutputStream out, ByteArrayOutputStream err) {
+  public static Console console(ByteArrayOutputStream out, ByteArrayOutputStream err) {
     return new Console(new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8));
   }
 }

@@ -20,15 +20,14 @@ import com.tngtech.archunit.lang.ConditionEvents;
 import com.tngtech.archunit.lang.SimpleConditionEvent;
 import com.tngtech.archunit.library.dependencies.SliceAssignment;
 import com.tngtech.archunit.library.dependencies.SliceIdentifier;
+import dev.vgpu.testing.ClassCycles;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -89,39 +88,17 @@ class ArchitectureTest {
 
   @Test
   void classesHaveNoLargeCycles() {
-    Map<String, Set<String>> uses = new TreeMap<>();
-    for (JavaClass type : PRODUCT) {
-      Set<String> of = uses.computeIfAbsent(outermost(type), name -> new TreeSet<>());
-      type.getDirectDependenciesFromSelf().stream()
-          .map(use -> use.getTargetClass())
-          .filter(used -> used.getPackageName().startsWith("dev.vgpu.core"))
-          .forEach(used -> of.add(outermost(used)));
-    }
-    uses.keySet().removeIf(name -> !name.startsWith("dev.vgpu.core"));
-    Map<String, Set<String>> reached = new TreeMap<>();
-    uses.keySet().forEach(name -> reached.put(name, reachedFrom(name, uses)));
-    for (String name : uses.keySet()) {
-      Set<String> cycle = new TreeSet<>(reached.getOrDefault(name, Set.of()));
-      cycle.removeIf(other -> !reached.getOrDefault(other, Set.of()).contains(name));
-      String room = name.substring(0, name.lastIndexOf('.'));
-      assertThat(cycle).hasSizeLessThanOrEqualTo(LARGEST_CYCLE.getOrDefault(room, 5));
-    }
+    assertThat(ClassCycles.of(PRODUCT))
+        .allSatisfy(
+            cycle -> {
+              String first = cycle.iterator().next();
+              String room = first.substring(0, first.lastIndexOf('.'));
+              assertThat(cycle).hasSizeLessThanOrEqualTo(LARGEST_CYCLE.getOrDefault(room, 5));
+            });
   }
 
   private static String outermost(JavaClass type) {
     return type.getBaseComponentType().getName().replaceFirst("\\$.*", "");
-  }
-
-  private static Set<String> reachedFrom(String start, Map<String, Set<String>> uses) {
-    Set<String> found = new TreeSet<>();
-    Deque<String> open = new ArrayDeque<>(uses.getOrDefault(start, Set.of()));
-    while (!open.isEmpty()) {
-      String next = open.pop();
-      if (found.add(next)) {
-        open.addAll(uses.getOrDefault(next, Set.of()));
-      }
-    }
-    return found;
   }
 
   @Test

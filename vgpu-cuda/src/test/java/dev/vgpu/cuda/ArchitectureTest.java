@@ -8,6 +8,7 @@ import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.cuda.hook.HookEnforcement;
 import dev.vgpu.cuda.pages.SharedPage;
+import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
 /** What {@code module-info} cannot say of the backends. */
@@ -27,5 +28,14 @@ class ArchitectureTest {
   @Test
   void packagesHaveNoCycles() {
     slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(CUDA);
+  }
+
+  /** A lease under the hook, its slots and its connection are one machine in 13 classes. */
+  @Test
+  void classesHaveNoLargeCycles() {
+    assertThat(ClassCycles.of(CUDA))
+        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(13))
+        .filteredOn(cycle -> !cycle.contains(HookEnforcement.class.getName()))
+        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
   }
 }

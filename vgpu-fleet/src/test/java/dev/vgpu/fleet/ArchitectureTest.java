@@ -9,6 +9,7 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.fleet.model.Fleet;
+import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
 /** What {@code module-info} cannot say of the fleet. */
@@ -27,6 +28,12 @@ class ArchitectureTest {
   @Test
   void packagesHaveNoCycles() {
     slices().matching("dev.vgpu.fleet.(*)..").should().beFreeOfCycles().check(FLEET);
+  }
+
+  @Test
+  void classesHaveNoLargeCycles() {
+    assertThat(ClassCycles.of(FLEET))
+        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
   }
 
   @Test

@@ -6,9 +6,11 @@ import dev.vgpu.PhysicalGpu;
 import java.util.Optional;
 
 /** A GPU whose MIG mode is on: nothing runs on it but in instances. */
-record CutGpu(GpuId id, String model, MemorySize memory, MemorySize usableMemory, String provider)
+public record CutGpu(
+    GpuId id, String model, MemorySize memory, MemorySize usableMemory, String provider)
     implements PhysicalGpu {
-  static CutGpu of(PhysicalGpu whole) {
+  /** {@return a GPU, as one whose MIG mode is on} */
+  public static CutGpu of(PhysicalGpu whole) {
     return new CutGpu(
         whole.id(), whole.model(), whole.memory(), whole.usableMemory(), whole.provider());
   }

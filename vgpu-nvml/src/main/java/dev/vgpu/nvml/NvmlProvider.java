@@ -20,7 +20,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -43,7 +42,7 @@ public final class NvmlProvider implements GpuProvider {
   private static final String DRIVER_VARIABLE = "VGPU_CUDA_DRIVER";
 
   /** Where a MIG instance is, see vgpu_env.def. */
-  static final String MIG_VARIABLE = "VGPU_MIG";
+  public static final String MIG_VARIABLE = "VGPU_MIG";
 
   private static final String NVML_FILE = "libnvidia-ml.so.1";
   private static final String CUDA_FILE = "libcuda.so.1";
@@ -59,13 +58,11 @@ public final class NvmlProvider implements GpuProvider {
           Path.of("/usr/lib/wsl/lib"),
           Path.of("/run/opengl-driver/lib"));
 
-  /** Those of this JVM that have NVML open to read; they stay until {@link #letGo}. */
-  private static final Set<NvmlProvider> ALL = new HashSet<>();
-
   private final Map<String, String> environment;
   private final List<Path> places;
   private final Iterable<GpuDriver> drivers;
   private final Object readingLock = new Object();
+  private final Runnable end = this::endReadings;
 
   /** Kept open from the first reading on: to open it takes long with a real driver. */
   private @Nullable NvmlSession readings;
@@ -257,8 +254,8 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
-  /** Why there is no NVML; looks at files only. */
-  Optional<String> missing() {
+  /** {@return why there is no NVML; looks at files only} */
+  public Optional<String> missing() {
     try {
       return candidate().isPresent() ? Optional.empty() : Optional.of(nothingFound());
     } catch (VgpuException e) {
@@ -266,8 +263,12 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
-  /** NVML, for as long as the caller likes. */
-  NvmlSession session() {
+  /**
+   * {@return NVML, for as long as the caller likes}
+   *
+   * @throws GpuDriverException if there is none, or it does not answer
+   */
+  public NvmlSession session() {
     return NvmlSession.open(
         candidate().orElseThrow(() -> new GpuDriverException(nothingFound(), null)));
   }
@@ -280,9 +281,7 @@ public final class NvmlProvider implements GpuProvider {
         return false;
       }
       NvmlSession session = NvmlSession.open(candidate.get());
-      synchronized (ALL) {
-        ALL.add(this);
-      }
+      OpenNvml.add(end);
       readings = session;
       reader = new NvmlReader(session);
       findUnlessKnown(session, candidate.get());
@@ -293,9 +292,7 @@ public final class NvmlProvider implements GpuProvider {
   private void closeReadings() {
     if (readings != null) {
       readings.close();
-      synchronized (ALL) {
-        ALL.remove(this);
-      }
+      OpenNvml.remove(end);
       readings = null;
       reader = null;
     }
@@ -305,7 +302,7 @@ public final class NvmlProvider implements GpuProvider {
   public List<GpuReading> readings() {
     List<GpuReading> all = readAll();
     if (all.stream().anyMatch(reading -> reading.health() == GpuHealth.LOST)) {
-      letGo();
+      OpenNvml.endAll();
     }
     return all;
   }
@@ -328,21 +325,9 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
-  /**
-   * Ends what was begun with NVML to read, by all providers of this JVM, and for MIG: a driver that
-   * was reloaded answers no one as long as somebody in the process has begun before. Without any
-   * provider's lock held.
-   */
-  static void letGo() {
-    MigDriver.letGo();
-    List<NvmlProvider> providers;
-    synchronized (ALL) {
-      providers = List.copyOf(ALL);
-    }
-    for (NvmlProvider provider : providers) {
-      synchronized (provider.readingLock) {
-        provider.closeReadings();
-      }
+  private void endReadings() {
+    synchronized (readingLock) {
+      closeReadings();
     }
   }
 
@@ -399,7 +384,7 @@ public final class NvmlProvider implements GpuProvider {
 
     @Override
     public void letGo() {
-      NvmlProvider.letGo();
+      OpenNvml.endAll();
     }
 
     @Override

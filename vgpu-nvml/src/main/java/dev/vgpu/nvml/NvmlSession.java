@@ -26,7 +26,7 @@ import org.slf4j.LoggerFactory;
  * NVML between one init and its shutdown. Devices are named by UUID; no handle outlives it.
  * Confined to one thread.
  */
-final class NvmlSession implements AutoCloseable {
+public final class NvmlSession implements AutoCloseable {
   /** More instances than any GPU can be cut into. */
   private static final int MOST_INSTANCES = 64;
 
@@ -91,7 +91,8 @@ final class NvmlSession implements AutoCloseable {
     return (text == null || text.isEmpty() ? "no text" : text) + " (NVML error " + code + ")";
   }
 
-  Nvml nvml() {
+  /** {@return the functions of the library} */
+  public Nvml nvml() {
     return nvml;
   }
 
@@ -99,8 +100,8 @@ final class NvmlSession implements AutoCloseable {
     return state;
   }
 
-  /** Whether a code says that the GPU, or the whole driver, does not answer any more. */
-  static boolean isGone(int code) {
+  /** {@return whether a code says that the GPU, or the whole driver, does not answer any more} */
+  public static boolean isGone(int code) {
     return switch (code) {
       case NvmlTypes.NVML_ERROR_GPU_IS_LOST,
           NvmlTypes.NVML_ERROR_RESET_REQUIRED,

@@ -11,32 +11,32 @@ import java.util.Map;
 import java.util.ServiceLoader;
 
 /** The emulator's NVML, whose readings and faults a test sets. Closed, all is well again. */
-final class EmulatedNvml implements AutoCloseable {
+public final class EmulatedNvml implements AutoCloseable {
   private final Path directory = Path.of(System.getenv("VGPU_EMULATOR_DIR"));
   private final Path settings = directory.resolve("nvml");
 
-  EmulatedNvml() throws IOException {
+  public EmulatedNvml() throws IOException {
     Files.createDirectories(directory);
     Files.deleteIfExists(settings);
   }
 
-  static GpuDriver driver() {
+  public static GpuDriver driver() {
     return ServiceLoader.load(GpuDriver.class).findFirst().orElseThrow();
   }
 
-  NvmlProvider provider() {
+  public NvmlProvider provider() {
     return new NvmlProvider(Map.of(), List.of(), List.of(driver()));
   }
 
   /** In place of what was set before; at once, never half. */
-  void set(String... lines) throws IOException {
+  public void set(String... lines) throws IOException {
     Path next = directory.resolve("nvml.next");
     Files.write(next, List.of(lines));
     Files.move(next, settings, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
   }
 
   /** Has an event happen. */
-  void event(int gpu, int type, long data) throws IOException {
+  public void event(int gpu, int type, long data) throws IOException {
     Files.writeString(
         directory.resolve("nvml.events"),
         gpu + " " + type + " " + data + "\n",

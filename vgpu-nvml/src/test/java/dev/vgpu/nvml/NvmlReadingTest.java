@@ -42,7 +42,7 @@ class NvmlReadingTest {
 
   @AfterEach
   void close() throws IOException {
-    NvmlProvider.letGo();
+    OpenNvml.endAll();
     nvml.close();
   }
 

@@ -7,6 +7,7 @@ import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.nvml.mig.MigDriver;
 import dev.vgpu.spi.GpuHealthListener;
 import java.io.IOException;
 import java.util.List;
@@ -155,7 +156,7 @@ class NvmlWatchTest implements GpuHealthListener {
   @Test
   void aDriverIsReloadedWhileNvmlIsHeldForMig() throws Exception {
     awaitWatching();
-    try (MigDriver driver = MigDriver.of(provider)) {
+    try (MigDriver driver = MigDriver.open()) {
       assertThat(driver.gpus()).hasSize(3);
       nvml.set("driver=9");
       assertThat(List.of(next(), next(), next()))

@@ -5,9 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
-import dev.vgpu.bench.harness.Answer;
-import dev.vgpu.bench.harness.Child;
-import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.bench.harness.SteadyLoad;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -119,42 +117,11 @@ final class SharesStep implements Step {
     /** How much of the time kernels of each ran, all at once; percent. */
     private List<Double> held(List<Map<String, String>> places, long us, int sync)
         throws InterruptedException {
-      List<Child> programs = new ArrayList<>();
-      for (Map<String, String> place : places) {
-        programs.add(node.start(place, "load", us + "000", "1", Integer.toString(sync)));
-      }
-      for (Child program : programs) {
-        program.awaitReady();
-      }
-      for (Child program : programs) {
-        program.ask("start");
-      }
-      NanoClock.sleepMillis(warmUpMs);
-      List<Answer> before = readings(programs);
-      NanoClock.sleepMillis(windowMs);
-      List<Answer> after = readings(programs);
-      List<Double> percents = new ArrayList<>();
-      for (int i = 0; i < programs.size(); i++) {
-        double kernels = after.get(i).number("kernels") - before.get(i).number("kernels");
-        double wallUs = (after.get(i).number("now_ns") - before.get(i).number("now_ns")) / 1e3;
-        percents.add(100 * kernels * us / wallUs);
-      }
-      for (Child program : programs) {
-        program.kill();
-      }
-      return Collections.unmodifiableList(percents);
-    }
-
-    private static List<Answer> readings(List<Child> programs) throws InterruptedException {
-      List<Answer> answers = new ArrayList<>();
-      for (Child program : programs) {
-        Answer answer = program.ask("read");
-        if (answer.whole("error") != 0) {
-          throw new IllegalStateException("a program failed: " + answer.line());
-        }
-        answers.add(answer);
-      }
-      return answers;
+      SteadyLoad load = new SteadyLoad(us / 1e3, 1, sync, 0);
+      List<SteadyLoad> loads = Collections.nCopies(places.size(), load);
+      return SteadyLoad.measure(node.node(), places, loads, warmUpMs, windowMs).stream()
+          .map(SteadyLoad.Held::percent)
+          .toList();
     }
   }
 }

@@ -3,8 +3,8 @@ package dev.vgpu.bench.gpucheck;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.MemorySize;
-import dev.vgpu.nvml.mig.MigGeometry;
-import dev.vgpu.nvml.mig.MigProfile;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.nvml.mig.plan.MigProfile;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;

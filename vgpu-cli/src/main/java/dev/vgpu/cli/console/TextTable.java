@@ -60,7 +60,7 @@ public final class TextTable {
         widths[column] = Math.max(Math.min(LEAST, widths[column]), widths[column] - over);
       }
     }
-    return rows.stream().map(row -> line(cut(row, widths), widths)).toList();
+    return rows.stream().map(row -> line(row, widths)).toList();
   }
 
   private int[] widths() {
@@ -73,26 +73,12 @@ public final class TextTable {
     return widths;
   }
 
-  private static List<String> cut(List<String> row, int[] widths) {
-    List<String> cells = new ArrayList<>();
-    for (int i = 0; i < widths.length; i++) {
-      String cell = row.get(i);
-      int tail = widths[i] / 2;
-      cells.add(
-          cell.length() <= widths[i]
-              ? cell
-              : cell.substring(0, widths[i] - tail - 1)
-                  + "…"
-                  + cell.substring(cell.length() - tail));
-    }
-    return cells;
-  }
-
   private static String line(List<String> row, int[] widths) {
     StringBuilder line = new StringBuilder();
     for (int i = 0; i < widths.length; i++) {
-      String blanks = " ".repeat(widths[i] - row.get(i).length());
-      line.append(i == 0 ? row.get(i) + blanks : GAP + blanks + row.get(i));
+      String cell = Lines.cutInside(row.get(i), widths[i]);
+      String blanks = " ".repeat(widths[i] - cell.length());
+      line.append(i == 0 ? cell + blanks : GAP + blanks + cell);
     }
     return line.toString().stripTrailing();
   }

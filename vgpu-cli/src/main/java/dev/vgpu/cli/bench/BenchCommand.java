@@ -1,0 +1,58 @@
+package dev.vgpu.cli.bench;
+
+import dev.vgpu.cli.command.CliContext;
+import dev.vgpu.cli.command.JsonOption;
+import dev.vgpu.cli.console.UserException;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Unmatched;
+
+/** Runs vgpu-bench as a process. */
+@Command(
+    name = "bench",
+    description = "Run the benchmarks of a source checkout, beside their references.",
+    footer = {
+      "",
+      "Without a name, all run. What is not known here goes to the benchmark, for example",
+      "vgpu bench turns -f 1.",
+      "Exit codes: 0 done, 1 failed, 2 wrong usage."
+    })
+public final class BenchCommand implements Callable<Integer> {
+  private static final long ENDING_SECONDS = 20;
+
+  private final CliContext context;
+
+  @Parameters(
+      arity = "0..1",
+      paramLabel = "name",
+      description = "Which benchmark, for example turns.")
+  private String name = "";
+
+  @Mixin private final JsonOption json = new JsonOption();
+
+  @Unmatched private final List<String> others = new ArrayList<>();
+
+  /** Creates the command. */
+  public BenchCommand(CliContext context) {
+    this.context = context;
+  }
+
+  @Override
+  public Integer call() throws UserException, IOException, InterruptedException {
+    List<String> command =
+        BenchProcess.java(BenchProcess.classPath(context.environment(), "bench"), List.of());
+    if (!name.isEmpty()) {
+      command.add(name);
+    }
+    command.addAll(others);
+    if (json.isGiven()) {
+      command.add("--json");
+    }
+    return BenchProcess.run(command, "bench", ENDING_SECONDS) == 0 ? 0 : 1;
+  }
+}

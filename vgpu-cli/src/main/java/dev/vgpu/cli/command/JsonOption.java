@@ -1,0 +1,31 @@
+package dev.vgpu.cli.command;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.cli.console.Console;
+import java.io.UncheckedIOException;
+import picocli.CommandLine.Option;
+
+/** The option of every command that prints data. Mutable; picocli sets it. */
+public final class JsonOption {
+  @Option(names = "--json", description = "Print one JSON object on standard output.")
+  private boolean json;
+
+  /** {@return whether it was given} */
+  public boolean isGiven() {
+    return json;
+  }
+
+  /** Prints an object, indented. */
+  public static void print(Console console, ObjectNode object) {
+    // Made here: a command that prints no JSON does not load what JSON needs.
+    ObjectMapper mapper = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
+    try {
+      console.out().println(mapper.writeValueAsString(object));
+    } catch (JsonProcessingException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+package dev.vgpu.cli.mig;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import dev.vgpu.nvml.mig.MigDriver;
+import dev.vgpu.nvml.mig.MigHolders;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+
+/** The MIG instances of the GPUs, read again and again. Safe for use by several threads. */
+public final class MigTree implements AutoCloseable {
+  private final Path runDirectory;
+  private @Nullable MigDriver driver;
+
+  /** Opens nothing yet; leases are looked up in that directory. */
+  public MigTree(Path runDirectory) {
+    this.runDirectory = runDirectory;
+  }
+
+  /** {@return what {@code mig list --json} prints; if that fails, the reason as {@code unknown}} */
+  public synchronized JsonNode read() {
+    try {
+      MigDriver open = driver == null ? MigDriver.open() : driver;
+      driver = open;
+      return MigListCommand.json(open.gpus(), MigHolders.ofDevices(runDirectory));
+    } catch (RuntimeException e) {
+      close(); // Opened anew at the next look.
+      String why = e.getMessage() == null ? e.toString() : e.getMessage();
+      return JsonNodeFactory.instance.objectNode().put("unknown", why);
+    }
+  }
+
+  @Override
+  public synchronized void close() {
+    if (driver != null) {
+      driver.close();
+      driver = null;
+    }
+  }
+}

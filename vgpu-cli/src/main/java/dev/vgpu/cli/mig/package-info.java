@@ -1,0 +1,5 @@
+/** The commands that look at MIG instances, plan them, and switch the mode. */
+@NullMarked
+package dev.vgpu.cli.mig;
+
+import org.jspecify.annotations.NullMarked;

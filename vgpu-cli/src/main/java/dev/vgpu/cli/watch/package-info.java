@@ -1,0 +1,5 @@
+/** The commands that look at GPUs and virtual GPUs, and change nothing. */
+@NullMarked
+package dev.vgpu.cli.watch;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,64 @@
+package dev.vgpu.cli;
+
+import static com.tngtech.archunit.base.DescribedPredicate.not;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import dev.vgpu.cli.run.RunCommand;
+import dev.vgpu.testing.ClassCycles;
+import org.junit.jupiter.api.Test;
+
+/** What {@code module-info} cannot say of the command. */
+class ArchitectureTest {
+  private static final JavaClasses COMMAND =
+      new ClassFileImporter()
+          .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
+          .importPackages("dev.vgpu.cli");
+
+  @Test
+  void theModuleIsLookedAt() {
+    assertThat(COMMAND.contain(VgpuCommand.class)).isTrue();
+    assertThat(COMMAND.contain(RunCommand.class)).isTrue();
+    assertThat(COMMAND.contain(ArchitectureTest.class)).isFalse();
+  }
+
+  @Test
+  void packagesHaveNoCycles() {
+    slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(COMMAND);
+  }
+
+  @Test
+  void classesHaveNoLargeCycles() {
+    assertThat(ClassCycles.of(COMMAND))
+        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  }
+
+  /** The dashboard is a room that any program could take: it stands on the API alone. */
+  @Test
+  void theDashboardUsesNoOtherRoom() {
+    noClasses()
+        .that()
+        .resideInAPackage("dev.vgpu.cli.web")
+        .should()
+        .dependOnClassesThat(
+            resideInAPackage("dev.vgpu.cli..").and(not(resideInAPackage("dev.vgpu.cli.web"))))
+        .check(COMMAND);
+  }
+
+  /** The main class alone knows all commands; no room knows it. */
+  @Test
+  void noRoomUsesTheMainClass() {
+    noClasses()
+        .that()
+        .resideInAPackage("dev.vgpu.cli.*..")
+        .should()
+        .dependOnClassesThat()
+        .resideInAPackage("dev.vgpu.cli")
+        .check(COMMAND);
+  }
+}

@@ -1,0 +1,28 @@
+package dev.vgpu.cli.mig;
+
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuPool;
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.VirtualGpuRequest;
+import java.io.IOException;
+
+/** Holds a MIG instance under which nothing runs; prints its device, and again at each line. */
+final class MigHolder {
+  private MigHolder() {}
+
+  public static void main(String[] args) throws IOException {
+    VirtualGpuRequest request =
+        VirtualGpuRequest.builder()
+            .name("holder")
+            .memory(MemorySize.ofMebibytes(Long.parseLong(args[0])))
+            .require(Capabilities.FaultIsolation.ISOLATED)
+            .build();
+    try (GpuPool pool = GpuPool.open();
+        VirtualGpu gpu = pool.acquire(request)) {
+      do {
+        System.out.println("device=" + gpu.environment().get("CUDA_VISIBLE_DEVICES"));
+      } while (System.in.read() >= 0);
+    }
+  }
+}

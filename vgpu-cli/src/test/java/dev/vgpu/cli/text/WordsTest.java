@@ -1,0 +1,57 @@
+package dev.vgpu.cli.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import picocli.CommandLine.TypeConversionException;
+
+class WordsTest {
+  @ParameterizedTest
+  @CsvSource({
+    "500ms, 500",
+    "10s, 10000",
+    "2m, 120000",
+    "1h, 3600000",
+    "PT0.25S, 250",
+    "0s, 0",
+    "3000us, 3"
+  })
+  void durations(String text, long millis) {
+    assertThat(Words.duration(text)).isEqualTo(Duration.ofMillis(millis));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "5", "s", "-1s", "PT-1S", "1.5s", "99999999999s"})
+  void whatIsNoDurationIsRefused(String text) {
+    assertThatThrownBy(() -> Words.duration(text)).isInstanceOf(TypeConversionException.class);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void policiesAreReadAsTheyAreWritten(SharePolicy policy) {
+    assertThat(Words.policy(Words.of(policy))).isEqualTo(policy);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void classesAreReadAsTheyAreWritten(PreemptionClass preemptionClass) {
+    assertThat(Words.preemptionClass(Words.of(preemptionClass))).isEqualTo(preemptionClass);
+  }
+
+  @Test
+  void sizesAreShort() {
+    assertThat(Words.size(MemorySize.ofBytes(5))).isEqualTo("5 B");
+    assertThat(Words.size(MemorySize.ofMebibytes(1536))).isEqualTo("1.5 GiB");
+    assertThat(Words.size(MemorySize.ofBytes((1L << 30) - 1))).isEqualTo("1024 MiB");
+    assertThat(Words.size(MemorySize.ofGibibytes(80))).isEqualTo("80 GiB");
+  }
+}

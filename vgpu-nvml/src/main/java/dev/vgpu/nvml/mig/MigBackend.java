@@ -1,0 +1,186 @@
+package dev.vgpu.nvml.mig;
+
+import dev.vgpu.BackendStatus;
+import dev.vgpu.Capabilities;
+import dev.vgpu.ContainerSpec;
+import dev.vgpu.GpuId;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.spi.ProcessAttachment;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Virtual GPUs that are MIG instances, made when they are granted and destroyed when they end. The
+ * quota inside one is that of the backend beneath, since instances come in sizes of their own; so
+ * memory is exact by that backend alone.
+ *
+ * <p>A fixed share has no more compute slices of its instance than it needs. Where there is no
+ * legal place for another instance, a request gets a compute instance in one of ours that has
+ * slices and memory left. Those in one instance share its memory, its bandwidth, and what a fault
+ * reaches: who requires isolation from faults has an instance alone.
+ */
+public final class MigBackend implements EnforcementBackend {
+  private static final Logger log = LoggerFactory.getLogger(MigBackend.class);
+  private static final int COST = 300;
+  private static final Capabilities CAPABILITIES =
+      Capabilities.builder()
+          .memory(Capabilities.Memory.EXACT)
+          .compute(Capabilities.Compute.SPATIAL)
+          .faultIsolation(Capabilities.FaultIsolation.ISOLATED)
+          .worksFor(Capabilities.Scope.PROCESS, Capabilities.Scope.CONTAINER)
+          .build();
+  private static final Capabilities NEEDS =
+      Capabilities.builder()
+          .memory(Capabilities.Memory.EXACT)
+          .worksFor(Capabilities.Scope.PROCESS)
+          .build();
+
+  private final NvmlProvider provider;
+  private final Map<GpuId, MigGeometry> geometries = new ConcurrentHashMap<>();
+
+  /** Makes the backend; {@code ServiceLoader} does. */
+  public MigBackend() {
+    this(new NvmlProvider());
+  }
+
+  MigBackend(NvmlProvider provider) {
+    this.provider = provider;
+  }
+
+  @Override
+  public String name() {
+    return "mig";
+  }
+
+  @Override
+  public BackendStatus status() {
+    Optional<String> missing = provider.missing();
+    if (missing.isPresent()) {
+      return BackendStatus.ofUnavailable(name(), missing.get());
+    }
+    return isRoot()
+        ? BackendStatus.ofAvailable(name(), CAPABILITIES)
+        : BackendStatus.ofUnavailable(
+            name(), "only root may make MIG instances: run the seat's holder (vgpu serve) as root");
+  }
+
+  private static boolean isRoot() {
+    try {
+      return Integer.valueOf(0).equals(Files.getAttribute(Path.of("/proc/self"), "unix:uid"));
+    } catch (IOException | UnsupportedOperationException e) {
+      return false;
+    }
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public boolean serves(PhysicalGpu gpu) {
+    return gpu.id().value().startsWith("GPU-");
+  }
+
+  @Override
+  public int cost() {
+    return COST;
+  }
+
+  @Override
+  public Optional<String> obstacle(PhysicalGpu gpu) {
+    return gpu.unusableAsWhole().isPresent()
+        ? Optional.empty()
+        : Optional.of(
+            "its MIG mode is off, or it has none (vgpu mig list tells); to switch it on, which"
+                + " nothing else may use the GPU for: vgpu mig enable "
+                + gpu.id());
+  }
+
+  @Override
+  public Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
+    try {
+      MigGeometry geometry = geometries.computeIfAbsent(gpu.id(), this::geometry);
+      return geometry.enough(request.memory(), request.computePercent().orElse(0)).isEmpty()
+          ? Optional.of("no kind of MIG instance has so much")
+          : Optional.empty();
+    } catch (VgpuException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
+  }
+
+  private MigGeometry geometry(GpuId gpu) {
+    try (MigDriver driver = MigDriver.of(provider)) {
+      return driver
+          .gpu(gpu)
+          .geometry()
+          .orElseThrow(() -> new VgpuException("it cannot be cut into MIG instances"));
+    }
+  }
+
+  @Override
+  public boolean preparesWhenGranted() {
+    return true;
+  }
+
+  @Override
+  public Optional<Capabilities> needs() {
+    return Optional.of(NEEDS);
+  }
+
+  @Override
+  public Enforcement open(Path runDirectory) {
+    throw new VgpuException("MIG instances need a backend that keeps the quota inside them");
+  }
+
+  @Override
+  public Enforcement open(Path runDirectory, Enforcement beneath) {
+    return new MigEnforcement(runDirectory.toAbsolutePath(), beneath, () -> MigDriver.of(provider));
+  }
+
+  /** Those of leases, and of leases that are gone, which are about to be destroyed. */
+  @Override
+  public Set<GpuId> partsSetAside(Path runDirectory) {
+    Set<GpuId> parts = new HashSet<>();
+    try {
+      for (MigRecord record : MigRecord.all(MigEnforcement.directory(runDirectory)).values()) {
+        record.device().ifPresent(parts::add);
+      }
+    } catch (IOException e) {
+      log.warn("the records of MIG instances cannot be read: directory={}", runDirectory, e);
+    }
+    return parts;
+  }
+
+  /** The backend beneath knows the files, and the device nodes by {@code VGPU_MIG}. */
+  @Override
+  public ContainerSpec containerSpec(Map<String, String> environment) {
+    ContainerSpec.Builder spec = ContainerSpec.builder();
+    String visible = environment.get("CUDA_VISIBLE_DEVICES");
+    if (visible != null) {
+      spec.variable("CUDA_VISIBLE_DEVICES", visible);
+      spec.variable("NVIDIA_VISIBLE_DEVICES", "void");
+    }
+    return spec.build();
+  }
+
+  @Override
+  public ProcessAttachment attachThisProcess(Map<String, String> environment) {
+    throw new VgpuException(
+        "a JVM cannot move into a MIG instance: which GPU it sees is settled when it starts");
+  }
+}

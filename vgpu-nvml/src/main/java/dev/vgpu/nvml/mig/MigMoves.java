@@ -1,0 +1,182 @@
+package dev.vgpu.nvml.mig;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.nvml.mig.plan.MigPlan;
+import dev.vgpu.nvml.mig.plan.MigPlanner;
+import dev.vgpu.nvml.mig.plan.MigProfile;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Makes room on one GPU: the instances of leases without processes are destroyed, and made anew
+ * elsewhere on it. Instances without a record, and those that several leases are in, stay. Guarded
+ * by its enforcement's lock.
+ *
+ * <p>What a lease leaves gets a record of its own, under a name that no lease has, before the
+ * lease's own record says where it goes. So whoever holds the seat next destroys what was left, and
+ * makes anew what was not made yet, wherever this process is killed.
+ */
+final class MigMoves {
+  /** Behind a lease's name: what it leaves. */
+  static final String LEFT = ".moved";
+
+  private static final Logger log = LoggerFactory.getLogger(MigMoves.class);
+
+  private final MigMaking making;
+  private final Supplier<MigDriver> driver;
+  private final Path directory;
+  private final GpuId gpu;
+
+  MigMoves(MigMaking making, Supplier<MigDriver> driver, Path directory, GpuId gpu) {
+    this.making = making;
+    this.driver = driver;
+    this.directory = directory;
+    this.gpu = gpu;
+  }
+
+  private MigState state() {
+    return driver.get().gpu(gpu);
+  }
+
+  /** What was moved, in words; empty: the request fits, or no move helps. */
+  List<String> makeRoom(
+      VirtualGpuRequest request, Collection<MigLease> leases, Predicate<String> mayMove)
+      throws IOException {
+    MigState state = state();
+    Optional<MigGeometry> geometry = state.geometry();
+    if (geometry.isEmpty()) {
+      return List.of();
+    }
+    Map<Integer, MigLease> idle = idle(state, leases, mayMove);
+    Optional<MigPlan> plan = plan(state, geometry.get(), request, idle.keySet());
+    return plan.isEmpty() ? List.of() : carryOut(plan.get(), idle, geometry.get());
+  }
+
+  /** Whose instance may be moved, by its number: one that is there, and in which it is alone. */
+  private Map<Integer, MigLease> idle(
+      MigState state, Collection<MigLease> leases, Predicate<String> mayMove) throws IOException {
+    Collection<MigRecord> records = MigRecord.all(directory).values();
+    Map<Integer, MigLease> idle = new HashMap<>();
+    for (MigLease lease : leases) {
+      MigRecord record = lease.record();
+      if (record.gpu().equals(gpu)
+          && record.state() == MigRecord.State.MADE
+          && !lease.isLost()
+          && MigEnforcement.isThere(record, state)
+          && MigSharing.others(record, records).isEmpty()
+          && mayMove.test(record.lease())) {
+        record
+            .find(state)
+            .filter(instance -> instance.parts().size() == 1)
+            .ifPresent(instance -> idle.put(instance.id(), lease));
+      }
+    }
+    return idle;
+  }
+
+  /** With the fewest moves, of the kinds that have enough; empty also if one of them fits. */
+  private static Optional<MigPlan> plan(
+      MigState state, MigGeometry geometry, VirtualGpuRequest request, Set<Integer> movable) {
+    MigPlan best = null;
+    for (MigProfile profile :
+        geometry.enough(request.memory(), request.computePercent().orElse(0))) {
+      Optional<MigPlan> plan =
+          MigPlanner.makeRoom(
+              List.of(state.planned(Map.of(), movable).orElseThrow()), any -> Optional.of(profile));
+      if (plan.isPresent() && plan.get().moves().isEmpty()) {
+        return Optional.empty();
+      }
+      if (plan.isPresent() && (best == null || plan.get().moves().size() < best.moves().size())) {
+        best = plan.get();
+      }
+    }
+    return Optional.ofNullable(best);
+  }
+
+  /** All leave before the first arrives: some may take each other's places. */
+  private List<String> carryOut(MigPlan plan, Map<Integer, MigLease> idle, MigGeometry geometry)
+      throws IOException {
+    Set<Integer> leaving =
+        plan.moves().stream().map(move -> move.instance().id()).collect(Collectors.toSet());
+    List<Integer> others =
+        state().instances().stream()
+            .map(MigState.Instance::id)
+            .filter(id -> !leaving.contains(id))
+            .toList();
+    Map<MigLease, MigRecord> left = new LinkedHashMap<>();
+    for (MigPlan.Move move : plan.moves()) {
+      MigLease lease = Objects.requireNonNull(idle.get(move.instance().id()));
+      MigRecord was = lease.record();
+      MigRecord intent =
+          MigRecord.intended(was.lease(), gpu, was.profileId(), move.start(), others, was.terms());
+      if (leave(was, intent)) {
+        left.put(lease, intent);
+      }
+    }
+    List<String> moved = new ArrayList<>();
+    for (Map.Entry<MigLease, MigRecord> each : left.entrySet()) {
+      MigProfile kind = geometry.profile(each.getValue().profileId()).orElseThrow();
+      moved.add(arrive(each.getKey(), each.getValue(), kind));
+    }
+    return moved;
+  }
+
+  /** Whether its instance is gone, or about to be; else all is as it was. */
+  private boolean leave(MigRecord was, MigRecord intent) throws IOException {
+    MigRecord left = was.named(was.lease() + LEFT);
+    left.write(directory); // while both are about one instance, neither destroys it
+    intent.write(directory);
+    if (making.tryDestroy(left) || !MigEnforcement.isThere(was, state())) {
+      return true;
+    }
+    was.write(directory);
+    MigRecord.remove(directory, left.lease());
+    return false;
+  }
+
+  /** At its new place; at any other if somebody else has that by now. */
+  private String arrive(MigLease lease, MigRecord intent, MigProfile kind) throws IOException {
+    MigRecord was = lease.record();
+    String text = was.lease() + ": its MIG instance moved from slice " + was.start() + " of " + gpu;
+    try {
+      MigRecord now = anew(lease, intent, kind);
+      text +=
+          " to slice "
+              + now.start()
+              + ", as "
+              + now.device().map(GpuId::value).orElse("nothing")
+              + "; programs that are started from now on need its variables anew";
+      lease.moved(now, text);
+    } catch (VgpuException e) {
+      text = was.lease() + ": its MIG instance could not be made anew elsewhere: " + e.getMessage();
+      lease.lost(text);
+    }
+    return text;
+  }
+
+  private MigRecord anew(MigLease lease, MigRecord intent, MigProfile kind) throws IOException {
+    try {
+      return making.made(intent, kind);
+    } catch (VgpuException e) {
+      log.debug("the place of a MIG instance that is moved was taken: {}", intent, e);
+      return making.make(intent.lease(), gpu, lease.request());
+    }
+  }
+}

@@ -1,0 +1,282 @@
+package dev.vgpu.nvml.mig;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.files.TooLongException;
+import dev.vgpu.files.TrustedFiles;
+import dev.vgpu.files.UntrustedFileException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What was made for a lease, or is about to be made or destroyed. Immutable. NVML tells of no
+ * instance who made it, so that is told by how far the work on it had got: see {@link State}.
+ *
+ * @param lease whose it is
+ * @param gpu the GPU that it is cut from
+ * @param profileId its kind
+ * @param start its first memory slice
+ * @param before the numbers of the instances that there were, none of which is ours
+ * @param state how far the work on it has got
+ * @param instance NVML's number of it, once it is known
+ * @param device the MIG device that it is, once it is known
+ * @param terms what the lease takes of it
+ */
+record MigRecord(
+    String lease,
+    GpuId gpu,
+    int profileId,
+    int start,
+    List<Integer> before,
+    State state,
+    Optional<Integer> instance,
+    Optional<GpuId> device,
+    Terms terms) {
+  private static final Logger log = LoggerFactory.getLogger(MigRecord.class);
+  private static final int MOST_BYTES = 64 << 10;
+
+  /**
+   * What a lease takes of its instance.
+   *
+   * @param computeSlices the least of the compute slices
+   * @param bytes of the memory, which those in an instance share
+   * @param isAlone whether nobody else may be put into the instance
+   */
+  record Terms(int computeSlices, long bytes, boolean isAlone) {}
+
+  /** How far the work on an instance has got, at least. */
+  enum State {
+    /** About to be made. One at its place is ours only if it has no compute instance. */
+    INTENDED,
+    /** Made; about to get its compute instance. */
+    BEGUN,
+    /** About to get a compute instance in one that was made for another lease. */
+    JOINING,
+    /** Complete. */
+    MADE,
+    /** Its compute instance is destroyed, it is about to be: as {@link #INTENDED}. */
+    BARE
+  }
+
+  MigRecord {
+    before = List.copyOf(before);
+  }
+
+  static MigRecord intended(
+      String lease, GpuId gpu, int profileId, int start, List<Integer> before, Terms terms) {
+    return new MigRecord(
+        lease,
+        gpu,
+        profileId,
+        start,
+        before,
+        State.INTENDED,
+        Optional.empty(),
+        Optional.empty(),
+        terms);
+  }
+
+  static MigRecord joining(String lease, GpuId gpu, MigState.Instance host, Terms terms) {
+    return new MigRecord(
+        lease,
+        gpu,
+        host.profileId(),
+        host.start(),
+        List.of(),
+        State.JOINING,
+        Optional.of(host.id()),
+        Optional.empty(),
+        terms);
+  }
+
+  private MigRecord as(State next, Optional<Integer> id, Optional<GpuId> as) {
+    return new MigRecord(lease, gpu, profileId, start, before, next, id, as, terms);
+  }
+
+  MigRecord begun(int id) {
+    return as(State.BEGUN, Optional.of(id), Optional.empty());
+  }
+
+  MigRecord made(GpuId as) {
+    return as(State.MADE, instance, Optional.of(as));
+  }
+
+  MigRecord bare() {
+    return as(State.BARE, instance, device);
+  }
+
+  /** The same under another name. */
+  MigRecord named(String name) {
+    return new MigRecord(name, gpu, profileId, start, before, state, instance, device, terms);
+  }
+
+  /** The same with so much memory. */
+  MigRecord holding(long bytes) {
+    return new MigRecord(
+        lease,
+        gpu,
+        profileId,
+        start,
+        before,
+        state,
+        instance,
+        device,
+        new Terms(terms.computeSlices(), bytes, terms.isAlone()));
+  }
+
+  /** Whether it is about the same instance. */
+  boolean shares(MigRecord other) {
+    return gpu.equals(other.gpu) && instance.isPresent() && instance.equals(other.instance);
+  }
+
+  /** Whether it may be somebody else's that is at its place, who is just about to complete it. */
+  boolean isUnclear() {
+    return state == State.INTENDED || state == State.BARE;
+  }
+
+  /** The instance that this is about, if it is there and is not somebody else's. */
+  Optional<MigState.Instance> find(MigState of) {
+    return of.instances().stream()
+        .filter(each -> each.profileId() == profileId && each.start() == start)
+        .filter(each -> instance.isEmpty() || instance.get() == each.id())
+        .filter(each -> state != State.INTENDED || !before.contains(each.id()))
+        .filter(each -> !isUnclear() || each.parts().isEmpty())
+        .filter(
+            each ->
+                state != State.MADE
+                    || each.parts().isEmpty()
+                    || device.filter(each::has).isPresent())
+        .findFirst();
+  }
+
+  private String text() {
+    StringBuilder text = new StringBuilder();
+    text.append("gpu=").append(gpu).append("\nprofile=").append(profileId);
+    text.append("\nstart=").append(start).append("\nbefore=");
+    text.append(before.stream().map(String::valueOf).collect(Collectors.joining(" ")));
+    text.append("\nstate=").append(state);
+    instance.ifPresent(id -> text.append("\ninstance=").append(id));
+    device.ifPresent(id -> text.append("\ndevice=").append(id));
+    text.append("\nslices=").append(terms.computeSlices());
+    text.append("\nbytes=").append(terms.bytes()).append("\nalone=").append(terms.isAlone());
+    return text.append("\nend\n").toString();
+  }
+
+  /** Writes it, so that it is there whatever dies next: the old one or the new one, and whole. */
+  void write(Path directory) throws IOException {
+    Files.createDirectories(directory);
+    Path fresh = directory.resolve("." + lease + ".new");
+    Files.deleteIfExists(fresh); // whatever it is: a pipe, or a link to another file
+    try (FileChannel file =
+        FileChannel.open(fresh, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
+      ByteBuffer bytes = ByteBuffer.wrap(text().getBytes(UTF_8));
+      while (bytes.hasRemaining()) {
+        file.write(bytes);
+      }
+      file.force(true);
+    }
+    Files.move(
+        fresh,
+        directory.resolve(lease),
+        StandardCopyOption.ATOMIC_MOVE,
+        StandardCopyOption.REPLACE_EXISTING);
+    try (FileChannel itself = FileChannel.open(directory, StandardOpenOption.READ)) {
+      itself.force(true);
+    }
+  }
+
+  static void remove(Path directory, String lease) throws IOException {
+    Files.deleteIfExists(directory.resolve(lease));
+  }
+
+  /** All that there are; what is no record is left out, and what is removed meanwhile. */
+  static Map<String, MigRecord> all(Path directory) throws IOException {
+    Map<String, MigRecord> records = new HashMap<>();
+    if (!Files.isDirectory(directory)) {
+      return records;
+    }
+    try (var files = Files.newDirectoryStream(directory)) {
+      for (Path file : files) {
+        String name = String.valueOf(file.getFileName());
+        if (!name.startsWith(".") && Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
+          text(file)
+              .flatMap(text -> parse(name, text))
+              .ifPresent(record -> records.put(name, record));
+        }
+      }
+    }
+    return records;
+  }
+
+  /** Whatever bytes it has: one bad file shall not hide the others. */
+  private static Optional<String> text(Path file) throws IOException {
+    try {
+      return Optional.of(TrustedFiles.readText(file, MOST_BYTES));
+    } catch (NoSuchFileException e) {
+      return Optional.empty();
+    } catch (TooLongException | UntrustedFileException e) {
+      log.warn("what is no record of an instance is left out: {}", e.getMessage());
+      return Optional.empty();
+    }
+  }
+
+  static Optional<MigRecord> parse(String lease, String text) {
+    Map<String, String> values = new HashMap<>();
+    for (String line : text.split("\n", -1)) {
+      int equals = line.indexOf('=');
+      if (equals > 0) {
+        values.put(line.substring(0, equals), line.substring(equals + 1));
+      }
+    }
+    try {
+      List<Integer> before =
+          Arrays.stream(values.getOrDefault("before", "").split(" ", -1))
+              .filter(word -> !word.isEmpty())
+              .map(Integer::valueOf)
+              .toList();
+      return text.endsWith("end\n")
+          ? Optional.of(
+              new MigRecord(
+                  lease,
+                  new GpuId(values.getOrDefault("gpu", "")),
+                  number(values, "profile"),
+                  number(values, "start"),
+                  before,
+                  State.valueOf(values.getOrDefault("state", "")),
+                  Optional.ofNullable(values.get("instance")).map(Integer::valueOf),
+                  Optional.ofNullable(values.get("device")).map(GpuId::new),
+                  terms(values)))
+          : Optional.empty();
+    } catch (IllegalArgumentException e) {
+      return Optional.empty();
+    }
+  }
+
+  /** Before there were any, each had its instance alone. */
+  private static Terms terms(Map<String, String> values) {
+    return new Terms(
+        Integer.parseInt(values.getOrDefault("slices", "1")),
+        Long.parseLong(values.getOrDefault("bytes", "0")),
+        Boolean.parseBoolean(values.getOrDefault("alone", "true")));
+  }
+
+  private static int number(Map<String, String> values, String name) {
+    return Integer.parseInt(values.getOrDefault(name, ""));
+  }
+}

@@ -1,0 +1,61 @@
+package dev.vgpu.nvml;
+
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import dev.vgpu.nvml.mig.MigDriver;
+import dev.vgpu.testing.ClassCycles;
+import org.junit.jupiter.api.Test;
+
+/** What {@code module-info} cannot say of NVML. */
+class ArchitectureTest {
+  private static final JavaClasses NVML =
+      new ClassFileImporter()
+          .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
+          .importPackages("dev.vgpu.nvml");
+
+  @Test
+  void theModuleIsLookedAt() {
+    assertThat(NVML.contain(NvmlProvider.class)).isTrue();
+    assertThat(NVML.contain(MigDriver.class)).isTrue();
+    assertThat(NVML.contain(ArchitectureTest.class)).isFalse();
+  }
+
+  @Test
+  void packagesHaveNoCycles() {
+    slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(NVML);
+  }
+
+  @Test
+  void classesHaveNoLargeCycles() {
+    assertThat(ClassCycles.of(NVML))
+        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  }
+
+  @Test
+  void onlyTheBindingUsesJna() {
+    noClasses()
+        .that()
+        .resideOutsideOfPackage("dev.vgpu.nvml.binding")
+        .should()
+        .dependOnClassesThat()
+        .resideInAPackage("com.sun.jna..")
+        .check(NVML);
+  }
+
+  /** Plans are computed from what the caller gives, so they are the same on any machine. */
+  @Test
+  void plansNeedNoGpu() {
+    noClasses()
+        .that()
+        .resideInAPackage("dev.vgpu.nvml.mig.plan")
+        .should()
+        .dependOnClassesThat()
+        .resideInAnyPackage("dev.vgpu.nvml", "dev.vgpu.nvml.mig", "dev.vgpu.nvml.binding")
+        .check(NVML);
+  }
+}

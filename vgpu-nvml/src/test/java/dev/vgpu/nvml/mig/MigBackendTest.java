@@ -1,0 +1,61 @@
+package dev.vgpu.nvml.mig;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.CutGpu;
+import dev.vgpu.nvml.EmulatedNvml;
+import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
+import java.io.IOException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What the backend says of GPUs that it cannot use, over emulated ones. */
+@Timeout(60)
+class MigBackendTest {
+  private final NvmlProvider provider = new NvmlProvider();
+  private final MigBackend backend = new MigBackend(provider);
+
+  @Test
+  void aGpuWhoseModeIsOffIsAnObstacleWithTheCommandThatSwitchesIt() {
+    PhysicalGpu gpu = provider.gpus().get(0);
+    assertThat(backend.obstacle(gpu).orElseThrow())
+        .startsWith("its MIG mode is off")
+        .endsWith("vgpu mig enable " + gpu.id());
+    assertThat(backend.obstacle(CutGpu.of(gpu))).isEmpty();
+  }
+
+  @Test
+  void whatNoKindOfInstanceHasIsSaid() {
+    PhysicalGpu gpu = provider.gpus().get(0);
+    VirtualGpuRequest.Builder request = VirtualGpuRequest.builder();
+    assertThat(backend.unable(gpu, request.memory(MemorySize.ofGibibytes(1)).build())).isEmpty();
+    assertThat(backend.unable(gpu, request.memory(MemorySize.ofGibibytes(3)).build()))
+        .contains("no kind of MIG instance has so much");
+  }
+
+  @Test
+  void whereNvmlTellsNoPlacesTheyAreThoseOfTheTable() throws IOException {
+    GpuId gpu = provider.gpus().get(0).id();
+    MigGeometry told = geometry(gpu);
+    assertThat(told.profiles()).isNotEmpty();
+    try (EmulatedNvml nvml = new EmulatedNvml()) {
+      nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=13");
+      assertThat(geometry(gpu)).isEqualTo(told);
+      nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=999");
+      try (MigDriver driver = MigDriver.of(provider)) {
+        assertThat(driver.gpu(gpu).geometry()).isEmpty();
+      }
+    }
+  }
+
+  private MigGeometry geometry(GpuId gpu) {
+    try (MigDriver driver = MigDriver.of(provider)) {
+      return driver.gpu(gpu).geometry().orElseThrow();
+    }
+  }
+}

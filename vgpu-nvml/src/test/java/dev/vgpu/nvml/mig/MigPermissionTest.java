@@ -1,0 +1,188 @@
+package dev.vgpu.nvml.mig;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.mockito.Mockito.mock;
+
+import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.nvml.EmulatedNvml;
+import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.spi.EnforcedLease;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Each call that only root may make, refused as to anybody else. */
+@Timeout(60)
+class MigPermissionTest {
+  private static final int TWO = 14;
+  private static final int NO_PERMISSION = 4;
+
+  @TempDir Path run;
+
+  private final NvmlProvider provider = new NvmlProvider();
+  private EmulatedNvml nvml;
+  private MigDriver driver;
+  private GpuId gpu;
+
+  @BeforeEach
+  void cut() throws IOException {
+    nvml = new EmulatedNvml();
+    driver = MigDriver.of(provider);
+    gpu = driver.gpus().get(2).gpu();
+    assertThat(driver.switchMode(gpu, true)).isEmpty();
+  }
+
+  @AfterEach
+  void mend() throws IOException {
+    nvml.close();
+    for (MigState.Instance each : driver.gpu(gpu).instances()) {
+      driver.destroyParts(gpu, each.id());
+      driver.destroy(gpu, each.id());
+    }
+    assertThat(driver.switchMode(gpu, false)).isEmpty();
+    driver.close();
+  }
+
+  private MigEnforcement open() {
+    return new MigEnforcement(run, MigSeat.nothing(), () -> MigDriver.of(provider));
+  }
+
+  private EnforcedLease grant(MigEnforcement enforcement) throws IOException {
+    Path directory = Files.createDirectories(run.resolve("leases/a"));
+    return enforcement.prepare("a", directory, physical(), request(), mock());
+  }
+
+  private PhysicalGpu physical() {
+    return provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
+  }
+
+  private static VirtualGpuRequest request() {
+    return VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(300)).build();
+  }
+
+  private List<MigState.Instance> instances() {
+    return driver.gpu(gpu).instances();
+  }
+
+  private static void assertDenied(org.assertj.core.api.ThrowableAssert.ThrowingCallable call) {
+    assertThatThrownBy(call)
+        .isInstanceOfSatisfying(
+            GpuDriverException.class, e -> assertThat(e.code()).hasValue(NO_PERMISSION))
+        .hasMessageContaining("Insufficient Permissions (only root may, with CAP_SYS_ADMIN)");
+  }
+
+  @Test
+  void eachCallByItselfSaysThatThisProcessMayNot() throws IOException {
+    int instance = driver.create(gpu, TWO, 0, 2);
+    nvml.set("unprivileged=1");
+    assertDenied(() -> driver.createPart(gpu, instance, 2));
+    nvml.set();
+    assertThat(driver.createPart(gpu, instance, 2)).isNotNegative();
+    nvml.set("unprivileged=1");
+    assertDenied(() -> driver.switchMode(gpu, false));
+    assertDenied(() -> driver.create(gpu, TWO, 2, 2));
+    assertDenied(() -> driver.destroyParts(gpu, instance));
+    nvml.set("unprivileged=nvmlGpuInstanceDestroy");
+    driver.destroyParts(gpu, instance);
+    assertDenied(() -> driver.destroy(gpu, instance));
+    assertThat(driver.gpu(gpu).on()).isTrue();
+    assertThat(instances()).extracting(MigState.Instance::id).containsExactly(instance);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "nvmlDeviceCreateGpuInstanceWithPlacement",
+        "nvmlGpuInstanceCreateComputeInstance"
+      })
+  void whatMayNotBeMadeIsNotGrantedAndNothingIsLeft(String function) throws IOException {
+    try (MigEnforcement enforcement = open()) {
+      nvml.set("unprivileged=" + function);
+      assertDenied(() -> grant(enforcement));
+      assertThat(instances()).isEmpty();
+      assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
+    }
+  }
+
+  /** The record stays, so that whoever may, later or as the next holder of the seat, does it. */
+  @ParameterizedTest
+  @ValueSource(strings = {"nvmlComputeInstanceDestroy", "nvmlGpuInstanceDestroy"})
+  void whatMayNotBeDestroyedStaysOursUntilItMay(String function) throws IOException {
+    try (MigEnforcement enforcement = open()) {
+      EnforcedLease lease = grant(enforcement);
+      nvml.set("unprivileged=" + function);
+      lease.close();
+      Files.delete(run.resolve("leases/a"));
+      enforcement.look();
+      assertThat(instances()).hasSize(1);
+      assertThat(MigRecord.all(MigEnforcement.directory(run))).containsOnlyKeys("a");
+    }
+    nvml.set();
+    try (MigEnforcement next = open()) {
+      next.look();
+      assertThat(instances()).isEmpty();
+      assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
+    }
+    assertThat(Optional.ofNullable(MigHolders.ofInstances(run).get(gpu))).isEmpty();
+  }
+
+  /** What could not be undone keeps its record: no second try is written over it. */
+  @Test
+  void whatIsNeitherCompletedNorDestroyedIsNotMadeASecondTime() throws IOException {
+    try (MigEnforcement enforcement = open()) {
+      nvml.set("unprivileged=nvmlGpuInstanceCreateComputeInstance nvmlGpuInstanceDestroy");
+      assertThatThrownBy(() -> grant(enforcement)).isInstanceOf(VgpuException.class);
+      assertThat(instances()).hasSize(1);
+      assertThat(MigRecord.all(MigEnforcement.directory(run))).containsOnlyKeys("a");
+      nvml.set();
+      Files.delete(run.resolve("leases/a"));
+      enforcement.look();
+      enforcement.look();
+      assertThat(instances()).isEmpty();
+    }
+  }
+
+  @Test
+  void oneWhoseNumberIsNotToldIsDestroyedAtOnce() throws IOException {
+    nvml.set("fail.nvmlGpuInstanceGetInfo=999");
+    assertThatThrownBy(() -> driver.create(gpu, TWO, 0, 2)).isInstanceOf(GpuDriverException.class);
+    nvml.set();
+    assertThat(instances()).isEmpty();
+  }
+
+  @Test
+  void aGpuThatIsLostTakesMigFromNoOther() throws IOException {
+    nvml.set("lost.0=1");
+    try (MigEnforcement enforcement = open()) {
+      assertThat(driver.gpus()).extracting(MigState::gpu).hasSize(2).contains(gpu);
+      assertThat(nvml.provider().status().notes())
+          .singleElement()
+          .asString()
+          .contains("a GPU is left out: index=0", "GPU is lost");
+      GpuId lost = new GpuId("GPU-00000000-0000-0000-0000-000000000000");
+      MigRecord.intended("dead", lost, TWO, 0, List.of(), new MigRecord.Terms(2, 1, false))
+          .write(MigEnforcement.directory(run));
+      enforcement.look();
+      EnforcedLease lease = grant(enforcement);
+      assertThat(instances()).hasSize(1);
+      lease.close();
+      assertThat(instances()).isEmpty();
+      assertThat(enforcement.lack(physical(), request())).isEmpty();
+    }
+  }
+}
