@@ -253,6 +253,45 @@ static void test_size_of_a_lost_answer(void) {
   end();
 }
 
+/* One tenant frees its client, another makes one of the same number, and neither lets the driver say so. */
+static void test_number_taken_over_unseen(void) {
+  begin(20 * MIB);
+  uint32_t mine = new_client(&one, fd);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
+  const uint32_t freed[4] = {client, 0, client, UINT32_MAX};
+  memcpy(arena + 64, freed, sizeof freed);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_FREE, RM_FREE_SIZE), bed_at(64)) == VGPU_RM_FAULT && rm.held[1] == 0);
+  int theirs = bed_open(&other, 1);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) == RM_OK);
+  CHECK(take(&other, theirs, client, 7, 8 * MIB) == RM_OK);
+  CHECK(rm.held[2] == 8 * MIB && used(2) == 8 * MIB && used(1) == MIB); /* the first one's charge stays until its file is closed */
+  CHECK(take(&other, theirs, client, 8, 13 * MIB) == RM_NO_MEMORY && tenants[2]->refused == 1);
+  one.number = other.number; /* as if the driver took them for one process */
+  CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_INVALID_CLIENT); /* whose it is cannot be told */
+  CHECK(do_free(&other, theirs, client, 7) == RM_OK && used(2) == 0 && used(1) == MIB);
+  CHECK(do_free(&other, theirs, client, client) == RM_OK && used(1) == MIB);
+  CHECK(take(&one, fd, mine, 7, 20 * MIB) == RM_NO_MEMORY);
+  bed_close(&one, fd);
+  CHECK(used(1) == 0);
+  end();
+}
+
+/* A call whose answer nobody sees takes no number away from its holder. */
+static void test_number_claimed_unseen(void) {
+  begin(20 * MIB);
+  uint32_t mine = new_client(&one, fd);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
+  int theirs = bed_open(&other, 1);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX); /* refused */
+  CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_OK && used(1) == MIB);
+  other.number = one.number;
+  uint32_t second = new_client(&other, theirs);
+  CHECK(do_dup(&other, theirs, second, DEVICE, 9, client, 7) == RM_INVALID_CLIENT && used(2) == 0);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && do_free(&one, fd, mine, 9) == RM_OK && used(1) == 0);
+  end();
+}
+
 static void test_arguments_over_one_another(void) {
   begin(10 * MIB);
   for (size_t params = CALL - 96; params <= CALL + 8; params += 8) {
@@ -539,6 +578,8 @@ static const struct {
     {"files-never-seen", test_files_never_seen},
     {"answer-cannot-be-written", test_answer_cannot_be_written},
     {"size-of-a-lost-answer", test_size_of_a_lost_answer},
+    {"number-taken-over-unseen", test_number_taken_over_unseen},
+    {"number-claimed-unseen", test_number_claimed_unseen},
     {"arguments-over-one-another", test_arguments_over_one_another},
     {"arguments-that-change", test_arguments_that_change},
     {"old-forms-of-memory", test_old_forms_of_memory},
