@@ -11,9 +11,12 @@ KMOD_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/vgpu/kmod
 kmod_help() {
   cat <<EOF2
 Usage: ./vgpu kmod build [--kernel RELEASE | --headers DIR]
+       ./vgpu kmod interposer
        ./vgpu kmod test [--storm SECONDS] [--cycles N] [--within SECONDS]
 
 build  compile vgpu_kmod.ko against a kernel's headers, into target/kmod/RELEASE
+interposer
+       compile libvgpu_rm.so into target/kmod: the module's ledger as a library to preload
 test   start Debian's kernel in a virtual machine, with the module and a driver that needs no GPU, and run the
        scenarios; nothing is loaded on this machine. Packages are kept in $KMOD_CACHE.
 
@@ -155,6 +158,17 @@ kmod_build() {
   module=$KMOD_WORK/$release
   build_module "$module" || exit 1
   say "built ${module#"$ROOT/"}/vgpu_kmod.ko for Linux $release"
+}
+
+kmod_interposer() {
+  [ $# -eq 0 ] || die 2 "./vgpu kmod interposer takes no '$1'; see ./vgpu kmod --help"
+  lock_build
+  if ! sh "$KMOD_SOURCES/main/c/user/build.sh" "$KMOD_WORK" >>"$LOG" 2>&1; then
+    say "libvgpu_rm.so could not be compiled; the end of $LOG:"
+    tail -n 8 "$LOG" | sed 's/^/  /' >&2
+    exit 1
+  fi
+  say "built ${KMOD_WORK#"$ROOT/"}/libvgpu_rm.so"
 }
 
 # ---- the virtual machine ----
@@ -312,8 +326,8 @@ command_kmod() {
   LOG=$ROOT/target/vgpu-kmod.log
   start_log
   case $part in
-    build | test) "kmod_$part" "${@:2}" ;;
-    *) die 2 "./vgpu kmod has the parts build and test, and no '$part'" ;;
+    build | interposer | test) "kmod_$part" "${@:2}" ;;
+    *) die 2 "./vgpu kmod has the parts build, interposer and test, and no '$part'" ;;
   esac
   exit
 }
