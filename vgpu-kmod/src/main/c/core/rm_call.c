@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 #include "rm_call.h"
 
+#include "rm_turn.h"
+
 enum charge { NOTHING, DEVICE_MEMORY, HOST_MEMORY, DENIED };
 
 /* One call on its way. */
@@ -17,7 +19,7 @@ struct request {
   uint64_t stamp;                /* of its admission; 0: what is in the book already is never taken for gone */
   struct vgpu_rm_tenant *tenant; /* held */
   uint64_t reserved;
-  uint64_t target;               /* FREE: the stamp of what it frees; 0: nothing that we know */
+  uint64_t target;               /* the stamp of what is freed or scheduled; 0: nothing that we know */
   struct vgpu_rm_block *shared;  /* DUP: held */
   struct vgpu_rm_tie *tie;
   /* Made before the lock is taken, and dropped at the end where they were not used. */
@@ -26,6 +28,7 @@ struct request {
   uint64_t most, left; /* for answers that tell sizes */
   uint32_t weight;
   uint32_t answer;
+  int wanted; /* SCHEDULE: on or off */
   int undo, lost; /* lost: the answer could not be read */
 };
 
@@ -68,6 +71,10 @@ static int vgpu__size_is_hidden(const struct vgpu_rm_call *call) {
   return call->bytes_at < call->at + call->size && call->at < call->bytes_at + sizeof(uint64_t);
 }
 
+static int vgpu__schedules(const struct vgpu_rm_call *call) {
+  return call->kind == RM_KIND_CONTROL && (call->command == RM_GROUP_SCHEDULE || call->command == RM_CHANNEL_SCHEDULE);
+}
+
 /* Memory that a call may need once the driver has done it: then it is too late to have none. */
 static int vgpu__prepare(struct request *request) {
   const struct vgpu_rm_heap *heap = &request->book->heap;
@@ -75,6 +82,10 @@ static int vgpu__prepare(struct request *request) {
   if (call->kind == RM_KIND_REGISTER) {
     request->tie = heap->make(sizeof *request->tie);
     return request->tie != NULL ? 0 : -1;
+  }
+  if (vgpu__schedules(call)) {
+    unsigned char enable = 1; /* where it cannot be read, the driver cannot either */
+    if (request->io.read(request->io.self, &enable, call->params, sizeof enable) == 0) request->wanted = enable != 0;
   }
   if (call->kind != RM_KIND_ALLOC && call->kind != RM_KIND_DUP) return 0;
   request->object = heap->make(sizeof *request->object);
@@ -95,6 +106,8 @@ static int vgpu__concerns(const struct vgpu_rm_call *call) {
   if (call->kind == RM_KIND_OTHER || call->kind == RM_KIND_VERSION) return 0;
   if (call->kind != RM_KIND_CONTROL) return 1;
   switch (call->command) {
+    case RM_GROUP_SCHEDULE:
+    case RM_CHANNEL_SCHEDULE:
     case RM_GROUP_SET_TIMESLICE:
     case RM_GROUP_SET_INTERLEAVE:
     case RM_GROUP_MAKE_REALTIME:
@@ -127,6 +140,7 @@ static int vgpu__admit_alloc(struct request *request) {
   if (request->charge == DEVICE_MEMORY) {
     if (vgpu__reserve(tenant, request->bytes) != 0) {
       tenant->refused++;
+      vgpu__note(request->book, tenant);
       return vgpu__refuse(request, RM_NO_MEMORY);
     }
     request->reserved = request->bytes;
@@ -148,6 +162,10 @@ static int vgpu__admit_dup(struct request *request, struct vgpu_rm_tenant *tenan
     tenant->refused++;
     return vgpu__refuse(request, RM_INSUFFICIENT_RESOURCES);
   }
+  if (tenant != NULL && source != NULL && source->class_number == RM_CLASS_GROUP) { /* it would be scheduled under a second name */
+    tenant->filtered++;
+    return vgpu__refuse(request, RM_INSUFFICIENT_PERMISSIONS);
+  }
   if (tenant != NULL && source != NULL && source->block != NULL) {
     request->shared = source->block;
     request->shared->refs++;
@@ -155,8 +173,19 @@ static int vgpu__admit_dup(struct request *request, struct vgpu_rm_tenant *tenan
   return 0;
 }
 
+static struct vgpu_rm_object *vgpu__group_named(struct request *request) {
+  struct vgpu_rm_object *root = vgpu__client_find(request->book, request->file, request->call.client);
+  return root != NULL ? vgpu__group_of(vgpu__object_find(request->book, root, request->call.object)) : NULL;
+}
+
 static int vgpu__admit_control(struct request *request) {
   struct vgpu_rm_tenant *tenant = request->tenant;
+  if (vgpu__schedules(&request->call)) {
+    struct vgpu_rm_object *group = vgpu__group_named(request);
+    if (group == NULL) return 0;
+    request->target = group->stamp;
+    return vgpu__group_asked(request->book, group, request->wanted) ? vgpu__refuse(request, RM_OK) : 0;
+  }
   switch (request->call.command) {
     case RM_GROUP_SET_TIMESLICE:
       if (tenant->weight == 0) return 0;
@@ -343,7 +372,7 @@ static void vgpu__forget_namesake(struct request *request) {
 /* With the lock. */
 static void vgpu__settle(struct request *request, long result) {
   int done = vgpu__done(request, result);
-  if (request->call.kind == RM_KIND_REGISTER && result < 0 && request->tie == NULL) vgpu__file_untie(request->book, request->file);
+  if (request->call.kind == RM_KIND_REGISTER && result < 0 && request->tie == NULL) vgpu__file_tie_failed(request->book, request->file);
   if (request->tenant == NULL) {
     if (done) vgpu__forget_namesake(request);
     return;
@@ -361,6 +390,11 @@ static void vgpu__settle(struct request *request, long result) {
       vgpu__enter(request, request->shared, 0);
       request->shared = NULL;
       break;
+    case RM_KIND_CONTROL: {
+      struct vgpu_rm_object *group = done && vgpu__schedules(&request->call) ? vgpu__group_named(request) : NULL;
+      if (group != NULL && group->stamp == request->target) vgpu__group_scheduled(request->book, group, request->wanted);
+      break;
+    }
     default: break;
   }
   vgpu__note_sizes(request);

@@ -2,6 +2,7 @@
 #include "rm_ledger.h"
 
 #include "rm_abi.h"
+#include "rm_turn.h"
 
 int vgpu__book_begin(struct vgpu_rm_book *book, const struct vgpu_rm_heap *heap, uint32_t buckets, uint32_t salt) {
   *book = (struct vgpu_rm_book){.heap = *heap, .mask = buckets - 1, .salt = salt};
@@ -119,6 +120,12 @@ struct vgpu_rm_object *vgpu__client_named(const struct vgpu_rm_book *book, uint3
   return *count == 1 ? any : NULL;
 }
 
+struct vgpu_rm_object *vgpu__client_stamped(const struct vgpu_rm_book *book, uint32_t client, uint64_t stamp) {
+  struct vgpu_rm_object *at = book->names[vgpu__bucket(book, 0, client)];
+  while (at != NULL && at->stamp != stamp) at = at->namesake;
+  return at;
+}
+
 static void vgpu__link(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
   if (object->handle == 0) return;
   struct vgpu_rm_object **bucket = vgpu__place(book, object);
@@ -167,7 +174,8 @@ static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *obje
   struct vgpu_rm_tenant *tenant = object->root->tenant;
   vgpu__unhang(object);
   vgpu__unchain(book, object);
-  tenant->objects--;
+  if (--tenant->objects == 0) vgpu__note(book, tenant);
+  vgpu__group_forget(object);
   if (object->block != NULL) vgpu__block_release(book, object->block);
   if (object->root == object) {
     struct vgpu_rm_object **at = &book->clients;
@@ -241,7 +249,7 @@ struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu
   struct vgpu_rm_object **names = &book->names[vgpu__bucket(book, 0, client)];
   made->namesake = *names;
   *names = made;
-  tenant->objects++;
+  if (tenant->objects++ == 0) vgpu__note(book, tenant);
   vgpu__tenant_hold(tenant);
   vgpu__chain(book, made);
   return made;
@@ -293,17 +301,27 @@ void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file) {
   book->heap.drop(tie);
 }
 
+static void vgpu__own(struct vgpu_rm_book *book, struct vgpu_rm_object *client, uint64_t owner) {
+  vgpu__unlink(book, client);
+  client->owner = owner;
+  vgpu__link(book, client);
+}
+
+void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file) {
+  uint64_t owner = vgpu__file_owner(book, file);
+  vgpu__file_untie(book, file);
+  for (struct vgpu_rm_object *client = book->clients; client != NULL && owner != file; client = client->next_client) {
+    if (client->file == file && client->owner == owner) vgpu__own(book, client, file);
+  }
+}
+
 void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file) {
   struct vgpu_rm_object *next;
   vgpu__file_untie(book, file);
   for (struct vgpu_rm_object *client = book->clients; client != NULL; client = next) {
     next = client->next_client;
     if (client->file == file) client->file = 0;
-    if (client->owner == file) { /* a client outlives it where the tie to it did not come about */
-      vgpu__unlink(book, client);
-      client->owner = client->file;
-      vgpu__link(book, client);
-    }
+    if (client->owner == file) vgpu__own(book, client, client->file);
     if (client->file == 0 && client->owner == 0) vgpu__object_remove(book, client, VGPU_RM_NO_LIMIT);
   }
 }
