@@ -159,7 +159,11 @@ static int run_and_wait(uint32_t groups) {
   }
   printf("%s\n", failures == 0 ? "runs" : "failed");
   fflush(stdout);
-  while (read(0, &byte, 1) > 0) CHECK(schedule(fd, client, 50, byte == '1') == RM_OK); /* as it is told */
+  while (read(0, &byte, 1) > 0) { /* as it is told */
+    CHECK(schedule(fd, client, 50, byte == '1') == RM_OK);
+    printf("asked %c\n", byte);
+    fflush(stdout);
+  }
   close(card);
   close(fd);
   return failures != 0;
