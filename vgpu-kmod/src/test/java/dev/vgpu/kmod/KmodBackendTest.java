@@ -211,8 +211,7 @@ class KmodBackendTest {
           .isInstanceOf(VgpuException.class)
           .hasMessageContaining("rmdir");
       assertThatThrownBy(
-              () ->
-                  enforcement.prepare("../up", leases, new Gpu(), request(64), new Told()))
+              () -> enforcement.prepare("../up", leases, new Gpu(), request(64), new Told()))
           .isInstanceOf(VgpuException.class)
           .hasMessageContaining("id=../up");
     }
@@ -285,8 +284,7 @@ class KmodBackendTest {
         .get()
         .asString()
         .contains("BURST_SHARE");
-    assertThat(
-            backend.unable(new Gpu(), whole.policy(SharePolicy.BURST_SHARE).gpuCount(2).build()))
+    assertThat(backend.unable(new Gpu(), whole.policy(SharePolicy.BURST_SHARE).gpuCount(2).build()))
         .get()
         .asString()
         .contains("one GPU");
