@@ -109,7 +109,7 @@ final class KmodEnforcement implements Enforcement {
       if (isNew) {
         tenants.make(id);
       }
-      KmodLease lease = new KmodLease(this, tenants, id, cgroup, listener);
+      KmodLease lease = new KmodLease(this, tenants, id, cgroup, machine.events(cgroup), listener);
       lease.grant(request);
       tenants.set(id, "cgroup", machine.number(cgroup));
       leases.put(cgroup.register(watch, StandardWatchEventKinds.ENTRY_MODIFY), lease);
@@ -135,6 +135,7 @@ final class KmodEnforcement implements Enforcement {
   private void endIfEmpty(KmodLease lease) {
     if (lease.processes().isEmpty() && ending.remove(lease.tenant(), lease)) {
       leases.values().remove(lease);
+      lease.forget();
       remove(lease.tenant(), lease.cgroup());
     }
   }
@@ -176,6 +177,7 @@ final class KmodEnforcement implements Enforcement {
   @Override
   public void close() {
     tells.shutdown();
+    leases.values().forEach(KmodLease::forget);
     try {
       watch.close();
     } catch (IOException e) {

@@ -4,6 +4,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
+import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -22,10 +23,17 @@ final class KmodLease implements EnforcedLease {
   private final Tenants tenants;
   private final String tenant;
   private final Path cgroup;
+  private final Closeable events;
   private final Listener listener;
 
   KmodLease(
-      KmodEnforcement enforcement, Tenants tenants, String tenant, Path cgroup, Listener listener) {
+      KmodEnforcement enforcement,
+      Tenants tenants,
+      String tenant,
+      Path cgroup,
+      Closeable events,
+      Listener listener) {
+    this.events = events;
     this.enforcement = enforcement;
     this.tenants = tenants;
     this.tenant = tenant;
@@ -46,6 +54,15 @@ final class KmodLease implements EnforcedLease {
 
   Path cgroup() {
     return cgroup;
+  }
+
+  /** It is watched no more. */
+  void forget() {
+    try {
+      events.close();
+    } catch (IOException e) {
+      // It holds a descriptor until the end of this process.
+    }
   }
 
   /** Its cgroup was filled or emptied. */

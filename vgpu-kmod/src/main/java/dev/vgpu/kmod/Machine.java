@@ -2,6 +2,7 @@ package dev.vgpu.kmod;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -43,6 +44,16 @@ class Machine {
   /** The number by which the module knows a cgroup. */
   String number(Path cgroup) throws IOException {
     return Files.getAttribute(cgroup, "unix:ino").toString();
+  }
+
+  /**
+   * Lets the watch of a cgroup's directory hear of its last process's end: the kernel tells that of
+   * a file that is known to somebody, and of no other.
+   *
+   * @return what has it open
+   */
+  Closeable events(Path cgroup) throws IOException {
+    return Files.newByteChannel(cgroup.resolve("cgroup.events"));
   }
 
   /** The cgroup of this process. */

@@ -14,6 +14,7 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
+import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -76,6 +77,12 @@ class KmodBackendTest {
           @Override
           Tenants tenants() {
             return new StandIn(tenantDirectory());
+          }
+
+          @Override
+          Closeable events(Path cgroup) throws IOException {
+            Files.writeString(cgroup.resolve("cgroup.events"), "populated 0\n");
+            return super.events(cgroup);
           }
         };
     backend = new KmodBackend(machine);
