@@ -162,7 +162,7 @@ static int vgpu__admit_dup(struct request *request, struct vgpu_rm_tenant *tenan
     tenant->refused++;
     return vgpu__refuse(request, RM_INSUFFICIENT_RESOURCES);
   }
-  if (tenant != NULL && source != NULL && source->class_number == RM_CLASS_GROUP) { /* it would be scheduled under a second name */
+  if (tenant != NULL && tenant->yields && source != NULL && source->class_number == RM_CLASS_GROUP) { /* it would get a second name */
     tenant->filtered++;
     return vgpu__refuse(request, RM_INSUFFICIENT_PERMISSIONS);
   }
