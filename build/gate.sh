@@ -4,7 +4,7 @@
 # shellcheck source=build/site.sh
 . "$ROOT/build/site.sh"
 
-PUBLISHED="vgpu-bom,vgpu-api,vgpu-core,vgpu-fleet,vgpu-nvml,vgpu-cuda,vgpu-emulator,\
+PUBLISHED="vgpu-bom,vgpu-api,vgpu-core,vgpu-fleet,vgpu-nvml,vgpu-cuda,vgpu-kmod,vgpu-emulator,\
 vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime,vgpu-djl"
 # The checks that the compile stage has already run.
 CHECKED='-Dspotless.check.skip -Dcheckstyle.skip -Dforbiddenapis.skip -Denforcer.skip'

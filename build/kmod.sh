@@ -11,11 +11,14 @@ KMOD_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/vgpu/kmod
 kmod_help() {
   cat <<EOF2
 Usage: ./vgpu kmod build [--kernel RELEASE | --headers DIR]
+       ./vgpu kmod interposer
        ./vgpu kmod test [--storm SECONDS] [--cycles N] [--within SECONDS]
 
 build  compile vgpu_kmod.ko against a kernel's headers, into target/kmod/RELEASE
+interposer
+       compile libvgpu_rm.so into target/kmod: the module's ledger as a library to preload
 test   start Debian's kernel in a virtual machine, with the module and a driver that needs no GPU, and run the
-       scenarios; nothing is loaded on this machine. Packages are kept in $KMOD_CACHE.
+       scenarios, the Java backend's among them; nothing is loaded on this machine. Packages are kept in $KMOD_CACHE.
 
       --kernel RELEASE  The kernel whose headers are used. Default: the running one, $(uname -r).
       --headers DIR     The headers themselves.
@@ -157,6 +160,17 @@ kmod_build() {
   say "built ${module#"$ROOT/"}/vgpu_kmod.ko for Linux $release"
 }
 
+kmod_interposer() {
+  [ $# -eq 0 ] || die 2 "./vgpu kmod interposer takes no '$1'; see ./vgpu kmod --help"
+  lock_build
+  if ! sh "$KMOD_SOURCES/main/c/user/build.sh" "$KMOD_WORK" >>"$LOG" 2>&1; then
+    say "libvgpu_rm.so could not be compiled; the end of $LOG:"
+    tail -n 8 "$LOG" | sed 's/^/  /' >&2
+    exit 1
+  fi
+  say "built ${KMOD_WORK#"$ROOT/"}/libvgpu_rm.so"
+}
+
 # ---- the virtual machine ----
 
 # Fetches Debian's kernel for virtual machines, its headers and busybox into a new directory of the cache. It is renamed
@@ -207,6 +221,38 @@ compile_tenant() {
     "$KMOD_SOURCES/test/vm/$1.c" >>"$LOG" 2>&1
 }
 
+# Compiles the backend, and the program that tries it in the virtual machine; makes a runtime with little else.
+compile_backend() {
+  require_machine || return
+  if ! maven 'compiling the backend' -Dvgpu.quick -Dmaven.test.skip=false -DskipTests -pl vgpu-kmod -am \
+    test-compile; then
+    say "the backend does not compile:"
+    failure_lines | sed 's/^/  /' >&2
+    return 1
+  fi
+  if [ ! -x "$JDK/bin/jlink" ] || [ ! -d "$JDK/jmods" ]; then
+    say "./vgpu kmod test needs a JDK with jlink and its modules (jmods); $JDK has none." \
+      "On Debian: openjdk-17-jdk-headless"
+    return $EX_UNAVAILABLE
+  fi
+  rm -rf "$KMOD_WORK/jre"
+  "$JDK/bin/jlink" --add-modules java.base --strip-debug --no-header-files --no-man-pages \
+    --output "$KMOD_WORK/jre" >>"$LOG" 2>&1
+}
+
+# Copies the runtime with the libraries that it needs of this system, and the backend's classes.
+copy_backend() {
+  local root=$1 library
+  mkdir -p "$root"/{app,tmp,lib64} && cp -r "$KMOD_WORK/jre" "$root/jre" &&
+    cp -r vgpu-api/target/classes "$root/app/api" && cp -r vgpu-kmod/target/classes "$root/app/kmod" &&
+    cp -r vgpu-kmod/target/test-classes "$root/app/tests" || return 1
+  for library in $(ldd "$KMOD_WORK"/jre/bin/java "$KMOD_WORK"/jre/lib/{server/libjvm,libjava,libnio,libnet}.so |
+    grep -o '/[^ ]*\.so[^ ]*' | sort -u); do
+    case $library in "$KMOD_WORK"/*) continue ;; esac
+    mkdir -p "$root${library%/*}" && cp -L "$library" "$root$library" || return 1
+  done
+}
+
 # Makes the first file system of the virtual machine.
 make_initramfs() {
   local root=$KMOD_WORK/root busybox=$KMOD_CACHE/vm/bin/busybox
@@ -215,7 +261,7 @@ make_initramfs() {
   find "$KMOD_CACHE/vm/lib/modules" -name configfs.ko -exec cp {} "$root/modules" \; &&
     cp "$KMOD_WORK/module/vgpu_kmod.ko" "$KMOD_WORK/driver/nvidia.ko" "$root/modules" &&
     install -m 755 "$KMOD_SOURCES/test/vm/init" "$root/init" &&
-    compile_tenant client && compile_tenant hostile &&
+    compile_tenant client && compile_tenant hostile && copy_backend "$root" &&
     (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$KMOD_WORK/initramfs"
 }
 
@@ -228,6 +274,7 @@ prepare_machine() {
   rm -rf "$KMOD_WORK/driver"
   mkdir -p "$KMOD_WORK/driver" && cp "$KMOD_SOURCES"/test/vm/{driver.c,Makefile} "$KMOD_SOURCES"/test/model/* \
     "$KMOD_WORK/driver" && compile_module "$KMOD_WORK/driver" KCFLAGS=-Werror || return 1
+  compile_backend || return
   make_initramfs && return 0
   say "the virtual machine's files could not be made; the end of $LOG:"
   tail -n 8 "$LOG" | sed 's/^/  /' >&2
@@ -239,7 +286,7 @@ prepare_machine() {
 run_machine() {
   local words='console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP'
   timeout --kill-after=10 "$KMOD_WITHIN" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 \
-    -m 512 -nodefaults -no-reboot -display none -kernel "$KMOD_CACHE/vm/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
+    -m 768 -nodefaults -no-reboot -display none -kernel "$KMOD_CACHE/vm/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
     -serial "file:$KMOD_WORK/kernel.log" -serial stdio \
     -append "$words vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM"
 }
@@ -312,8 +359,8 @@ command_kmod() {
   LOG=$ROOT/target/vgpu-kmod.log
   start_log
   case $part in
-    build | test) "kmod_$part" "${@:2}" ;;
-    *) die 2 "./vgpu kmod has the parts build and test, and no '$part'" ;;
+    build | interposer | test) "kmod_$part" "${@:2}" ;;
+    *) die 2 "./vgpu kmod has the parts build, interposer and test, and no '$part'" ;;
   esac
   exit
 }

@@ -146,7 +146,7 @@ void bed_begin(uint64_t limit) {
 
 void bed_end(void) {
   if (rm.clients != NULL || rm.objects != 0 || rm.taken != 0) bed_fail("the model has something left");
-  if (book.clients != NULL || book.objects != 0 || book.ties != NULL) bed_fail("the ledger has something left");
+  if (book.clients != NULL || book.objects != 0 || book.tied != 0) bed_fail("the ledger has something left");
   for (int i = 1; i < BED_TENANTS; i++) {
     struct vgpu_rm_tenant *tenant = vgpu__tenant_find(&book, (uint64_t)i);
     if (tenant != NULL && (tenant->used != 0 || tenant->host_used != 0 || tenant->objects != 0 || tenant->refs != 1)) {

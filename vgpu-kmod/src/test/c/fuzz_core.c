@@ -9,6 +9,7 @@
  */
 #include "bed.h"
 
+#include "../../main/c/core/rm_turn.h"
 #include "calls.h"
 
 static uint64_t state;
@@ -149,6 +150,14 @@ static void learn(uint32_t number, size_t at, long result) {
   if (made != 0) clients[below(8)] = made;
 }
 
+/* Turns as far as they are the core's: nobody looks at what the driver runs here. */
+static void some_turns(void) {
+  struct vgpu_rm_turn turn;
+  tenants[1 + below(3)]->yields = below(2) != 0;
+  book.held = below(2) != 0;
+  while (below(50) != 0 && vgpu__turn_next(&book, &turn) > 0) vgpu__turn_done(&book, &turn, below(3) == 0);
+}
+
 static void one_request(void) {
   struct bed_process *process = &processes[below(4)];
   int fd = (int)below(BED_FILES);
@@ -163,6 +172,7 @@ static void one_request(void) {
     return;
   }
   if (below(200) == 0) tenants[1 + below(3)]->limit = below(8) == 0 ? VGPU_RM_NO_LIMIT : (uint64_t)below(512) << 16;
+  if (below(200) == 0) some_turns();
   if (below(200) == 0) tenants[1 + below(3)]->weight = below(3) * 60;
   uint32_t number = NUMBERS[below(12)], size = form(number), word = vgpu__rm_word(number, size);
   size_t at = some_place(CALL), params = some_place(PARAMS);

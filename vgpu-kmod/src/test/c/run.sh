@@ -23,3 +23,12 @@ fi
 # shellcheck disable=SC2086
 $cc $flags $sanitize "$here/test_threads.c" $sources -o "$work/test_threads_$kind"
 timeout 120 "$work/test_threads_$kind"
+[ "$kind" = plain ] || exit 0
+# The same core before a process's own calls.
+sh "$here/../../main/c/user/build.sh" "$work"
+# shellcheck disable=SC2086
+$cc $flags -fPIC -shared "$here/user_driver.c" "$here/../model/model_rm.c" -o "$work/user_driver.so"
+# shellcheck disable=SC2086
+$cc $flags "$here/user_client.c" -o "$work/user_client"
+LD_PRELOAD="$work/libvgpu_rm.so $work/user_driver.so" VGPU_RM_LIMIT=67108864 VGPU_RM_REPORT="$work/report" \
+  timeout 60 "$work/user_client"

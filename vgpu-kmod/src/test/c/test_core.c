@@ -3,6 +3,7 @@
 
 #include "calls.h"
 
+#include "../../main/c/core/rm_turn.h"
 #include "hook_parse.h"
 
 static struct bed_process one, other, nobody;
@@ -253,6 +254,45 @@ static void test_size_of_a_lost_answer(void) {
   end();
 }
 
+/* One tenant frees its client, another makes one of the same number, and neither lets the driver say so. */
+static void test_number_taken_over_unseen(void) {
+  begin(20 * MIB);
+  uint32_t mine = new_client(&one, fd);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
+  const uint32_t freed[4] = {client, 0, client, UINT32_MAX};
+  memcpy(arena + 64, freed, sizeof freed);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_FREE, RM_FREE_SIZE), bed_at(64)) == VGPU_RM_FAULT && rm.held[1] == 0);
+  int theirs = bed_open(&other, 1);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) == RM_OK);
+  CHECK(take(&other, theirs, client, 7, 8 * MIB) == RM_OK);
+  CHECK(rm.held[2] == 8 * MIB && used(2) == 8 * MIB && used(1) == MIB); /* the first one's charge stays until its file is closed */
+  CHECK(take(&other, theirs, client, 8, 13 * MIB) == RM_NO_MEMORY && tenants[2]->refused == 1);
+  one.number = other.number; /* as if the driver took them for one process */
+  CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_INVALID_CLIENT); /* whose it is cannot be told */
+  CHECK(do_free(&other, theirs, client, 7) == RM_OK && used(2) == 0 && used(1) == MIB);
+  CHECK(do_free(&other, theirs, client, client) == RM_OK && used(1) == MIB);
+  CHECK(take(&one, fd, mine, 7, 20 * MIB) == RM_NO_MEMORY);
+  bed_close(&one, fd);
+  CHECK(used(1) == 0);
+  end();
+}
+
+/* A call whose answer nobody sees takes no number away from its holder. */
+static void test_number_claimed_unseen(void) {
+  begin(20 * MIB);
+  uint32_t mine = new_client(&one, fd);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
+  int theirs = bed_open(&other, 1);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX); /* refused */
+  CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_OK && used(1) == MIB);
+  other.number = one.number;
+  uint32_t second = new_client(&other, theirs);
+  CHECK(do_dup(&other, theirs, second, DEVICE, 9, client, 7) == RM_INVALID_CLIENT && used(2) == 0);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && do_free(&one, fd, mine, 9) == RM_OK && used(1) == 0);
+  end();
+}
+
 static void test_arguments_over_one_another(void) {
   begin(10 * MIB);
   for (size_t params = CALL - 96; params <= CALL + 8; params += 8) {
@@ -450,6 +490,96 @@ static void test_weights(void) {
   end();
 }
 
+/* ---- turns ---- */
+
+static uint32_t schedule(struct bed_process *process, int file, uint32_t root, uint32_t group, unsigned char on) {
+  put64(PARAMS, on);
+  return do_control(process, file, root, group, RM_GROUP_SCHEDULE, 2);
+}
+
+static int whole_read(void *self, void *into, uint64_t from, size_t size) {
+  (void)self;
+  memcpy(into, (void *)(uintptr_t)from, size);
+  return 0;
+}
+static int whole_write(void *self, uint64_t into, const void *from, size_t size) {
+  (void)self;
+  memcpy((void *)(uintptr_t)into, from, size);
+  return 0;
+}
+
+/* As the kernel's worker does it: the driver's calls go through the tenant's own file. */
+static int carry_turns_out(void) {
+  struct vgpu_rm_turn turn;
+  int more;
+  while ((more = vgpu__turn_next(&book, &turn)) > 0) {
+    struct bed_process *whose = turn.file == one.files[fd]->id ? &one : &other;
+    int file = 0;
+    while (whose->files[file] == NULL || whose->files[file]->id != turn.file) file++;
+    struct model_caller as = {.read = whole_read, .write = whole_write, .tag = whose->tag};
+    unsigned char params[8] = {(unsigned char)turn.enable};
+    uint64_t fields[4] = {(uint64_t)turn.group << 32 | turn.client, RM_GROUP_SCHEDULE, (uint64_t)(uintptr_t)params, 2};
+    model_ioctl(&rm, &whose->files[file]->model, &as, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE), (uint64_t)(uintptr_t)fields);
+    vgpu__turn_done(&book, &turn, fields[3] >> 32 != RM_OK);
+  }
+  return more;
+}
+
+static struct alloc a_group(uint32_t root, uint32_t handle) {
+  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP, .rights = 1};
+}
+
+static void schedule_nine(void) { CHECK(schedule(&one, fd, client, 9, 1) == RM_OK); }
+static void hold_meanwhile(void) {
+  book.held = 1;
+  carry_turns_out();
+}
+static void meanwhile_hold(void) { keep_and(hold_meanwhile); }
+
+static void test_turns(void) {
+  begin(10 * MIB);
+  int theirs = bed_open(&other, 1);
+  uint32_t second = new_client(&other, theirs);
+  tenants[1]->yields = 1;
+  for (uint32_t handle = 7; handle < 10; handle++) CHECK(do_alloc(&one, fd, a_group(client, handle), NULL) == RM_OK);
+  CHECK(do_alloc(&other, theirs, a_group(second, 7), NULL) == RM_OK && schedule(&other, theirs, second, 7, 1) == RM_OK);
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 8, 1) == RM_OK && schedule(&one, fd, client, 8, 0) == RM_OK);
+  CHECK(model_scheduled(&rm, 1) == 1 && model_scheduled(&rm, 2) == 1);
+
+  book.held = 1;
+  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 0 && model_scheduled(&rm, 2) == 1);
+  CHECK(tenants[1]->stops == 2 && tenants[2]->stops == 0);
+  uint64_t calls = rm.calls;
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 9, 1) == RM_OK); /* noted */
+  CHECK(rm.calls == calls && model_scheduled(&rm, 1) == 0);
+  uint32_t copy = new_client(&one, fd);
+  CHECK(do_dup(&one, fd, copy, DEVICE, 70, client, 7) == RM_INSUFFICIENT_PERMISSIONS); /* no second name for a group */
+  CHECK(do_free(&one, fd, client, 9) == RM_OK);
+
+  book.held = 0; /* given back as it was wanted last: 7 runs, and 8 does not */
+  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 1 && tenants[1]->stopped == NULL);
+  CHECK(schedule(&one, fd, client, 8, 1) == RM_OK && model_scheduled(&rm, 1) == 2);
+  CHECK(do_alloc(&one, fd, a_group(client, 9), NULL) == RM_OK);
+
+  bed_between = meanwhile_hold; /* the hold begins while a SCHEDULE is on its way */
+  schedule_nine();
+  CHECK(model_scheduled(&rm, 1) == 1 && book.restless);
+  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 0 && !book.restless);
+
+  rm.refuses = 4; /* what fails is tried again, and holds nobody else up */
+  book.held = 0;
+  while (carry_turns_out() != 0) continue;
+  CHECK(model_scheduled(&rm, 1) == 3 && tenants[1]->stuck == 0);
+  book.held = 1;
+  rm.refuses = 1;
+  CHECK(carry_turns_out() == 0 && tenants[1]->unstopped == 1);
+  book.held = 0;
+  rm.refuses = 1000;
+  while (carry_turns_out() != 0) continue; /* it comes to an end */
+  CHECK(tenants[1]->stuck == 3);
+  end();
+}
+
 static void test_sizes_shown(void) {
   static const uint32_t LAYOUTS[] = {436, 444, 460, 1028};
   begin(1000 * MIB);
@@ -539,6 +669,8 @@ static const struct {
     {"files-never-seen", test_files_never_seen},
     {"answer-cannot-be-written", test_answer_cannot_be_written},
     {"size-of-a-lost-answer", test_size_of_a_lost_answer},
+    {"number-taken-over-unseen", test_number_taken_over_unseen},
+    {"number-claimed-unseen", test_number_claimed_unseen},
     {"arguments-over-one-another", test_arguments_over_one_another},
     {"arguments-that-change", test_arguments_that_change},
     {"old-forms-of-memory", test_old_forms_of_memory},
@@ -547,6 +679,7 @@ static const struct {
     {"overlapping-calls", test_overlapping_calls},
     {"filters", test_filters},
     {"weights", test_weights},
+    {"turns", test_turns},
     {"sizes-shown", test_sizes_shown},
     {"versions", test_versions},
     {"as-the-hook", test_as_the_hook},

@@ -51,6 +51,7 @@ struct model_object {
   struct model_file *file; /* of a client */
   uint32_t tag, process;
   uint64_t timeslice_us;
+  int scheduled; /* a channel group */
 };
 
 /* ---- the tree ---- */
@@ -274,6 +275,7 @@ static uint32_t fb_info(const struct model_rm *rm, const struct model_caller *ca
 static uint32_t control(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, const struct nvos54 *call) {
   struct model_object *client = own_client(rm, file, call->client), *object;
   uint64_t us;
+  unsigned char enable;
   if (client == NULL) return BAD_CLIENT;
   object = find(client, call->object);
   if (object == NULL) return NOT_FOUND;
@@ -287,6 +289,19 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
     case 0xa06c0104:
       if (object->class_number != 0xa06c || call->params_size != 8) return BAD_PARAMS;
       return caller->write(caller->self, call->params, &object->timeslice_us, 8) == 0 ? OK : BAD_ARGUMENT;
+    case 0xa06c0101:
+      if (object->class_number != 0xa06c || call->params_size != 2) return BAD_PARAMS;
+      if (caller->read(caller->self, &enable, call->params, 1) != 0) return BAD_ARGUMENT;
+      if (rm->refuses > 0) {
+        rm->refuses--;
+        return NOT_SUPPORTED;
+      }
+      object->scheduled = enable;
+      return OK;
+    case 0xa06c0105:
+      if (object->class_number != 0xa06c || call->params_size != 8) return BAD_PARAMS;
+      rm->preempted++;
+      return OK;
     case 0xa06c0107: return object->class_number == 0xa06c && call->params_size == 4 ? OK : BAD_PARAMS;
     case 0x2080110b: return object->class_number == 0x2080 && call->params_size == 536 ? OK : BAD_PARAMS; /* whosever channels */
     case 0x20801303: return object->class_number == 0x2080 ? fb_info(rm, caller, call) : BAD_ARGUMENT;
@@ -408,6 +423,22 @@ void model_close(struct model_rm *rm, struct model_file *file) {
       client = client->next;
     }
   }
+}
+
+uint32_t model_scheduled(const struct model_rm *rm, uint32_t tag) {
+  uint32_t count = 0;
+  for (struct model_object *client = rm->clients; client != NULL; client = client->next) {
+    for (struct model_object *at = client; at != NULL && client->tag == tag;) {
+      count += at->scheduled != 0;
+      if (at->child != NULL) {
+        at = at->child;
+        continue;
+      }
+      while (at != client && at->next == NULL) at = at->parent;
+      at = at == client ? NULL : at->next;
+    }
+  }
+  return count;
 }
 
 uint64_t model_timeslice(const struct model_rm *rm, uint32_t client, uint32_t group) {

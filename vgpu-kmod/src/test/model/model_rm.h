@@ -32,6 +32,8 @@ struct model_rm {
   uint64_t most[MODEL_TAGS]; /* that it ever was */
   uint64_t objects;
   uint64_t calls;            /* that it was given */
+  uint64_t preempted;        /* channel groups */
+  uint32_t refuses;          /* so many calls of GPFIFO_SCHEDULE from now on */
 };
 
 struct model_file {
@@ -54,6 +56,8 @@ struct model_caller {
 
 long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word, uint64_t argument);
 void model_close(struct model_rm *rm, struct model_file *file);
+/* How many channel groups of a tag's clients may run. */
+uint32_t model_scheduled(const struct model_rm *rm, uint32_t tag);
 /* The time slice of a channel group in us; 0: there is none. */
 uint64_t model_timeslice(const struct model_rm *rm, uint32_t client, uint32_t group);
 

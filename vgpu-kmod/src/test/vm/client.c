@@ -2,8 +2,12 @@
  * A program of a tenant in the virtual machine.
  *   client checks DIRECTORY         what one process does, and what the tenant's directory says of it
  *   client take MIB                 takes that much, says so, and waits for the end of its input
- *   client storm PROCESSES SECONDS  processes that allocate, free, close and die
+ *   client run GROUPS               makes channel groups and schedules them, says so, and waits for the end of its input
+ *   client watch CGROUP             reads what the module's device tells of a process that is refused memory
+ *   client storm PROCESSES SECONDS  processes that allocate, schedule, free, close and die
  */
+#include <poll.h>
+
 #include "tenant.h"
 
 static struct bed_process by_compat = {.compat = 1};
@@ -140,6 +144,68 @@ static int take_and_wait(uint64_t mib) {
   return status != RM_OK;
 }
 
+static uint32_t schedule(int fd, uint32_t client, uint32_t group, int on) {
+  put64(PARAMS, (uint64_t)on);
+  return do_control(&plainly, fd, client, group, RM_GROUP_SCHEDULE, 2);
+}
+
+static int run_and_wait(uint32_t groups) {
+  char byte;
+  int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
+  uint32_t client = new_client(&plainly, fd);
+  for (uint32_t i = 0; i < groups; i++) {
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 50 + i, .class_number = RM_CLASS_GROUP, .rights = 1};
+    CHECK(do_alloc(&plainly, fd, what, NULL) == RM_OK && schedule(fd, client, 50 + i, 1) == RM_OK);
+  }
+  printf("%s\n", failures == 0 ? "runs" : "failed");
+  fflush(stdout);
+  while (read(0, &byte, 1) > 0) { /* as it is told */
+    CHECK(schedule(fd, client, 50, byte == '1') == RM_OK);
+    printf("asked %c\n", byte);
+    fflush(stdout);
+  }
+  close(card);
+  close(fd);
+  return failures != 0;
+}
+
+static void refused_child(const char *cgroup) {
+  char path[256], pid[32];
+  snprintf(path, sizeof path, "%s/cgroup.procs", cgroup);
+  CHECK(put_into(path, pid, (size_t)snprintf(pid, sizeof pid, "%d", getpid())) == 0);
+  int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
+  uint32_t client = new_client(&plainly, fd);
+  CHECK(memory(&plainly, fd, client, 7, 4096 * MIB, 128, 0) == RM_NO_MEMORY);
+  close(card);
+  close(fd);
+}
+
+/* The tenant is called `one`, and nothing else happens meanwhile. */
+static int watch(const char *cgroup) {
+  char text[4096];
+  int device = open("/dev/vgpu", O_RDONLY | O_NONBLOCK | O_CLOEXEC), status = -1;
+  struct pollfd ready = {.fd = device, .events = POLLIN};
+  ssize_t size = read(device, text, sizeof text - 1);
+  CHECK(device >= 0 && size > 0);
+  text[size > 0 ? size : 0] = '\0';
+  CHECK(strstr(text, "one class ") != NULL && strstr(text, "two class ") != NULL);
+  CHECK(poll(&ready, 1, 0) == 0 && read(device, text, sizeof text) < 0 && errno == EAGAIN);
+  CHECK(read(device, text, 8) < 0 && errno == EINVAL && write(device, "online 1", 8) < 0 && errno == EBADF);
+  uint64_t refused = number_in("/sys/kernel/config/vgpu/one/stats", "refused ");
+  pid_t child = fork();
+  if (child == 0) {
+    refused_child(cgroup);
+    _exit(failures != 0);
+  }
+  CHECK(poll(&ready, 1, 60000) == 1 && (ready.revents & POLLIN) != 0);
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  size = read(device, text, sizeof text - 1);
+  text[size > 0 ? size : 0] = '\0';
+  const char *at = strstr(text, " refused ");
+  CHECK(strncmp(text, "one class ", 10) == 0 && at != NULL && strtoull(at + 9, NULL, 10) == refused + 1);
+  return failures != 0;
+}
+
 /* Ends with the process that started it. */
 static void storm_alone(unsigned seed, pid_t parent) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) return;
@@ -147,7 +213,11 @@ static void storm_alone(unsigned seed, pid_t parent) {
     int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
     uint32_t client = new_client(&plainly, fd);
     for (int i = rand_r(&seed) % 2000; i > 0; i--) {
-      uint32_t handle = 100 + (uint32_t)rand_r(&seed) % 12;
+      uint32_t handle = 100 + (uint32_t)rand_r(&seed) % 12, group = 200 + handle % 3;
+      struct alloc what = {.client = client, .parent = DEVICE, .handle = group, .class_number = RM_CLASS_GROUP, .rights = 1};
+      if (rand_r(&seed) % 20 == 0) do_alloc(&plainly, fd, what, NULL);
+      if (rand_r(&seed) % 20 == 0) schedule(fd, client, group, rand_r(&seed) % 4 != 0);
+      if (rand_r(&seed) % 80 == 0) do_free(&plainly, fd, client, group);
       if (rand_r(&seed) % 3 == 0) do_free(&plainly, fd, client, handle);
       else memory(rand_r(&seed) % 8 == 0 ? &by_compat : &plainly, fd, client, handle, (1 + (uint64_t)rand_r(&seed) % 8) * 2 * MIB, 128, 0);
     }
@@ -192,6 +262,8 @@ int main(int count, char **arguments) {
     return checks();
   }
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take_and_wait(strtoull(arguments[2], NULL, 10));
+  if (count == 3 && strcmp(arguments[1], "run") == 0) return run_and_wait((uint32_t)atoi(arguments[2]));
+  if (count == 3 && strcmp(arguments[1], "watch") == 0) return watch(arguments[2]);
   if (count == 4 && strcmp(arguments[1], "storm") == 0) return storm(atoi(arguments[2]), atoi(arguments[3]));
   return 2;
 }

@@ -36,6 +36,10 @@ static unsigned int slow_ms;
 module_param(slow_ms, uint, 0644);
 MODULE_PARM_DESC(slow_ms, "How long each call takes besides, so that others can happen in it");
 
+static unsigned int refuses;
+module_param(refuses, uint, 0644);
+MODULE_PARM_DESC(refuses, "So many calls of GPFIFO_SCHEDULE are refused from now on");
+
 struct opened {
 	struct model_file model;
 	struct file *tied;	/* held, as the real driver does */
@@ -127,8 +131,10 @@ static long nvidia_ioctl(struct file *file, unsigned int word, unsigned long arg
 	if (slow_ms)
 		msleep(slow_ms);
 	mutex_lock(&lock);
+	rm.refuses = refuses;
 	caller.tag = tag_of_current();
 	result = model_ioctl(&rm, &opened->model, &caller, word, argument);
+	refuses = rm.refuses;
 	mutex_unlock(&lock);
 	return result;
 }
@@ -179,7 +185,8 @@ static int truth_show(struct seq_file *to, void *unused)
 		   nvidia_fops.unlocked_ioctl == nvidia_ioctl && nvidia_fops.compat_ioctl == nvidia_ioctl &&
 		   nvidia_fops.release == nvidia_release);
 	for (tag = 0; tag < MODEL_TAGS && cgroups[tag]; tag++)
-		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\n", cgroups[tag], rm.held[tag], cgroups[tag], rm.most[tag]);
+		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\nrunning of %llu %u\n", cgroups[tag], rm.held[tag],
+			   cgroups[tag], rm.most[tag], cgroups[tag], model_scheduled(&rm, tag));
 	mutex_unlock(&lock);
 	return 0;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 #include "rm_call.h"
 
+#include "rm_turn.h"
+
 enum charge { NOTHING, DEVICE_MEMORY, HOST_MEMORY, DENIED };
 
 /* One call on its way. */
@@ -17,7 +19,7 @@ struct request {
   uint64_t stamp;                /* of its admission; 0: what is in the book already is never taken for gone */
   struct vgpu_rm_tenant *tenant; /* held */
   uint64_t reserved;
-  uint64_t target;               /* FREE: the stamp of what it frees; 0: nothing that we know */
+  uint64_t target;               /* the stamp of what is freed or scheduled; 0: nothing that we know */
   struct vgpu_rm_block *shared;  /* DUP: held */
   struct vgpu_rm_tie *tie;
   /* Made before the lock is taken, and dropped at the end where they were not used. */
@@ -26,7 +28,8 @@ struct request {
   uint64_t most, left; /* for answers that tell sizes */
   uint32_t weight;
   uint32_t answer;
-  int undo;
+  int wanted; /* SCHEDULE: on or off */
+  int undo, lost; /* lost: the answer could not be read */
 };
 
 static uint64_t vgpu__least(uint64_t one, uint64_t other) { return one < other ? one : other; }
@@ -68,6 +71,10 @@ static int vgpu__size_is_hidden(const struct vgpu_rm_call *call) {
   return call->bytes_at < call->at + call->size && call->at < call->bytes_at + sizeof(uint64_t);
 }
 
+static int vgpu__schedules(const struct vgpu_rm_call *call) {
+  return call->kind == RM_KIND_CONTROL && (call->command == RM_GROUP_SCHEDULE || call->command == RM_CHANNEL_SCHEDULE);
+}
+
 /* Memory that a call may need once the driver has done it: then it is too late to have none. */
 static int vgpu__prepare(struct request *request) {
   const struct vgpu_rm_heap *heap = &request->book->heap;
@@ -75,6 +82,10 @@ static int vgpu__prepare(struct request *request) {
   if (call->kind == RM_KIND_REGISTER) {
     request->tie = heap->make(sizeof *request->tie);
     return request->tie != NULL ? 0 : -1;
+  }
+  if (vgpu__schedules(call)) {
+    unsigned char enable = 1; /* where it cannot be read, the driver cannot either */
+    if (request->io.read(request->io.self, &enable, call->params, sizeof enable) == 0) request->wanted = enable != 0;
   }
   if (call->kind != RM_KIND_ALLOC && call->kind != RM_KIND_DUP) return 0;
   request->object = heap->make(sizeof *request->object);
@@ -95,6 +106,8 @@ static int vgpu__concerns(const struct vgpu_rm_call *call) {
   if (call->kind == RM_KIND_OTHER || call->kind == RM_KIND_VERSION) return 0;
   if (call->kind != RM_KIND_CONTROL) return 1;
   switch (call->command) {
+    case RM_GROUP_SCHEDULE:
+    case RM_CHANNEL_SCHEDULE:
     case RM_GROUP_SET_TIMESLICE:
     case RM_GROUP_SET_INTERLEAVE:
     case RM_GROUP_MAKE_REALTIME:
@@ -127,6 +140,7 @@ static int vgpu__admit_alloc(struct request *request) {
   if (request->charge == DEVICE_MEMORY) {
     if (vgpu__reserve(tenant, request->bytes) != 0) {
       tenant->refused++;
+      vgpu__note(request->book, tenant);
       return vgpu__refuse(request, RM_NO_MEMORY);
     }
     request->reserved = request->bytes;
@@ -136,15 +150,21 @@ static int vgpu__admit_alloc(struct request *request) {
 
 /* A copy of memory of a tenant: the memory stays the tenant's that allocated it, and nobody else gets at it. */
 static int vgpu__admit_dup(struct request *request, struct vgpu_rm_tenant *tenant) {
-  const struct vgpu_rm_object *root = vgpu__client_find(request->book, request->call.source);
-  const struct vgpu_rm_object *source = vgpu__object_find(request->book, request->call.source, request->call.source_object);
-  if (root != NULL && root->tenant != tenant) {
-    root->tenant->filtered++;
+  uint32_t count;
+  struct vgpu_rm_object *root = vgpu__client_named(request->book, request->call.source, &count);
+  const struct vgpu_rm_object *source = root != NULL ? vgpu__object_find(request->book, root, request->call.source_object) : NULL;
+  if (root != NULL ? root->tenant != tenant : count != 0) { /* another's, or not known whose */
+    if (root != NULL) root->tenant->filtered++;
+    else if (tenant != NULL) tenant->filtered++;
     return vgpu__refuse(request, RM_INVALID_CLIENT);
   }
   if (tenant != NULL && tenant->objects >= tenant->most_objects) {
     tenant->refused++;
     return vgpu__refuse(request, RM_INSUFFICIENT_RESOURCES);
+  }
+  if (tenant != NULL && tenant->yields && source != NULL && source->class_number == RM_CLASS_GROUP) { /* it would get a second name */
+    tenant->filtered++;
+    return vgpu__refuse(request, RM_INSUFFICIENT_PERMISSIONS);
   }
   if (tenant != NULL && source != NULL && source->block != NULL) {
     request->shared = source->block;
@@ -153,8 +173,19 @@ static int vgpu__admit_dup(struct request *request, struct vgpu_rm_tenant *tenan
   return 0;
 }
 
+static struct vgpu_rm_object *vgpu__group_named(struct request *request) {
+  struct vgpu_rm_object *root = vgpu__client_find(request->book, request->file, request->call.client);
+  return root != NULL ? vgpu__group_of(vgpu__object_find(request->book, root, request->call.object)) : NULL;
+}
+
 static int vgpu__admit_control(struct request *request) {
   struct vgpu_rm_tenant *tenant = request->tenant;
+  if (vgpu__schedules(&request->call)) {
+    struct vgpu_rm_object *group = vgpu__group_named(request);
+    if (group == NULL) return 0;
+    request->target = group->stamp;
+    return vgpu__group_asked(request->book, group, request->wanted) ? vgpu__refuse(request, RM_OK) : 0;
+  }
   switch (request->call.command) {
     case RM_GROUP_SET_TIMESLICE:
       if (tenant->weight == 0) return 0;
@@ -178,7 +209,7 @@ static void vgpu__note_sizes(struct request *request) {
 static int vgpu__admit(struct request *request) {
   struct vgpu_rm_book *book = request->book;
   const struct vgpu_rm_call *call = &request->call;
-  struct vgpu_rm_object *root = vgpu__client_find(book, call->client);
+  struct vgpu_rm_object *root = vgpu__client_find(book, request->file, call->client);
   int creates = call->kind == RM_KIND_ALLOC && vgpu__is_root(call->class_number);
   struct vgpu_rm_tenant *tenant = root != NULL && !creates ? root->tenant : request->host->tenant(request->self, book);
   request->stamp = book->stamp;
@@ -195,7 +226,7 @@ static int vgpu__admit(struct request *request) {
       tenant->filtered++;
       return vgpu__refuse(request, RM_NOT_SUPPORTED);
     case RM_KIND_FREE: {
-      const struct vgpu_rm_object *freed = vgpu__object_find(book, call->client, call->object);
+      const struct vgpu_rm_object *freed = root != NULL ? vgpu__object_find(book, root, call->object) : NULL;
       if (freed != NULL) request->target = freed->stamp;
       return 0;
     }
@@ -215,9 +246,10 @@ static int vgpu__names_others(struct request *request) {
   if (count > RM_MOST_CHANNELS) count = RM_MOST_CHANNELS;
   request->host->lock(book);
   for (uint32_t i = 0; i < count; i++) {
-    const struct vgpu_rm_object *root = vgpu__client_find(book, clients[i]);
-    if (clients[i] == call->client && root == NULL) continue;
-    foreign |= root != NULL ? root->tenant != request->tenant : request->tenant != NULL;
+    uint32_t known;
+    const struct vgpu_rm_object *root = vgpu__client_named(book, clients[i], &known);
+    if (clients[i] == call->client && known == 0) continue;
+    foreign |= root != NULL ? root->tenant != request->tenant : request->tenant != NULL || known != 0;
   }
   if (foreign && request->tenant != NULL) request->tenant->filtered++;
   request->host->unlock(book);
@@ -227,20 +259,10 @@ static int vgpu__names_others(struct request *request) {
 /* A file is tied before the driver does it, so that no client made meanwhile is taken for one of the file alone. */
 static void vgpu__tie(struct request *request) {
   struct vgpu_rm_tie *tie = request->tie;
-  if (request->tenant == NULL || tie->owner == 0 || vgpu__file_owner(request->book, request->file) != request->file) return;
+  if (tie->owner == 0 || vgpu__file_owner(request->book, request->file) != request->file) return;
   tie->file = request->file;
   vgpu__file_tie(request->book, tie);
   request->tie = NULL;
-}
-
-static void vgpu__untie(struct request *request) {
-  for (struct vgpu_rm_tie **at = &request->book->ties; *at != NULL; at = &(*at)->next) {
-    if ((*at)->file != request->file) continue;
-    struct vgpu_rm_tie *tie = *at;
-    *at = tie->next;
-    request->book->heap.drop(tie);
-    return;
-  }
 }
 
 /* ---- after: what the driver answered ---- */
@@ -256,20 +278,19 @@ static int vgpu__done(const struct request *request, long result) {
 
 static void vgpu__look_again(struct request *request, long result) {
   const struct vgpu_rm_call *call = &request->call;
-  int lost = 0;
   vgpu__rm_decode(&request->io, vgpu__rm_word(call->number, call->size), call->at, &request->after);
   if (result == VGPU_RM_FAULT || request->after.kind != call->kind) { /* taken for what keeps the charge */
     request->after = *call; /* with the handle that was asked for */
     request->after.status = call->kind == RM_KIND_FREE ? RM_OBJECT_NOT_FOUND : RM_OK;
     request->stamp = 0;
-    lost = 1;
+    request->lost = 1;
   }
   request->bytes_after = request->bytes;
   if (request->block != NULL && vgpu__rm_bytes(&request->io, &request->call, &request->bytes_after) != 0) {
     request->bytes_after = request->bytes;
   }
   /* With its answer this form loses the size as well: it counts as if it were rounded up to the largest pages. */
-  if (lost && call->number == RM_HEAP) {
+  if (request->lost && call->number == RM_HEAP) {
     request->bytes_after = request->bytes > VGPU_RM_NO_LIMIT - LARGEST_PAGE ? VGPU_RM_NO_LIMIT : (request->bytes + LARGEST_PAGE - 1) & ~(LARGEST_PAGE - 1);
   }
   /* The driver rounds up. A smaller number is not the driver's. */
@@ -287,9 +308,9 @@ static int vgpu__changed(const struct request *request) {
 /* The client of a call: the known one, or one that was made before we looked, or by a call that is not settled yet. */
 static struct vgpu_rm_object *vgpu__home(struct request *request) {
   struct vgpu_rm_book *book = request->book;
-  struct vgpu_rm_object *root = vgpu__client_find(book, request->call.client);
+  struct vgpu_rm_object *root = vgpu__client_find(book, request->file, request->call.client);
   if (root != NULL) return root;
-  root = vgpu__client_enter(book, request->client, request->tenant, request->call.client, request->file, request->stamp);
+  root = vgpu__client_enter(book, request->client, request->tenant, request->call.client, request->file, request->stamp, 0);
   request->client = NULL;
   return root;
 }
@@ -305,7 +326,7 @@ static void vgpu__enter(struct request *request, struct vgpu_rm_block *block, ui
 static void vgpu__settle_alloc(struct request *request) {
   struct vgpu_rm_tenant *tenant = request->tenant;
   if (vgpu__is_root(request->call.class_number)) {
-    vgpu__client_enter(request->book, request->client, tenant, request->after.object, request->file, request->stamp);
+    vgpu__client_enter(request->book, request->client, tenant, request->after.object, request->file, request->stamp, !request->lost);
     request->client = NULL;
     return;
   }
@@ -333,21 +354,25 @@ static void vgpu__settle_alloc(struct request *request) {
   vgpu__enter(request, block, request->call.class_number);
 }
 
-static void vgpu__settle_free(struct request *request) {
-  struct vgpu_rm_object *freed = vgpu__object_find(request->book, request->call.client, request->call.object);
-  if (freed != NULL && freed->stamp == request->target) vgpu__object_remove(request->book, freed, request->stamp);
+static void vgpu__settle_free(struct request *request, int done) {
+  struct vgpu_rm_object *root = vgpu__client_find(request->book, request->file, request->call.client);
+  struct vgpu_rm_object *freed = root != NULL ? vgpu__object_find(request->book, root, request->call.object) : NULL;
+  if (freed == NULL || freed->stamp != request->target) return;
+  if (done) vgpu__object_remove(request->book, freed, request->stamp);
+  else if (request->lost) freed->sure = 0; /* it may be gone */
 }
 
-/* A client of nobody's has the number of one in the book: that one has gone without our seeing it. */
+/* A client of nobody's has the file and the number of one in the book: that one has gone without our seeing it. */
 static void vgpu__forget_namesake(struct request *request) {
   if (request->call.kind != RM_KIND_ALLOC || !vgpu__is_root(request->call.class_number)) return;
-  struct vgpu_rm_object *there = vgpu__client_find(request->book, request->after.object);
+  struct vgpu_rm_object *there = vgpu__client_find(request->book, request->file, request->after.object);
   if (there != NULL && there->stamp <= request->stamp) vgpu__object_remove(request->book, there, request->stamp);
 }
 
 /* With the lock. */
 static void vgpu__settle(struct request *request, long result) {
   int done = vgpu__done(request, result);
+  if (request->call.kind == RM_KIND_REGISTER && result < 0 && request->tie == NULL) vgpu__file_tie_failed(request->book, request->file);
   if (request->tenant == NULL) {
     if (done) vgpu__forget_namesake(request);
     return;
@@ -358,16 +383,18 @@ static void vgpu__settle(struct request *request, long result) {
       if (done) vgpu__settle_alloc(request);
       break;
     case RM_KIND_FREE:
-      if (done) vgpu__settle_free(request);
+      vgpu__settle_free(request, done);
       break;
     case RM_KIND_DUP:
       if (!done) break;
       vgpu__enter(request, request->shared, 0);
       request->shared = NULL;
       break;
-    case RM_KIND_REGISTER:
-      if (result < 0 && request->tie == NULL) vgpu__untie(request);
+    case RM_KIND_CONTROL: {
+      struct vgpu_rm_object *group = done && vgpu__schedules(&request->call) ? vgpu__group_named(request) : NULL;
+      if (group != NULL && group->stamp == request->target) vgpu__group_scheduled(request->book, group, request->wanted);
       break;
+    }
     default: break;
   }
   vgpu__note_sizes(request);

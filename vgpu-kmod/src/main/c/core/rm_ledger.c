@@ -2,11 +2,18 @@
 #include "rm_ledger.h"
 
 #include "rm_abi.h"
+#include "rm_turn.h"
 
 int vgpu__book_begin(struct vgpu_rm_book *book, const struct vgpu_rm_heap *heap, uint32_t buckets, uint32_t salt) {
   *book = (struct vgpu_rm_book){.heap = *heap, .mask = buckets - 1, .salt = salt};
   book->table = heap->make(sizeof *book->table * buckets);
-  return book->table != NULL ? 0 : -1;
+  book->names = heap->make(sizeof *book->names * buckets);
+  book->ties = heap->make(sizeof *book->ties * buckets);
+  if (book->table != NULL && book->names != NULL && book->ties != NULL) return 0;
+  if (book->table != NULL) heap->drop(book->table);
+  if (book->names != NULL) heap->drop(book->names);
+  if (book->ties != NULL) heap->drop(book->ties);
+  return -1;
 }
 
 /* ---- tenants ---- */
@@ -67,43 +74,81 @@ void vgpu__block_release(struct vgpu_rm_book *book, struct vgpu_rm_block *block)
   book->heap.drop(block);
 }
 
-/* ---- the table ---- */
+/* ---- the tables ---- */
 
-static struct vgpu_rm_object **vgpu__bucket(const struct vgpu_rm_book *book, uint32_t client, uint32_t handle) {
-  uint64_t mixed = ((uint64_t)client << 32 | handle) ^ book->salt;
+static uint32_t vgpu__bucket(const struct vgpu_rm_book *book, uint64_t of, uint32_t handle) {
+  uint64_t mixed = (of ^ book->salt) * 0x9e3779b97f4a7c15u + handle;
   mixed = (mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9u;
   mixed = (mixed ^ mixed >> 32) * (book->salt | 1u);
-  return &book->table[(uint32_t)(mixed >> 32 ^ mixed) & book->mask];
+  return (uint32_t)(mixed >> 32 ^ mixed) & book->mask;
 }
 
-struct vgpu_rm_object *vgpu__object_find(const struct vgpu_rm_book *book, uint32_t client, uint32_t handle) {
-  if (handle == 0) return NULL;
-  for (struct vgpu_rm_object *at = *vgpu__bucket(book, client, handle); at != NULL; at = at->chain) {
-    if (at->client == client && at->handle == handle) return at;
+/* An object's client is known by its stamp, which no other has. */
+static struct vgpu_rm_object **vgpu__place(const struct vgpu_rm_book *book, const struct vgpu_rm_object *object) {
+  return &book->table[vgpu__bucket(book, object->root == object ? object->owner : object->root->stamp, object->handle)];
+}
+
+struct vgpu_rm_object *vgpu__object_find(const struct vgpu_rm_book *book, struct vgpu_rm_object *root, uint32_t handle) {
+  if (handle == 0 || handle == root->handle) return handle == 0 ? NULL : root;
+  for (struct vgpu_rm_object *at = book->table[vgpu__bucket(book, root->stamp, handle)]; at != NULL; at = at->chain) {
+    if (at->root == root && at->handle == handle) return at;
   }
   return NULL;
 }
 
-struct vgpu_rm_object *vgpu__client_find(const struct vgpu_rm_book *book, uint32_t client) {
-  struct vgpu_rm_object *found = vgpu__object_find(book, client, client);
-  return found != NULL && found->root == found ? found : NULL;
+struct vgpu_rm_object *vgpu__client_find(const struct vgpu_rm_book *book, uint64_t file, uint32_t client) {
+  uint64_t owner = vgpu__file_owner(book, file);
+  for (struct vgpu_rm_object *at = book->table[vgpu__bucket(book, owner, client)]; at != NULL; at = at->chain) {
+    if (at->root == at && at->owner == owner && at->handle == client) return at;
+  }
+  return NULL;
+}
+
+struct vgpu_rm_object *vgpu__client_named(const struct vgpu_rm_book *book, uint32_t client, uint32_t *count) {
+  struct vgpu_rm_object *sure = NULL, *any = NULL;
+  uint32_t sures = 0;
+  *count = 0;
+  for (struct vgpu_rm_object *at = book->names[vgpu__bucket(book, 0, client)]; at != NULL; at = at->namesake) {
+    if (at->handle != client) continue;
+    any = at;
+    ++*count;
+    if (!at->sure) continue;
+    sure = at;
+    sures++;
+  }
+  if (sures == 1) return sure;
+  return *count == 1 ? any : NULL;
+}
+
+struct vgpu_rm_object *vgpu__client_stamped(const struct vgpu_rm_book *book, uint32_t client, uint64_t stamp) {
+  struct vgpu_rm_object *at = book->names[vgpu__bucket(book, 0, client)];
+  while (at != NULL && at->stamp != stamp) at = at->namesake;
+  return at;
+}
+
+static void vgpu__link(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
+  if (object->handle == 0) return;
+  struct vgpu_rm_object **bucket = vgpu__place(book, object);
+  object->chain = *bucket;
+  *bucket = object;
+}
+
+static void vgpu__unlink(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
+  if (object->handle == 0) return;
+  struct vgpu_rm_object **at = vgpu__place(book, object);
+  while (*at != object) at = &(*at)->chain;
+  *at = object->chain;
 }
 
 static void vgpu__chain(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
   object->stamp = ++book->stamp;
   book->objects++;
-  if (object->handle == 0) return;
-  struct vgpu_rm_object **bucket = vgpu__bucket(book, object->client, object->handle);
-  object->chain = *bucket;
-  *bucket = object;
+  vgpu__link(book, object);
 }
 
 static void vgpu__unchain(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
   book->objects--;
-  if (object->handle == 0) return;
-  struct vgpu_rm_object **at = vgpu__bucket(book, object->client, object->handle);
-  while (*at != object) at = &(*at)->chain;
-  *at = object->chain;
+  vgpu__unlink(book, object);
 }
 
 /* ---- the tree ---- */
@@ -129,12 +174,16 @@ static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *obje
   struct vgpu_rm_tenant *tenant = object->root->tenant;
   vgpu__unhang(object);
   vgpu__unchain(book, object);
-  tenant->objects--;
+  if (--tenant->objects == 0) vgpu__note(book, tenant);
+  vgpu__group_forget(object);
   if (object->block != NULL) vgpu__block_release(book, object->block);
   if (object->root == object) {
     struct vgpu_rm_object **at = &book->clients;
     while (*at != object) at = &(*at)->next_client;
     *at = object->next_client;
+    at = &book->names[vgpu__bucket(book, 0, object->handle)];
+    while (*at != object) at = &(*at)->namesake;
+    *at = object->namesake;
     vgpu__tenant_release(book, tenant);
   }
   book->heap.drop(object);
@@ -175,25 +224,32 @@ void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *objec
 }
 
 struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_tenant *tenant, uint32_t client,
-                                          uint64_t file, uint64_t stamp) {
-  struct vgpu_rm_object *there = vgpu__client_find(book, client);
+                                          uint64_t file, uint64_t stamp, int sure) {
+  struct vgpu_rm_object *there = vgpu__client_find(book, file, client), *other;
+  uint32_t count;
   if (there != NULL && there->stamp <= stamp) {
     vgpu__object_remove(book, there, stamp);
-    there = vgpu__client_find(book, client);
+    there = vgpu__client_find(book, file, client);
   }
   if (there != NULL) {
     book->heap.drop(made);
     return there;
   }
+  /* The driver has a handle once: this one may be gone already, or the other's end is about to be seen. */
+  other = vgpu__client_named(book, client, &count);
   made->root = made;
   made->client = made->handle = client;
   made->class_number = RM_CLASS_ROOT;
   made->tenant = tenant;
   made->file = file;
   made->owner = vgpu__file_owner(book, file);
+  made->sure = sure && (other == NULL || !other->sure);
   made->next_client = book->clients;
   book->clients = made;
-  tenant->objects++;
+  struct vgpu_rm_object **names = &book->names[vgpu__bucket(book, 0, client)];
+  made->namesake = *names;
+  *names = made;
+  if (tenant->objects++ == 0) vgpu__note(book, tenant);
   vgpu__tenant_hold(tenant);
   vgpu__chain(book, made);
   return made;
@@ -201,12 +257,12 @@ struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu
 
 void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_object *root, uint32_t parent, uint32_t handle,
                         uint32_t class_number, struct vgpu_rm_block *block, uint64_t stamp) {
-  struct vgpu_rm_object *there = handle == root->handle ? root : vgpu__object_find(book, root->client, handle);
+  struct vgpu_rm_object *there = vgpu__object_find(book, root, handle);
   if (there != NULL && there != root && there->stamp <= stamp) {
     vgpu__object_remove(book, there, stamp);
     there = NULL;
   }
-  struct vgpu_rm_object *above = vgpu__object_find(book, root->client, parent);
+  struct vgpu_rm_object *above = vgpu__object_find(book, root, parent);
   made->root = root;
   made->client = root->client;
   made->handle = there == NULL ? handle : 0; /* which of two is in the driver now is not known: both are charged */
@@ -219,45 +275,66 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
 
 /* ---- files ---- */
 
+static struct vgpu_rm_tie **vgpu__tie_of(const struct vgpu_rm_book *book, uint64_t file) {
+  struct vgpu_rm_tie **at = &book->ties[vgpu__bucket(book, file, 0)];
+  while (*at != NULL && (*at)->file != file) at = &(*at)->next;
+  return at;
+}
+
 uint64_t vgpu__file_owner(const struct vgpu_rm_book *book, uint64_t file) {
-  for (const struct vgpu_rm_tie *tie = book->ties; tie != NULL; tie = tie->next) {
-    if (tie->file == file) return tie->owner;
-  }
-  return file;
+  const struct vgpu_rm_tie *tie = *vgpu__tie_of(book, file);
+  return tie != NULL ? tie->owner : file;
 }
 
 void vgpu__file_tie(struct vgpu_rm_book *book, struct vgpu_rm_tie *tie) {
-  tie->next = book->ties;
-  book->ties = tie;
+  struct vgpu_rm_tie **at = vgpu__tie_of(book, tie->file);
+  tie->next = *at;
+  *at = tie;
+  book->tied++;
+}
+
+void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file) {
+  struct vgpu_rm_tie **at = vgpu__tie_of(book, file), *tie = *at;
+  if (tie == NULL) return;
+  *at = tie->next;
+  book->tied--;
+  book->heap.drop(tie);
+}
+
+static void vgpu__own(struct vgpu_rm_book *book, struct vgpu_rm_object *client, uint64_t owner) {
+  vgpu__unlink(book, client);
+  client->owner = owner;
+  vgpu__link(book, client);
+}
+
+void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file) {
+  uint64_t owner = vgpu__file_owner(book, file);
+  vgpu__file_untie(book, file);
+  for (struct vgpu_rm_object *client = book->clients; client != NULL && owner != file; client = client->next_client) {
+    if (client->file == file && client->owner == owner) vgpu__own(book, client, file);
+  }
 }
 
 void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file) {
-  for (struct vgpu_rm_tie **at = &book->ties; *at != NULL;) {
-    struct vgpu_rm_tie *tie = *at;
-    if (tie->file == file) {
-      *at = tie->next;
-      book->heap.drop(tie);
-    } else {
-      at = &tie->next;
-    }
-  }
   struct vgpu_rm_object *next;
+  vgpu__file_untie(book, file);
   for (struct vgpu_rm_object *client = book->clients; client != NULL; client = next) {
     next = client->next_client;
     if (client->file == file) client->file = 0;
-    if (client->owner == file) client->owner = 0;
+    if (client->owner == file) vgpu__own(book, client, client->file);
     if (client->file == 0 && client->owner == 0) vgpu__object_remove(book, client, VGPU_RM_NO_LIMIT);
   }
 }
 
 void vgpu__book_end(struct vgpu_rm_book *book) {
   while (book->clients != NULL) vgpu__object_remove(book, book->clients, VGPU_RM_NO_LIMIT);
-  while (book->ties != NULL) {
-    struct vgpu_rm_tie *tie = book->ties;
-    book->ties = tie->next;
-    book->heap.drop(tie);
+  for (uint32_t i = 0; i <= book->mask; i++) {
+    while (book->ties[i] != NULL) vgpu__file_untie(book, book->ties[i]->file);
   }
   while (book->tenants != NULL) vgpu__tenant_remove(book, book->tenants);
   book->heap.drop(book->table);
-  book->table = NULL;
+  book->heap.drop(book->names);
+  book->heap.drop(book->ties);
+  book->table = book->names = NULL;
+  book->ties = NULL;
 }

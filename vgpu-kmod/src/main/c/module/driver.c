@@ -35,10 +35,15 @@ static long vgpu_call(struct file *file, unsigned int word, unsigned long argume
 		      long (*ioctl)(struct file *, unsigned int, unsigned long))
 {
 	struct vgpu_call call = { .file = file, .ioctl = ioctl };
+	u64 news = READ_ONCE(vgpu_book.news);
 	long result;
 
 	atomic_inc(&inside);
 	result = vgpu__rm_ioctl(&vgpu_book, &vgpu_host, &call, (uintptr_t)file, word, argument);
+	if (READ_ONCE(vgpu_book.restless))
+		vgpu_turns_kick();
+	if (READ_ONCE(vgpu_book.news) != news)
+		vgpu_turns_wake();
 	vgpu_leave();
 	return result;
 }
@@ -58,14 +63,29 @@ static long vgpu_compat_ioctl(struct file *file, unsigned int word, unsigned lon
 static int vgpu_release(struct inode *inode, struct file *file)
 {
 	int result;
+	u64 news;
 
 	atomic_inc(&inside);
 	result = kept.release(inode, file);
 	mutex_lock(&vgpu_lock);
+	news = vgpu_book.news;
 	vgpu__file_closed(&vgpu_book, (uintptr_t)file);
+	news -= vgpu_book.news;
 	mutex_unlock(&vgpu_lock);
+	if (news)
+		vgpu_turns_wake();
 	vgpu_leave();
 	return result;
+}
+
+long vgpu_driver_ioctl(struct file *file, unsigned int word, unsigned long argument)
+{
+	return kept.unlocked_ioctl(file, word, argument);
+}
+
+unsigned int vgpu_driver_schedule_size(void)
+{
+	return vgpu__rm_abi(vgpu__rm_version(owner->version, strlen(owner->version)) >> 16).schedule_size;
 }
 
 bool vgpu_driver_has(const struct file *file)

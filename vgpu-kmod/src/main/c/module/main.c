@@ -18,26 +18,38 @@ static int __init vgpu_begin(void)
 	if (error)
 		return error;
 	vgpu_host.further_class = charge_class;
+	error = vgpu_turns_begin();
+	if (error)
+		goto no_turns;
 	error = vgpu_driver_attach(device);
 	if (error)
 		goto no_driver;
 	error = vgpu_tenants_open();
 	if (error)
 		goto no_tenants;
+	error = vgpu_turns_offer();
+	if (error)
+		goto no_device;
 	return 0;
 
+no_device:
+	vgpu_tenants_close();
 no_tenants:
 	vgpu_driver_detach();
 no_driver:
+	vgpu_turns_end();
+no_turns:
 	vgpu_book_close();
 	return error;
 }
 
-/* Not reached while there are tenants: their directories hold the module. */
+/* Not reached while there are tenants: their directories hold the module, as does whoever has the device open. */
 static void __exit vgpu_end(void)
 {
+	vgpu_turns_withdraw();
 	vgpu_tenants_close();
 	vgpu_driver_detach();
+	vgpu_turns_end();
 	vgpu_book_close();
 }
 

@@ -13,13 +13,10 @@
 #define VGPU_MOST_OBJECTS 262144
 #define VGPU_MOST_WEIGHT 1000
 
-struct vgpu_directory {
-	struct config_item item;
-	struct vgpu_rm_tenant *tenant;	/* while the directory is there */
-	int class;
-};
+#define VGPU_OFFLINE 2
 
-static const char *const vgpu_classes[] = { "online", "nearline", "offline" };
+LIST_HEAD(vgpu_directories);
+const char *const vgpu_classes[] = { "online", "nearline", "offline", NULL };
 
 static struct vgpu_directory *vgpu_directory(struct config_item *item)
 {
@@ -129,11 +126,15 @@ static ssize_t vgpu_class_show(struct config_item *item, char *page)
 
 static ssize_t vgpu_class_store(struct config_item *item, const char *page, size_t size)
 {
-	int class = sysfs_match_string(vgpu_classes, page);
+	int class = __sysfs_match_string(vgpu_classes, 3, page);
 
 	if (class < 0)
 		return class;
+	mutex_lock(&vgpu_lock);
 	WRITE_ONCE(vgpu_directory(item)->class, class);
+	vgpu_directory(item)->tenant->yields = class == VGPU_OFFLINE;
+	mutex_unlock(&vgpu_lock);
+	vgpu_turns_settle();
 	return size;
 }
 
@@ -146,12 +147,13 @@ static ssize_t vgpu_stats_show(struct config_item *item, char *page)
 	mutex_unlock(&vgpu_lock);
 	return sysfs_emit(page,
 		"allocations %llu\nrefused %llu\nfiltered %llu\nundone %llu\nover %llu\nchanged %llu\nunweighted %llu\n"
-		"objects %llu\nhost_bytes %llu\n",
+		"objects %llu\nhost_bytes %llu\nstops %llu\nunstopped %llu\nstuck %llu\n",
 		(unsigned long long)seen.allocations, (unsigned long long)seen.refused,
 		(unsigned long long)seen.filtered, (unsigned long long)seen.undone,
 		(unsigned long long)seen.over, (unsigned long long)seen.changed,
 		(unsigned long long)seen.unweighted, (unsigned long long)seen.objects,
-		(unsigned long long)seen.host_used);
+		(unsigned long long)seen.host_used, (unsigned long long)seen.stops,
+		(unsigned long long)seen.unstopped, (unsigned long long)seen.stuck);
 }
 
 CONFIGFS_ATTR(vgpu_, limit);
@@ -206,13 +208,22 @@ static struct config_item *vgpu_make_directory(struct config_group *group, const
 	config_item_init_type_name(&made->item, name, &vgpu_directory_type);
 	mutex_lock(&vgpu_lock);
 	vgpu__tenant_add(&vgpu_book, tenant);
+	vgpu__note(&vgpu_book, tenant);
+	list_add_tail(&made->all, &vgpu_directories);
 	mutex_unlock(&vgpu_lock);
+	vgpu_turns_wake();
 	return &made->item;
 }
 
 static void vgpu_drop_directory(struct config_group *group, struct config_item *item)
 {
+	/* What was taken from it is given back before nobody finds it any more. */
 	mutex_lock(&vgpu_lock);
+	vgpu_directory(item)->tenant->yields = 0;
+	mutex_unlock(&vgpu_lock);
+	vgpu_turns_give_back(vgpu_directory(item)->tenant);
+	mutex_lock(&vgpu_lock);
+	list_del(&vgpu_directory(item)->all);
 	vgpu__tenant_remove(&vgpu_book, vgpu_directory(item)->tenant);
 	mutex_unlock(&vgpu_lock);
 	config_item_put(item);

@@ -2,10 +2,13 @@
 #ifndef VGPU_KMOD_H
 #define VGPU_KMOD_H
 
+#include <linux/configfs.h>
 #include <linux/fs.h>
+#include <linux/list.h>
 #include <linux/mutex.h>
 
 #include "../core/rm_call.h"
+#include "../core/rm_turn.h"
 
 /* The one ledger, and its lock. Nobody sleeps in it for long: no memory of a caller is touched with it. */
 extern struct vgpu_rm_book vgpu_book;
@@ -28,6 +31,32 @@ int vgpu_driver_attach(const char *path);
 void vgpu_driver_detach(void);
 /* Whether a file is one of the driver that is attached to. */
 bool vgpu_driver_has(const struct file *file);
+/* The driver's own ioctl, past this module; and the size of its GPFIFO_SCHEDULE's parameters. */
+long vgpu_driver_ioctl(struct file *file, unsigned int word, unsigned long argument);
+unsigned int vgpu_driver_schedule_size(void);
+
+/* turns.c: the device, and what stops and gives back */
+int vgpu_turns_begin(void);
+void vgpu_turns_end(void);
+int vgpu_turns_offer(void);
+void vgpu_turns_withdraw(void);
+/* Something may be to stop, or to give back; and until it was tried. */
+void vgpu_turns_kick(void);
+void vgpu_turns_settle(void);
+/* Until nothing of a tenant's is stopped, or of any tenant's (NULL); it yields no more. */
+void vgpu_turns_give_back(const struct vgpu_rm_tenant *tenant);
+/* Those who watch look again. */
+void vgpu_turns_wake(void);
+
+/* A tenant's directory, in the order of creation; with vgpu_lock. */
+struct vgpu_directory {
+	struct config_item item;
+	struct list_head all;
+	struct vgpu_rm_tenant *tenant;	/* while the directory is there */
+	int class;
+};
+extern struct list_head vgpu_directories;
+extern const char *const vgpu_classes[];
 
 /* tenants.c: the directories below /sys/kernel/config/vgpu */
 int vgpu_tenants_open(void);

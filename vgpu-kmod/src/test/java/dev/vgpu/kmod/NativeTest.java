@@ -27,6 +27,9 @@ class NativeTest {
   void ledgerAndFiltersKeepTheirPromises(String kind) throws Exception {
     String output = succeed("sh", TESTS.resolve("run.sh").toString(), kind, work.toString());
     assertThat(output).contains("ok   charged", "ok   as-the-hook", "ok   threads");
+    if (kind.equals("plain")) {
+      assertThat(output).contains("ok   interposer");
+    }
   }
 
   @Test

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+/*
+ * The core in front of a process's own calls of the driver: a library to preload, which proves the ledger on a driver without
+ * loading a kernel module. It is no protection, since a process can call the kernel past it.
+ *
+ *   VGPU_RM_LIMIT   bytes of device memory; without it nothing is refused
+ *   VGPU_RM_REPORT  a file that always tells what the ledger says
+ *
+ * Only files that the process opened itself are followed, and a child after fork has a ledger of its own: the files that both
+ * have open are counted in each.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "../core/rm_call.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+enum { DESCRIPTORS = 65536, BUCKETS = 4096 };
+
+/* An open file of the driver. */
+struct opened {
+  uint64_t number;
+  unsigned refs;        /* descriptors, and files that are tied to it */
+  struct opened *owner; /* that it is tied to: the driver keeps that open */
+};
+
+/* What the process had before us. */
+static struct {
+  int (*open)(const char *path, int flags, ...);
+  int (*openat)(int at, const char *path, int flags, ...);
+  int (*close)(int fd);
+  int (*dup)(int fd);
+  int (*dup3)(int fd, int to, int flags);
+  int (*dup2)(int fd, int to);
+  int (*fcntl)(int fd, int command, ...);
+  int (*ioctl)(int fd, unsigned long word, ...);
+} real;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static struct vgpu_rm_book book;
+static struct vgpu_rm_tenant *self;
+static struct opened *files[DESCRIPTORS];
+static uint64_t next_number;
+static int report = -1;
+static int usable;
+
+/* ---- the host of the core ---- */
+
+static void *user_make(size_t size) { return calloc(1, size); }
+
+/* By the kernel, so that an address that is not there is an error, as it is for the driver. */
+static int user_read(void *caller, void *into, uint64_t from, size_t size) {
+  struct iovec here = {.iov_base = into, .iov_len = size}, there = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
+  (void)caller;
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size ? 0 : -1;
+}
+
+static int user_write(void *caller, uint64_t into, const void *from, size_t size) {
+  struct iovec here = {.iov_base = (void *)(uintptr_t)from, .iov_len = size}, there = {.iov_base = (void *)(uintptr_t)into, .iov_len = size};
+  (void)caller;
+  return process_vm_writev(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size ? 0 : -1;
+}
+
+static void user_lock(struct vgpu_rm_book *of) {
+  (void)of;
+  pthread_mutex_lock(&lock);
+}
+
+static void user_unlock(struct vgpu_rm_book *of) {
+  (void)of;
+  pthread_mutex_unlock(&lock);
+}
+
+static struct vgpu_rm_tenant *user_tenant(void *caller, struct vgpu_rm_book *of) {
+  (void)caller;
+  (void)of;
+  return self;
+}
+
+/* caller: the descriptor. */
+static long user_forward(void *caller, uint32_t word, uint64_t argument) {
+  int result = real.ioctl(*(int *)caller, (unsigned long)word, (void *)(uintptr_t)argument);
+  return result >= 0 ? result : -(long)errno;
+}
+
+/* With the lock. */
+static struct opened *file_at(int fd) { return fd >= 0 && fd < DESCRIPTORS ? files[fd] : NULL; }
+
+static uint64_t user_file_of(void *caller, int32_t fd) {
+  (void)caller;
+  pthread_mutex_lock(&lock);
+  const struct opened *file = file_at(fd);
+  uint64_t number = file != NULL ? file->number : 0;
+  pthread_mutex_unlock(&lock);
+  return number;
+}
+
+static const struct vgpu_rm_host host = {
+    .read = user_read,
+    .write = user_write,
+    .lock = user_lock,
+    .unlock = user_unlock,
+    .tenant = user_tenant,
+    .forward = user_forward,
+    .file_of = user_file_of,
+};
+
+/* ---- what the ledger says ---- */
+
+/* Writes the report where anything has changed since. With the lock. Its length is always the same. */
+static void tell(void) {
+  static struct vgpu_rm_tenant told;
+  char text[512];
+  if (report < 0 || memcmp(&told, self, sizeof told) == 0) return;
+  told = *self;
+  int size = snprintf(text, sizeof text,
+                      "used %-20llu\npeak %-20llu\nhost_bytes %-20llu\nobjects %-20llu\nallocations %-20llu\nrefused %-20llu\n"
+                      "filtered %-20llu\nundone %-20llu\nover %-20llu\nchanged %-20llu\n",
+                      (unsigned long long)told.used, (unsigned long long)told.peak, (unsigned long long)told.host_used,
+                      (unsigned long long)told.objects, (unsigned long long)told.allocations, (unsigned long long)told.refused,
+                      (unsigned long long)told.filtered, (unsigned long long)told.undone, (unsigned long long)told.over,
+                      (unsigned long long)told.changed);
+  ssize_t written = pwrite(report, text, (size_t)size, 0);
+  (void)written; /* nobody to tell */
+}
+
+static void *find(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+
+/* Bytes of VGPU_RM_LIMIT. A limit that is none is told, and nothing is allowed: a wrong one must not look like no limit. */
+static uint64_t wanted_limit(void) {
+  const char *text = getenv("VGPU_RM_LIMIT");
+  char *end;
+  if (text == NULL) return VGPU_RM_NO_LIMIT;
+  errno = 0;
+  unsigned long long limit = strtoull(text, &end, 10);
+  if (errno == 0 && *text >= '0' && *text <= '9' && *end == '\0') return limit;
+  fprintf(stderr, "libvgpu_rm.so: VGPU_RM_LIMIT=%s is no number of bytes; device memory is refused. Give digits alone.\n", text);
+  return 0;
+}
+
+static void begin(void) {
+  static const struct vgpu_rm_heap heap = {.make = user_make, .drop = free};
+  const char *path = getenv("VGPU_RM_REPORT");
+  *(void **)&real.open = find("open");
+  *(void **)&real.openat = find("openat");
+  *(void **)&real.close = find("close");
+  *(void **)&real.dup = find("dup");
+  *(void **)&real.dup2 = find("dup2");
+  *(void **)&real.dup3 = find("dup3");
+  *(void **)&real.fcntl = find("fcntl");
+  *(void **)&real.ioctl = find("ioctl");
+  uint32_t seen = 0, probe = 1;
+  if (user_read(NULL, &seen, (uint64_t)(uintptr_t)&probe, sizeof seen) != 0) {
+    fprintf(stderr, "libvgpu_rm.so: nothing is counted: process_vm_readv is not allowed here (%s). In a container, allow it.\n",
+            strerror(errno));
+    return;
+  }
+  self = user_make(sizeof *self);
+  if (self == NULL || vgpu__book_begin(&book, &heap, BUCKETS, (uint32_t)getpid()) != 0) return;
+  self->key = 1;
+  self->limit = wanted_limit();
+  self->most_objects = VGPU_RM_NO_LIMIT;
+  vgpu__tenant_add(&book, self);
+  pthread_atfork(before_fork, after_fork, after_fork);
+  if (path != NULL) {
+    report = real.open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (report < 0) fprintf(stderr, "libvgpu_rm.so: VGPU_RM_REPORT=%s cannot be written: %s\n", path, strerror(errno));
+  }
+  usable = 1;
+}
+
+/* ---- descriptors ---- */
+
+/* One holder less. After the last one the driver has closed it. With the lock. */
+static void put(struct opened *file) {
+  while (file != NULL && --file->refs == 0) {
+    struct opened *owner = file->owner;
+    vgpu__file_closed(&book, file->number);
+    free(file);
+    file = owner;
+  }
+}
+
+/* What a descriptor now is: a copy of a file, or none of the driver's. */
+static void set(int fd, struct opened *file) {
+  if (fd < 0 || fd >= DESCRIPTORS) return;
+  struct opened *before = files[fd];
+  if (file != NULL) file->refs++;
+  files[fd] = file;
+  put(before);
+  tell();
+}
+
+/* nvidiactl, nvidia0 and so on. */
+static int is_drivers(const char *path) {
+  static const char PREFIX[] = "/dev/nvidia";
+  if (path == NULL || strncmp(path, PREFIX, sizeof PREFIX - 1) != 0) return 0;
+  path += sizeof PREFIX - 1;
+  return strcmp(path, "ctl") == 0 || (*path != '\0' && strspn(path, "0123456789") == strlen(path));
+}
+
+static int opened(int fd, const char *path) {
+  int error = errno;
+  struct opened *file = NULL;
+  if (fd < 0) return fd;
+  pthread_mutex_lock(&lock);
+  if (usable && fd < DESCRIPTORS && is_drivers(path)) file = calloc(1, sizeof *file);
+  if (file != NULL) file->number = ++next_number;
+  if (file != NULL || file_at(fd) != NULL) set(fd, file); /* an old one was closed without our seeing it */
+  pthread_mutex_unlock(&lock);
+  errno = error;
+  return fd;
+}
+
+static int copied(int from, int to) {
+  int error = errno;
+  if (to < 0 || from == to) return to;
+  pthread_mutex_lock(&lock);
+  if (file_at(from) != NULL || file_at(to) != NULL) set(to, file_at(from));
+  pthread_mutex_unlock(&lock);
+  errno = error;
+  return to;
+}
+
+/* ---- what the process calls ---- */
+
+/* The mode of open's that may make a file. */
+#define MODE(flags, into)                                        \
+  do {                                                           \
+    if (((flags) & (O_CREAT | __O_TMPFILE)) != 0) {              \
+      va_list more;                                              \
+      va_start(more, flags);                                     \
+      (into) = va_arg(more, mode_t);                             \
+      va_end(more);                                              \
+    }                                                            \
+  } while (0)
+
+#define OPEN(name, more_flags)                                   \
+  EXPORTED int name(const char *path, int flags, ...) {          \
+    mode_t mode = 0;                                             \
+    pthread_once(&once, begin);                                  \
+    MODE(flags, mode);                                           \
+    return opened(real.open(path, flags | (more_flags), mode), path); \
+  }
+#define OPENAT(name, more_flags)                                 \
+  EXPORTED int name(int at, const char *path, int flags, ...) {  \
+    mode_t mode = 0;                                             \
+    pthread_once(&once, begin);                                  \
+    MODE(flags, mode);                                           \
+    return opened(real.openat(at, path, flags | (more_flags), mode), path); \
+  }
+OPEN(open, 0)
+OPEN(open64, O_LARGEFILE)
+OPENAT(openat, 0)
+OPENAT(openat64, O_LARGEFILE)
+
+EXPORTED int close(int fd) {
+  struct opened *file;
+  pthread_once(&once, begin);
+  pthread_mutex_lock(&lock);
+  file = file_at(fd);
+  if (file != NULL) files[fd] = NULL; /* before the kernel gives the number away again */
+  pthread_mutex_unlock(&lock);
+  int result = real.close(fd);
+  if (file == NULL) return result;
+  int error = errno;
+  pthread_mutex_lock(&lock);
+  put(file);
+  tell();
+  pthread_mutex_unlock(&lock);
+  errno = error;
+  return result;
+}
+
+EXPORTED int dup(int fd) {
+  pthread_once(&once, begin);
+  return copied(fd, real.dup(fd));
+}
+
+EXPORTED int dup2(int fd, int to) {
+  pthread_once(&once, begin);
+  return copied(fd, real.dup2(fd, to));
+}
+
+EXPORTED int dup3(int fd, int to, int flags) {
+  pthread_once(&once, begin);
+  return copied(fd, real.dup3(fd, to, flags));
+}
+
+/* Its argument is a number or an address: the kernel takes either as a whole word. */
+#define FCNTL(name)                                              \
+  EXPORTED int name(int fd, int command, ...) {                  \
+    va_list more;                                                \
+    va_start(more, command);                                     \
+    void *argument = va_arg(more, void *);                       \
+    va_end(more);                                                \
+    pthread_once(&once, begin);                                  \
+    int result = real.fcntl(fd, command, argument);              \
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, result) : result; \
+  }
+FCNTL(fcntl)
+FCNTL(fcntl64)
+
+/* The driver keeps what a file is tied to open as long as that file is. With the lock. */
+static void note_tie(struct opened *file) {
+  uint64_t owner = vgpu__file_owner(&book, file->number);
+  if (file->owner != NULL || owner == file->number) return;
+  for (int fd = 0; fd < DESCRIPTORS && file->owner == NULL; fd++) {
+    if (files[fd] != NULL && files[fd]->number == owner) file->owner = files[fd];
+  }
+  if (file->owner != NULL) file->owner->refs++;
+}
+
+EXPORTED int ioctl(int fd, unsigned long word, ...) {
+  va_list more;
+  va_start(more, word);
+  void *argument = va_arg(more, void *);
+  va_end(more);
+  pthread_once(&once, begin);
+  pthread_mutex_lock(&lock);
+  struct opened *file = file_at(fd);
+  if (file != NULL) file->refs++; /* another thread may close it meanwhile */
+  pthread_mutex_unlock(&lock);
+  if (file == NULL) return real.ioctl(fd, word, argument);
+  long result = vgpu__rm_ioctl(&book, &host, &fd, file->number, (uint32_t)word, (uint64_t)(uintptr_t)argument);
+  pthread_mutex_lock(&lock);
+  note_tie(file);
+  put(file);
+  tell();
+  pthread_mutex_unlock(&lock);
+  if (result >= 0) return (int)result;
+  errno = (int)-result;
+  return -1;
+}

@@ -1,0 +1,195 @@
+package dev.vgpu.kmod;
+
+import dev.vgpu.MemorySize;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * A tenant of the module. The quota binds; there is no gate, so it counts as one that never has
+ * work. Safe for use by several threads.
+ */
+final class KmodLease implements EnforcedLease {
+  private static final String LIMIT = "limit";
+
+  private final KmodEnforcement enforcement;
+  private final Tenants tenants;
+  private final String tenant;
+  private final Path cgroup;
+  private final Closeable events;
+  private final Listener listener;
+
+  KmodLease(
+      KmodEnforcement enforcement,
+      Tenants tenants,
+      String tenant,
+      Path cgroup,
+      Closeable events,
+      Listener listener) {
+    this.events = events;
+    this.enforcement = enforcement;
+    this.tenants = tenants;
+    this.tenant = tenant;
+    this.cgroup = cgroup;
+    this.listener = listener;
+  }
+
+  /** Sets the terms; the limit comes first, since what is left unset means no limit. */
+  void grant(VirtualGpuRequest request) throws IOException {
+    tenants.set(tenant, LIMIT, Long.toString(request.memory().bytes()));
+    tenants.set(tenant, "weight", Integer.toString(request.computePercent().orElse(0)));
+    tenants.set(tenant, "class", request.preemptionClass().name().toLowerCase(Locale.ROOT));
+  }
+
+  String tenant() {
+    return tenant;
+  }
+
+  Path cgroup() {
+    return cgroup;
+  }
+
+  /** It is watched no more. */
+  void forget() {
+    try {
+      events.close();
+    } catch (IOException e) {
+      // It holds a descriptor until the end of this process.
+    }
+  }
+
+  /** Its cgroup was filled or emptied. */
+  void processesChanged() {
+    listener.processes(processes().size());
+  }
+
+  @Override
+  public void open() {
+    // It takes no turns.
+  }
+
+  @Override
+  public boolean shut() {
+    return true;
+  }
+
+  @Override
+  public int preempt() {
+    return 0;
+  }
+
+  @Override
+  public boolean hasWork() {
+    return false;
+  }
+
+  @Override
+  public long gpuTimeNs(long nowNs) {
+    return 0; // The kernel sees no launches.
+  }
+
+  @Override
+  public void contended(boolean contended) {
+    // It takes no turns.
+  }
+
+  @Override
+  public long leastTurnNs() {
+    return 0;
+  }
+
+  @Override
+  public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
+    if (memoryUsed().bytes() > request.memory().bytes()) {
+      return false;
+    }
+    try {
+      grant(request);
+      return true;
+    } catch (IOException e) {
+      throw new VgpuException("the module took no other terms: tenant=" + tenant, e);
+    }
+  }
+
+  @Override
+  public Map<String, String> environment() {
+    return Map.of(KmodBackend.CGROUP, cgroup.toString());
+  }
+
+  @Override
+  public void check(Path executable) {
+    throw new VgpuException(
+        "kmod cannot start programs under a virtual GPU, since a program has to be in the lease's"
+            + " cgroup before it begins: attach this JVM, whose programs are then in it too; or"
+            + " have a shell write its number to $"
+            + KmodBackend.CGROUP
+            + "/cgroup.procs and replace itself by the program");
+  }
+
+  @Override
+  public MemorySize memoryUsed() {
+    return MemorySize.ofBytes(number("used"));
+  }
+
+  private long number(String file) {
+    try {
+      return Long.parseUnsignedLong(tenants.text(tenant, file));
+    } catch (IOException e) {
+      return 0; // it has ended
+    }
+  }
+
+  @Override
+  public List<Long> processes() {
+    return Machine.processes(cgroup);
+  }
+
+  @Override
+  public Optional<String> impaired() {
+    return tenants.exists(tenant)
+        ? Optional.empty()
+        : Optional.of("its tenant is gone: somebody removed " + tenant + ", or the module");
+  }
+
+  @Override
+  public int waiting() {
+    return 0;
+  }
+
+  @Override
+  public long deniedAllocations() {
+    try {
+      return tenants.stat(tenant, "refused");
+    } catch (IOException e) {
+      return 0; // it has ended
+    }
+  }
+
+  @Override
+  public long launches() {
+    return 0;
+  }
+
+  @Override
+  public long passedThrough() {
+    return 0;
+  }
+
+  /** What it has stays; it gets no more, and ends with its last process. */
+  @Override
+  public void close() {
+    try {
+      tenants.set(tenant, LIMIT, "0");
+    } catch (IOException e) {
+      // It is gone already.
+    }
+    enforcement.ends(this);
+  }
+}

@@ -1,0 +1,86 @@
+/*
+ * A program that libvgpu_rm.so and user_driver.c are preloaded into, with VGPU_RM_LIMIT=67108864: what the library's report
+ * says is what the driver holds.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "../../main/c/core/rm_abi.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+struct bed_process {
+  int unused;
+};
+static unsigned char *arena;
+static uint64_t bed_at(size_t offset) { return (uint64_t)(uintptr_t)arena + offset; }
+static long bed_ioctl(struct bed_process *process, int fd, uint32_t word, uint64_t argument) {
+  (void)process;
+  return ioctl(fd, word, argument);
+}
+static void bed_fail(const char *what) {
+  fprintf(stderr, "FAIL %s\n", what);
+  exit(1);
+}
+
+#include "calls.h"
+
+static struct bed_process self;
+static uint64_t (*held)(void);
+static int failures;
+#define CHECK(fine)                                                   \
+  do {                                                                \
+    if (!(fine)) {                                                    \
+      failures++;                                                     \
+      fprintf(stderr, "FAIL %s:%d: %s\n", __FILE__, __LINE__, #fine); \
+    }                                                                 \
+  } while (0)
+
+/* A number of the report. */
+static uint64_t told(const char *name) {
+  char text[1024] = "";
+  FILE *report = fopen(getenv("VGPU_RM_REPORT"), "r");
+  if (report == NULL || fread(text, 1, sizeof text - 1, report) == 0) bed_fail("no report");
+  fclose(report);
+  const char *at = strstr(text, name);
+  return at != NULL ? strtoull(at + strlen(name), NULL, 10) : UINT64_MAX;
+}
+
+static int is(uint64_t bytes) { return told("used ") == bytes && held() == bytes; }
+
+int main(void) {
+  arena = calloc(1, 1 << 16);
+  *(void **)&held = dlsym(RTLD_DEFAULT, "user_driver_held");
+  if (arena == NULL || held == NULL) bed_fail("nothing is preloaded");
+  int fd = open("/dev/nvidiactl", O_RDWR), card = open("/dev/nvidia0", O_RDWR), other = open("/dev/null", O_RDWR);
+  uint32_t client = new_client(&self, fd);
+  CHECK(take(&self, fd, client, 7, 40 * MIB) == RM_OK && is(40 * MIB));
+  CHECK(take(&self, fd, client, 8, 25 * MIB) == RM_NO_MEMORY && is(40 * MIB) && told("refused ") == 1);
+  CHECK(take(&self, fd, client, 8, 3 * MIB - 1) == RM_OK && is(44 * MIB)); /* the driver's own grain */
+  CHECK(do_free(&self, fd, client, 7) == RM_OK && is(4 * MIB) && told("peak ") == 44 * MIB);
+  CHECK(ioctl(fd, vgpu__rm_word(RM_ALLOC, 32), (void *)8) == -1 && errno == EFAULT);
+
+  int copy = dup(fd), third = fcntl(fd, F_DUPFD_CLOEXEC, 100), fourth = dup2(fd, 120);
+  CHECK(copy >= 0 && third >= 100 && fourth == 120);
+  CHECK(close(fd) == 0 && close(third) == 0 && is(4 * MIB));
+  CHECK(take(&self, copy, client, 9, 2 * MIB) == RM_OK && is(6 * MIB));
+  CHECK(close(copy) == 0 && is(6 * MIB));
+  CHECK(dup2(other, fourth) == fourth && close(fourth) == 0 && told("used ") == 0); /* closed by being replaced */
+  CHECK(told("objects ") == 0);
+
+  int late = open("/dev/nvidiactl", O_RDWR);
+  CHECK(do_register(&self, card, late) == 0);
+  client = new_client(&self, card);
+  CHECK(take(&self, late, client, 7, 8 * MIB) == RM_OK && told("used ") == 8 * MIB);
+  CHECK(close(late) == 0 && told("used ") == 8 * MIB); /* the card's file keeps it */
+  CHECK(close(card) == 0 && told("used ") == 0 && told("objects ") == 0 && told("over ") == 0);
+  if (failures == 0) printf("ok   interposer\n");
+  return failures != 0;
+}

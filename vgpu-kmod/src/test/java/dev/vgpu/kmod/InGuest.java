@@ -1,0 +1,146 @@
+package dev.vgpu.kmod;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.ProcessAttachment;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The backend with the module itself: the program that {@code ./vgpu kmod test} runs in its virtual
+ * machine. Says {@code ok} or {@code FAIL} for each check.
+ */
+public final class InGuest {
+  private static final long MIB = 1 << 20;
+
+  private final BlockingQueue<Integer> told = new LinkedBlockingQueue<>();
+
+  private InGuest() {}
+
+  /**
+   * Runs the checks.
+   *
+   * @param arguments none
+   */
+  public static void main(String[] arguments) throws Exception {
+    new InGuest().run();
+  }
+
+  private static void check(String name, boolean fine) {
+    System.out.println((fine ? "ok   " : "FAIL ") + "backend-" + name);
+  }
+
+  private static String kernel(String file) throws IOException {
+    return Files.readString(Path.of(file)).strip();
+  }
+
+  /** A static program that the JVM starts; its answer is its first line. */
+  private static String answer(Process program) throws IOException {
+    return new BufferedReader(
+            new InputStreamReader(program.getInputStream(), StandardCharsets.UTF_8))
+        .readLine();
+  }
+
+  private boolean toldOf(int processes) throws InterruptedException {
+    Integer count = told.poll(60, TimeUnit.SECONDS);
+    while (count != null && count != processes) {
+      count = told.poll(60, TimeUnit.SECONDS);
+    }
+    return count != null;
+  }
+
+  private void run() throws Exception {
+    KmodBackend backend = new KmodBackend();
+    check("available", backend.status().isAvailable());
+    VirtualGpuRequest request =
+        VirtualGpuRequest.builder()
+            .name("job")
+            .policy(SharePolicy.BURST_SHARE)
+            .computePercent(25)
+            .memory(MemorySize.ofBytes(64 * MIB))
+            .preemptionClass(PreemptionClass.OFFLINE)
+            .build();
+    Path directory = Files.createTempDirectory("lease");
+    try (Enforcement enforcement = backend.open(directory)) {
+      EnforcedLease lease = enforcement.prepare("job-1", directory, new Gpu(), request, new Told());
+      String tenant = "/sys/kernel/config/vgpu/job-1/";
+      check("weight", kernel(tenant + "weight").equals("25"));
+      check("class", kernel(tenant + "class").equals("offline"));
+      ProcessAttachment attachment = backend.attachThisProcess(lease.environment());
+      check("moved", kernel("/proc/self/cgroup").equals("0::/vgpu/job-1"));
+      check("told-of-itself", toldOf(1));
+      Process first = new ProcessBuilder("/client", "take", "40").start();
+      check("takes", "took".equals(answer(first)));
+      check("used", lease.memoryUsed().bytes() == 40 * MIB);
+      check("processes", lease.processes().contains(first.pid()));
+      Process second = new ProcessBuilder("/client", "take", "40").start();
+      check("refused", "refused".equals(answer(second)) && lease.deniedAllocations() == 1);
+      check("no-less-than-used", !lease.tryResize(sized(request, 8), 0));
+      check("more", lease.tryResize(sized(request, 128), 0));
+      check("new-limit", kernel(tenant + "limit").equals(Long.toString(128 * MIB)));
+      attachment.close();
+      check("moved-back", kernel("/proc/self/cgroup").equals("0::/"));
+      lease.close();
+      check("ends-with-its-last-process", kernel(tenant + "limit").equals("0"));
+      first.getOutputStream().close();
+      check("told-of-the-end", first.waitFor() == 0 && toldOf(0));
+    }
+  }
+
+  private static VirtualGpuRequest sized(VirtualGpuRequest request, long mebibytes) {
+    return request.toBuilder().memory(MemorySize.ofMebibytes(mebibytes)).build();
+  }
+
+  private record Gpu() implements PhysicalGpu {
+    @Override
+    public GpuId id() {
+      return new GpuId("GPU-1");
+    }
+
+    @Override
+    public String model() {
+      return "a model";
+    }
+
+    @Override
+    public MemorySize memory() {
+      return MemorySize.ofGibibytes(8);
+    }
+
+    @Override
+    public MemorySize usableMemory() {
+      return memory();
+    }
+
+    @Override
+    public String provider() {
+      return "test";
+    }
+  }
+
+  private final class Told implements EnforcedLease.Listener {
+    @Override
+    public void wanted() {}
+
+    @Override
+    public void drained() {}
+
+    @Override
+    public void processes(int attached) {
+      told.add(attached);
+    }
+  }
+}

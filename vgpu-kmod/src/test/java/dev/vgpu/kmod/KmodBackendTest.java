@@ -1,0 +1,345 @@
+package dev.vgpu.kmod;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
+import dev.vgpu.spi.EnforcementBackend;
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.ServiceLoader;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The backend on directories that stand for configfs and the cgroups. */
+@Timeout(60)
+class KmodBackendTest {
+  private static final List<String> FILES =
+      List.of("limit", "used", "peak", "cgroup", "weight", "class", "stats");
+
+  @TempDir Path root;
+  @TempDir Path leases;
+
+  private final BlockingQueue<Integer> told = new LinkedBlockingQueue<>();
+  private final BlockingQueue<String> removed = new LinkedBlockingQueue<>();
+  private Machine machine;
+  private KmodBackend backend;
+
+  /** As the kernel does it: a directory's files come and go with it. */
+  private final class StandIn extends Tenants {
+    private final Path directory;
+
+    StandIn(Path directory) {
+      super(directory);
+      this.directory = directory;
+    }
+
+    @Override
+    void make(String tenant) throws IOException {
+      super.make(tenant);
+      for (String file : FILES) {
+        Files.writeString(directory.resolve(tenant).resolve(file), "0\n");
+      }
+    }
+
+    @Override
+    void remove(String tenant) throws IOException {
+      for (String file : FILES) {
+        Files.deleteIfExists(directory.resolve(tenant).resolve(file));
+      }
+      super.remove(tenant);
+      removed.add(tenant);
+    }
+  }
+
+  @BeforeEach
+  void machineWithTheModule() throws IOException {
+    machine =
+        new Machine(root) {
+          @Override
+          Tenants tenants() {
+            return new StandIn(tenantDirectory());
+          }
+
+          @Override
+          Closeable events(Path cgroup) throws IOException {
+            Files.writeString(cgroup.resolve("cgroup.events"), "populated 0\n");
+            return super.events(cgroup);
+          }
+        };
+    backend = new KmodBackend(machine);
+    put("sys/fs/cgroup/cgroup.controllers", "");
+    put("sys/module/vgpu_kmod/version", Machine.VERSION + "\n");
+    put("proc/self/cgroup", "0::/service\n");
+    Files.createDirectories(root.resolve("proc/self/fd"));
+    Files.createDirectories(root.resolve("sys/fs/cgroup/service"));
+    Files.createDirectories(machine.tenantDirectory());
+  }
+
+  private Path put(String file, String text) throws IOException {
+    Path path = root.resolve(file);
+    Files.createDirectories(path.getParent());
+    return Files.writeString(path, text, UTF_8);
+  }
+
+  private String tenant(String file) throws IOException {
+    return machine.tenants().text("job-1", file);
+  }
+
+  private Path cgroup() {
+    return root.resolve("sys/fs/cgroup/service/vgpu/job-1");
+  }
+
+  private static VirtualGpuRequest request(long mebibytes) {
+    return VirtualGpuRequest.builder()
+        .name("job")
+        .policy(SharePolicy.BURST_SHARE)
+        .computePercent(25)
+        .memory(MemorySize.ofMebibytes(mebibytes))
+        .preemptionClass(PreemptionClass.OFFLINE)
+        .build();
+  }
+
+  private EnforcedLease prepare(Enforcement enforcement) {
+    return enforcement.prepare("job-1", leases, new Gpu(), request(64), new Told());
+  }
+
+  private void await(int processes) throws InterruptedException {
+    for (Integer count = told.poll(30, TimeUnit.SECONDS);
+        count == null || count != processes;
+        count = told.poll(30, TimeUnit.SECONDS)) {
+      assertThat(count).as("told within 30 s").isNotNull();
+    }
+  }
+
+  @Test
+  void leaseIsATenantWithACgroupOfItsOwn() throws Exception {
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease lease = prepare(enforcement)) {
+      assertThat(tenant("limit")).isEqualTo(Long.toString(64L << 20));
+      assertThat(tenant("weight")).isEqualTo("25");
+      assertThat(tenant("class")).isEqualTo("offline");
+      assertThat(tenant("cgroup")).isEqualTo(Files.getAttribute(cgroup(), "unix:ino").toString());
+      machine.tenants().set("job-1", "used", "1048576");
+      machine.tenants().set("job-1", "stats", "allocations 3\nrefused 2\n");
+      assertThat(lease.memoryUsed()).isEqualTo(MemorySize.ofMebibytes(1));
+      assertThat(lease.deniedAllocations()).isEqualTo(2);
+      assertThat(lease.environment()).containsEntry(KmodBackend.CGROUP, cgroup().toString());
+      assertThat(lease.impaired()).isEmpty();
+      assertThatThrownBy(() -> lease.check(Path.of("true")))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("attach this JVM");
+    }
+    assertThat(machine.tenants().exists("job-1")).isFalse();
+  }
+
+  @Test
+  void resizeBelowWhatIsUsedChangesNothing() throws Exception {
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease lease = prepare(enforcement)) {
+      machine.tenants().set("job-1", "used", Long.toString(48L << 20));
+      assertThat(lease.tryResize(request(32), 250)).isFalse();
+      assertThat(tenant("limit")).isEqualTo(Long.toString(64L << 20));
+      assertThat(lease.tryResize(request(48), 250)).isTrue();
+      assertThat(tenant("limit")).isEqualTo(Long.toString(48L << 20));
+    }
+  }
+
+  @Test
+  void tenantStaysWithoutQuotaUntilItsLastProcessEnds() throws Exception {
+    try (Enforcement enforcement = backend.open(leases)) {
+      EnforcedLease lease = prepare(enforcement);
+      Path processes = Files.writeString(cgroup().resolve("cgroup.procs"), "4711\n");
+      await(1);
+      assertThat(lease.processes()).containsExactly(4711L);
+      lease.close();
+      assertThat(tenant("limit")).isEqualTo("0");
+      assertThat(machine.tenants().exists("job-1")).isTrue();
+      Files.writeString(processes, "");
+      assertThat(removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
+    }
+  }
+
+  @Test
+  void tenantWhoseSeatIsGoneGoesWithTheNextOne() throws Exception {
+    Path processes;
+    try (Enforcement enforcement = backend.open(leases)) {
+      EnforcedLease lease = prepare(enforcement);
+      processes = Files.writeString(cgroup().resolve("cgroup.procs"), "4711\n");
+      lease.close();
+    }
+    backend.open(leases).close();
+    assertThat(machine.tenants().exists("job-1")).isTrue(); // it has a process yet
+    Files.writeString(processes, "");
+    backend.open(leases).close();
+    assertThat(machine.tenants().exists("job-1")).isFalse();
+  }
+
+  @Test
+  void nextHolderOfTheSeatTakesOver() throws Exception {
+    try (Enforcement enforcement = backend.open(leases)) {
+      prepare(enforcement);
+    }
+    machine.tenants().set("job-1", "used", "4096");
+    Files.writeString(cgroup().resolve("cgroup.procs"), "4711\n");
+    put("proc/self/cgroup", "0::/other\n"); // another service
+    try (Enforcement enforcement = backend.open(leases)) {
+      EnforcedLease lease = prepare(enforcement);
+      await(1);
+      assertThat(lease.memoryUsed()).isEqualTo(MemorySize.ofBytes(4096));
+      assertThat(lease.environment()).containsEntry(KmodBackend.CGROUP, cgroup().toString());
+    }
+  }
+
+  @Test
+  void tenantOfSomebodyElseIsLeftAlone() throws Exception {
+    machine.tenants().make("job-1");
+    machine.tenants().set("job-1", "limit", "5");
+    try (Enforcement enforcement = backend.open(leases)) {
+      assertThatThrownBy(() -> prepare(enforcement))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("rmdir");
+      assertThatThrownBy(
+              () -> enforcement.prepare("../up", leases, new Gpu(), request(64), new Told()))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("id=../up");
+    }
+    assertThat(tenant("limit")).isEqualTo("5");
+  }
+
+  @Test
+  void thisProcessMovesIntoTheCgroupAndBack() throws Exception {
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease lease = prepare(enforcement)) {
+      Path into = Files.writeString(cgroup().resolve("cgroup.procs"), "");
+      Path back = put("sys/fs/cgroup/service/cgroup.procs", "");
+      var attachment = backend.attachThisProcess(lease.environment());
+      assertThat(into).hasContent("0");
+      put("proc/self/cgroup", "0::/service/vgpu/job-1\n");
+      assertThatThrownBy(() -> backend.attachThisProcess(lease.environment()))
+          .isInstanceOf(IllegalStateException.class);
+      assertThatThrownBy(
+              () ->
+                  backend.attachThisProcess(
+                      Map.of(KmodBackend.CGROUP, cgroup().resolveSibling("job-2").toString())))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("one at a time");
+      attachment.close();
+      assertThat(back).hasContent("0");
+      Files.writeString(into, "");
+    }
+  }
+
+  @Test
+  void processThatHasBegunWithCudaComesTooLate() throws Exception {
+    Files.createSymbolicLink(root.resolve("proc/self/fd/9"), Path.of("/dev/nvidia-uvm"));
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease lease = prepare(enforcement)) {
+      assertThatThrownBy(() -> backend.attachThisProcess(lease.environment()))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("before the first call");
+    }
+    assertThatThrownBy(() -> backend.attachThisProcess(Map.of()))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining(KmodBackend.CGROUP);
+  }
+
+  @Test
+  void tellsWhyItCannotWork() throws Exception {
+    assertThat(backend.status().isAvailable()).isTrue();
+    Files.delete(machine.tenantDirectory());
+    assertThat(why()).contains("mount -t configfs");
+    put("sys/module/vgpu_kmod/version", "0.0.1\n");
+    assertThat(why()).contains("found=0.0.1 needed=" + Machine.VERSION);
+    Files.delete(root.resolve("sys/module/vgpu_kmod/version"));
+    Files.delete(root.resolve("sys/module/vgpu_kmod"));
+    assertThat(why()).contains("not loaded").doesNotContain("locked down");
+    put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+    assertThat(why()).contains("locked down");
+    Files.delete(root.resolve("sys/fs/cgroup/cgroup.controllers"));
+    assertThat(why()).contains("cgroup v2");
+    assertThatThrownBy(() -> backend.open(leases)).isInstanceOf(VgpuException.class);
+  }
+
+  private String why() {
+    return backend.status().unavailableBecause().orElseThrow();
+  }
+
+  @Test
+  void refusesWhatItCannotKeep() {
+    var whole = request(64).toBuilder();
+    assertThat(backend.unable(new Gpu(), request(64))).isEmpty();
+    assertThat(backend.unable(new Gpu(), whole.policy(SharePolicy.FIXED_SHARE).build()))
+        .get()
+        .asString()
+        .contains("BURST_SHARE");
+    assertThat(backend.unable(new Gpu(), whole.policy(SharePolicy.BURST_SHARE).gpuCount(2).build()))
+        .get()
+        .asString()
+        .contains("one GPU");
+  }
+
+  @Test
+  void serviceLoaderFindsIt() {
+    assertThat(ServiceLoader.load(EnforcementBackend.class))
+        .anyMatch(found -> found instanceof KmodBackend);
+  }
+
+  private record Gpu() implements PhysicalGpu {
+    @Override
+    public GpuId id() {
+      return new GpuId("GPU-1");
+    }
+
+    @Override
+    public String model() {
+      return "a model";
+    }
+
+    @Override
+    public MemorySize memory() {
+      return MemorySize.ofGibibytes(8);
+    }
+
+    @Override
+    public MemorySize usableMemory() {
+      return memory();
+    }
+
+    @Override
+    public String provider() {
+      return "test";
+    }
+  }
+
+  private final class Told implements EnforcedLease.Listener {
+    @Override
+    public void wanted() {}
+
+    @Override
+    public void drained() {}
+
+    @Override
+    public void processes(int attached) {
+      told.add(attached);
+    }
+  }
+}
