@@ -26,12 +26,13 @@ import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** The handle that the caller holds. When it becomes unreachable, its lease is closed. */
 final class LeasedVirtualGpu implements VirtualGpu {
-  private static @Nullable Cleaner cleaner;
+  private static final AtomicReference<@Nullable Cleaner> CLEANER = new AtomicReference<>();
 
   private final Lease lease;
 
@@ -53,13 +54,14 @@ final class LeasedVirtualGpu implements VirtualGpu {
    * {@return what looks after lost handles} Not made with the class: where no thread is left for
    * it, it is made later.
    */
-  static synchronized Cleaner cleaner() {
-    Cleaner made = cleaner;
-    if (made == null) {
-      made = Cleaner.create();
-      cleaner = made;
+  static Cleaner cleaner() {
+    Cleaner made = CLEANER.get();
+    if (made != null) {
+      return made;
     }
-    return made;
+    Cleaner another = Cleaner.create(); // one that is not kept ends by itself
+    Cleaner first = CLEANER.compareAndExchange(null, another);
+    return first == null ? another : first;
   }
 
   private GatedCalls calls() {
