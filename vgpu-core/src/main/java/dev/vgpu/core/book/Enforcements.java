@@ -210,7 +210,7 @@ public final class Enforcements implements AutoCloseable {
             && gpus.stream().anyMatch(backend::serves)) {
           Enforcement ignored = open(backend);
         }
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | OutOfMemoryError e) {
         log.warn("a backend cannot begin: backend={}", backend.name(), e);
       }
     }

@@ -65,7 +65,7 @@ final class ProcessorWaits {
         Times times = times(task);
         Times last = before.getOrDefault(task, Times.NONE);
         now.put(task, times);
-        boolean waits = times.equals(last) && isReady(task);
+        boolean waits = times.equals(last) && !times.equals(Times.NONE) && isReady(task);
         most = Math.max(most, waits ? nowNs - beforeNs : times.waitedNs - last.waitedNs);
       }
     } catch (IOException | DirectoryIteratorException e) {

@@ -167,6 +167,7 @@ public final class SeatKeeper {
               () -> {
                 take();
                 seatLock = lock;
+                watch();
                 return true;
               });
     } finally {
@@ -208,7 +209,6 @@ public final class SeatKeeper {
       serves.listen(directory.socket());
       reclaims.start();
       sees = HealthWatch.start(node, table, discovery);
-      watch = SeatWatch.start(node, loop, enforcements::atWork, this::giveUp);
       begun = true;
     } finally {
       if (!begun) { // no room, or no thread is left
@@ -226,6 +226,19 @@ public final class SeatKeeper {
     meter = table.meter();
     node.authority(authority);
     enforcements.begin(node.gpus());
+  }
+
+  private void watch() {
+    try {
+      watch = SeatWatch.start(node, loop, enforcements::atWork, this::giveUp);
+    } catch (OutOfMemoryError e) { // no thread is left
+      if (server != null) {
+        server.close();
+      }
+      stopDeciding();
+      enforcements = enforcements.anew();
+      throw e;
+    }
   }
 
   private LeaseDirectory openLeases() {

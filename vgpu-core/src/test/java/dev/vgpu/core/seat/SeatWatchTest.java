@@ -150,5 +150,11 @@ class SeatWatchTest {
     nowNs.addAndGet(50 * MILLI_NS);
     Files.writeString(task.resolve("stat"), "7 (a) name) S 1 7\n");
     assertThat(waits.mostSinceLastNs()).as("it waits for something else").isZero();
+    Files.writeString(task.resolve("schedstat"), "0 0 0\n");
+    Files.writeString(task.resolve("stat"), "7 (a) name) R 1 7\n");
+    for (int look = 0; look < 2; look++) {
+      nowNs.addAndGet(50 * MILLI_NS);
+      assertThat(waits.mostSinceLastNs()).as("the kernel does not count").isNotPositive();
+    }
   }
 }
