@@ -25,6 +25,9 @@ final class Program {
   /** For those that launch without an end: kernels so far. */
   long kernels;
 
+  /** How many processes that it forked were ended by their alarm. */
+  long forkedHung;
+
   Program(Child child, Tenant tenant) {
     this(child, tenant, List.of());
   }
