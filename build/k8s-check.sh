@@ -107,6 +107,12 @@ end_k8s_check() {
   [ -n "$KEPT" ] || rm -rf "$WORK"
 }
 
+trap_ends() {
+  trap end_k8s_check EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+}
+
 # A JSON text.
 json_text() {
   printf '"%s"' "$(printf '%s' "$1" | tr '\n' ' ' | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"
@@ -149,11 +155,10 @@ command_k8s_check() {
   # shellcheck source=build/k8s-check/scenarios.sh
   . "$ROOT/build/k8s-check/scenarios.sh"
   k8s_check_options "$@"
-  trap end_k8s_check EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
+  trap_ends
   require_assets
   prepare_command
+  trap_ends # a build takes the traps away
   DEPLOY=$ROOT/vgpu-k8s-adapter/deploy
   mkdir -p "$WORK"/{log,run,gpus,cdi,kubelet/device-plugins,kubelet/plugins_registry} || exit 1
   chmod 700 "$WORK"

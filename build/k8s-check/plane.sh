@@ -92,6 +92,18 @@ start_etcd() {
     --peer-key-file "$WORK/key" --peer-trusted-ca-file "$WORK/crt" --peer-client-cert-auth
 }
 
+# Each write of a service account of vgpu-system is a line of WORK/audit.
+make_audit_policy() {
+  cat >"$WORK/audit.yaml" <<EOF2
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - {level: Metadata, userGroups: ["system:serviceaccounts:vgpu-system"], verbs: [create, update, patch, delete]}
+  - {level: None}
+EOF2
+}
+
 # start_api_server PORT
 start_api_server() {
   start kube-apiserver "$ASSETS/kube-apiserver" --bind-address 127.0.0.1 --secure-port "$1" \
@@ -100,6 +112,7 @@ start_api_server() {
     --client-ca-file "$WORK/crt" --token-auth-file "$WORK/tokens" --authorization-mode Node,RBAC \
     --service-account-issuer https://check.invalid --service-account-key-file "$WORK/crt" \
     --service-account-signing-key-file "$WORK/key" --service-cluster-ip-range 10.96.0.0/24 \
+    --audit-policy-file "$WORK/audit.yaml" --audit-log-path "$WORK/audit" \
     --endpoint-reconciler-type none --allow-privileged --feature-gates GenericWorkload=true \
     --runtime-config scheduling.k8s.io/v1alpha2=true
 }
@@ -135,6 +148,7 @@ start_plane() {
     printf '%s,%s,%s%s\n' "$1" "$2" "$user" "${3:+,$3}" >>"$WORK/tokens"
     kubeconfig "$user" "$1"
   done
+  make_audit_policy
   start_etcd
   start_api_server "$API_PORT"
   until_true 120 ready || fail "kube-apiserver is not ready; $(last_line kube-apiserver)" || return 1
@@ -145,10 +159,11 @@ last_line() {
   printf '%s: %s' "$1" "$(tail -n 1 "$WORK/log/$1" | cut -c 1-300)"
 }
 
-# account NAME: a kubeconfig of a service account of vgpu-system.
+# account NAME [POD]: a kubeconfig of a service account of vgpu-system, with a token as that pod's.
 account() {
   local token
-  token=$(k create token "$1" --namespace vgpu-system --duration 4h) && kubeconfig "$1" "$token"
+  token=$(k create token "$1" --namespace vgpu-system --duration 4h ${2:+--bound-object-kind Pod} \
+    ${2:+--bound-object-name "$2"}) && kubeconfig "$1" "$token"
 }
 
 # java_role NAME ARGUMENTS...: vgpu-k8s under the service account of that name.
