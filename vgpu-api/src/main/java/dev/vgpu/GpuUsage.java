@@ -27,7 +27,10 @@ public interface GpuUsage {
   /** {@return the calls started; each attempt of a preempted call counts} */
   long calls();
 
-  /** {@return the attempts that were cancelled for a more urgent tenant} */
+  /**
+   * {@return how many attempts were asked to end for a more urgent tenant, plus how often its
+   * processes lost their turn to one}
+   */
   long preemptions();
 
   /** {@return the calls that are inside their turn now} */

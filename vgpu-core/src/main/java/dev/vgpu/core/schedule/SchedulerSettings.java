@@ -22,7 +22,7 @@ public record SchedulerSettings(
     double offlineFloor,
     boolean strict,
     long lockoutNs) {
-  /** The default of {@link #lockoutNs}. */
+  /** The lockout of {@link #from}: how long an overrun may hold a tenant back. */
   public static final long LOCKOUT_NS = 30_000_000_000L;
 
   /** Checks the values and their combination. */
