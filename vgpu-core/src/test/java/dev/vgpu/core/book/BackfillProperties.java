@@ -214,7 +214,7 @@ class BackfillProperties {
       List.copyOf(run.held).forEach(run.table.ends()::ended);
       for (int i = 0; i < 1000 && !run.table.bookings().isEmpty(); i++) {
         run.waiting.removeIf(PendingRequest::isSettled);
-        run.table.bookings().forEach(run.table.ends()::ended); // those who waited have come
+        run.table.bookings().forEach(run.table.ends()::ended); // those that waited were granted
       }
       assertThat(run.waiting).isEmpty();
       run.table.slots().forEach(slot -> assertThat(bytes(slot)).isZero());

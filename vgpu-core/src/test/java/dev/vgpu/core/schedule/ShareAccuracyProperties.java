@@ -56,7 +56,7 @@ class ShareAccuracyProperties {
     checkSecond(mix, GateModel.processes());
   }
 
-  /** Without the spare time, hand-overs would take 0.6 points of the largest share. */
+  /** If time lost to hand-overs were never counted, the largest share would lose 0.6 points. */
   @Example
   void fixedSharesGetTheTimeOfTheirHandOversBackWhereThereIsTimeToSpare() {
     List<Busy> mix =

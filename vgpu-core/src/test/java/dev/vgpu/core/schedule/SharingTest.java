@@ -177,7 +177,7 @@ class SharingTest {
     assertThat(node.scheduler().state().switches()).isLessThan(20);
     assertThat(node.steps()).isLessThan(15_000); // most of them are for arrivals
     assertThat(served(node, online)).isCloseTo(10, offset(0.1));
-    assertThat(served(node, offline)).isGreaterThan(65); // the lane lingers, and work wakes up
+    assertThat(served(node, offline)).isGreaterThan(65); // the lane lingers; waking takes time
   }
 
   @Test
