@@ -14,7 +14,9 @@ public interface GpuLease {
   /** {@return the GPU that it was cut from; the first one if there are several} */
   GpuId gpu();
 
-  /** {@return the GPUs that it was cut from, {@link #gpu()} first; several only for a gang} */
+  /**
+   * {@return the GPUs that it was cut from, {@link #gpu()} first; one, unless it asked for more}
+   */
   default List<GpuId> gpus() {
     return List.of(gpu());
   }

@@ -21,7 +21,7 @@ public interface GpuPool extends AutoCloseable {
   /**
    * Opens a pool over the GPUs that the installed providers find. These are the GPUs of the NVIDIA
    * driver. If there is no driver, they are emulated ones, provided that {@code vgpu-emulator} is
-   * on the class path. If no provider finds a GPU, one device named {@code host} stands for this
+   * on the class path. If no provider finds a GPU, one device named {@code host} represents this
    * machine's CPU, and the log says so.
    *
    * @return the pool; close it at the end
@@ -135,7 +135,7 @@ public interface GpuPool extends AutoCloseable {
    * moves.
    *
    * <p>Only a virtual GPU under which nothing runs is moved, because running work cannot be moved
-   * along. Its instance is destroyed and created anew elsewhere on its GPU. An environment or
+   * along. Its instance is destroyed and recreated elsewhere on its GPU. An environment or
    * container specification that was made for it earlier then names a GPU that no longer exists.
    * The pool's listeners receive a {@link GpuEvent.Disturbed}. Nothing is set aside for the
    * request: another request may take the room first.

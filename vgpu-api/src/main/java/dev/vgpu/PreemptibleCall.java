@@ -18,7 +18,8 @@ public interface PreemptibleCall<T extends @Nullable Object> {
    * Does the work. Invoked on the caller's thread, once per attempt, never concurrently.
    *
    * @return the result
-   * @throws Exception any failure; thrown to the caller unless this attempt was cancelled
+   * @throws Exception any failure; thrown to the caller unless this attempt was cancelled. An
+   *     {@link InterruptedException} is always thrown to the caller
    */
   T call() throws Exception;
 

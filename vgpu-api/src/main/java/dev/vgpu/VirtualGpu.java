@@ -148,19 +148,20 @@ public interface VirtualGpu extends AutoCloseable {
       Callable<? extends T> call, CallOptions options);
 
   /**
-   * Begins to use the GPU, for code that is not a lambda. Blocks until it may, without bound.
+   * Begins to use the GPU, for code that is not a lambda. Blocks without a time limit until the
+   * turn comes.
    *
-   * <p>Where this was acquired with a part of the GPU in space for this JVM ({@link
-   * VirtualGpuRequest.Builder#require(Capabilities.Compute) SPATIAL}, {@link
-   * Capabilities.Scope#THIS_JVM}) and the JVM is {@linkplain #attachThisJvm under it}, the calling
-   * thread's CUDA context is, until the turn is closed, one that has so many of the GPU's
-   * processors to itself as its share says, rounded down to whole groups of them (at least one; 8
-   * processors on compute capability 9.0). It waits for no turn. The context that the thread had
-   * before comes back afterwards. {@link #call}, {@link #run} and {@link #submit} do the same.
+   * <p>A virtual GPU can be a spatial part of the GPU for this JVM, if it was requested with {@link
+   * VirtualGpuRequest.Builder#require(Capabilities.Compute) SPATIAL} and {@link
+   * Capabilities.Scope#THIS_JVM}, and the JVM is {@linkplain #attachThisJvm under it}. Then there
+   * is no wait for a turn. Until the turn is closed, the calling thread's CUDA context is one that
+   * has multiprocessors to itself. Their number is the share, rounded down to whole groups (at
+   * least one; 8 multiprocessors on compute capability 9.0). Afterwards the thread's previous
+   * context is restored. {@link #call}, {@link #run} and {@link #submit} do the same.
    *
    * @return the turn; close it with try-with-resources
    * @throws InterruptedException if this thread is interrupted while it waits
-   * @throws IllegalStateException if the virtual GPU is closed, before or while this waits
+   * @throws IllegalStateException if the virtual GPU is closed, before or during the wait
    */
   GpuTurn enter() throws InterruptedException;
 
@@ -182,8 +183,8 @@ public interface VirtualGpu extends AutoCloseable {
    * that cannot be put under a virtual GPU, such as a statically linked one, is refused before it
    * starts, if that can be detected.
    *
-   * <p>{@link #close()} does not end the program. The lease is given back when its last program has
-   * ended.
+   * <p>{@link #close()} does not end the program. After it, the lease is given back when the last
+   * program has ended.
    *
    * @param program the program; variables are added to its environment, and nothing else changes
    * @return the process, which belongs to the caller

@@ -12,8 +12,7 @@ public interface MemoryMover {
   /**
    * Moves memory out, largest allocations first. Blocks until it is done.
    *
-   * @param atLeast how much to move from each process; a process has at most its movable memory
-   *     moved
+   * @param atLeast how much to move from each process, limited to its movable memory
    * @param timeout how long the move may take
    * @throws GpuSuspendException if the move failed or timed out; part of the memory may have been
    *     moved, and nothing is lost

@@ -68,7 +68,8 @@ public final class LeaseGrants {
   }
 
   /**
-   * What this JVM acquires is its own concern. What other processes acquire, this one must store.
+   * Limits what other processes acquire, because this process keeps account for them. What this JVM
+   * acquires itself is its own concern.
    */
   private void checkRoom(Asked asked) {
     if (asked.by().isAnotherProcess() && table.bookings().size() >= mostForClients) {

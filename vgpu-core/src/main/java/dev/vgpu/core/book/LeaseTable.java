@@ -227,7 +227,8 @@ public final class LeaseTable {
   }
 
   /**
-   * Stops deciding. All waiting requests fail here, so that they go to the process that decides.
+   * Stops deciding. All waiting requests fail here, so that they are sent to the process that
+   * decides.
    */
   public void giveUp() {
     givenUp = true;

@@ -106,7 +106,7 @@ public final class SeatMeter implements AutoCloseable {
     node.listeners().publish(at -> new GpuEvent.MeteringFailed(at, "", reason));
   }
 
-  /** What happened to a virtual GPU. Queued for the thread, so that nobody else waits. */
+  /** What happened to a virtual GPU. Queued for the thread, so that no caller waits. */
   private record News(What what, Booking booking, long atNs, long atMs, @Nullable GpuUsage usage) {
     enum What {
       OPENED,

@@ -62,7 +62,7 @@ final class SpatialLease extends ForwardingLease {
 
   @Override
   public void contended(boolean contended) {
-    // Only turns of others contend.
+    // Only turns are contended, and its programs take none.
   }
 
   @Override

@@ -41,7 +41,7 @@ final class LevelTurns {
   /** How long tenants are held back before it is judged whether that is of use. */
   private static final double TRIAL_NS = 5_000_000;
 
-  /** If the other tenants use less than this part of the time, nobody is held back for them. */
+  /** If the other tenants use less than this part of the time, no tenant is held back for them. */
   private static final double LEAST_USE = 0.25;
 
   private static final long SHORTEST_RESPITE_NS = 50_000_000;

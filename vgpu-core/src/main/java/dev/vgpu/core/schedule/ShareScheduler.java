@@ -41,7 +41,7 @@ public final class ShareScheduler implements TurnStepper {
   /** The value of {@link #nextWakeNs()} if only an event can change anything. */
   public static final long NEVER = Long.MAX_VALUE;
 
-  /** The largest floor credit of the offline tenants, in elapsed time. */
+  /** The most elapsed time over which floor credit accumulates. */
   private static final double FLOOR_MEMORY_NS = 1_000_000_000;
 
   private static final long LEAST_WAKE_NS = 20_000;

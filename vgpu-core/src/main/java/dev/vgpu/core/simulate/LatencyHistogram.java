@@ -3,7 +3,7 @@ package dev.vgpu.core.simulate;
 import java.util.Arrays;
 
 /**
- * The latencies of requests, counted by length with a precision of 0.4 percent. Not thread-safe.
+ * The latencies of requests, counted by length with a precision of 0.8 percent. Not thread-safe.
  */
 public final class LatencyHistogram {
   private static final int BITS = 8;

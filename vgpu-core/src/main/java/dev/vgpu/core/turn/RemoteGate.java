@@ -89,7 +89,8 @@ public final class RemoteGate implements TurnGate {
    * Sets the tenant that represents this gate to the scheduler.
    *
    * @param tenant the tenant of the virtual GPU
-   * @param limited whether it is held back even while nobody else waits, so that idleness matters
+   * @param limited whether it is held back even while no other tenant waits, so that idleness
+   *     matters
    */
   public void belongTo(TenantGate tenant, boolean limited) {
     seat.take();

@@ -62,7 +62,7 @@ public final class SeatThread implements AutoCloseable {
     long nextNs = stepAll();
     sleepsUntilNs = nextNs;
     // Sleeps no longer than it has published, even if the deadline has moved later: a new deadline
-    // that is later than the published one wakes nobody.
+    // that is later than the published one does not wake the thread.
     if (earliest() >= nextNs && !closed) {
       sleepUntil(nextNs);
     }
