@@ -47,8 +47,8 @@ public interface UsageRecord {
   }
 
   /**
-   * {@return the memory held, multiplied by the time for which it was held, in byte-seconds}: the
-   * memory of its processes or the budgets of its calls, whichever was more
+   * {@return the memory held, multiplied by the time for which it was held, in byte-seconds} Counts
+   * the memory of its processes or the budgets of its calls, whichever is more.
    */
   double byteSeconds();
 

@@ -32,10 +32,10 @@
  * <p><b>Upper bound.</b> The lags of the tenants that divide the surplus sum to 0. If one tenant is
  * behind, others are ahead, each by no more than the lower bound allows. A turn is due once its
  * tenant is owed what the turn takes: all of (q + c), as recently observed, not q alone. With this
- * rule, the use due to all tenants by any time is no more than that time. So no turn is later than
- * one turn of another tenant that had already begun, and lag ≤ (q + c) + r (q + c). If q alone were
- * due, ten tenants of 1 % that are due together would use 10 c more than they are due, while a
- * tenant of 90 % waits.
+ * rule, the use due to all tenants by any time is no more than that time. So each turn is late by
+ * at most one turn of another tenant, which had already begun, and lag ≤ (q + c) + r (q + c). If q
+ * alone were due, ten tenants of 1 % that are due together would use 10 c more than they are due,
+ * while a tenant of 90 % waits.
  *
  * <p><b>Online before nearline.</b> Of the tenants that may run, an online one is next, until a
  * nearline one is owed a whole turn. From then on, the nearline tenant counts as online. Otherwise
@@ -52,11 +52,12 @@
  * time. Time lost to hand-overs is not counted at first, because it could not be made up if the
  * shares sum to 100. Whenever all tenants are at their cap, there is spare time, and the lost time
  * is counted after all. All time at the cap counts too, even if a less urgent tenant has the GPU.
- * The clock of such a level never runs faster than real time. So a share is exact if hand-overs
+ * The clock of such a level never runs faster than time passes. So a share is exact if hand-overs
  * take less time than the shares leave. Otherwise a tenant gets at least 99 hundredths of its
- * share, owing to the length of turns (below). It never gets more than its share. If the device
- * time-slices a tenant with a long offline kernel that has given way, the kernel's time counts as
- * the tenant's own: beside kernels of 20 ms, a share of 90 % may come to 56 %.
+ * share, owing to the length of turns (below). It never gets more than its share. A long kernel of
+ * offline work that gave way may still be running. If the device then time-slices the tenant and
+ * that kernel, the kernel's slices count as the tenant's own: beside kernels of 20 ms, a share of
+ * 90 % may come to 56 %.
  *
  * <p><b>Length of turns.</b> A window of one second must be accurate to one point (10 ms). So no
  * turn changes any lag by more than {@code TurnLength} allows: {@code q (1 − r) ≤ ACCURACY_NS}.
@@ -103,8 +104,8 @@
  *       to the same and have no cap, they have work nearly all the time, and they are measured on
  *       the device. (A tenant that waits for each of its short kernels would wait for the others'
  *       slices with each of them.) The device gives equal time slices, and a tenant that is ahead
- *       by the bound above is held back. A tenant's measured time also runs during the slices of
- *       others. So its use is the time that it reports, times the part of that time that was its
+ *       by {@code ACCURACY_NS} is held back. A tenant's measured time also runs during the slices
+ *       of others. So its use is the time that it reports, times the part of that time that was its
  *       own, which follows from how often the others report work ({@code Slices}). For tenants that
  *       pause this is an estimate, within some 3 % if kernels are longer than slices. Tenants are
  *       hardly ever held back, and the division is as exact as turns, without hand-overs. If shares
@@ -119,9 +120,10 @@
  *       the tenants of a GPU would add up to 104 % of its time. Tenants with small shares would pay
  *       most of that, because they have the most turns for their time. {@code bench fairness}
  *       compares the booked time with the programs' own events.
+ * </ul>
  *
- * <p></ul> Offline tenants take turns among themselves while more urgent tenants exist: the work
- * that three tenants have on the GPU delays an arrival three times as long as that of one.
+ * <p>Offline tenants take turns among themselves while more urgent tenants exist: the work that
+ * three tenants have on the GPU delays an arrival three times as long as that of one.
  *
  * <h2>Reports that are not believed</h2>
  *

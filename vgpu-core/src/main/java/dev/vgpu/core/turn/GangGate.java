@@ -29,11 +29,12 @@ import java.util.List;
  *       later GPU that waits for an earlier one.
  *   <li>GPU time is charged on each GPU alike. While the gang is incomplete, the time for which a
  *       GPU is kept from waiting tenants is charged on that GPU.
+ * </ul>
  *
- * <p></ul> A member is called with its GPU's seat held, and the gate is used with the first GPU's
- * seat held. No two seats are ever held together: news for another GPU is noted in the {@link Gang}
- * and delivered after the seat is left. News are states, not steps, so it does not matter which
- * thread delivers them first.
+ * <p>A member is called with its GPU's seat held, and the gate is used with the first GPU's seat
+ * held. No two seats are ever held together: news for another GPU is noted in the {@link Gang} and
+ * delivered after the seat is left. News are states, not steps, so it does not matter which thread
+ * delivers them first.
  */
 final class GangGate implements TurnLine, GpuSeat.Alarm {
   private static final long NEVER = ShareScheduler.NEVER;
