@@ -27,7 +27,9 @@ public record Asked(VirtualGpuRequest request, Claimant by) {
     /** Its process. */
     ProcessIdentity process();
 
-    /** The key that identifies its process's proof that a virtual GPU is its own. */
+    /**
+     * The key by which its process's secret is recognised; the secret proves ownership of a lease.
+     */
     String ownerKey();
 
     /** Creates the object for a virtual GPU's calls. Called with the table's lock held. */

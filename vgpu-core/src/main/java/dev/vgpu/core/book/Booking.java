@@ -39,7 +39,7 @@ public final class Booking {
   /** The process that acquired it. */
   public final ProcessIdentity owner;
 
-  /** The key that identifies its owner's secret. */
+  /** The key by which its owner's secret is recognised. */
   public final String ownerKey;
 
   /** Its owner's calls. */

@@ -39,7 +39,7 @@ record UsageEntry(
     return total.since(grown);
   }
 
-  /** This record, which replaces itself and the one right before it. */
+  /** Merges this record with the one right before it. */
   UsageEntry following(UsageEntry left) {
     Counters both = grown.plus(left.grown);
     return new UsageEntry(id, name, gpus, startMs, atMs, closed, both, total, raw);

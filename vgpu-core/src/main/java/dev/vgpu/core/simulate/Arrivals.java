@@ -20,7 +20,7 @@ public sealed interface Arrivals {
   record Poisson(double perSecond) implements Arrivals {}
 
   /**
-   * In bursts at a fixed interval. A burst of one is a request at a fixed interval.
+   * At a fixed interval, in bursts of one or more requests.
    *
    * @param everyNs from one burst to the next; above 0
    * @param offsetNs when the first burst comes; 0 or more

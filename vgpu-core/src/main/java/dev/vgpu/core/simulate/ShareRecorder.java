@@ -204,8 +204,7 @@ final class ShareRecorder implements NodeObserver {
   }
 
   /**
-   * The time in which an ideal GPU finishes all work of the first tenant; infinite if it never
-   * does.
+   * The time until an ideal GPU has finished all work of some tenant; infinite if it never does.
    */
   private double firstDryNs() {
     double leastNs = Double.POSITIVE_INFINITY;

@@ -333,7 +333,7 @@ public final class VirtualGate implements TurnGate {
     }
   }
 
-  /** It has work after a pause or for the first time: runs it, or waits. */
+  /** It has work again after a pause or after having none: runs it, or waits. */
   private void begin() {
     long now = nowNs();
     if (idleAtNs != NEVER) {

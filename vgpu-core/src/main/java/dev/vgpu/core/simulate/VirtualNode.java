@@ -278,7 +278,7 @@ public final class VirtualNode {
   }
 
   /**
-   * Stops the seat: until then nothing is decided, and no news are received.
+   * Stops the seat: until then it decides nothing and receives no news.
    *
    * @param untilNs when it continues
    */

@@ -33,7 +33,7 @@ import java.util.List;
  *
  * <p>A member is called with its GPU's seat held, and the gate is used with the first GPU's seat
  * held. No two seats are ever held together: news for another GPU is noted in the {@link Gang} and
- * delivered after the seat is left. News are states, not steps, so it does not matter which thread
+ * delivered after the seat is left. News is a state, not a step, so it does not matter which thread
  * delivers them first.
  */
 final class GangGate implements TurnLine, GpuSeat.Alarm {

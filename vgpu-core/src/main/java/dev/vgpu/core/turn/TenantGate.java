@@ -34,9 +34,7 @@ public final class TenantGate implements TurnGate, GateListener {
   /** What the calls had used when the backend began to measure them too; -1 if it does not. */
   private long callsFinalNs = -1;
 
-  /**
-   * How much of the processes' measured time belonged to others; the last value reported as theirs.
-   */
+  /** How much of the processes' measured time belonged to others; the rest, as last reported. */
   private double othersNs;
 
   private long processesNs;
