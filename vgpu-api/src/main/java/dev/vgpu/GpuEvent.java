@@ -220,7 +220,7 @@ public sealed interface GpuEvent
    *
    * @param at when
    * @param virtualGpu the name in the request
-   * @param reason until when
+   * @param reason the shortage, and why this tenant was chosen
    */
   record HeldBack(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 

@@ -28,8 +28,10 @@ public interface GpuLease {
   long pid();
 
   /**
-   * {@return its part of the GPU's time, in percent, when every tenant of its class has work: its
-   * share or, for best effort, an equal part of the time that the guaranteed shares leave}
+   * {@return its part of the GPU's time, in percent, when every tenant that divides the GPU with it
+   * has work: its share or, for best effort, an equal part of the time that the guaranteed shares
+   * leave} Online and nearline tenants divide the GPU together; offline tenants divide it among
+   * themselves.
    */
   double entitledPercent();
 
@@ -61,8 +63,8 @@ public interface GpuLease {
 
   /**
    * {@return how many driver calls of its processes were passed through, neither gated nor counted,
-   * because the backend does not know them} If it is above 0, neither the share nor the quota may
-   * bind some of their work.
+   * because the backend does not know them} If it is above 0, some of their work may be bound by
+   * neither share nor quota.
    */
   default long passedThrough() {
     return 0;

@@ -209,9 +209,10 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets the shortest time that a tenant keeps the GPU while others of its class wait. If
-     * switching costs too much, turns become longer, up to {@link #longestTurn}. A call that is
-     * running when the turn ends is not interrupted; its overrun is paid back.
+     * Sets the shortest time that a tenant keeps the GPU while others wait, unless a more urgent
+     * tenant preempts it. If switching costs too much, turns become longer, up to {@link
+     * #longestTurn}. A call that is running when the turn ends is not interrupted; its overrun is
+     * paid back.
      *
      * @param shortestTurn above 0, at most 10 s; default 2 ms
      * @return this builder
@@ -223,7 +224,7 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets the longest time that a tenant keeps the GPU while others of its class wait.
+     * Sets the longest time that a tenant keeps the GPU while other tenants take turns with it.
      *
      * @param longestTurn at least {@link #shortestTurn}, at most 10 s; default 50 ms
      * @return this builder
