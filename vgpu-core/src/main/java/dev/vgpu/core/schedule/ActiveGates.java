@@ -109,9 +109,8 @@ final class ActiveGates {
   }
 
   /**
-   * Ends a step: tells each open gate whether others are beside it.
-   *
-   * @return how many gates were opened or shut
+   * Ends a step: tells each open gate whether others wait. Returns how many gates were opened or
+   * shut.
    */
   int end() {
     for (int i = 0; i < active.size(); i++) {
@@ -213,8 +212,7 @@ final class ActiveGates {
   // ---- opening
 
   /**
-   * Opens a gate that is not active, if all active ones allow it. Shuts the gates that must give
-   * way to it.
+   * Opens a gate that is not active, if all active ones allow it. Shuts gates that must give way.
    *
    * @param sharing whether the gate's level is sharing
    * @return whether the gate is open now
@@ -325,8 +323,8 @@ final class ActiveGates {
   }
 
   /**
-   * Shuts offline gates that are open beside more urgent ones, if one of the two no longer allows
-   * that because a call of this JVM has joined it.
+   * Shuts offline gates that are open beside more urgent ones, if a call of this JVM has joined one
+   * of the two, which then no longer allows that.
    */
   void separate() {
     for (int i = active.size() - 1; i >= 0 && active.size() > 1; i--) {
@@ -471,14 +469,14 @@ final class ActiveGates {
     if (others > 0) {
       return !isUndisturbed(tenant);
     }
-    // Offline processes keep little work on the GPU if more urgent tenants may arrive. (Calls do
+    // If more urgent tenants may arrive, offline processes keep little work on the GPU. (Calls do
     // not queue work ahead.)
     return tenant.isOffline() && urgentTenants > 0 && tenant.gate.leastTurnNs() > 0;
   }
 
   /**
-   * Whether all other tenants with work are offline and yield by themselves. Then it does not
-   * matter to them whether this tenant is idle.
+   * Whether all others with work are offline and yield by themselves. To them it does not matter
+   * whether this tenant is idle.
    */
   private boolean isUndisturbed(Tenant tenant) {
     int ofUpper = upper.size() - (tenant.isRunnable() ? 1 : 0);
