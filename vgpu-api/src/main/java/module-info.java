@@ -1,13 +1,11 @@
-/**
- * What an integrator compiles against: the vgpu API and the interfaces that a backend implements.
- */
-@SuppressWarnings("module") // Modules of ours that are not there yet when this one is compiled.
+/** The vgpu API for integrators, and the interfaces that a backend implements. */
+@SuppressWarnings("module") // Some modules named here are not built yet when this one is compiled.
 module dev.vgpu {
   requires static org.jspecify;
 
   exports dev.vgpu;
   exports dev.vgpu.spi;
-  // Which files are trusted; no part of the API.
+  // The rules for trusted files; not part of the API.
   exports dev.vgpu.files to
       dev.vgpu.cli,
       dev.vgpu.core,

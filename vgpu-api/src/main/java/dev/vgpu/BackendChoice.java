@@ -3,20 +3,22 @@ package dev.vgpu;
 import java.util.Optional;
 
 /**
- * A pool's judgement of one backend on one GPU for a request. Immutable. May gain methods.
+ * A pool's verdict on one backend on one GPU for a request. Immutable. May gain methods.
  *
  * @see GpuPool#explain(VirtualGpuRequest)
  */
 public interface BackendChoice {
-  /** The judgement. */
+  /** The verdict. */
   enum Verdict {
-    /** It would serve the request now. */
+    /** This backend would serve the request now. */
     CHOSEN,
-    /** It could now, but another that can costs less, or another GPU suits better. */
+    /**
+     * It could serve the request now, but another backend costs less or another GPU suits better.
+     */
     POSSIBLE,
-    /** It could, but not while others hold their present parts. */
+    /** It could serve the request, but not while others hold their current parts. */
     NOT_NOW,
-    /** It cannot. */
+    /** It cannot serve the request. */
     IMPOSSIBLE
   }
 
@@ -26,18 +28,21 @@ public interface BackendChoice {
   /** {@return the backend's name, as in {@link GpuPool#backends()}} */
   String backend();
 
-  /** {@return the judgement} */
+  /** {@return the verdict} */
   Verdict verdict();
 
-  /** {@return why, in words for people; never empty} */
+  /** {@return the reason, in words for people; never empty} */
   String reason();
 
   /**
-   * {@return the cost of being served so, on a scale without a unit: the possible backend with the
-   * lowest is chosen} 0: turns inside a JVM.
+   * {@return the cost of this backend, on a unitless scale: the possible backend with the lowest
+   * cost is chosen} 0 means turns inside a JVM.
    */
   int cost();
 
-  /** {@return the capabilities that it enforces on this GPU; empty if it does not work here} */
+  /**
+   * {@return the capabilities that the backend enforces on this GPU; empty if it does not work
+   * here}
+   */
   Optional<Capabilities> capabilities();
 }

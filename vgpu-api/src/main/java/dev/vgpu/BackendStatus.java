@@ -25,7 +25,7 @@ public final class BackendStatus {
   }
 
   /**
-   * {@return the status of a provider of GPUs, which enforces nothing, that is there}
+   * {@return the status of an available provider of GPUs, which enforces nothing}
    *
    * @param name the provider's name
    */
@@ -34,7 +34,7 @@ public final class BackendStatus {
   }
 
   /**
-   * {@return the status of a backend that is there}
+   * {@return the status of an available backend}
    *
    * @param name the backend's name
    * @param capabilities the capabilities that it can enforce
@@ -44,16 +44,16 @@ public final class BackendStatus {
   }
 
   /**
-   * {@return the status of a backend or provider that is not there}
+   * {@return the status of an unavailable backend or provider}
    *
-   * @param name the provider's or backend's name
-   * @param reason why not, in words, with the remedy
+   * @param name the name of the provider or backend
+   * @param reason the reason, in words, with the remedy
    */
   public static BackendStatus ofUnavailable(String name, String reason) {
     return new BackendStatus(name, requireNonNull(reason, "reason"), null, List.of());
   }
 
-  /** {@return the provider's or backend's name} */
+  /** {@return the name of the provider or backend} */
   public String name() {
     return name;
   }
@@ -69,28 +69,28 @@ public final class BackendStatus {
   }
 
   /**
-   * {@return the capabilities that it can enforce; empty for a provider, and for a backend that is
-   * not there}
+   * {@return the capabilities that it can enforce; empty for a provider and for an unavailable
+   * backend}
    */
   public Optional<Capabilities> capabilities() {
     return Optional.ofNullable(capabilities);
   }
 
   /**
-   * {@return this status with further notes}
+   * {@return this status with the given notes instead of its own}
    *
-   * @param notes lines for people who look for what works and what does not
+   * @param notes lines for people who want to know what works and what does not
    */
   public BackendStatus withNotes(List<String> notes) {
     return new BackendStatus(name, unavailableBecause, capabilities, notes);
   }
 
-  /** {@return further notes, a line each; possibly empty} */
+  /** {@return the notes, one line each; may be empty} */
   public List<String> notes() {
     return notes;
   }
 
-  /** {@return name and status in words} */
+  /** {@return the name and the status, in words} */
   @Override
   public String toString() {
     return name + ": " + (unavailableBecause == null ? "available" : unavailableBecause);

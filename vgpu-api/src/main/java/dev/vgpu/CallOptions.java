@@ -6,9 +6,9 @@ import java.time.Duration;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** How one call is run. Immutable; make it once and use it for every call of a kind. */
+/** How one call is run. Immutable; create once and reuse for every call of a kind. */
 public final class CallOptions {
-  /** How often a {@link PreemptibleCall} is cancelled at most, unless said otherwise. */
+  /** How often a {@link PreemptibleCall} is cancelled at most, by default. */
   public static final int DEFAULT_MAX_PREEMPTIONS = 16;
 
   private static final CallOptions DEFAULTS = builder().build();
@@ -25,22 +25,22 @@ public final class CallOptions {
     this.maxPreemptions = builder.maxPreemptions;
   }
 
-  /** {@return no timeout, no memory budget, the virtual GPU's own class} */
+  /** {@return options without timeout and memory budget, in the virtual GPU's own class} */
   public static CallOptions defaults() {
     return DEFAULTS;
   }
 
   /**
-   * {@return options with this memory budget, else the defaults}
+   * {@return the defaults with this memory budget}
    *
-   * @param peak the call's need at its peak
+   * @param peak the memory that the call needs at its peak
    */
   public static CallOptions ofMemory(MemorySize peak) {
     return builder().memory(peak).build();
   }
 
   /**
-   * {@return options with this timeout, else the defaults}
+   * {@return the defaults with this timeout}
    *
    * @param timeout how long the call may wait before it starts; 0 or more
    */
@@ -53,7 +53,7 @@ public final class CallOptions {
     return new Builder();
   }
 
-  /** {@return a builder with these options, to make similar ones} */
+  /** {@return a builder with these options} */
   public Builder toBuilder() {
     Builder builder = new Builder();
     builder.timeout = timeout;
@@ -63,19 +63,21 @@ public final class CallOptions {
     return builder;
   }
 
-  /** {@return how long the call may wait before it starts; empty: for ever} */
+  /** {@return how long the call may wait before it starts; empty means without limit} */
   public Optional<Duration> timeout() {
     return Optional.ofNullable(timeout);
   }
 
-  /** {@return the memory that the call needs at its peak; {@link MemorySize#ZERO}: none stated} */
+  /**
+   * {@return the memory that the call needs at its peak; {@link MemorySize#ZERO} means none stated}
+   */
   public MemorySize memory() {
     return memory;
   }
 
   /**
-   * {@return the class by which the call is ordered among waiting calls of the same virtual GPU;
-   * empty: the virtual GPU's own}
+   * {@return the class by which the call is ordered among the waiting calls of its virtual GPU;
+   * empty means the virtual GPU's own}
    */
   public Optional<PreemptionClass> preemptionClass() {
     return Optional.ofNullable(preemptionClass);
@@ -86,7 +88,7 @@ public final class CallOptions {
     return maxPreemptions;
   }
 
-  /** Collects options. Not safe for use by several threads. */
+  /** Builds options. Not safe for use by several threads. */
   public static final class Builder {
     private @Nullable Duration timeout;
     private MemorySize memory = MemorySize.ZERO;
@@ -96,10 +98,10 @@ public final class CallOptions {
     private Builder() {}
 
     /**
-     * Bounds the wait before the call starts: for its turn and for memory. A call that has started
-     * is not bounded, and a cancelled attempt's wait for its next turn is not either.
+     * Bounds how long the call waits for its turn and for memory before it starts. The time that a
+     * started call runs is not bounded, nor is the wait of a cancelled attempt for its next turn.
      *
-     * @param timeout 0 or more; 0: start at once or not at all
+     * @param timeout 0 or more; 0 means start at once or not at all
      * @return this builder
      * @throws IllegalArgumentException if negative
      */
@@ -112,8 +114,9 @@ public final class CallOptions {
     }
 
     /**
-     * States the memory that the call needs at its peak. Calls of a virtual GPU whose budgets do
-     * not fit its quota together wait, in order of class, then arrival; none starves.
+     * Sets the memory that the call needs at its peak. If the budgets of several calls of a virtual
+     * GPU do not fit its quota together, some calls wait, in order of class, then arrival; none
+     * starves.
      *
      * @param peak above 0
      * @return this builder
@@ -128,8 +131,8 @@ public final class CallOptions {
     }
 
     /**
-     * Orders the call among waiting calls of the same virtual GPU. It does not change whom the
-     * virtual GPU preempts.
+     * Sets the class by which the call is ordered among the waiting calls of its virtual GPU. It
+     * does not change which tenants the virtual GPU preempts.
      *
      * @param preemptionClass the call's class
      * @return this builder
@@ -140,10 +143,10 @@ public final class CallOptions {
     }
 
     /**
-     * Bounds how many attempts of a {@link PreemptibleCall} may be cancelled; the next one runs
-     * uncancelled. Default {@value CallOptions#DEFAULT_MAX_PREEMPTIONS}.
+     * Bounds how many attempts of a {@link PreemptibleCall} may be cancelled; the next attempt
+     * cannot be. Default {@value CallOptions#DEFAULT_MAX_PREEMPTIONS}.
      *
-     * @param maxPreemptions 0 or more; 0: never cancelled
+     * @param maxPreemptions 0 or more; 0 means never cancelled
      * @return this builder
      * @throws IllegalArgumentException if negative
      */

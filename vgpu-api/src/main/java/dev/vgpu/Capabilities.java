@@ -9,8 +9,8 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * The guarantees that a backend can enforce, or that a request demands. Immutable. Each kind is
- * declared from the weakest to the strongest.
+ * The guarantees that a backend can enforce, or that a request demands. Immutable. The constants of
+ * each kind are declared from weakest to strongest.
  */
 public final class Capabilities {
   /** How a memory quota binds. */
@@ -19,7 +19,7 @@ public final class Capabilities {
     NONE,
     /** By the budgets that calls state. */
     SOFT,
-    /** Every allocation is counted. */
+    /** On every allocation. */
     EXACT
   }
 
@@ -29,7 +29,7 @@ public final class Capabilities {
     NONE,
     /** In time: one tenant after the other. */
     TURNS,
-    /** In space: each tenant has units of its own. */
+    /** In space: each tenant has multiprocessors of its own. */
     SPATIAL
   }
 
@@ -130,11 +130,11 @@ public final class Capabilities {
   }
 
   /**
-   * Compares with a demand.
+   * Compares these capabilities with a demand.
    *
    * @param demanded the least that is needed
-   * @return the missing capabilities, for example {@code memory EXACT (has SOFT)}; empty if nothing
-   *     is
+   * @return the missing capabilities, for example {@code memory EXACT (has SOFT)}; empty if none is
+   *     missing
    */
   public List<String> missingFor(Capabilities demanded) {
     List<String> missing = new ArrayList<>();
@@ -172,7 +172,7 @@ public final class Capabilities {
     return Objects.hash(memory, compute, preemption, faultIsolation, worksFor);
   }
 
-  /** {@return all of them in words} */
+  /** {@return all capabilities, in words} */
   @Override
   public String toString() {
     return "memory="
@@ -187,7 +187,7 @@ public final class Capabilities {
         + worksFor.stream().sorted().toList();
   }
 
-  /** Collects capabilities. Not safe for use by several threads. */
+  /** Builds capabilities. Not safe for use by several threads. */
   public static final class Builder {
     private Memory memory = Memory.NONE;
     private Compute compute = Compute.NONE;

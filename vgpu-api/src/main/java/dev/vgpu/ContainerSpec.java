@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The variables, mounts and devices that a container needs to run under a virtual GPU: for
- * container runtimes that {@link VirtualGpu#start} cannot call. Immutable.
+ * The variables, mounts and devices that a container needs to run under a virtual GPU. For
+ * container runtimes, which cannot be started by {@link VirtualGpu#start}. Immutable.
  */
 public final class ContainerSpec {
   private final Map<String, String> environment;
@@ -33,10 +33,10 @@ public final class ContainerSpec {
   }
 
   /**
-   * A file or directory of the host that is to be seen in the container.
+   * A file or directory of the host that is visible in the container.
    *
-   * @param hostPath where it is on the host; absolute
-   * @param containerPath where it is to be in the container; absolute
+   * @param hostPath its path on the host; absolute
+   * @param containerPath its path in the container; absolute
    * @param access the container's access to it
    */
   public record Mount(Path hostPath, Path containerPath, Access access) {
@@ -60,12 +60,12 @@ public final class ContainerSpec {
     return environment;
   }
 
-  /** {@return the mounts, in the order in which they are to be made: some lie within others} */
+  /** {@return the mounts, in the order in which they must be made: some are inside others} */
   public List<Mount> mounts() {
     return mounts;
   }
 
-  /** {@return the device nodes, with the same path in the container} */
+  /** {@return the device nodes; each has the same path in the container as on the host} */
   public List<Path> devices() {
     return devices;
   }
@@ -86,7 +86,7 @@ public final class ContainerSpec {
         + "]";
   }
 
-  /** Makes a {@link ContainerSpec}. Not safe for use by several threads. */
+  /** Builds a {@link ContainerSpec}. Not safe for use by several threads. */
   public static final class Builder {
     private final Map<String, String> environment = new LinkedHashMap<>();
     private final List<Mount> mounts = new ArrayList<>();
@@ -107,7 +107,7 @@ public final class ContainerSpec {
     }
 
     /**
-     * Adds a mount behind the others.
+     * Adds a mount after the others.
      *
      * @param mount the mount
      * @return this

@@ -6,8 +6,8 @@ import java.util.List;
 
 /**
  * The request does not fit beside the parts that others hold. The caller can wait ({@link
- * GpuPool#tryAcquire}), ask for less, or go elsewhere. The message says what was asked, what was
- * free, and which tenants hold the rest.
+ * GpuPool#tryAcquire}), ask for less, or go elsewhere. The message says what was asked for, what
+ * was free, and which tenants hold the rest.
  */
 public final class GpuCapacityException extends VgpuException {
   private static final long serialVersionUID = 1L;
@@ -15,7 +15,7 @@ public final class GpuCapacityException extends VgpuException {
   private final transient List<GpuLease> holders;
 
   /**
-   * Makes one.
+   * Creates the exception.
    *
    * @param message the request and the free part
    * @param holders the leases on the part that is not free

@@ -3,14 +3,16 @@ package dev.vgpu;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
-/** A driver refused or failed. The caller can read the driver's own code and act on that. */
+/**
+ * A driver refused a request or failed. The caller can read the driver's own code and act on it.
+ */
 public final class GpuDriverException extends VgpuException {
   private static final long serialVersionUID = 1L;
 
   private final @Nullable Integer code;
 
   /**
-   * Makes one with the driver's code.
+   * Creates an exception with the driver's code.
    *
    * @param message the failure
    * @param code the driver's own code
@@ -21,7 +23,7 @@ public final class GpuDriverException extends VgpuException {
   }
 
   /**
-   * Makes one without a code, where the driver gave none.
+   * Creates an exception without a code, because the driver gave none.
    *
    * @param message the failure
    * @param cause its cause, or null

@@ -4,7 +4,7 @@ import java.time.Instant;
 import java.util.List;
 
 /**
- * Something that happened in a pool. More kinds may come, so a {@code switch} needs a {@code
+ * Something that happened in a pool. New kinds may be added, so a {@code switch} needs a {@code
  * default}.
  */
 public sealed interface GpuEvent
@@ -32,8 +32,8 @@ public sealed interface GpuEvent
   Instant at();
 
   /**
-   * {@return the {@link VirtualGpu#id()} of the virtual GPU that it happened to; empty if it
-   * happened to a whole GPU or pool}
+   * {@return the {@link VirtualGpu#id()} of the virtual GPU concerned; empty if the event concerns
+   * a whole GPU or pool}
    */
   String virtualGpu();
 
@@ -41,7 +41,7 @@ public sealed interface GpuEvent
    * A virtual GPU was granted.
    *
    * @param at when
-   * @param virtualGpu which one
+   * @param virtualGpu the virtual GPU
    * @param gpu the GPU that it was cut from
    * @param request the granted terms
    */
@@ -49,81 +49,82 @@ public sealed interface GpuEvent
       implements GpuEvent {}
 
   /**
-   * A request was refused, or gave up waiting. {@code virtualGpu} is the name that it asked for.
+   * A request was refused, or its wait timed out.
    *
    * @param at when
    * @param virtualGpu the name in the request
    * @param request the request
-   * @param reason what was missing, and its holders
+   * @param reason what was missing, and which tenants hold it
    */
   record Refused(Instant at, String virtualGpu, VirtualGpuRequest request, String reason)
       implements GpuEvent {}
 
   /**
-   * A virtual GPU's request was replaced by another.
+   * The terms of a virtual GPU were replaced.
    *
    * @param at when
-   * @param virtualGpu which one
-   * @param before the terms until now
-   * @param after the terms from now on
+   * @param virtualGpu the virtual GPU
+   * @param before the previous terms
+   * @param after the new terms
    */
   record Resized(Instant at, String virtualGpu, VirtualGpuRequest before, VirtualGpuRequest after)
       implements GpuEvent {}
 
   /**
-   * A virtual GPU lost its turn to a more urgent one, or gave way to it by itself: that of an
-   * offline one's processes that found the express lane taken, told of each thread. When the same
-   * one takes the turn of the same other again and again, the first time is told at once, and then
-   * each second how often.
+   * A virtual GPU lost its turn to a more urgent one, or yielded to it. A process of an offline
+   * virtual GPU yields by itself when it finds the express lane taken; each thread that does so is
+   * counted. If the same pair repeats, the first time is reported at once, and then the count once
+   * a second.
    *
-   * @param at when; the last time
+   * @param at when; for a count, the last time
    * @param virtualGpu the one that lost the turn
-   * @param by the virtual GPU that arrived
+   * @param by the more urgent virtual GPU
    * @param cancelledCalls how many running calls were asked to end
-   * @param times how often; at least 1
+   * @param times how many times this happened; at least 1
    */
   record Preempted(Instant at, String virtualGpu, String by, int cancelledCalls, long times)
       implements GpuEvent {}
 
   /**
-   * Allocations of a virtual GPU's processes were refused. Told once a second at most.
+   * Allocations by a virtual GPU's processes were refused. Reported at most once a second.
    *
    * @param at when it was noticed
-   * @param virtualGpu the one whose processes they were
-   * @param count how many, since this was told last
+   * @param virtualGpu the virtual GPU of these processes
+   * @param count how many since the last report
    * @param reason the limit that they would have exceeded
    */
   record AllocationDenied(Instant at, String virtualGpu, long count, String reason)
       implements GpuEvent {}
 
   /**
-   * A process under a virtual GPU reported values that cannot be true. The seat uses possible ones.
+   * A process under a virtual GPU reported values that cannot be true. The seat uses plausible
+   * values instead.
    *
    * @param at when it was noticed
    * @param virtualGpu the process's virtual GPU
-   * @param reason the reported value, and the one taken instead
+   * @param reason the reported value, and the one used instead
    */
   record SuspectReport(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
   /**
-   * A service that the processes of a virtual GPU need failed and was restarted, for example the
-   * MPS server that several virtual GPUs share; its processes may have failed with it. Or, while
-   * there were none, its MIG instance was moved by {@link GpuPool#makeRoom}: programs need its
-   * environment anew.
+   * A service that the processes of a virtual GPU depend on failed and was restarted, for example
+   * an MPS server that several virtual GPUs share. The processes may have failed with it. Also
+   * reported when {@link GpuPool#makeRoom} moved the MIG instance of a virtual GPU without
+   * processes; programs then need its new environment.
    *
    * @param at when it was noticed
-   * @param virtualGpu the one whose processes were in its reach
-   * @param reason the failure, and all virtual GPUs in its reach
+   * @param virtualGpu the virtual GPU affected
+   * @param reason the failure, and all virtual GPUs affected
    */
   record Disturbed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
   /**
-   * The tenants of a GPU that have work share it in another way from now on. Told once a second at
-   * most. {@code virtualGpu} is empty.
+   * The tenants of a GPU that have work now share it in another way. Reported at most once a
+   * second.
    *
    * @param at when it was noticed
    * @param virtualGpu empty
-   * @param gpu which GPU
+   * @param gpu the GPU
    * @param mode how it is shared now
    * @param reason why
    */
@@ -131,8 +132,8 @@ public sealed interface GpuEvent
       implements GpuEvent {}
 
   /**
-   * The use cannot be written down. This process keeps it until writing is possible again. {@code
-   * virtualGpu} is empty.
+   * The usage records cannot be written. This process keeps them in memory until writing works
+   * again.
    *
    * @param at when it was noticed
    * @param virtualGpu empty
@@ -150,27 +151,27 @@ public sealed interface GpuEvent
   record CancelFailed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
   /**
-   * A virtual GPU was not closed and became unreachable; it was closed for its owner.
+   * A virtual GPU became unreachable without being closed. The pool closed it.
    *
    * @param at when
-   * @param virtualGpu which one
+   * @param virtualGpu the virtual GPU
    */
   record Leaked(Instant at, String virtualGpu) implements GpuEvent {}
 
   /**
-   * A virtual GPU was closed, and its part is free again.
+   * A virtual GPU was closed, and its part of the GPU is free again.
    *
    * @param at when
-   * @param virtualGpu which one
-   * @param usage its use in all
+   * @param virtualGpu the virtual GPU
+   * @param usage its total use
    */
   record Closed(Instant at, String virtualGpu, GpuUsage usage) implements GpuEvent {}
 
   /**
-   * The owner of a virtual GPU was asked to free memory, because the GPU's runs short.
+   * The owner of a virtual GPU was asked to free memory, because the GPU runs short of it.
    *
    * @param at when
-   * @param virtualGpu which one
+   * @param virtualGpu the virtual GPU
    * @param wanted how much is missing on the GPU until the high watermark is free
    * @param reason the shortage
    */
@@ -182,29 +183,29 @@ public sealed interface GpuEvent
    * work waits.
    *
    * @param at when
-   * @param virtualGpu which one
+   * @param virtualGpu the virtual GPU
    * @param freed the memory that was moved
-   * @param reason the shortage, and why it was this one
+   * @param reason the shortage, and why this virtual GPU was chosen
    */
   record Suspended(Instant at, String virtualGpu, MemorySize freed, String reason)
       implements GpuEvent {}
 
   /**
-   * The processes of a virtual GPU go on: their memory is on the GPU again.
+   * The processes of a virtual GPU were resumed: their memory is on the GPU again.
    *
    * @param at when
-   * @param virtualGpu which one
+   * @param virtualGpu the virtual GPU
    * @param reason why now
    */
   record Resumed(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
   /**
-   * The processes of a virtual GPU were told to end (SIGTERM), or killed, to get their memory back.
+   * The processes of a virtual GPU were sent SIGTERM, or killed, to get their memory back.
    *
    * @param at when
-   * @param virtualGpu which one
-   * @param processes which ones, by their ids
-   * @param reason the shortage, why it was this one, and why nothing gentler helped
+   * @param virtualGpu the virtual GPU
+   * @param processes their process ids
+   * @param reason the shortage, why this virtual GPU was chosen, and why nothing gentler helped
    */
   record EndedByReclaim(Instant at, String virtualGpu, List<Long> processes, String reason)
       implements GpuEvent {
@@ -215,36 +216,35 @@ public sealed interface GpuEvent
   }
 
   /**
-   * A tenant whose memory was reclaimed may not start again yet. {@code virtualGpu} is the name
-   * that it asked for.
+   * A tenant whose memory was reclaimed may not start again yet.
    *
    * @param at when
    * @param virtualGpu the name in the request
-   * @param reason until when
+   * @param reason the shortage, and why this tenant was chosen
    */
   record HeldBack(Instant at, String virtualGpu, String reason) implements GpuEvent {}
 
   /**
-   * A GPU was lost, came back, or is faulty. Told once for the GPU, with an empty {@code
+   * A GPU was lost, came back, or is faulty. Reported once for the GPU, with an empty {@code
    * virtualGpu}, and once for each virtual GPU that is cut from it.
    *
    * @param at when it was noticed
-   * @param virtualGpu the one on that GPU, or empty
-   * @param gpu which GPU
-   * @param health how it is from now on
+   * @param virtualGpu a virtual GPU on that GPU, or empty
+   * @param gpu the GPU
+   * @param health the new state
    * @param reason why
    */
   record HealthChanged(Instant at, String virtualGpu, GpuId gpu, GpuHealth health, String reason)
       implements GpuEvent {}
 
   /**
-   * A GPU's driver told of a fault that does not change its health: a program's own, as a rule.
-   * {@code virtualGpu} is empty: the driver does not tell whose it was.
+   * A GPU's driver reported a fault that does not change the GPU's health, usually a program's own
+   * fault.
    *
    * @param at when it was noticed
-   * @param virtualGpu empty
-   * @param gpu which GPU
-   * @param reason which fault, with the driver's number of it
+   * @param virtualGpu empty: the driver does not say whose fault it was
+   * @param gpu the GPU
+   * @param reason the fault, with the driver's number for it
    */
   record GpuFault(Instant at, String virtualGpu, GpuId gpu, String reason) implements GpuEvent {}
 }

@@ -1,10 +1,10 @@
 package dev.vgpu;
 
-/** Whether a GPU can be relied on. More may come. */
+/** Whether a GPU can be relied on. New values may be added. */
 public enum GpuHealth {
-  /** Its driver answers, and tells of no fault. */
+  /** Its driver answers, and reports no fault. */
   HEALTHY,
-  /** It works, but its driver told of a fault that may come again, or needs a reset. */
+  /** It works, but its driver reported a fault that may recur or needs a reset. */
   DEGRADED,
   /**
    * It does not answer: it fell off the bus, was unplugged, or its driver is gone. Nothing new is

@@ -3,8 +3,8 @@ package dev.vgpu;
 import static java.util.Objects.requireNonNull;
 
 /**
- * The name of one GPU, stable over restarts: the UUID that the driver gives, or {@code host} for
- * this machine's CPU. Immutable.
+ * The name of one GPU, stable across restarts: the driver's UUID, or {@code host} for this
+ * machine's CPU. Immutable.
  *
  * @param value the name; not blank
  */
@@ -21,8 +21,8 @@ public record GpuId(String value) {
     }
   }
 
-  // Written out: the first record whose equality is asked for costs a JVM's start 10 ms, and every
-  // pool that is opened asks for this one's.
+  // Written out because a record's generated equals() adds 10 ms to JVM start when first called,
+  // and every opened pool calls this one.
 
   @Override
   public boolean equals(Object other) {

@@ -4,17 +4,19 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The holder of a part of a GPU: a virtual GPU as others see it. A snapshot; immutable. May gain
- * methods.
+ * A virtual GPU as others see it: who holds which part of a GPU, and on what terms. An immutable
+ * snapshot. May gain methods.
  */
 public interface GpuLease {
-  /** {@return the name that is unique within the pool, for example {@code embed-3}} */
+  /** {@return the name, unique within the pool, for example {@code embed-3}} */
   String id();
 
-  /** {@return the GPU that it was cut from, or the first of them} */
+  /** {@return the GPU that it was cut from; the first one if there are several} */
   GpuId gpu();
 
-  /** {@return the GPUs that it was cut from, {@link #gpu()} first; one, but for a gang} */
+  /**
+   * {@return the GPUs that it was cut from, {@link #gpu()} first; one, unless it asked for more}
+   */
   default List<GpuId> gpus() {
     return List.of(gpu());
   }
@@ -22,17 +24,18 @@ public interface GpuLease {
   /** {@return the granted terms} */
   VirtualGpuRequest request();
 
-  /** {@return the process that holds it} */
+  /** {@return the id of the process that holds it} */
   long pid();
 
   /**
-   * {@return the percent of its GPU's time that it is entitled to when every tenant of its class
-   * has work: its share, or for best effort an equal part of the time that the guaranteed shares
-   * leave}
+   * {@return its part of the GPU's time, in percent, when every tenant that divides the GPU with it
+   * has work: its share or, for best effort, an equal part of the time that the guaranteed shares
+   * leave} Online and nearline tenants divide the GPU together; offline tenants divide it among
+   * themselves.
    */
   double entitledPercent();
 
-  /** {@return the processes that are under it, by their ids in their own namespaces} */
+  /** {@return the ids of the processes under it, each in its own pid namespace} */
   List<Long> processes();
 
   /**
@@ -43,35 +46,35 @@ public interface GpuLease {
   }
 
   /**
-   * {@return the part of {@link GpuUsage#memoryUsed()} that is in the host's memory now, because it
-   * is suspended; it counts for the quota all the same}
+   * {@return the part of {@link GpuUsage#memoryUsed()} that is in host memory because it is
+   * suspended; it still counts against the quota}
    */
   default MemorySize memorySuspended() {
     return isSuspended() ? usage().memoryUsed() : MemorySize.ZERO;
   }
 
   /**
-   * {@return the name of the backend that enforces it, or will for its programs; empty while none
-   * is chosen, and its calls take turns inside their JVM}
+   * {@return the name of the backend that enforces it, or that will once it runs programs; empty if
+   * none is chosen, and its calls take turns inside their JVM}
    */
   default Optional<String> backend() {
     return Optional.empty();
   }
 
   /**
-   * {@return how many calls of driver functions its processes have made that are let through
-   * without being gated or counted, since what enforces it does not know them} If it is above 0,
-   * some of their work may be held to neither share nor quota.
+   * {@return how many driver calls of its processes were passed through, neither gated nor counted,
+   * because the backend does not know them} If it is above 0, some of their work may be bound by
+   * neither share nor quota.
    */
   default long passedThrough() {
     return 0;
   }
 
   /**
-   * {@return where the programs under it can be interrupted now, when a more urgent tenant comes:
-   * as the weakest of them can; empty while there is none} What is only known at run time is in
-   * here, other than in {@link VirtualGpu#capabilities()} of before: whether the driver at hand
-   * stops what runs.
+   * {@return where the programs under it can be interrupted now for a more urgent tenant: the
+   * weakest of them decides; empty if there are none} Unlike {@link VirtualGpu#capabilities()},
+   * this includes what is known only at run time, such as whether the installed driver can stop
+   * running work.
    */
   default Optional<Capabilities.Preemption> preemption() {
     return Optional.empty();
@@ -79,18 +82,18 @@ public interface GpuLease {
 
   /**
    * {@return why the programs under it cannot be interrupted inside a kernel, in words; empty if
-   * they can, or there is none}
+   * they can, or if there are none}
    */
   default Optional<String> preemptionReason() {
     return Optional.empty();
   }
 
-  /** {@return its use at the moment of the snapshot} */
+  /** {@return its use at the time of the snapshot} */
   GpuUsage usage();
 
   /**
-   * {@return why what runs under it cannot be relied on, in words: one of its GPUs is lost, or has
-   * a fault; empty if nothing is known to be wrong}
+   * {@return why work under it cannot be relied on, in words, for example because one of its GPUs
+   * is lost or faulty; empty if no problem is known}
    */
   default Optional<String> impaired() {
     return Optional.empty();

@@ -4,11 +4,12 @@ package dev.vgpu;
 @FunctionalInterface
 public interface GpuListener {
   /**
-   * Invoked on a thread of the pool, one event at a time, in order. One that throws is logged and
-   * goes on being told. A slow one delays no call and no other listener; when it falls {@code
-   * 10,000} events behind, the newest are dropped and their number is logged.
+   * Called on a thread of the pool, one event at a time, in order. If it throws, the exception is
+   * logged and later events are still delivered. A slow listener delays no call and no other
+   * listener. If it falls {@code 10,000} events behind, the newest events are dropped and their
+   * number is logged.
    *
-   * @param event the event; switch over it with a {@code default}, since there will be more kinds
+   * @param event the event; a switch over it needs a {@code default}, because kinds may be added
    */
   void onEvent(GpuEvent event);
 }

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** How a pool works. Immutable. */
+/** The options of a pool. Immutable. */
 public final class GpuPoolOptions {
   private static final GpuPoolOptions DEFAULTS = builder().build();
 
@@ -29,23 +29,23 @@ public final class GpuPoolOptions {
     this.runDirectory = builder.runDirectory;
   }
 
-  /** The processes that share a pool's GPUs with it. */
+  /** The processes that share the pool's GPUs. */
   public enum Scope {
     /**
-     * Every process of this node that opens a pool on the same run directory: one of them schedules
-     * for all. Where no run directory can be used, the pool serves this JVM alone, and says so in
-     * the log and in {@link GpuPool#backends()}.
+     * Every process of this node that opens a pool on the same run directory. One of these
+     * processes schedules for all. If no run directory can be used, the pool serves this JVM alone,
+     * and says so in the log and in {@link GpuPool#backends()}.
      */
     NODE,
-    /** This JVM alone: no run directory, no socket, no programs beside it. */
+    /** This JVM alone: no run directory, no socket, no other processes. */
     THIS_JVM
   }
 
-  /** The record of where a virtual GPU was acquired, to name it when it leaks. */
+  /** Whether to record where a virtual GPU was acquired, so that a leak can be traced. */
   public enum LeakTracking {
-    /** Nothing: a leak is closed and logged by its name only. */
+    /** No record: a leaked virtual GPU is closed and logged with its name only. */
     OFF,
-    /** The stack trace of the acquisition. Costs some microseconds for each. */
+    /** The stack trace of the acquisition. Costs some microseconds per acquisition. */
     CREATION_SITE
   }
 
@@ -59,22 +59,22 @@ public final class GpuPoolOptions {
     return new Builder();
   }
 
-  /** {@return the GPUs to manage; empty: those that the installed providers find} */
+  /** {@return the GPUs to manage; empty means those that the installed providers find} */
   public Optional<List<PhysicalGpu>> gpus() {
     return Optional.ofNullable(gpus);
   }
 
-  /** {@return how GPUs are shared for which nothing else is set} */
+  /** {@return the settings of every GPU without an entry in {@link #settingsOfSome()}} */
   public GpuSettings gpuSettings() {
     return gpuSettings;
   }
 
-  /** {@return how those GPUs are shared for which something else is set} */
+  /** {@return the GPUs with settings of their own, with these settings} */
   public Map<GpuId, GpuSettings> settingsOfSome() {
     return settingsOfSome;
   }
 
-  /** {@return the record that names a leak} */
+  /** {@return how leaks are recorded} */
   public LeakTracking leakTracking() {
     return leakTracking;
   }
@@ -85,14 +85,14 @@ public final class GpuPoolOptions {
   }
 
   /**
-   * {@return the run directory; empty: {@code $VGPU_RUN_DIR}, else {@code $XDG_RUNTIME_DIR/vgpu},
-   * else {@code /run/vgpu}}
+   * {@return the run directory; empty means {@code $VGPU_RUN_DIR}, else {@code
+   * $XDG_RUNTIME_DIR/vgpu}, else {@code /run/vgpu}}
    */
   public Optional<Path> runDirectory() {
     return Optional.ofNullable(runDirectory);
   }
 
-  /** Collects options. Not safe for use by several threads. */
+  /** Builds options. Not safe for use by several threads. */
   public static final class Builder {
     private @Nullable List<PhysicalGpu> gpus;
     private GpuSettings gpuSettings = GpuSettings.defaults();
@@ -104,11 +104,11 @@ public final class GpuPoolOptions {
     private Builder() {}
 
     /**
-     * Gives the GPUs to manage, instead of asking the installed providers.
+     * Sets the GPUs to manage, instead of asking the installed providers.
      *
-     * @param gpus at least one, each with another name
+     * @param gpus at least one; the names must differ
      * @return this builder
-     * @throws IllegalArgumentException if empty, or if two have one name
+     * @throws IllegalArgumentException if empty, or if two GPUs have the same name
      */
     public Builder gpus(List<? extends PhysicalGpu> gpus) {
       List<PhysicalGpu> copy = List.copyOf(requireNonNull(gpus, "gpus"));
@@ -124,7 +124,7 @@ public final class GpuPoolOptions {
     }
 
     /**
-     * Sets how each GPU is shared for which nothing else is set.
+     * Sets the settings of every GPU that has none of its own.
      *
      * @param gpuSettings default {@link GpuSettings#defaults()}
      * @return this builder
@@ -135,10 +135,10 @@ public final class GpuPoolOptions {
     }
 
     /**
-     * Sets how one GPU is shared. A pool that has no such GPU is refused when it is opened.
+     * Sets the settings of one GPU. Opening a pool without that GPU fails.
      *
-     * @param gpu which one
-     * @param gpuSettings instead of those for all
+     * @param gpu the GPU
+     * @param gpuSettings its settings, in place of those for all GPUs
      * @return this builder
      */
     public Builder gpuSettings(GpuId gpu, GpuSettings gpuSettings) {
@@ -147,7 +147,7 @@ public final class GpuPoolOptions {
     }
 
     /**
-     * Sets the record that names a leak.
+     * Sets how leaks are recorded.
      *
      * @param leakTracking default {@link LeakTracking#OFF}
      * @return this builder
@@ -169,10 +169,12 @@ public final class GpuPoolOptions {
     }
 
     /**
-     * Sets where the processes of a node meet. It is made, for its owner only, where it is missing.
+     * Sets the directory through which the processes of a node find each other. If it is missing,
+     * it is created with access for its owner only.
      *
-     * @param runDirectory on a local file system that can lock files, short enough for a socket's
-     *     address (97 bytes); default see {@link GpuPoolOptions#runDirectory()}
+     * @param runDirectory on a local file system that supports file locks; its path must be short
+     *     enough for a socket address (97 bytes). Default: see {@link
+     *     GpuPoolOptions#runDirectory()}
      * @return this builder
      */
     public Builder runDirectory(Path runDirectory) {

@@ -8,8 +8,8 @@ import java.util.OptionalInt;
 import java.util.OptionalLong;
 
 /**
- * A driver's readings of a GPU at one moment. A reading that the driver does not tell, or that
- * cannot be true, is empty. Immutable. May gain methods.
+ * A driver's readings of a GPU at one moment. A reading is empty if the driver does not provide it,
+ * or if its value cannot be true. Immutable. May gain methods.
  *
  * @see GpuPool#readings()
  */
@@ -17,18 +17,20 @@ public interface GpuReading {
   /** {@return the GPU} */
   GpuId gpu();
 
-  /** {@return whether it answers, and tells of faults} */
+  /** {@return whether the GPU answers, and whether its driver reports faults} */
   GpuHealth health();
 
   /** {@return why it is not healthy, in words; empty if it is} */
   String healthReason();
 
-  /** {@return all its memory} */
+  /** {@return its total memory} */
   default Optional<MemorySize> memoryTotal() {
     return Optional.empty();
   }
 
-  /** {@return the memory in use, without the driver's own where that is told apart} */
+  /**
+   * {@return the memory in use; excludes the driver's own if the driver reports that separately}
+   */
   default Optional<MemorySize> memoryUsed() {
     return Optional.empty();
   }
@@ -38,27 +40,27 @@ public interface GpuReading {
     return Optional.empty();
   }
 
-  /** {@return the percent of the time, of late, in which kernels ran; 0 to 100} */
+  /** {@return the percent of recent time in which kernels ran; 0 to 100} */
   default OptionalInt busyPercent() {
     return OptionalInt.empty();
   }
 
-  /** {@return the percent of the time in which its memory was read or written; 0 to 100} */
+  /** {@return the percent of recent time in which its memory was read or written; 0 to 100} */
   default OptionalInt memoryBusyPercent() {
     return OptionalInt.empty();
   }
 
-  /** {@return how much its video encoder is used; 0 to 100 percent} */
+  /** {@return the load of its video encoder; 0 to 100 percent} */
   default OptionalInt encoderPercent() {
     return OptionalInt.empty();
   }
 
-  /** {@return how much its video decoder is used; 0 to 100 percent} */
+  /** {@return the load of its video decoder; 0 to 100 percent} */
   default OptionalInt decoderPercent() {
     return OptionalInt.empty();
   }
 
-  /** {@return how warm it is, in degrees Celsius} */
+  /** {@return its temperature, in degrees Celsius} */
   default OptionalInt temperatureCelsius() {
     return OptionalInt.empty();
   }
@@ -68,7 +70,7 @@ public interface GpuReading {
     return OptionalDouble.empty();
   }
 
-  /** {@return the power that it may draw, in watts} */
+  /** {@return its power limit, in watts} */
   default OptionalDouble powerLimitWatts() {
     return OptionalDouble.empty();
   }
@@ -83,12 +85,12 @@ public interface GpuReading {
     return OptionalInt.empty();
   }
 
-  /** {@return errors of its memory that were corrected since the driver was loaded} */
+  /** {@return the memory errors corrected since the driver was loaded} */
   default OptionalLong eccCorrected() {
     return OptionalLong.empty();
   }
 
-  /** {@return errors of its memory that could not be corrected since the driver was loaded} */
+  /** {@return the memory errors since the driver was loaded that could not be corrected} */
   default OptionalLong eccUncorrected() {
     return OptionalLong.empty();
   }
@@ -98,13 +100,13 @@ public interface GpuReading {
     return List.of();
   }
 
-  /** {@return its NVLink connections, in their order} */
+  /** {@return its NVLink connections, ordered by number} */
   default List<NvLink> nvLinks() {
     return List.of();
   }
 
   /**
-   * {@return further readings, by name, for example {@code driver_version}, {@code cuda_version},
+   * {@return further readings by name, for example {@code driver_version}, {@code cuda_version},
    * {@code architecture}, {@code compute_capability}, {@code pci}, {@code numa_node}, {@code
    * mig_mode}, {@code compute_mode}; in this order}
    */
@@ -115,19 +117,19 @@ public interface GpuReading {
   /**
    * A process that has a context on a GPU.
    *
-   * @param pid in the pid namespace of the driver, which is the machine's
+   * @param pid in the driver's pid namespace, which is the machine's
    * @param memory the memory that it holds there
-   * @param percent of the multiprocessors' time that it had of late; 0 to 100
+   * @param percent the multiprocessors' recent time that it used; 0 to 100
    */
   record GpuProcess(long pid, Optional<MemorySize> memory, OptionalInt percent) {}
 
   /**
    * An NVLink connection.
    *
-   * @param number which one, from 0
+   * @param number its number, from 0
    * @param isActive whether it is up
-   * @param peer its other end: a GPU's {@link GpuId}, where it is one of this machine, or words
-   *     such as {@code switch}
+   * @param peer its other end: a {@link GpuId} if it is a GPU of this machine, otherwise words such
+   *     as {@code switch}
    */
   record NvLink(int number, boolean isActive, Optional<String> peer) {}
 }

@@ -7,8 +7,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How one GPU is shared: the length of turns, the part that offline tenants keep, and the actions
- * when its memory runs short. Immutable.
+ * How one GPU is shared: the length of turns, the minimum for offline tenants, and what happens
+ * when memory runs short. Immutable.
  */
 public final class GpuSettings {
   private static final GpuSettings DEFAULTS = builder().build();
@@ -54,7 +54,7 @@ public final class GpuSettings {
 
   /** Whether several tenants may use a GPU at the same moment. */
   public enum Sharing {
-    /** Together where the policies allow it, one at a time otherwise. */
+    /** Together if the policies allow it, one at a time otherwise. */
     AUTO,
     /** Always one at a time. */
     STRICT
@@ -75,12 +75,12 @@ public final class GpuSettings {
     return sharing;
   }
 
-  /** {@return how long a tenant keeps the GPU at least while others wait} */
+  /** {@return the shortest time that a tenant keeps the GPU while others wait} */
   public Duration shortestTurn() {
     return shortestTurn;
   }
 
-  /** {@return how long a tenant keeps the GPU at most while others wait} */
+  /** {@return the longest time that a tenant keeps the GPU while others wait} */
   public Duration longestTurn() {
     return longestTurn;
   }
@@ -90,49 +90,49 @@ public final class GpuSettings {
     return idleLinger;
   }
 
-  /** {@return the least part of the GPU that offline tenants with work get, 0 to 100 percent} */
+  /** {@return the minimum of GPU time that offline tenants with work get, 0 to 100 percent} */
   public int offlineFloorPercent() {
     return offlineFloorPercent;
   }
 
-  /** {@return the percent of the usable memory that all quotas may take together; 100 or more} */
+  /** {@return the total of all quotas allowed, in percent of the usable memory; 100 or more} */
   public int memoryOversubscriptionPercent() {
     return memoryOversubscriptionPercent;
   }
 
   /**
-   * {@return below how much free memory reclaim begins, in percent of the usable memory; 0: off}
+   * {@return the free memory below which reclaim starts, in percent of the usable memory; 0 is off}
    */
   public int memoryLowWatermarkPercent() {
     return memoryLowWatermarkPercent;
   }
 
-  /** {@return with how much free memory reclaim ends, in percent of the usable memory} */
+  /** {@return the free memory at which reclaim stops, in percent of the usable memory} */
   public int memoryHighWatermarkPercent() {
     return memoryHighWatermarkPercent;
   }
 
-  /** {@return how far ahead the growth of the use is looked at; zero: not at all} */
+  /** {@return how far ahead memory growth is extrapolated; zero means not at all} */
   public Duration memoryForecast() {
     return memoryForecast;
   }
 
-  /** {@return how long an owner that is asked to free memory may take} */
+  /** {@return how long an owner may take to free memory after it is asked} */
   public Duration reclaimAskTimeout() {
     return reclaimAskTimeout;
   }
 
-  /** {@return how long it may take to suspend a tenant} */
+  /** {@return how long suspending a tenant may take} */
   public Duration reclaimSuspendTimeout() {
     return reclaimSuspendTimeout;
   }
 
-  /** {@return how long programs that are told to end may take until they are killed} */
+  /** {@return how long programs may take to end before they are killed} */
   public Duration reclaimEndTimeout() {
     return reclaimEndTimeout;
   }
 
-  /** {@return how long the high watermark must have been free before tenants may come back} */
+  /** {@return how long the high watermark must be free before tenants may come back} */
   public Duration reclaimHoldBack() {
     return reclaimHoldBack;
   }
@@ -179,7 +179,7 @@ public final class GpuSettings {
         + "]";
   }
 
-  /** Collects settings. Not safe for use by several threads. */
+  /** Builds settings. Not safe for use by several threads. */
   public static final class Builder {
     private Sharing sharing = Sharing.AUTO;
     private Duration shortestTurn = Duration.ofMillis(2);
@@ -209,9 +209,10 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets how long a tenant keeps the GPU at least while others of its class wait. Turns are made
-     * longer than this, up to {@link #longestTurn}, where switching costs too much. A call that
-     * runs when the turn ends is not interrupted; its overrun is paid back.
+     * Sets the shortest time that a tenant keeps the GPU while others wait, unless a more urgent
+     * tenant preempts it. If switching costs too much, turns become longer, up to {@link
+     * #longestTurn}. A call that is running when the turn ends is not interrupted; its overrun is
+     * paid back.
      *
      * @param shortestTurn above 0, at most 10 s; default 2 ms
      * @return this builder
@@ -223,7 +224,7 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets how long a tenant keeps the GPU at most while others of its class wait.
+     * Sets the longest time that a tenant keeps the GPU while other tenants take turns with it.
      *
      * @param longestTurn at least {@link #shortestTurn}, at most 10 s; default 50 ms
      * @return this builder
@@ -236,8 +237,8 @@ public final class GpuSettings {
 
     /**
      * Sets how long a tenant that is behind its share keeps its turn between two calls while others
-     * wait, so that a thread that makes one call after the other can use its share. 0 passes an
-     * idle turn on at once.
+     * wait. This lets a thread that makes one call after the other use its share. 0 passes an idle
+     * turn on at once.
      *
      * @param idleLinger 0 or more, at most 10 s; default 100 µs
      * @return this builder
@@ -249,8 +250,8 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets the least part of the GPU that offline tenants with work get while more urgent ones have
-     * work too.
+     * Sets the minimum of GPU time that offline tenants with work get while more urgent tenants
+     * also have work.
      *
      * @param offlineFloorPercent 0 to 100; default 0
      * @return this builder
@@ -263,9 +264,9 @@ public final class GpuSettings {
     }
 
     /**
-     * Lets quotas take more memory together than the GPU has. Those of online tenants alone never
-     * do; the others rely on reclaim: when memory runs short, offline tenants, then nearline ones,
-     * are asked to free some, suspended, and ended at last.
+     * Allows the quotas together to exceed the memory of the GPU. The quotas of online tenants
+     * alone never exceed it. The other tenants rely on reclaim: when memory runs short, offline
+     * tenants, then nearline ones, are asked to free memory, then suspended, and finally ended.
      *
      * @param memoryOversubscriptionPercent of the usable memory, 100 (none, the default) to 1,000
      * @return this builder
@@ -283,12 +284,12 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets below how much free memory reclaim begins, and with how much it ends.
+     * Sets the free memory below which reclaim starts, and at which it stops.
      *
-     * @param lowPercent of the usable memory, 0 to 100; 0: memory is never reclaimed. Default 0, or
-     *     5 where memory is oversubscribed
+     * @param lowPercent of the usable memory, 0 to 100; 0 turns reclaim off. Default 0, or 5 if
+     *     memory is oversubscribed
      * @param highPercent of the usable memory, at least {@code lowPercent}, at most 100. Default 0,
-     *     or 10 where memory is oversubscribed
+     *     or 10 if memory is oversubscribed
      * @return this builder
      * @throws IllegalArgumentException if out of range, or if low is above high
      */
@@ -309,8 +310,8 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets how far ahead the growth of the use is looked at, so that reclaim begins before memory
-     * has run short.
+     * Sets how far ahead memory growth is extrapolated, so that reclaim starts before memory runs
+     * short.
      *
      * @param memoryForecast 0 (not at all) to 10 s; default 1 s
      * @return this builder
@@ -322,7 +323,8 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets how long an owner that is asked to free memory may take, before its tenant is suspended.
+     * Sets how long an owner may take to free memory after it is asked, before its tenant is
+     * suspended.
      *
      * @param reclaimAskTimeout 0 (owners are not asked) to 10 min; default 2 s
      * @return this builder
@@ -334,7 +336,7 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets how long it may take to suspend a tenant, before its programs are ended.
+     * Sets how long suspending a tenant may take before its programs are ended.
      *
      * @param reclaimSuspendTimeout 0 (tenants are not suspended) to 10 min; default 5 s
      * @return this builder
@@ -347,7 +349,7 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets how long programs that are told to end (SIGTERM) may take, before they are killed.
+     * Sets how long programs may take to end after SIGTERM before they are killed.
      *
      * @param reclaimEndTimeout 0 (killed at once) to 10 min; default 5 s
      * @return this builder
@@ -359,8 +361,8 @@ public final class GpuSettings {
     }
 
     /**
-     * Sets how long the high watermark must have been free before suspended tenants go on, and
-     * ended ones may come back.
+     * Sets how long the high watermark must be free before suspended tenants are resumed and ended
+     * ones may come back.
      *
      * @param reclaimHoldBack 0 to 10 min; default 10 s
      * @return this builder

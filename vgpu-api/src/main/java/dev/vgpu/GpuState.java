@@ -16,25 +16,27 @@ public interface GpuState {
   /** {@return how its tenants share it now} */
   SharingMode mode();
 
-  /** {@return why they share it so, in words for people; never empty} */
+  /** {@return why they share it this way, in words for people; never empty} */
   String reason();
 
-  /** {@return the {@link VirtualGpu#id()} of the tenant that has the turn, if one has} */
+  /** {@return the {@link VirtualGpu#id()} of the tenant that has the turn; empty if none has} */
   Optional<String> holder();
 
-  /** {@return the {@link VirtualGpu#id()}s of those that have work and are above their share} */
+  /**
+   * {@return the {@link VirtualGpu#id()}s of the tenants that have work and are above their share}
+   */
   List<String> heldBack();
 
-  /** {@return the length of a turn as it is now} */
+  /** {@return the current length of a turn} */
   Duration turnLength();
 
-  /** {@return the memory that quotas may take and that is free now} */
+  /** {@return the memory that is available to quotas and free now} */
   MemorySize memoryFree();
 
-  /** {@return below how much free memory reclaim begins; 0: it does not} */
+  /** {@return the free memory below which reclaim starts; 0 means never} */
   MemorySize memoryLowWatermark();
 
-  /** {@return with how much free memory reclaim ends} */
+  /** {@return the free memory at which reclaim stops} */
   MemorySize memoryHighWatermark();
 
   /**
@@ -46,7 +48,7 @@ public interface GpuState {
   /** {@return how many turns have begun since the seat was taken} */
   long switches();
 
-  /** {@return whether the GPU answers, as the process that has the seat sees it} */
+  /** {@return the GPU's health, as seen by the process that holds the seat} */
   default GpuHealth health() {
     return GpuHealth.HEALTHY;
   }

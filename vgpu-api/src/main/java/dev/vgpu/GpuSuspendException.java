@@ -3,15 +3,15 @@ package dev.vgpu;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The work under a virtual GPU cannot be suspended, or cannot go on yet. The message has the reason
- * and the remedy. The state is as before, unless the message says otherwise; trying again later may
- * work.
+ * The work under a virtual GPU cannot be suspended, or cannot be resumed yet. The message has the
+ * reason and the remedy. The state is as before, unless the message says otherwise. A later attempt
+ * may succeed.
  */
 public class GpuSuspendException extends VgpuException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * Makes one.
+   * Creates an exception without a cause.
    *
    * @param message the refusal, and its reason
    */
@@ -20,7 +20,7 @@ public class GpuSuspendException extends VgpuException {
   }
 
   /**
-   * Makes one.
+   * Creates an exception.
    *
    * @param message the refusal, and its reason
    * @param cause the failure

@@ -6,28 +6,31 @@ import java.util.OptionalDouble;
 /**
  * The use of a virtual GPU so far, read at one moment. Immutable. May gain methods.
  *
- * <p>GPU time is the time during which work really ran on the GPU. Calls of one virtual GPU that
- * overlap are counted once: two that run together for a second make one second.
+ * <p>GPU time is the time during which work really ran on the GPU. Overlapping calls of one virtual
+ * GPU are counted once: two calls that run together for a second use one second.
  */
 public interface GpuUsage {
-  /** {@return the GPU time since the virtual GPU was acquired, the running call included} */
+  /** {@return the GPU time since the virtual GPU was acquired, including running calls} */
   Duration gpuTime();
 
   /**
-   * {@return the time that copies between host and device, or between devices, of its processes
-   * took on the copy engines} They run beside the kernels of whoever has the GPU, so this is not in
-   * {@link #gpuTime()} and counts against no share. Copies of several streams that overlap add up.
-   * Memsets, and copies within a device, run on the GPU's processors: those are GPU time. Zero
-   * where no backend counts it.
+   * {@return how long the copy engines worked for its processes' copies between host and device, or
+   * between devices} Copies run beside the kernels of whichever tenant has the GPU, so this time is
+   * not part of {@link #gpuTime()} and counts against no share. Overlapping copies of several
+   * streams add up. Memsets, and copies within a device, run on the GPU's processors and are GPU
+   * time. Zero if no backend measures it.
    */
   default Duration copyTime() {
     return Duration.ZERO;
   }
 
-  /** {@return the calls started, each attempt of a preempted call counted once} */
+  /** {@return the calls started; each attempt of a preempted call counts} */
   long calls();
 
-  /** {@return the attempts that were cancelled for a more urgent tenant} */
+  /**
+   * {@return how many attempts were asked to end for a more urgent tenant, plus how often its
+   * processes lost their turn to one}
+   */
   long preemptions();
 
   /** {@return the calls that are inside their turn now} */
@@ -36,10 +39,10 @@ public interface GpuUsage {
   /** {@return the calls that wait for a turn or for memory now} */
   int waiting();
 
-  /** {@return the memory that budgets of running calls and reservations take of the quota now} */
+  /** {@return the quota now taken by budgets of running calls and by reservations} */
   MemorySize memoryReserved();
 
-  /** {@return the GPU memory that its processes hold now; 0 where no backend counts it} */
+  /** {@return the GPU memory that its processes hold now; 0 if no backend counts it} */
   MemorySize memoryUsed();
 
   /** {@return the processes that run under it now} */
@@ -48,13 +51,14 @@ public interface GpuUsage {
   /** {@return the kernels and graphs that its processes launched} */
   long launches();
 
-  /** {@return the allocations of its processes that were refused for the quota} */
+  /** {@return the allocations of its processes that exceeded the quota and were refused} */
   long deniedAllocations();
 
   /**
-   * {@return how much longer its work takes on the GPU beside others than alone: GPU time per
-   * launch lately, divided by the same while nobody else used the GPU} An estimate: 1 where others
-   * do not slow it, 1.1 where its work takes a tenth longer. Empty until enough was seen of both.
+   * {@return how much longer its work takes beside other tenants than alone: recent GPU time per
+   * launch, divided by the same while no other tenant used the GPU} An estimate: 1 if others do not
+   * slow it down, 1.1 if its work takes a tenth longer. Empty until there are enough measurements
+   * of both.
    */
   OptionalDouble slowdown();
 }

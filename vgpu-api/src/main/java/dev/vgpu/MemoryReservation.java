@@ -5,7 +5,7 @@ package dev.vgpu;
  * Safe for use by several threads.
  */
 public interface MemoryReservation extends AutoCloseable {
-  /** {@return how much is set aside} */
+  /** {@return the amount set aside} */
   MemorySize size();
 
   /** Gives the memory back to the quota. A second call does nothing. */

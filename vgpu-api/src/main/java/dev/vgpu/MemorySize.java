@@ -29,7 +29,7 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
   }
 
   /**
-   * {@return exactly this many bytes}
+   * {@return a size of exactly this many bytes}
    *
    * @param bytes 0 or more
    * @throws IllegalArgumentException if {@code bytes} is negative
@@ -39,7 +39,7 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
   }
 
   /**
-   * {@return this many times 2<sup>20</sup> bytes}
+   * {@return a size of this many times 2<sup>20</sup> bytes}
    *
    * @param mebibytes 0 or more
    * @throws IllegalArgumentException if negative, or if the bytes do not fit a {@code long}
@@ -49,7 +49,7 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
   }
 
   /**
-   * {@return this many times 2<sup>30</sup> bytes}
+   * {@return a size of this many times 2<sup>30</sup> bytes}
    *
    * @param gibibytes 0 or more
    * @throws IllegalArgumentException if negative, or if the bytes do not fit a {@code long}
@@ -59,7 +59,7 @@ public record MemorySize(long bytes) implements Comparable<MemorySize> {
   }
 
   /**
-   * Reads the form that {@link #toString()} writes: a whole number and one of B, KiB, MiB, GiB,
+   * Parses the form that {@link #toString()} writes: a whole number and one of B, KiB, MiB, GiB,
    * TiB.
    *
    * @param text for example {@code 512MiB}; case does not matter

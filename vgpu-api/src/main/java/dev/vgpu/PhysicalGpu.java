@@ -3,29 +3,29 @@ package dev.vgpu;
 import java.util.Optional;
 
 /**
- * A device, a MIG compute instance, an emulated device, or this machine's CPU: what virtual GPUs
- * are cut from. Immutable and safe for use by several threads. Providers implement it; it may gain
+ * What virtual GPUs are cut from: a device, a MIG compute instance, an emulated device, or this
+ * machine's CPU. Immutable and safe for use by several threads. Providers implement it; it may gain
  * methods with defaults.
  */
 public interface PhysicalGpu {
-  /** {@return its name, stable over restarts} */
+  /** {@return its name, stable across restarts} */
   GpuId id();
 
-  /** {@return its name for people, for example {@code NVIDIA H200}} */
+  /** {@return its model name for people, for example {@code NVIDIA H200}} */
   String model();
 
-  /** {@return all the memory that it has} */
+  /** {@return its total memory} */
   MemorySize memory();
 
-  /** {@return the memory that quotas may take together: the part that the driver leaves free} */
+  /** {@return the memory available to quotas: the part that the driver leaves free} */
   MemorySize usableMemory();
 
   /** {@return the name of the provider that found it, for example {@code nvml} or {@code host}} */
   String provider();
 
   /**
-   * {@return why no work can run on it as a whole, for example since its MIG mode is on; empty if
-   * work can} Only what cuts parts of their own from it, in space, can serve it then.
+   * {@return why no work can run on it as a whole, for example because its MIG mode is on; empty if
+   * work can} Such a GPU can only be used through a backend that cuts spatial parts from it.
    */
   default Optional<String> unusableAsWhole() {
     return Optional.empty();

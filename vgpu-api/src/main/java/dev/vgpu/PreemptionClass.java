@@ -1,26 +1,26 @@
 package dev.vgpu;
 
-/** The order of yielding, declared from the most urgent to the least. */
+/** How urgent a tenant is. Declared from most to least urgent. */
 public enum PreemptionClass {
   /**
-   * Preempts {@link #OFFLINE} at once, and of all that are entitled to run gets the next turn. For
+   * Preempts {@link #OFFLINE} at once. Among the tenants entitled to run, gets the next turn. For
    * requests with a waiting user.
    */
   ONLINE,
 
-  /** Preempts {@link #OFFLINE}, and is never preempted. For work that is soon wanted. */
+  /** Preempts {@link #OFFLINE}, and is never preempted. For work whose result is needed soon. */
   NEARLINE,
 
   /**
-   * Gets the time that the others may not use, and at least the pool's offline floor. For batch
-   * work that may be interrupted.
+   * Gets the time that the other classes may not use, and at least the GPU's offline floor. For
+   * batch work that may be interrupted.
    */
   OFFLINE;
 
   /**
-   * {@return whether this class goes before the other one}
+   * {@return whether this class is more urgent than the other one}
    *
-   * @param other the class compared with
+   * @param other the class to compare with
    */
   public boolean isMoreUrgentThan(PreemptionClass other) {
     return compareTo(other) < 0;

@@ -1,15 +1,15 @@
 package dev.vgpu;
 
-/** Is asked to free memory of a virtual GPU when that of its GPU runs short. */
+/** Frees memory of a virtual GPU when its GPU runs short of it. */
 @FunctionalInterface
 public interface ReclaimHandler {
   /**
-   * Frees memory that can be spared: drops caches, unloads a model that is seldom used. Invoked on
-   * a thread of the pool, not twice at the same time for one virtual GPU. How long it may take says
-   * {@link GpuSettings#reclaimAskTimeout()}; if too little is free then, processes are suspended
-   * and ended at last. One that throws is logged.
+   * Frees memory that can be spared, for example by dropping caches or unloading a model that is
+   * seldom used. Called on a thread of the pool, never concurrently for one virtual GPU. It may
+   * take up to {@link GpuSettings#reclaimAskTimeout()}. If too little is free by then, processes
+   * are suspended and finally ended. An exception that it throws is logged.
    *
-   * @param wanted how much is missing on the GPU; less helps too
+   * @param wanted how much is missing on the GPU; freeing less helps too
    */
   void reclaim(MemorySize wanted);
 }

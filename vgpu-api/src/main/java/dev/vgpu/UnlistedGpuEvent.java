@@ -2,5 +2,5 @@ package dev.vgpu;
 
 import java.time.Instant;
 
-/** Never created: since callers cannot name it, their {@code switch} needs a {@code default}. */
+/** Never created. Because callers cannot name it, their {@code switch} needs a {@code default}. */
 record UnlistedGpuEvent(Instant at, String virtualGpu) implements GpuEvent {}

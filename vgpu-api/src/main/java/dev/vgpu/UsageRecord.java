@@ -7,9 +7,9 @@ import java.util.List;
 /**
  * The metered use of one virtual GPU in a span of time. Immutable. May gain methods.
  *
- * <p>Kept in the run directory, over the end of processes and of the virtual GPU itself. Metered
- * once a second and when a virtual GPU is closed; where a span begins longer ago than some hours,
- * the beginning is exact to a minute.
+ * <p>Records are kept in the run directory. They outlive processes and the virtual GPU itself. A
+ * virtual GPU is metered once a second, and when it is closed. If a span begins more than some
+ * hours ago, its beginning is exact to a minute.
  *
  * @see GpuPool#usageSince
  */
@@ -17,36 +17,38 @@ public interface UsageRecord {
   /** {@return the virtual GPU's {@link VirtualGpu#id()}} */
   String virtualGpu();
 
-  /** {@return the {@link VirtualGpuRequest#name()} that it was asked for under} */
+  /** {@return the {@link VirtualGpuRequest#name()} of its request} */
   String name();
 
   /** {@return the GPUs that it was cut from; one, unless it asked for more} */
   List<GpuId> gpus();
 
-  /** {@return when the span begins: when it was acquired, or the asked moment if that is later} */
+  /**
+   * {@return when the span begins: when it was acquired, or the requested moment if that is later}
+   */
   Instant from();
 
-  /** {@return when it was metered last} */
+  /** {@return when it was last metered} */
   Instant to();
 
-  /** {@return whether it is closed, so that nothing will be added} */
+  /** {@return whether it is closed, so that its use is final} */
   boolean isClosed();
 
   /** {@return the GPU time in the span; a turn on two GPUs counts twice} */
   Duration gpuTime();
 
   /**
-   * {@return the time that copies of its processes between host and device took on the copy engines
-   * in the span} They run beside kernels, so this is not in {@link #gpuTime}. Zero in what was
-   * metered before this was.
+   * {@return how long the copy engines worked for its processes' copies between host and device in
+   * the span} Copies run beside kernels, so this time is not part of {@link #gpuTime}. Zero in
+   * records written before copy time was metered.
    */
   default Duration copyTime() {
     return Duration.ZERO;
   }
 
   /**
-   * {@return the memory that it held, multiplied by the time for which it held it, in
-   * byte-seconds}: the memory of its processes or the budgets of its calls, whichever was more
+   * {@return the memory held, multiplied by the time for which it was held, in byte-seconds} Counts
+   * the memory of its processes or the budgets of its calls, whichever is more.
    */
   double byteSeconds();
 
@@ -59,6 +61,6 @@ public interface UsageRecord {
   /** {@return how often it lost its turn to a more urgent tenant in the span} */
   long preemptions();
 
-  /** {@return the allocations that were refused for the quota in the span} */
+  /** {@return the allocations in the span that exceeded the quota and were refused} */
   long deniedAllocations();
 }

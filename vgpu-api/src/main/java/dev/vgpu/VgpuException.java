@@ -7,7 +7,7 @@ public class VgpuException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * Makes one without a cause.
+   * Creates an exception without a cause.
    *
    * @param message the failure, then {@code name=value} pairs
    */
@@ -16,7 +16,7 @@ public class VgpuException extends RuntimeException {
   }
 
   /**
-   * Makes one.
+   * Creates an exception.
    *
    * @param message the failure, then {@code name=value} pairs
    * @param cause its cause, or null

@@ -7,7 +7,7 @@ import java.util.OptionalInt;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/** A request to a pool: how much of a GPU, and on what terms. Immutable. */
+/** A request for a virtual GPU: how much of a GPU, and on what terms. Immutable. */
 public final class VirtualGpuRequest {
   /** The largest value of {@link Builder#maxConcurrentCalls}. */
   public static final int MAX_CONCURRENT_CALLS = 60_000;
@@ -44,12 +44,12 @@ public final class VirtualGpuRequest {
     this.memoryMobility = builder.memoryMobility;
   }
 
-  /** {@return an empty builder} */
+  /** {@return a builder that holds the defaults} */
   public static Builder builder() {
     return new Builder();
   }
 
-  /** {@return a builder with the values of this request, to make a similar one} */
+  /** {@return a builder with the values of this request} */
   public Builder toBuilder() {
     Builder builder = new Builder();
     builder.name = name;
@@ -66,7 +66,7 @@ public final class VirtualGpuRequest {
     return builder;
   }
 
-  /** {@return the name by which people know the tenant; need not be unique} */
+  /** {@return the tenant's name for people; need not be unique} */
   public String name() {
     return name;
   }
@@ -91,12 +91,12 @@ public final class VirtualGpuRequest {
     return preemptionClass;
   }
 
-  /** {@return how many calls may be inside the turn together} */
+  /** {@return how many calls may run inside the turn at the same time} */
   public int maxConcurrentCalls() {
     return maxConcurrentCalls;
   }
 
-  /** {@return the GPU that it must be cut from, or one of them; empty: any} */
+  /** {@return the GPU to cut it from, or one of several; empty means any} */
   public Optional<GpuId> gpu() {
     return Optional.ofNullable(gpu);
   }
@@ -111,7 +111,7 @@ public final class VirtualGpuRequest {
     return requires;
   }
 
-  /** {@return the effect when no backend has them} */
+  /** {@return what happens if no backend has the demanded capabilities} */
   public FailureMode failureMode() {
     return failureMode;
   }
@@ -155,12 +155,12 @@ public final class VirtualGpuRequest {
     private Builder() {}
 
     /**
-     * Names the tenant, for people: in messages, events and tables.
+     * Sets the tenant's name, which people see in messages, events and tables.
      *
-     * @param name 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or
+     * @param name 1 to 63 letters, digits, dots, dashes and underscores, starting with a letter or
      *     digit; default {@code vgpu}
      * @return this builder
-     * @throws IllegalArgumentException if it is not of that form
+     * @throws IllegalArgumentException if the name does not have that form
      */
     public Builder name(String name) {
       if (!NAME.matcher(requireNonNull(name, "name")).matches()) {
@@ -174,11 +174,11 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Sets the share. Needed by {@link SharePolicy#FIXED_SHARE} and {@link
-     * SharePolicy#BURST_SHARE}, and refused with {@link SharePolicy#BEST_EFFORT}, which promises
-     * none.
+     * Sets the share. Required by {@link SharePolicy#FIXED_SHARE} and {@link
+     * SharePolicy#BURST_SHARE}. Refused with {@link SharePolicy#BEST_EFFORT}, which guarantees no
+     * share.
      *
-     * @param computePercent 1 to 100 percent of one GPU's time; of each, if there are several
+     * @param computePercent 1 to 100 percent of the time of each GPU
      * @return this builder
      * @throws IllegalArgumentException if out of range
      */
@@ -192,7 +192,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Sets the quota, on each GPU. Always needed.
+     * Sets the memory quota on each GPU. Required.
      *
      * @param memory above 0
      * @return this builder
@@ -218,7 +218,8 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Asks for best effort and drops the share, for a request that is made from another one.
+     * Sets the policy to best effort and removes the share. Useful when the builder comes from
+     * another request.
      *
      * @return this builder
      */
@@ -240,8 +241,8 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Bounds how many calls may be inside the tenant's turn together; more wait, in order of class,
-     * then arrival. Set it to 1 where one call alone fills the device.
+     * Bounds how many calls may run inside the tenant's turn at the same time. Further calls wait,
+     * in order of class, then arrival. Set it to 1 if a single call fills the device.
      *
      * @param maxConcurrentCalls 1 to {@value VirtualGpuRequest#MAX_CONCURRENT_CALLS}, which is the
      *     default
@@ -261,8 +262,8 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Names the GPU that it must be cut from. Without, the pool chooses one on which it fits. With
-     * {@link #gpuCount} above 1 it is one of them, and the pool chooses the others.
+     * Sets the GPU to cut it from. By default the pool chooses one on which the request fits. If
+     * {@link #gpuCount} is above 1, this GPU is one of them and the pool chooses the others.
      *
      * @param gpu one of {@link GpuPool#gpus()}
      * @return this builder
@@ -273,10 +274,9 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Asks for several GPUs at once: all of them or none. The share and the quota are granted on
-     * each, the turns are on all of them together, and the GPU time of a turn is charged to each.
-     * The memory of its programs is counted for all GPUs together: up to the quota times the number
-     * of GPUs.
+     * Asks for several GPUs, all or none. The share and the quota are granted on each GPU. A turn
+     * covers all GPUs together, and its GPU time is charged to each. The memory of its programs is
+     * counted over all GPUs together, up to the quota times the number of GPUs.
      *
      * @param gpuCount 1, which is the default, to {@value VirtualGpuRequest#MAX_GPU_COUNT}
      * @return this builder
@@ -292,7 +292,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands capabilities of the backend.
+     * Sets the capabilities that the backend must have.
      *
      * @param requires at least this; default: nothing
      * @return this builder
@@ -303,7 +303,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands also how the memory quota binds.
+     * Adds a demand on how the memory quota binds.
      *
      * @param memory at least this
      * @return this builder
@@ -313,7 +313,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands also how the compute share binds.
+     * Adds a demand on how the compute share binds.
      *
      * @param compute at least this
      * @return this builder
@@ -323,7 +323,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands also where it can be interrupted for others.
+     * Adds a demand on where the tenant can be interrupted for others.
      *
      * @param preemption at least this
      * @return this builder
@@ -333,7 +333,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands also whether another tenant's crash may reach it.
+     * Adds a demand on whether another tenant's crash may reach this one.
      *
      * @param faultIsolation at least this
      * @return this builder
@@ -343,7 +343,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Demands also the kinds of code that can run under it.
+     * Adds a demand on the kinds of code that can run under the virtual GPU.
      *
      * @param scopes all of these
      * @return this builder
@@ -358,7 +358,7 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Sets the effect when no backend has the demanded capabilities.
+     * Sets what happens if no backend has the demanded capabilities.
      *
      * @param failureMode default {@link FailureMode#REFUSE}
      * @return this builder
@@ -369,8 +369,9 @@ public final class VirtualGpuRequest {
     }
 
     /**
-     * Sets whether its memory can leave the GPU, allocation by allocation, while it is suspended.
-     * For {@link PreemptionClass#OFFLINE} on one GPU alone. Holds for later allocations.
+     * Sets whether memory can leave the GPU, allocation by allocation, while the tenant is
+     * suspended. Only for {@link PreemptionClass#OFFLINE} on a single GPU. Applies to later
+     * allocations.
      *
      * @param memoryMobility default {@link MemoryMobility#FIXED}
      * @return this builder
@@ -383,8 +384,8 @@ public final class VirtualGpuRequest {
     /**
      * {@return the request}
      *
-     * @throws IllegalArgumentException if the memory is not set, or if the share and the policy do
-     *     not go together, or if memory shall be movable on several GPUs or not for offline
+     * @throws IllegalArgumentException if the memory is not set, if the share does not match the
+     *     policy, or if memory is movable on several GPUs or in a class other than offline
      */
     public VirtualGpuRequest build() {
       if (memory == null) {

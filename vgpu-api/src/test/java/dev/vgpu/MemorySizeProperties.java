@@ -14,7 +14,7 @@ import net.jqwik.api.constraints.LongRange;
 
 @Tag("property")
 class MemorySizeProperties {
-  /** Amounts of every magnitude, many of them whole numbers of a unit. */
+  /** Amounts of every magnitude, many of them a whole number of some unit. */
   @Provide
   Arbitrary<Long> amounts() {
     Arbitrary<Long> any = Arbitraries.longs().greaterOrEqual(0);

@@ -6,7 +6,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.Map;
 
-/** Whose a file is, and who may write to it. Immutable. */
+/** The owner and the mode of a file. Immutable. */
 record FileEntry(Path path, int owner, int group, int mode) {
   private static final int GROUP_WRITES = 0020;
   private static final int OTHERS_WRITE = 0002;
@@ -16,7 +16,7 @@ record FileEntry(Path path, int owner, int group, int mode) {
   private static final int LINK = 0120000;
   private static final int PERMISSIONS = 07777;
 
-  /** A link is not followed. */
+  /** Does not follow a link. */
   static FileEntry of(Path path) throws IOException {
     Map<String, Object> read =
         Files.readAttributes(path, "unix:uid,gid,mode", LinkOption.NOFOLLOW_LINKS);
@@ -35,9 +35,9 @@ record FileEntry(Path path, int owner, int group, int mode) {
   }
 
   /**
-   * Whether no other user can change it.
+   * Checks that no other user can change it.
    *
-   * @param isLast whether it is what a path leads to, not on the way
+   * @param isLast whether the path ends here, rather than passing through
    */
   void check(boolean isLast) throws IOException {
     checkOwner();
@@ -55,7 +55,7 @@ record FileEntry(Path path, int owner, int group, int mode) {
     }
   }
 
-  /** Whether not even a group that counts as its owner's may write to it. */
+  /** Checks that no group may write to it, not even one that counts as its owner's own. */
   void checkPrivate() throws IOException {
     if ((mode & GROUP_WRITES) != 0) {
       throw new UntrustedFileException(
@@ -63,7 +63,7 @@ record FileEntry(Path path, int owner, int group, int mode) {
     }
   }
 
-  /** Whether it belongs to one who decides here anyway. */
+  /** Checks that its owner is this process's user, root, or the owner of the root directory. */
   void checkOwner() throws IOException {
     int self = ProcessUser.id();
     if (owner != self && owner != 0 && owner != ProcessUser.ofRootDirectory()) {

@@ -4,14 +4,14 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
 
-/** Where JNA unpacks its own library to before it loads it, which is JNA's decision. */
+/** The directory into which JNA unpacks its native library before loading it. JNA chooses it. */
 public final class JnaPlace {
   private JnaPlace() {}
 
   /**
-   * Checks it, before JNA is loaded for the first time.
+   * Checks the directory. Call this before JNA is loaded for the first time.
    *
-   * @param environment this process's
+   * @param environment this process's environment
    * @throws UntrustedFileException if another user could put another library there
    */
   public static void check(Map<String, String> environment) throws UntrustedFileException {
@@ -30,7 +30,8 @@ public final class JnaPlace {
               + e.getMessage()
               + " (it is set by $XDG_CACHE_HOME and the property jna.tmpdir)");
     } catch (IOException e) {
-      // Where this process cannot look, it cannot write either, and JNA takes another place.
+      // If this process cannot look there, it cannot write there either, and JNA uses another
+      // place.
     }
   }
 }

@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Where libraries are unpacked to: the usual place, or among the cached files where that is mounted
- * so that no library in it can be loaded, as {@code /run} is on some systems. Immutable.
+ * The directory for unpacked libraries: the usual one, or one in the user's cache if the usual one
+ * is mounted {@code noexec}, as {@code /run} is on some systems. Immutable.
  */
 public final class LibraryPlace {
   private static final int MOUNT_POINT = 4;
@@ -20,9 +20,9 @@ public final class LibraryPlace {
   private final List<String> mounts;
 
   /**
-   * Makes one.
+   * Creates one.
    *
-   * @param environment names the cache
+   * @param environment the variables that name the cache directory
    * @param mounts the lines of {@code /proc/self/mountinfo}
    */
   LibraryPlace(Map<String, String> environment, List<String> mounts) {
@@ -36,7 +36,7 @@ public final class LibraryPlace {
   /**
    * {@return the place for this process}
    *
-   * @param environment names the cache
+   * @param environment the variables that name the cache directory
    */
   public static LibraryPlace ofThisProcess(Map<String, String> environment) {
     try {
@@ -55,14 +55,14 @@ public final class LibraryPlace {
   /**
    * {@return the directory for libraries}
    *
-   * @param usual where they are if they can be loaded from there
+   * @param usual the directory to use if libraries can be loaded from it
    */
   public Path in(Path usual) {
     Path directory = usual.toAbsolutePath();
     return allowsExecution(directory) ? directory : cache.resolve("vgpu").resolve("lib");
   }
 
-  /** Of two mounts at one place, the later one lies on top. */
+  /** If two mounts have the same mount point, the later one is on top. */
   private boolean allowsExecution(Path path) {
     int longest = -1;
     boolean allowed = true;
@@ -71,7 +71,7 @@ public final class LibraryPlace {
       String[] fields = line.split(" ", -1);
       String point = fields.length > OPTIONS ? unescape(fields[MOUNT_POINT]) : "";
       if (point.isEmpty() || !text.startsWith(point)) {
-        continue; // of the many lines nearly all: quicker than to make a path of each
+        continue; // skips nearly all lines without creating a Path
       }
       Path at = Path.of(point);
       if (path.startsWith(at) && at.getNameCount() >= longest) {

@@ -5,26 +5,27 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** The files and sockets that this process may have open at the same time. */
+/** The limit on open files and sockets of this process. */
 public final class OpenFiles {
   private static final String LIMIT = "Max open files";
 
-  /** What others make this process open may come to one in so many, of each kind of opener. */
+  /** Each kind of opener may use one part in this many. */
   private static final int PARTS = 4;
 
   private OpenFiles() {}
 
   /**
-   * {@return how many of them one kind of others may make this process open: processes that
-   * connect, programs that attach, leases} All kinds together leave the host a part for itself.
+   * {@return how many files one kind of opener may make this process open} Kinds are processes that
+   * connect, programs that attach, and leases. All kinds together leave a part for the host
+   * program.
    *
-   * @param most as many are enough, however many this process may have
+   * @param most an upper bound, however high the limit is
    */
   public static int part(int most) {
     return (int) Math.min(most, limit() / PARTS);
   }
 
-  /** Read anew: the host may raise it. */
+  /** Read on each call, because the host program may raise the limit. */
   private static long limit() {
     try {
       for (String line :
@@ -34,7 +35,7 @@ public final class OpenFiles {
         }
       }
     } catch (IOException | NumberFormatException e) {
-      return Long.MAX_VALUE; // not known, or unlimited
+      return Long.MAX_VALUE; // unknown or unlimited
     }
     return Long.MAX_VALUE;
   }

@@ -6,7 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 
-/** The user that this process acts for. */
+/** The user on whose behalf this process acts. */
 public final class ProcessUser {
   private static final int UNKNOWN = -1;
   private static volatile int id = UNKNOWN;
@@ -15,7 +15,7 @@ public final class ProcessUser {
   private ProcessUser() {}
 
   /**
-   * {@return the number of the user}
+   * {@return the effective user id}
    *
    * @throws IOException if {@code /proc} does not tell
    */
@@ -26,7 +26,10 @@ public final class ProcessUser {
     return id;
   }
 
-  /** Not by the owner of /proc/self: of some processes that is root, whoever they act for. */
+  /**
+   * Does not use the owner of /proc/self: for some processes that is root, whichever user they run
+   * as.
+   */
   private static int read() throws IOException {
     String status = Files.readString(Path.of("/proc/self/status"), StandardCharsets.ISO_8859_1);
     int line = status.indexOf("\nUid:");
@@ -38,7 +41,7 @@ public final class ProcessUser {
     }
   }
 
-  /** Who decides over all paths: root, save in a user namespace in which root has no number. */
+  /** The owner of the root directory: root, except in a user namespace that does not map root. */
   static int ofRootDirectory() throws IOException {
     if (ofRootDirectory == UNKNOWN) {
       ofRootDirectory =

@@ -2,14 +2,14 @@ package dev.vgpu.files;
 
 import java.io.IOException;
 
-/** A file is longer than it may be, or has no end. */
+/** A file is longer than allowed, or endless. */
 public final class TooLongException extends IOException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * Creates one.
+   * Creates the exception.
    *
-   * @param message which file, and how long it may be
+   * @param message the file and the allowed length
    */
   TooLongException(String message) {
     super(message);

@@ -21,19 +21,19 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * The one rule for every file that is loaded, mapped, believed or deleted: nobody but this
- * process's user and root can have put it there, or can change it.
+ * The rule for every file that is loaded, mapped, believed or deleted: only this process's user and
+ * root can have put it there, and only they can change it.
  *
- * <p>It holds of a path if each part of it, from the root directory on, belongs to this process's
+ * <p>A path is trusted if each part of it, from the root directory on, belongs to this process's
  * user, to root, or to the owner of the root directory, and no other user may write to it. A group
- * that has the number of its owner counts as its owner's own. On the way, not at the end, a
- * directory may be one that all may write to if it is sticky, as {@code /tmp} is. Links are
- * followed where they too belong to one of these, and what they lead to is looked at in the same
- * way. What is not there yet is no objection.
+ * with the same number as the owner counts as the owner's own. A directory on the way, but not at
+ * the end, may be writable by all if it is sticky, as {@code /tmp} is. A link is followed if its
+ * owner is one of these too, and its target is checked in the same way. Parts that do not exist yet
+ * are accepted.
  *
- * <p>A path that passed cannot be made to lead elsewhere by another user afterwards, since that
- * needs the right to write to a directory that was looked at. So it need not be held open. Of other
- * processes of the same user nothing is proved.
+ * <p>After the check, no other user can make the path lead elsewhere, because that needs write
+ * access to a directory that was checked. So the path need not be held open. The check proves
+ * nothing about other processes of the same user.
  */
 public final class TrustedFiles {
   private static final int MOST_LINKS = 40;
@@ -43,7 +43,7 @@ public final class TrustedFiles {
   /**
    * {@return why a path is not trusted; empty if it is}
    *
-   * @param path need not be there
+   * @param path need not exist
    */
   public static Optional<String> objection(Path path) {
     try {
@@ -58,9 +58,9 @@ public final class TrustedFiles {
   /**
    * {@return the path without links}
    *
-   * @param path need not be there
+   * @param path need not exist
    * @throws UntrustedFileException if another user can change it
-   * @throws IOException if it cannot be looked at
+   * @throws IOException if the path cannot be read
    */
   public static Path check(Path path) throws IOException {
     Path absolute = path.toAbsolutePath();
@@ -76,7 +76,7 @@ public final class TrustedFiles {
         at = at.equals(root) ? root : Objects.requireNonNull(at.getParent(), "parent");
         continue;
       }
-      Path next = at.resolve(name).normalize(); // without a dot
+      Path next = at.resolve(name).normalize(); // removes a dot
       FileEntry entry;
       try {
         entry = FileEntry.of(next);
@@ -105,12 +105,12 @@ public final class TrustedFiles {
   }
 
   /**
-   * Checks a directory in which nobody else may have anything: itself, that no group may write to
-   * it, and all that is in it, but not what is further down.
+   * Checks a directory that must hold no file of another user. Checks the directory itself, that no
+   * group may write to it, and the owner of each entry; it does not descend.
    *
-   * @param directory is there
+   * @param directory must exist
    * @throws UntrustedFileException if another user can change it, or has put something into it
-   * @throws IOException if it cannot be looked at
+   * @throws IOException if the directory cannot be read
    */
   public static void checkPrivate(Path directory) throws IOException {
     FileEntry.of(check(directory)).checkPrivate();
@@ -119,7 +119,7 @@ public final class TrustedFiles {
         try {
           FileEntry.of(file).checkOwner();
         } catch (NoSuchFileException ignored) {
-          // It was removed meanwhile.
+          // Another process removed it in the meantime.
         }
       }
     } catch (DirectoryIteratorException e) {
@@ -128,31 +128,31 @@ public final class TrustedFiles {
   }
 
   /**
-   * {@return a directory without links in its path} It is made where it is not there, for its owner
-   * alone, with those above it.
+   * {@return a directory without links in its path} Missing directories are created, with access
+   * for their owner only.
    *
-   * @param directory which
+   * @param directory the directory
    * @throws UntrustedFileException if another user can change it
-   * @throws IOException if it cannot be made
+   * @throws IOException if it cannot be created
    */
   public static Path makeDirectories(Path directory) throws IOException {
     Path made = check(directory);
     Files.createDirectories(
         made, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
-    return check(made); // in a sticky directory, another may have been faster
+    return check(made); // in a sticky directory, another user may have been first
   }
 
   /**
-   * {@return what is in a file, which is no link}
+   * {@return the content of a file that is not a link}
    *
    * @param file a regular file
-   * @param mostBytes how long it may be
+   * @param mostBytes the longest content allowed
    * @throws UntrustedFileException if another user can change it
-   * @throws IOException if it cannot be read, is longer, or is something else than a file
+   * @throws IOException if it cannot be read, is too long, or is not a regular file
    */
   public static byte[] read(Path file, int mostBytes) throws IOException {
     Path real = check(file);
-    // Before it is opened: to open a pipe waits for somebody at its other end.
+    // Checked before opening: opening a pipe blocks until its other end is open.
     if (!Files.isRegularFile(real, LinkOption.NOFOLLOW_LINKS)) {
       if (!Files.exists(real, LinkOption.NOFOLLOW_LINKS)) {
         throw new NoSuchFileException(file.toString());
@@ -163,10 +163,10 @@ public final class TrustedFiles {
   }
 
   /**
-   * {@return what is in a file, as text in UTF-8}
+   * {@return the content of a file as UTF-8 text}
    *
    * @param file a regular file
-   * @param mostBytes how long it may be
+   * @param mostBytes the longest content allowed
    * @throws UntrustedFileException if another user can change it
    * @throws IOException as {@link #read}
    */
@@ -175,19 +175,19 @@ public final class TrustedFiles {
   }
 
   /**
-   * {@return what is in a file that somebody named, whoever it belongs to; it may be a pipe}
+   * {@return the content of a file that a person named, whoever owns it; it may be a pipe}
    *
-   * @param file what to read
-   * @param mostBytes how long it may be
-   * @throws TooLongException if it does not end before that
-   * @throws NoSuchFileException if there is none
+   * @param file the file to read
+   * @param mostBytes the longest content allowed
+   * @throws TooLongException if it is longer
+   * @throws NoSuchFileException if it does not exist
    * @throws IOException if it cannot be read
    */
   public static byte[] readAtMost(Path file, int mostBytes) throws IOException {
     if (!Files.exists(file)) {
       throw new NoSuchFileException(file.toString());
     }
-    // Not by a channel: an interrupt of the caller's thread would close that.
+    // A stream, not a channel: interrupting the calling thread would close a channel.
     try (InputStream in = new FileInputStream(file.toFile())) {
       byte[] bytes = in.readNBytes(mostBytes + 1);
       if (bytes.length > mostBytes) {
@@ -198,11 +198,11 @@ public final class TrustedFiles {
   }
 
   /**
-   * Puts a file in its place, whole or not at all.
+   * Writes a file atomically: afterwards it is there in full or not at all.
    *
-   * @param file its directory is there
-   * @param bytes what is in it
-   * @param permissions as {@code rw-r--r--}
+   * @param file in a directory that exists
+   * @param bytes the content
+   * @param permissions in the form {@code rw-r--r--}
    * @throws UntrustedFileException if another user can change its directory
    * @throws IOException if it cannot be written
    */
@@ -226,10 +226,10 @@ public final class TrustedFiles {
   }
 
   /**
-   * Deletes a directory and all that is in it. No link is followed, not even one that takes the
-   * place of a directory meanwhile.
+   * Deletes a directory and everything in it. Follows no link, not even one that replaces a
+   * directory during the deletion.
    *
-   * @param directory of this user or root alone; nothing is done where there is none
+   * @param directory owned by this user or root; nothing happens if it does not exist
    * @throws UntrustedFileException if another user can change it; nothing is deleted then
    * @throws IOException if something in it cannot be deleted
    */

@@ -15,14 +15,13 @@ import java.util.jar.JarEntry;
 import java.util.zip.CRC32;
 
 /**
- * A native library or program of a jar, as a file {@code DIRECTORY/SHA-256/NAME}, so that several
- * versions can lie side by side. It is checked against the checksum that the build wrote, and
- * appears whole or not at all: several processes may unpack it at once. One that is there already
- * is used if {@link TrustedFiles the rule} holds of its path and its bytes are those of the jar.
- * Immutable.
+ * A native library or program of a jar, unpacked as {@code DIRECTORY/SHA-256/NAME}, so that several
+ * versions can exist side by side. Its content is checked against the checksum that the build
+ * wrote. It appears atomically, so several processes may unpack it at once. An existing file is
+ * used if its path is {@link TrustedFiles trusted} and its bytes are those of the jar. Immutable.
  *
  * @param jar a class of the jar
- * @param resource where in the jar; its checksum is beside it
+ * @param resource its place in the jar; the checksum is beside it
  * @param name the file's name
  */
 public record UnpackedFile(Class<?> jar, String resource, String name) {
@@ -30,8 +29,9 @@ public record UnpackedFile(Class<?> jar, String resource, String name) {
   private static final int MOST_BYTES = 64 << 20;
 
   /**
-   * What the bytes are told by. That nobody else wrote the file is proved by its path, so this is
-   * against damage alone. A JVM that has just begun takes 100 ms to load the providers of SHA-256.
+   * The size and CRC of a file's content. They only detect damage: the trusted path already proves
+   * that no other user wrote the file. SHA-256 is not used because a JVM that has just started
+   * takes 100 ms to load its providers.
    */
   private record Sum(long bytes, long crc) {
     static Sum of(byte[] content) {
@@ -42,11 +42,11 @@ public record UnpackedFile(Class<?> jar, String resource, String name) {
   }
 
   /**
-   * {@return the file; unpacked if it is not there, or is damaged}
+   * {@return the file; unpacked if it is missing or damaged}
    *
-   * @param directory made where it is missing, for its owner alone
+   * @param directory created if missing, with access for its owner only
    * @throws UntrustedFileException if another user can change the file
-   * @throws IOException if it cannot be written there, or the jar has none, or a damaged one
+   * @throws IOException if it cannot be written there, or if the jar's copy is missing or damaged
    */
   public Path in(Path directory) throws IOException {
     String checksum = new String(read(resource + ".sha256"), StandardCharsets.US_ASCII).strip();
@@ -73,14 +73,14 @@ public record UnpackedFile(Class<?> jar, String resource, String name) {
     }
   }
 
-  /** As the jar tells it, without inflating; what it does not tell is computed. */
+  /** Taken from the jar's directory without inflating; computed if the jar does not have it. */
   private Sum sum() throws IOException {
     URL url = jar.getResource(resource);
     if (url == null) {
       throw missing(resource);
     }
     URLConnection connection = url.openConnection();
-    connection.setUseCaches(false); // it would keep the jar open for good
+    connection.setUseCaches(false); // a cached connection would keep the jar open forever
     try (InputStream stream = connection.getInputStream()) {
       JarEntry entry = connection instanceof JarURLConnection inJar ? inJar.getJarEntry() : null;
       return entry != null && entry.getSize() >= 0 && entry.getCrc() >= 0

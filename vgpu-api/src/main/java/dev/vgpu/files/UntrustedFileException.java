@@ -7,9 +7,9 @@ public final class UntrustedFileException extends IOException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * Creates one.
+   * Creates the exception.
    *
-   * @param message which part of the path, and why
+   * @param message the part of the path, and why
    */
   UntrustedFileException(String message) {
     super(message);

@@ -1,4 +1,4 @@
-/** The files that this process trusts. Only the modules of vgpu use this package. */
+/** The rules for files that this process trusts. Only the modules of vgpu use this package. */
 @NullMarked
 package dev.vgpu.files;
 

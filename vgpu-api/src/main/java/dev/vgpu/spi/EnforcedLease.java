@@ -11,76 +11,77 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * One lease under a backend: a gate in front of its processes' work, and the account of their use.
- * The gate's methods ({@link #open} to {@link #contended}) are called by one thread at a time, the
- * scheduler's owner; they must not block and must not call the listener from within.
+ * One lease under a backend: a gate for the work of its processes, and the account of their use.
+ * The scheduler calls the gate's methods ({@link #open} to {@link #contended}) on one thread at a
+ * time. They must not block, and must not call the listener before they return.
  */
 public interface EnforcedLease extends AutoCloseable {
   /**
-   * Receives the state changes of a lease's processes. Called on the backend's thread; must be
-   * quick.
+   * Receives the state changes of a lease's processes. Called on the backend's thread; must return
+   * quickly.
    */
   interface Listener {
     /** A process of an idle lease has work, or waits to start some. */
     void wanted();
 
     /**
-     * Nothing of the lease is on the GPU any more. Told once after {@link #shut()} has said {@code
-     * false}; and while {@link #contended} was told, each time that the lease becomes idle.
+     * No work of the lease is left on the GPU. Called once after {@link #shut()} returned {@code
+     * false}. While {@link #contended} is set, also called each time the lease becomes idle.
      */
     void drained();
 
     /**
-     * A process came or went.
+     * A process attached or left.
      *
-     * @param attached how many there are now
+     * @param attached the number of attached processes now
      */
     void processes(int attached);
 
     /**
-     * A process reported impossible values, or stopped reporting. It is believed as far as it can
-     * be true; this is told once for each process and kind of lie.
+     * A process reported impossible values, or stopped reporting. Its values are used as far as
+     * they can be true. Called once for each process and kind of false report.
      *
      * @param reason the process and its report
      */
     default void suspect(String reason) {}
 
     /**
-     * Its processes gave way to a more urgent lease's by themselves: their gate stayed open.
+     * The lease's processes yielded to a more urgent lease by themselves: their gate stayed open.
      *
-     * @param by the id of that lease
-     * @param times how often a thread had to wait for it, since this was told last; at least 1
+     * @param by the id of the more urgent lease
+     * @param times how often a thread had to wait for it since the last call; at least 1
      */
     default void yielded(String by, long times) {}
 
     /**
-     * A service that its processes need failed and was restarted. They may have failed with it.
+     * A service that its processes need failed and was restarted. The processes may have failed
+     * with it.
      *
-     * @param reason the failure, and the other leases in its reach
+     * @param reason the failure, and the other leases affected
      */
     default void disturbed(String reason) {}
   }
 
   /**
-   * Tells which GPUs the lease is cut from, before any program is started: its processes are to see
-   * these, and no other.
+   * Sets the GPUs that the lease is cut from, before any program is started. Its processes see
+   * these GPUs and no others.
    *
-   * @param gpus in their order; the first is the one that it was prepared for
+   * @param gpus in order; the first is the one that the lease was prepared for
    */
   default void gpus(List<GpuId> gpus) {}
 
-  /** Lets work start. */
+  /** Allows work to start. */
   void open();
 
   /**
-   * Lets no further work start. Work on the GPU goes on.
+   * Stops further work from starting. Work that is on the GPU continues.
    *
-   * @return whether nothing is; after {@code false} {@link Listener#drained()} follows
+   * @return whether no work is on the GPU; after {@code false}, {@link Listener#drained()} follows
    */
   boolean shut();
 
   /**
-   * Asks running work to end soon, where that is possible. Called after {@link #shut()}.
+   * Asks running work to end soon, if possible. Called after {@link #shut()}.
    *
    * @return how many pieces of work were asked to end
    */
@@ -97,149 +98,153 @@ public interface EnforcedLease extends AutoCloseable {
   long gpuTimeNs(long nowNs);
 
   /**
-   * Tells whether others wait for the GPU.
+   * Tells the lease whether other tenants wait for the GPU.
    *
-   * @param contended whether they do
+   * @param contended whether others wait
    */
   void contended(boolean contended);
 
-  /** {@return the shortest turn that is worth its hand-over, in nanoseconds; 0: any} */
+  /** {@return the shortest turn that is worth its hand-over, in nanoseconds; 0 means any} */
   long leastTurnNs();
 
   /**
-   * {@return whether its processes stop by themselves, at once, while a more urgent lease is busy,
-   * and announce that they are busy where they are the urgent ones} While they are held back so,
-   * the lease has work and its GPU time does not run.
+   * {@return whether its processes yield by themselves} Such processes stop at once while a more
+   * urgent lease is busy. Processes of an urgent lease announce that they are busy. While held back
+   * this way, the lease has work and its GPU time does not advance.
    */
   default boolean yieldsByItself() {
     return false;
   }
 
   /**
-   * Tells whether its processes are to yield by themselves.
+   * Sets whether its processes yield by themselves.
    *
-   * @param obey whether they are to; so until told otherwise
+   * @param obey whether they yield; true until this is called
    */
   default void yielding(boolean obey) {}
 
   /**
-   * Tells whether its processes are suspended, or about to be. Work that the backend has stopped in
-   * its middle then goes on to its end, although the gate is shut: a suspension waits for that. A
-   * process that is in none of {@link #memoryHolders} stays so: it takes no memory on the GPU, but
-   * waits where it would.
+   * Tells the lease whether its processes are suspended, or about to be. Work that the backend
+   * stopped midway then runs to its end although the gate is shut, because a suspension waits for
+   * it. A process that holds no GPU memory ({@link #memoryHolders}) must not begin to: it waits
+   * where it would allocate.
    *
-   * @param finish whether they are; not, until told otherwise
+   * @param finish whether they are suspended or about to be; false until this is called
    */
   default void finishing(boolean finish) {}
 
   /**
-   * {@return whether it may be open beside other leases: its work is measured on the device, which
-   * gives busy processes equal slices of time}
+   * {@return whether its gate may be open beside other leases' gates} True if its work is measured
+   * on the device, and the device gives busy processes equal time slices.
    */
   default boolean mayOverlap() {
     return false;
   }
 
   /**
-   * {@return when the last work that {@link #gpuTimeNs} counts ended, on the same clock; negative:
-   * not known} With {@link #mayOverlap} and this, the next lease may begin while the last work of
-   * this one ends, and the time that both had is told apart.
+   * {@return when the last work counted by {@link #gpuTimeNs} ended, on the same clock; negative if
+   * not known} With {@link #mayOverlap} and this time, the next lease may begin while the last work
+   * of this one ends, and the time in which both ran can be split.
    */
   default long busyUntilNs() {
     return -1;
   }
 
   /**
-   * {@return how much of {@link #gpuTimeNs} was others' slices, as was told last, in nanoseconds}
-   * Kept with the lease for whoever holds the seat next.
+   * {@return how much of {@link #gpuTimeNs} was other leases' slices, as last set, in nanoseconds}
+   * Stored with the lease for the next holder of the seat.
    */
   default long othersNs() {
     return 0;
   }
 
   /**
-   * Tells how much of {@link #gpuTimeNs} was others' slices while this lease overlapped with them.
+   * Sets how much of {@link #gpuTimeNs} was other leases' slices while this lease overlapped with
+   * them.
    *
-   * @param ns in nanoseconds, in all; never decreases
+   * @param ns the total in nanoseconds; never decreases
    */
   default void othersNs(long ns) {}
 
   /**
-   * Grants other terms.
+   * Replaces the granted terms.
    *
-   * @param request the terms from now on
-   * @param entitledPermille the pace in thousandths of the GPU that processes keep by themselves
-   *     while no seat answers, 0 to 1000
-   * @return false, and nothing is changed, if its processes hold more memory than is asked for
+   * @param request the new terms
+   * @param entitledPermille the part of the GPU, 0 to 1000 thousandths, to which processes limit
+   *     themselves while no seat answers
+   * @return false, with nothing changed, if its processes hold more memory than the new quota
    */
   boolean tryResize(VirtualGpuRequest request, int entitledPermille);
 
   /**
    * {@return the variables that put a program under this lease} The caller adds those of the GPU,
-   * {@link GpuProvider#environment}. A value may hold a reference to the variable of the program's
-   * own environment by {@code ${NAME}}, which is empty where that is not set.
+   * {@link GpuProvider#environment}. A value may refer to a variable of the program's own
+   * environment by {@code ${NAME}}, which is empty if that variable is not set.
    */
   Map<String, String> environment();
 
   /**
-   * Checks, before a program is started, whether it can be put under this lease at all. One that is
-   * not there is left to whoever starts it.
+   * Checks, before a program is started, whether it can be put under this lease at all. A missing
+   * program is no error here; starting it will fail.
    *
    * @param executable the program as it would be started: a path, or a name to look up in {@code
    *     PATH}
-   * @throws VgpuException if it cannot; the message says why
+   * @throws VgpuException if the program cannot be put under this lease; the message says why
    */
   default void check(Path executable) {}
 
-  /** {@return the memory that its processes hold of the quota} */
+  /** {@return the part of the quota that its processes hold} */
   MemorySize memoryUsed();
 
-  /** {@return the process ids of those attached, in their own namespaces} */
+  /** {@return the ids of the attached processes, each in its own pid namespace} */
   List<Long> processes();
 
   /**
-   * {@return whether a process is attached other than one of this process's namespace} Never waits.
+   * {@return whether any process is attached apart from the given one} Never blocks.
    *
-   * @param pid its id; a process of another namespace may have the same one there
+   * @param pid an id in this process's pid namespace; a process of another namespace may have the
+   *     same id
    */
   default boolean hasProcessesBesides(long pid) {
     return processes().stream().anyMatch(other -> other != pid);
   }
 
   /**
-   * {@return the process ids of those attached that can be seen from here, in the namespace of this
-   * process}
+   * {@return the ids of the attached processes that are visible from here, in this process's pid
+   * namespace}
    */
   default List<Long> visibleProcesses() {
     return processes();
   }
 
   /**
-   * {@return those of {@link #visibleProcesses} that hold memory on the GPU, be it a context's}
-   * Whoever suspends the lease has to do with these only.
+   * {@return those of {@link #visibleProcesses} that hold memory on the GPU, even if only a
+   * context's} A suspension concerns only these.
    */
   default List<Long> memoryHolders() {
     return visibleProcesses();
   }
 
   /**
-   * {@return whether a program lives that was started under this lease, by any process, and may
-   * attach yet} Known are those that can be seen from here and have the variables of {@link
-   * #environment}, and a program's children have them too, unless it takes them away. May take as
-   * long as a look at all processes of the node.
+   * {@return whether a running program was started under this lease, by any process, and may still
+   * attach} This finds programs that are visible from here and have the variables of {@link
+   * #environment}. A program's children have them too, unless it removes them. May take as long as
+   * a scan of all processes of the node.
    */
   default boolean mayAttachYet() {
     return false;
   }
 
-  /** {@return the mover of its processes' memory, where its request wants that} */
+  /**
+   * {@return the mover of its processes' memory; empty unless its request asks for movable memory}
+   */
   default Optional<MemoryMover> mover() {
     return Optional.empty();
   }
 
   /**
-   * {@return why what runs under it cannot be relied on any more, in words, for example since what
-   * it stood on was destroyed; empty if nothing is known to be wrong} Does not block.
+   * {@return why work under it cannot be relied on any more, in words, for example because its part
+   * of the GPU was destroyed; empty if no problem is known} Does not block.
    */
   default Optional<String> impaired() {
     return Optional.empty();
@@ -248,23 +253,23 @@ public interface EnforcedLease extends AutoCloseable {
   /** {@return how many threads of its processes wait for a turn} */
   int waiting();
 
-  /** {@return the allocations that were refused for the quota} */
+  /** {@return the allocations that exceeded the quota and were refused} */
   long deniedAllocations();
 
   /** {@return the kernels and graphs that its processes launched} */
   long launches();
 
   /**
-   * {@return how long the copies of its processes took on the copy engines until now, in
-   * nanoseconds; not in {@link #gpuTimeNs}; never decreases}
+   * {@return how long the copy engines have worked for its processes' copies, in nanoseconds; not
+   * part of {@link #gpuTimeNs}; never decreases}
    */
   default long copyTimeNs() {
     return 0;
   }
 
   /**
-   * {@return where its processes can be interrupted now: as the weakest of them can; empty while
-   * there is none}
+   * {@return where its processes can be interrupted now: the weakest of them decides; empty if
+   * there are none}
    */
   default Optional<Capabilities.Preemption> preemption() {
     return Optional.empty();
@@ -272,18 +277,18 @@ public interface EnforcedLease extends AutoCloseable {
 
   /**
    * {@return why its processes cannot be interrupted inside a kernel, in words; empty if they can,
-   * or there is none}
+   * or if there are none}
    */
   default Optional<String> preemptionReason() {
     return Optional.empty();
   }
 
-  /** {@return the calls of driver functions that were passed through unhandled} */
+  /** {@return the driver calls that were passed through unhandled} */
   long passedThrough();
 
   /**
-   * Ends it: processes that are still attached can start nothing any more. Its files may be removed
-   * afterwards.
+   * Ends the lease: processes that are still attached can start no more work. Its files may be
+   * removed afterwards.
    *
    * @throws VgpuException never
    */

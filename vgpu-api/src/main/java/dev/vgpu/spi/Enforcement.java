@@ -8,19 +8,20 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
 
-/** A backend at work for the seat's holder. Safe for use by several threads. */
+/** A backend in operation, in the process that holds the seat. Safe for use by several threads. */
 public interface Enforcement extends AutoCloseable {
   /**
-   * Makes a lease ready for processes, or takes over one that an earlier holder of the seat made:
-   * its processes are still there, and their memory and use are kept.
+   * Prepares a lease for processes, or takes over one that an earlier holder of the seat prepared.
+   * In a take-over, its processes, their memory and their use are kept.
    *
-   * @param id the virtual GPU's name
-   * @param directory the lease's own, which exists; its files are the lease's own
+   * @param id the virtual GPU's id
+   * @param directory the lease's own directory, which exists; all files in it belong to the lease
    * @param gpu the GPU
    * @param request the granted terms
-   * @param listener receives its processes' state changes, on the backend's thread
-   * @return the lease, shut
-   * @throws VgpuException if it cannot, for example on a full disk; nothing is left behind
+   * @param listener receives the state changes of its processes, on the backend's thread
+   * @return the lease, with its gate shut
+   * @throws VgpuException if the lease cannot be prepared, for example on a full disk; nothing is
+   *     left behind
    */
   EnforcedLease prepare(
       String id,
@@ -30,8 +31,8 @@ public interface Enforcement extends AutoCloseable {
       EnforcedLease.Listener listener);
 
   /**
-   * {@return why a request cannot be served on a GPU now, though it could if others held less;
-   * empty if it can} Must be quick: no call of a driver that may block.
+   * {@return why a request cannot be served on a GPU now, although it could if others held less;
+   * empty if it can} Must be quick: no driver call that may block.
    *
    * @param gpu the GPU
    * @param request the request
@@ -41,16 +42,17 @@ public interface Enforcement extends AutoCloseable {
   }
 
   /**
-   * Makes room for a request that finds none, by setting the parts of a GPU aside anew that leases
-   * without any process have: elsewhere on the GPU, and as large. A part that cannot be set aside
-   * again there, since another process was quicker, is {@linkplain EnforcedLease#impaired
-   * impaired}. A moved lease is told by {@link EnforcedLease.Listener#disturbed}: a program that
-   * starts under it from now on needs its new environment.
+   * Makes room for a request that does not fit, by moving the parts of a GPU set aside for leases
+   * without processes. Each part is set aside again elsewhere on the same GPU, at the same size. If
+   * another process takes the new place first, the lease is {@linkplain EnforcedLease#impaired
+   * impaired}. Each moved lease receives {@link EnforcedLease.Listener#disturbed}: a program
+   * started under it from now on needs its new environment.
    *
    * @param gpu the GPU
    * @param request the request
-   * @param mayMove whether a lease, by its id, is without processes and may be moved
-   * @return the moved leases, in words; empty if it fits as it is, or if moving would not help
+   * @param mayMove whether a lease, given its id, has no processes and may be moved
+   * @return the moved leases, in words; empty if the request fits already, or if moving would not
+   *     help
    * @throws VgpuException if the driver fails
    */
   default List<String> makeRoom(
@@ -59,17 +61,17 @@ public interface Enforcement extends AutoCloseable {
   }
 
   /**
-   * Asks for a sign that the backend serves its processes: the thread that does so answers when it
-   * comes by. A seat from which no answer comes for long is given up. Must not block.
+   * Requests a sign of life from the backend: the thread that serves its processes answers on its
+   * next round. If no answer comes for long, the seat is given up. Must not block.
    *
-   * @param answers is called once, soon, on any thread; by default at once, for a backend that has
-   *     no such thread
+   * @param answers called once, soon, on any thread; by default at once, for a backend without such
+   *     a thread
    */
   default void whenServing(Runnable answers) {
     answers.run();
   }
 
-  /** Stops. Leases stay as they are, for the next holder of the seat. */
+  /** Stops enforcing. Leases stay as they are for the next holder of the seat. */
   @Override
   void close();
 }

@@ -13,14 +13,16 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * One way to enforce virtual GPUs on whole processes. A module that has one implements it; {@code
- * ServiceLoader} finds it. Safe for use by several threads.
+ * One way to enforce virtual GPUs on whole processes. Implementations are found by {@code
+ * ServiceLoader}. Safe for use by several threads.
  */
 public interface EnforcementBackend {
   /** {@return the name that people see, for example {@code cuda-hook}} */
   String name();
 
-  /** {@return whether it can work here, or why not} Must not throw and leaves nothing behind. */
+  /**
+   * {@return whether it can work here, or why not} Must not throw, and must leave nothing behind.
+   */
   BackendStatus status();
 
   /** {@return the capabilities that it enforces where it works} */
@@ -29,35 +31,35 @@ public interface EnforcementBackend {
   /**
    * {@return whether it can enforce on a GPU}
    *
-   * @param gpu one of the pool's
+   * @param gpu one of the pool's GPUs
    */
   boolean serves(PhysicalGpu gpu);
 
   /**
-   * {@return the cost of being served by it, on a scale without a unit: of the backends that meet
-   * the demands, the pool chooses the cheapest} As a guide, 100: turns by a hook; 200: a service
-   * runs on the GPU as well; 300: a part of the GPU is set aside, used or not.
+   * {@return the cost of using this backend, on a unitless scale} Of the backends that meet the
+   * demands, the pool chooses the cheapest. As a guide, 100: turns enforced by a hook; 200: a
+   * service also runs on the GPU; 300: a part of the GPU is set aside, used or not.
    */
   default int cost() {
     return 100;
   }
 
   /**
-   * {@return why it cannot enforce on a GPU which it {@linkplain #serves serves}, and what to do
-   * about it; empty if it can} For example a mode that is off, or a privilege that this process
-   * lacks. Must not throw. May take some milliseconds.
+   * {@return why it cannot enforce on a GPU that it {@linkplain #serves serves}, and the remedy;
+   * empty if it can} For example a mode that is off, or a privilege that this process lacks. Must
+   * not throw. May take some milliseconds.
    *
-   * @param gpu one of the pool's
+   * @param gpu one of the pool's GPUs
    */
   default Optional<String> obstacle(PhysicalGpu gpu) {
     return Optional.empty();
   }
 
   /**
-   * {@return why it could never serve a request on a GPU, even on an empty GPU; empty if it could}
-   * Must not throw.
+   * {@return why it could never serve a request on a GPU, even if the GPU were empty; empty if it
+   * could} Must not throw.
    *
-   * @param gpu one of the pool's, that it serves, without an {@linkplain #obstacle obstacle}
+   * @param gpu a GPU of the pool that it serves without an {@linkplain #obstacle obstacle}
    * @param request the request
    */
   default Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
@@ -65,71 +67,71 @@ public interface EnforcementBackend {
   }
 
   /**
-   * {@return whether a lease is prepared when it is granted, since a part of the GPU has to be set
-   * aside for it; else that is done when its first program comes}
+   * {@return whether a lease is prepared when it is granted, because a part of the GPU must be set
+   * aside for it} Otherwise it is prepared when its first program starts.
    */
   default boolean preparesWhenGranted() {
     return false;
   }
 
   /**
-   * {@return the capabilities that another backend has to enforce beneath this one, which stands on
-   * it: see {@link #open(Path, Enforcement)}; empty if it stands on none}
+   * {@return what the backend beneath must enforce, if this backend is built on another one; empty
+   * if it is not} See {@link #open(Path, Enforcement)}.
    */
   default Optional<Capabilities> needs() {
     return Optional.empty();
   }
 
   /**
-   * {@return the GPUs that are parts which this backend has set aside for leases: they are no GPUs
-   * of the pool} Asked where a GPU is {@linkplain PhysicalGpu#unusableAsWhole unusable as a whole}.
+   * {@return the parts of GPUs that this backend has set aside for leases; the pool does not list
+   * them as GPUs} Called if a GPU is {@linkplain PhysicalGpu#unusableAsWhole unusable as a whole}.
    * Must not throw.
    *
-   * @param runDirectory the node's; may hold files of an earlier holder of the seat
+   * @param runDirectory the node's run directory; may hold files of an earlier holder of the seat
    */
   default Set<GpuId> partsSetAside(Path runDirectory) {
     return Set.of();
   }
 
   /**
-   * {@return whether an earlier holder of the seat left something to be ended or looked after, for
-   * which it is opened when the seat is taken} Else it is opened when it is first used. Must not
-   * throw.
+   * {@return whether an earlier holder of the seat left something to clean up or look after} If so,
+   * the backend is opened when the seat is taken; otherwise at its first use. Must not throw.
    *
-   * @param runDirectory the node's
+   * @param runDirectory the node's run directory
    */
   default boolean hasLeftovers(Path runDirectory) {
     return false;
   }
 
   /**
-   * Begins to enforce, for a backend that {@linkplain #needs needs} another. It prepares a lease of
-   * the other beneath each of its own ({@link ForwardingLease}), on the same GPU or on the part of
-   * it that it has set aside.
+   * Starts enforcing, for a backend that {@linkplain #needs needs} another. For each of its leases
+   * it prepares a lease of the other backend beneath ({@link ForwardingLease}), on the same GPU or
+   * on the part that it has set aside there.
    *
    * @param runDirectory as for {@link #open(Path)}
-   * @param beneath the other, at work; not to be closed by this one
+   * @param beneath the other backend's enforcement; the caller closes it
    * @return the enforcement
-   * @throws VgpuException if it cannot; the message says why
+   * @throws VgpuException if it cannot start; the message says why
    */
   default Enforcement open(Path runDirectory, Enforcement beneath) {
     return open(runDirectory);
   }
 
   /**
-   * Begins to enforce. Called by the process that has just taken the seat, once; it is alone.
+   * Starts enforcing. Called once, by the process that has just taken the seat; no other process
+   * enforces then.
    *
-   * @param runDirectory the node's; may hold files of an earlier holder of the seat
-   * @return the enforcement, which that process closes when it gives up the seat
-   * @throws VgpuException if it cannot; the message says why
+   * @param runDirectory the node's run directory; may hold files of an earlier holder of the seat
+   * @return the enforcement; that process closes it when it gives up the seat
+   * @throws VgpuException if it cannot start; the message says why
    */
   Enforcement open(Path runDirectory);
 
   /**
-   * {@return the variables, mounts and devices that a container needs to run under a lease; of a
-   * backend that stands on another, only its own}
+   * {@return the variables, mounts and devices that a container needs to run under a lease} A
+   * backend built on another one returns only its own.
    *
-   * @param environment the variables of {@link EnforcedLease#environment()}, with the GPU's own
+   * @param environment the variables of {@link EnforcedLease#environment()} and those of the GPU
    * @throws VgpuException if this backend cannot put containers under a lease here
    */
   default ContainerSpec containerSpec(Map<String, String> environment) {
@@ -137,13 +139,14 @@ public interface EnforcementBackend {
   }
 
   /**
-   * Puts this very process under a lease, the first or one more. Blocks until it is attached, some
-   * milliseconds. The first is also that of threads which are bound to none.
+   * Puts this process under a lease; it may already be under others. Blocks until it is attached,
+   * for some milliseconds. The first lease also serves threads that are bound to none.
    *
-   * @param environment the variables of {@link EnforcedLease#environment()}, with the GPU's own
-   * @return its part under the lease; close it when the lease ends
-   * @throws IllegalStateException if it comes too late, or this process is under this lease already
-   * @throws VgpuException if it cannot; the message says why
+   * @param environment the variables of {@link EnforcedLease#environment()} and those of the GPU
+   * @return the attachment; close it when the lease ends
+   * @throws IllegalStateException if the driver is already loaded, or if this process is already
+   *     under this lease
+   * @throws VgpuException if the process cannot be put under it; the message says why
    */
   ProcessAttachment attachThisProcess(Map<String, String> environment);
 }

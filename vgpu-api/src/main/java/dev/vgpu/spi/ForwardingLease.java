@@ -12,22 +12,22 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * A lease that is another one with something changed: for a backend that stands on another. As safe
- * for use by several threads as the other.
+ * A lease that forwards to another one, for a backend that is built on another. Subclasses override
+ * what differs. As safe for use by several threads as the lease beneath.
  */
 public abstract class ForwardingLease implements EnforcedLease {
   private final EnforcedLease beneath;
 
   /**
-   * Makes one.
+   * Creates a forwarding lease.
    *
-   * @param beneath the lease that does all else
+   * @param beneath the lease to forward to
    */
   protected ForwardingLease(EnforcedLease beneath) {
     this.beneath = requireNonNull(beneath, "beneath");
   }
 
-  /** {@return the other lease} */
+  /** {@return the lease beneath} */
   protected final EnforcedLease beneath() {
     return beneath;
   }

@@ -5,15 +5,15 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * A driver that a jar brings along, for machines that have none: the emulator. {@code
- * ServiceLoader} finds it; used only where no driver is installed and none is named.
+ * A driver that a jar contains, for machines without one: the emulator. Found by {@code
+ * ServiceLoader}. Used only if no driver is installed and none is named.
  */
 public interface GpuDriver {
   /** {@return the name that people see, for example {@code emulator}} */
   String name();
 
   /**
-   * {@return its {@code libcuda.so.1}, a file that stays as long as this process runs, at least}
+   * {@return its {@code libcuda.so.1}, a file that stays at least as long as this process runs}
    *
    * @throws dev.vgpu.VgpuException if it cannot be unpacked here
    */
@@ -35,6 +35,6 @@ public interface GpuDriver {
     return Optional.empty();
   }
 
-  /** {@return the variables that a process needs in order to see the same GPUs} */
+  /** {@return the variables that a process needs to see the same GPUs} */
   Map<String, String> environment();
 }

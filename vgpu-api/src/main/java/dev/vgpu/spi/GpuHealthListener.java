@@ -3,29 +3,30 @@ package dev.vgpu.spi;
 import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 
-/** Is told by a {@link GpuProvider} how its GPUs are. Called on the provider's thread. */
+/** Receives health changes of GPUs from a {@link GpuProvider}. Called on the provider's thread. */
 public interface GpuHealthListener {
   /**
-   * A GPU's health has changed. Until this is called all are taken to be healthy.
+   * A GPU's health changed. Every GPU counts as healthy until this is called for it.
    *
    * @param gpu one of {@link GpuProvider#gpus()}
-   * @param health how it is from now on
+   * @param health the new state
    * @param reason why, in words for people
    */
   void changed(GpuId gpu, GpuHealth health, String reason);
 
   /**
-   * A GPU's driver told of a fault that leaves its health as it is: a program's own, as a rule.
+   * A GPU's driver reported a fault that does not change the GPU's health, usually a program's own
+   * fault.
    *
    * @param gpu one of {@link GpuProvider#gpus()}
-   * @param reason which one, in words for people
+   * @param reason the fault, in words for people
    */
   void fault(GpuId gpu, String reason);
 
   /**
-   * A GPU is there that was not when the GPUs were asked for.
+   * A GPU appeared after the GPUs were listed.
    *
-   * @param gpu none of those that {@link GpuProvider#gpus()} gave until now
+   * @param gpu a GPU that {@link GpuProvider#gpus()} has not returned before
    */
   default void appeared(GpuId gpu) {}
 }

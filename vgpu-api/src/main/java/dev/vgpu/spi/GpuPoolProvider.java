@@ -8,7 +8,7 @@ public interface GpuPoolProvider {
   /**
    * Opens a pool.
    *
-   * @param options how it works
+   * @param options the pool's options
    * @return the pool
    */
   GpuPool open(GpuPoolOptions options);

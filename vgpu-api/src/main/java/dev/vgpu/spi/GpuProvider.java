@@ -12,23 +12,23 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** Finds GPUs. A module that knows a driver implements it; {@code ServiceLoader} finds it. */
+/** Finds GPUs through a driver. Implementations are found by {@code ServiceLoader}. */
 public interface GpuProvider {
   /**
-   * {@return whether its driver is there, or why not} Called at any time, also for {@code doctor};
-   * must not throw and must leave nothing behind.
+   * {@return whether its driver is available, or why not} Called at any time, also by {@code vgpu
+   * doctor}. Must not throw, and must leave nothing behind.
    */
   BackendStatus status();
 
   /**
    * {@return the GPUs that it finds now; empty if there are none, or no driver}
    *
-   * @throws GpuDriverException if the driver is there and fails
+   * @throws GpuDriverException if the driver is present and fails
    */
   List<PhysicalGpu> gpus();
 
   /**
-   * {@return the variables that a process needs in order to see this GPU and no other}
+   * {@return the variables that a process needs to see this GPU and no other}
    *
    * @param gpu one of {@link #gpus()}
    */
@@ -37,10 +37,10 @@ public interface GpuProvider {
   }
 
   /**
-   * {@return the variables that a process needs in order to see these GPUs and no other}
+   * {@return the variables that a process needs to see these GPUs and no others}
    *
    * @param gpus some of {@link #gpus()}, at least one
-   * @throws VgpuException if this provider can show a process one GPU at most
+   * @throws VgpuException if this provider can show a process only one GPU
    */
   default Map<String, String> environment(List<GpuId> gpus) {
     Map<String, String> first = environment(gpus.get(0));
@@ -53,29 +53,30 @@ public interface GpuProvider {
   }
 
   /**
-   * {@return the memory of a GPU that is free now, as its driver says; empty if it does not} Called
-   * some times a second.
+   * {@return the free memory of a GPU as its driver reports it; empty if the driver does not}
+   * Called several times a second.
    *
    * @param gpu one of {@link #gpus()}
-   * @throws GpuDriverException if the driver is there and fails
+   * @throws GpuDriverException if the driver is present and fails
    */
   default Optional<MemorySize> freeMemory(GpuId gpu) {
     return Optional.empty();
   }
 
   /**
-   * {@return the driver's readings of its GPUs now; one that was found before and does not answer
-   * is lost. Empty if it tells nothing} May be called once a second and more; must not throw.
+   * {@return the driver's current readings of its GPUs; empty if it provides none} A GPU that was
+   * found before and does not answer has a reading that says it is lost. May be called once a
+   * second or more often; must not throw.
    */
   default List<GpuReading> readings() {
     return List.of();
   }
 
   /**
-   * Begins to watch its GPUs, on a thread of its own. Returns at once.
+   * Starts watching its GPUs on a thread of its own. Returns at once.
    *
    * @param listener receives the changes
-   * @return ends it
+   * @return the registration; close it to stop
    */
   default GpuPool.Listening watch(GpuHealthListener listener) {
     return () -> {};

@@ -5,29 +5,29 @@ import dev.vgpu.MemorySize;
 import java.time.Duration;
 
 /**
- * Moves the memory of a lease's processes to the host's and back, at its addresses, while the lease
- * is shut and nothing of it runs. Safe for use by several threads, one at a time.
+ * Moves memory of a lease's processes to host memory and back to the same addresses. The lease is
+ * shut and none of its work runs meanwhile. Safe for use by several threads, one at a time.
  */
 public interface MemoryMover {
   /**
-   * Moves memory out, the largest allocations first. Blocks until it is done.
+   * Moves memory out, largest allocations first. Blocks until it is done.
    *
-   * @param atLeast how much of each process, at most its movable memory
-   * @param timeout how long it may take
-   * @throws GpuSuspendException if it could not, or not in time; a part may have been moved, and
-   *     nothing is lost
+   * @param atLeast how much to move from each process, limited to its movable memory
+   * @param timeout how long the move may take
+   * @throws GpuSuspendException if the move failed or timed out; part of the memory may have been
+   *     moved, and nothing is lost
    */
   void moveOut(MemorySize atLeast, Duration timeout);
 
   /**
    * Moves all memory back. Blocks until it is done.
    *
-   * @param timeout how long it may take
-   * @throws GpuSuspendException if there is no room, or not in time; a part may have been moved,
-   *     and nothing is lost
+   * @param timeout how long the move may take
+   * @throws GpuSuspendException if there is no room, or not in time; part of the memory may have
+   *     been moved, and nothing is lost
    */
   void moveBack(Duration timeout);
 
-  /** {@return how much is in the host's memory now} */
+  /** {@return how much memory is in host memory now} */
   MemorySize moved();
 }

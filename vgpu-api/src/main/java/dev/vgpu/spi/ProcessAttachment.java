@@ -1,24 +1,27 @@
 package dev.vgpu.spi;
 
 /**
- * This process's part under one lease. A process may be under several; then each of its threads
- * works for the one that it is bound to. Safe for use by several threads.
+ * The attachment of this process to one lease. A process may be attached to several leases; each of
+ * its threads then works for the lease that it is bound to. Safe for use by several threads.
  */
 public interface ProcessAttachment extends AutoCloseable {
   /**
-   * Binds the calling thread: its allocations, and the streams and graphs that it makes, belong to
-   * this lease from now on, until it is bound to another or unbound. It costs a native call.
+   * Binds the calling thread to this lease. Its later allocations, streams and graphs belong to
+   * this lease, until the thread is bound to another or unbound. Costs one native call.
    *
    * @throws IllegalStateException if this process has left the lease
    */
   void bindThread();
 
-  /** Unbinds the calling thread: it works for the process's first lease that is left. */
+  /**
+   * Unbinds the calling thread: it then works for the first lease that the process is still
+   * attached to.
+   */
   void unbindThread();
 
   /**
-   * Leaves the lease. What the process still has of it starts nothing any more, and can only be
-   * freed. A second call does nothing; never throws.
+   * Leaves the lease. What the process still holds of it cannot start work any more, and can only
+   * be freed. A second call does nothing; never throws.
    */
   @Override
   void close();

@@ -31,7 +31,7 @@ class TrustedFilesTest {
     assertThatThrownBy(() -> TrustedFiles.check(path)).isInstanceOf(UntrustedFileException.class);
   }
 
-  /** Only root can give a file away; all else holds for every user. */
+  /** Only root can change a file's owner; the rest runs as any user. */
   private static boolean giveAway(Path path, String what) throws IOException {
     if (ProcessUser.id() != 0) {
       return false;
@@ -68,7 +68,7 @@ class TrustedFilesTest {
     Path theirs = directory("theirs", "rwx------");
     Path ours = directory("ours", "rwxrwx---");
     Path file = Files.createFile(theirs.resolve("file"));
-    assertThat(TrustedFiles.objection(ours)).isEmpty(); // a group of one's own
+    assertThat(TrustedFiles.objection(ours)).isEmpty(); // the user's own group
     if (giveAway(theirs, "unix:uid") && giveAway(ours, "unix:gid")) {
       refused(file, "belongs to another user: path=" + theirs + " uid=" + ANOTHER_USER);
       refused(ours, "its group, gid=" + ANOTHER_USER);
@@ -115,7 +115,7 @@ class TrustedFilesTest {
         .isInstanceOf(NoSuchFileException.class);
     assertThatThrownBy(() -> TrustedFiles.readAtMost(base.resolve("none"), 3))
         .isInstanceOf(NoSuchFileException.class);
-    Path pipe = base.resolve("pipe"); // to open it would wait for ever
+    Path pipe = base.resolve("pipe"); // opening it would block forever
     assertThat(new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor()).isZero();
     assertThatThrownBy(() -> TrustedFiles.read(pipe, 3)).hasMessageContaining("not a file");
   }

@@ -8,7 +8,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class ForwardingLeaseTest {
-  /** A default of the interface that is not forwarded says nothing of the lease beneath. */
+  /** A default method that is not forwarded would hide the lease beneath. */
   @Test
   void forwardsAllThereIs() {
     List<String> own =

@@ -5,32 +5,34 @@ import dev.vgpu.core.disk.ProcessIdentity;
 import java.util.List;
 
 /**
- * A request and who made it.
+ * A request and who makes it.
  *
- * @param request what is asked
- * @param by on whose behalf
+ * @param request the request
+ * @param by who makes it
  */
 public record Asked(VirtualGpuRequest request, Claimant by) {
   /** A pool of this JVM, or another process. */
   public interface Claimant {
-    /** Those that are closed together have one owner. */
+    /** The owner; virtual GPUs with the same owner are closed together. */
     Object owner();
 
-    /** Whether it wants nothing any more. */
+    /** Whether it is closed and makes no more requests. */
     boolean isClosed();
 
-    /** Whether it lives in another process than this one, which has to keep account of it. */
+    /** Whether it is in another process, so that this process keeps account for it. */
     default boolean isAnotherProcess() {
       return false;
     }
 
-    /** The process that it lives in. */
+    /** Its process. */
     ProcessIdentity process();
 
-    /** What that process proves with that a virtual GPU is its own, as it is recognised. */
+    /**
+     * The key by which its process's secret is recognised; the secret proves ownership of a lease.
+     */
     String ownerKey();
 
-    /** Makes what stands for the calls of a virtual GPU. Called with the table's lock held. */
+    /** Creates the object for a virtual GPU's calls. Called with the table's lock held. */
     BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request);
   }
 }

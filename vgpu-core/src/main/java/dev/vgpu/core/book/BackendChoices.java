@@ -21,10 +21,10 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Which backend serves a request on a GPU: the cheapest that does what is demanded, among them the
- * turns inside JVMs, which cost nothing. On one GPU tenants share either in turns or in space:
- * whoever takes no turns would break the shares of those who do. Guarded by the {@link
- * LeaseTable}'s lock.
+ * Chooses which backend serves a request on a GPU: the cheapest one that meets the demands. Turns
+ * inside JVMs are among the choices and cost nothing. Tenants of one GPU share either in turns or
+ * in space, because a tenant without turns would break the shares of those with turns. Guarded by
+ * the {@link LeaseTable}'s lock.
  */
 public final class BackendChoices {
   private final Enforcements enforcements;
@@ -34,10 +34,10 @@ public final class BackendChoices {
   }
 
   /**
-   * What comes of one backend on one GPU.
+   * The verdict on one backend on one GPU.
    *
-   * @param backend null: turns inside JVMs
-   * @param lacks how much it does not do of what is demanded, where that is put up with
+   * @param backend null for turns inside JVMs
+   * @param lacks how many demanded capabilities it lacks, if that is tolerated
    */
   record Candidate(
       @Nullable EnforcementBackend backend,
@@ -66,12 +66,12 @@ public final class BackendChoices {
     return backend.capabilities().compute() == Capabilities.Compute.SPATIAL;
   }
 
-  /** Whether a backend, by its name, gives parts of a GPU in space. */
+  /** Whether the backend of this name gives tenants spatial parts of a GPU. */
   boolean isSpatial(Optional<String> name) {
     return name.flatMap(enforcements::named).filter(BackendChoices::isSpatial).isPresent();
   }
 
-  /** What comes of each; the cheapest first, and none is loaded before it is looked at. */
+  /** The verdicts, cheapest first. A backend is loaded only when the stream reaches it. */
   private Stream<Candidate> candidates(GpuSlot slot, VirtualGpuRequest request) {
     return Stream.concat(
         Stream.of(inProcess(slot, request)),
@@ -80,7 +80,7 @@ public final class BackendChoices {
             .map(backend -> candidate(backend, slot, request)));
   }
 
-  /** What would serve a request on a GPU now, if something can. */
+  /** The candidate that would serve a request on a GPU now; empty if there is none. */
   Optional<Candidate> choose(GpuSlot slot, VirtualGpuRequest request) {
     Stream<Candidate> possible =
         candidates(slot, request).filter(each -> each.verdict == Verdict.POSSIBLE);
@@ -89,19 +89,19 @@ public final class BackendChoices {
         : possible.findFirst();
   }
 
-  /** Whether something could serve a request on a GPU, now or later. */
+  /** Whether any backend could serve a request on a GPU, now or later. */
   boolean couldServe(GpuSlot slot, VirtualGpuRequest request) {
     return candidates(slot, request).anyMatch(each -> each.verdict != Verdict.IMPOSSIBLE);
   }
 
-  /** Whether it would be served with less than it demands. */
+  /** Whether the request would be served without all that it demands. */
   boolean isServedWithLess(GpuSlot slot, VirtualGpuRequest request) {
     return request.failureMode() == FailureMode.OPEN
         && candidates(slot, request)
             .noneMatch(each -> each.verdict != Verdict.IMPOSSIBLE && each.lacks == 0);
   }
 
-  /** Why nothing could, or with what only. */
+  /** Why no backend can serve a request on a GPU, or what the available ones lack. */
   String lack(GpuSlot slot, VirtualGpuRequest request) {
     return slot.gpu.id()
         + ": "
@@ -110,7 +110,7 @@ public final class BackendChoices {
             .collect(Collectors.joining(", "));
   }
 
-  /** Why nothing could at this moment, though there is room; empty if something can. */
+  /** Why no backend can serve a request at this moment although there is room; empty if one can. */
   Optional<String> lackNow(GpuSlot slot, VirtualGpuRequest request) {
     if (choose(slot, request).isPresent()) {
       return Optional.empty();
@@ -150,7 +150,7 @@ public final class BackendChoices {
         : new Candidate(backend, Verdict.NOT_NOW, later.get(), judged.lacks, judged.capabilities);
   }
 
-  /** Why a backend does not work on a GPU, whatever is asked; empty if it does. */
+  /** Why a backend does not work on a GPU for any request; empty if it does. */
   private Optional<String> obstacle(EnforcementBackend backend, PhysicalGpu gpu) {
     if (!backend.serves(gpu)) {
       return Optional.of("does not serve it");
@@ -203,7 +203,8 @@ public final class BackendChoices {
   // ---- for programs
 
   /**
-   * What puts the programs of a virtual GPU under it: what was prepared, chosen, or is cheapest.
+   * The backend for the programs of a virtual GPU: the one prepared or chosen earlier, otherwise
+   * the cheapest of those that lack the least.
    */
   EnforcementBackend forPrograms(Booking booking) {
     String name = booking.backend != null ? booking.backend : booking.chosen;
@@ -211,7 +212,7 @@ public final class BackendChoices {
     List<Candidate> found = new ArrayList<>();
     for (EnforcementBackend backend : enforcements.backends()) {
       if (name != null ? !name.equals(backend.name()) : isSpatial(backend)) {
-        continue; // whoever was granted turns stays with them
+        continue; // a lease that was granted turns keeps taking turns
       }
       Optional<String> obstacle = obstacle(backend, booking.gpu());
       if (obstacle.isPresent()) {
@@ -242,7 +243,7 @@ public final class BackendChoices {
                 : reasons));
   }
 
-  /** What is enforced of a virtual GPU: on calls by turns, on programs by a backend. */
+  /** The capabilities enforced for a virtual GPU: on calls by turns, on programs by a backend. */
   public Capabilities capabilities(Booking booking) {
     Capabilities calls = InProcessBackend.CAPABILITIES;
     try {
@@ -252,7 +253,7 @@ public final class BackendChoices {
     }
   }
 
-  /** What is known of its programs only while they run. */
+  /** What is known only while its programs run. */
   private static Capabilities now(Booking booking) {
     EnforcedLease lease = booking.enforced();
     Capabilities.Builder now = Capabilities.builder();
@@ -264,9 +265,7 @@ public final class BackendChoices {
 
   // ---- explaining
 
-  /**
-   * What comes of each backend on a GPU; {@code taken}: it is where the request would be placed.
-   */
+  /** The choices for one GPU; {@code taken} says whether the request would be placed there. */
   List<BackendChoice> explain(GpuSlot slot, VirtualGpuRequest request, boolean taken) {
     Optional<Candidate> best = choose(slot, request);
     Optional<String> room =

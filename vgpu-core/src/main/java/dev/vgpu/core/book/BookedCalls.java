@@ -7,21 +7,21 @@ import dev.vgpu.core.turn.TenantGate;
 import dev.vgpu.core.turn.UsageReading;
 import org.jspecify.annotations.Nullable;
 
-/** The calls under a booked virtual GPU: made in this JVM, or in another process. */
+/** The calls of a booked virtual GPU, made in this JVM or in another process. */
 public interface BookedCalls {
-  /** What the scheduler opens and shuts for them. */
+  /** The gate that the scheduler opens and shuts for the calls. */
   TurnGate gate();
 
-  /** The gate, if its calls are made in this JVM. */
+  /** The gate, if the calls are made in this JVM; otherwise null. */
   @Nullable InProcessGate localGate();
 
-  /** It was booked. Called once, before anything else. */
+  /** Called once when the virtual GPU has been booked, before any other method. */
   void booked(Booking booking, TenantGate tenant);
 
-  /** What they used until now. */
+  /** The use of the calls until now. */
   UsageReading usage();
 
-  /** Whether it is known now what they used. */
+  /** Whether the use of the calls is known now. */
   default boolean isUsageKnown() {
     return true;
   }
@@ -29,7 +29,9 @@ public interface BookedCalls {
   /** Whether the owner has closed it. */
   boolean isClosed();
 
-  /** Replaces what is granted, or says why not. Called with the table's lock held. */
+  /**
+   * Replaces the granted terms; returns why not if it cannot. Called with the table's lock held.
+   */
   @Nullable String tryResize(VirtualGpuRequest request, TenantGate tenant);
 
   /** Whether the owner can be asked to free memory. */
@@ -41,12 +43,12 @@ public interface BookedCalls {
    * Asks the owner to free memory. Returns at once.
    *
    * @param wantedBytes how much is missing
-   * @param answered run on any thread when it has freed what it can
+   * @param answered run on any thread when the owner has freed what it can
    */
   default void reclaim(long wantedBytes, Runnable answered) {
     answered.run();
   }
 
-  /** It was booked out. */
+  /** Called when the virtual GPU has been booked out. */
   void released();
 }

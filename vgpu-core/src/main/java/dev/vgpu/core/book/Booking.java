@@ -21,66 +21,68 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A virtual GPU in the books of who decides about its GPU. Guarded by the {@link LeaseTable}'s
- * lock, but for the finals and what is volatile.
+ * A virtual GPU in the book of the process that decides about its GPU. Guarded by the {@link
+ * LeaseTable}'s lock, except for final and volatile fields.
  */
 public final class Booking {
-  /** What {@link #suspension} says where the owner of the virtual GPU asked for it. */
+  /** The {@link #suspension} of a virtual GPU whose owner asked for it. */
   public static final String BY_OWNER = "owner";
 
   private static final int LEAST_PERMILLE = 10;
 
-  /** Its name on the node. */
+  /** Its id on the node. */
   public final String id;
 
-  /** The GPUs that it is cut from, in their order; more than one: a gang. */
+  /** The GPUs that it is cut from, in order; more than one for a gang. */
   public final List<GpuSlot> slots;
 
   /** The process that acquired it. */
   public final ProcessIdentity owner;
 
-  /** What its owner's secret is recognised by. */
+  /** The key by which its owner's secret is recognised. */
   public final String ownerKey;
 
   /** Its owner's calls. */
   public final BookedCalls calls;
 
-  /** What its schedulers open and shut. */
+  /** The gate that its schedulers open and shut. */
   public final TenantGate gate;
 
-  /** What is written down of it. */
+  /** Its metered use. */
   final LeaseAccount account;
 
-  /** Programs that were started under it, which may not have attached yet. */
+  /** Programs started under it that may not have attached yet. */
   final List<ProcessIdentity> programs = new ArrayList<>();
 
-  /** The owner has closed it or is dead, and its last call has left. */
+  /** Whether the owner has closed it or is dead, and its last call has left. */
   volatile boolean ended;
 
-  /** Its processes are suspended, or are being so. */
+  /** Whether its processes are suspended, or are being suspended. */
   public volatile boolean suspended;
 
-  /** On whose behalf they are, as it is on disk; empty: they are not, and are not about to be. */
+  /** At whose request they are suspended or about to be, as on disk; empty if they are not. */
   volatile Optional<String> suspension = Optional.empty();
 
-  /** Taken over suspended, or half so: to be put in order first. */
+  /** Taken over while suspended, completely or half; must be put in order first. */
   public volatile boolean unsettled;
 
-  /** Held by who suspends it or lets it go on; taken before the table's lock. */
+  /** Held while suspending or resuming it; taken before the table's lock. */
   public final ReentrantLock suspending = new ReentrantLock();
 
-  /** It is booked out. */
+  /** Whether it is booked out. */
   public volatile boolean released;
 
   private volatile @Nullable GpuUsage finalUsage;
 
-  /** What was chosen when it was granted; null: none was needed. */
+  /** The backend chosen when it was granted; null if none was needed. */
   final @Nullable String chosen;
 
-  /** Whether that gives it a part of the GPU in space, so that its programs take no turns. */
+  /**
+   * Whether that backend gives it a spatial part of the GPU, so that its programs take no turns.
+   */
   final boolean spatial;
 
-  /** What was prepared for its programs; null: nothing yet. */
+  /** The backend prepared for its programs; null if none yet. */
   public @Nullable String backend;
 
   private volatile VirtualGpuRequest request;
@@ -133,7 +135,7 @@ public final class Booking {
     return slots.stream().map(slot -> slot.gpu.id()).toList();
   }
 
-  /** The percent of each GPU's time that is its own: what the one gives that gives least. */
+  /** Its part of each GPU's time, in percent: the least that any of its GPUs gives. */
   private double entitledPercent() {
     return slots.stream().mapToDouble(slot -> slot.entitledPercent(request)).min().orElse(0);
   }
@@ -142,7 +144,7 @@ public final class Booking {
     return Math.max(LEAST_PERMILLE, (int) Math.round(10 * entitledPercent()));
   }
 
-  /** {@return what it holds} */
+  /** {@return the granted terms} */
   public VirtualGpuRequest request() {
     return request;
   }
@@ -151,7 +153,7 @@ public final class Booking {
     request = replaced;
   }
 
-  /** {@return what was prepared for its programs; null: nothing yet} */
+  /** {@return the lease prepared for its programs; null if none yet} */
   public @Nullable EnforcedLease enforced() {
     return enforced;
   }
@@ -161,7 +163,7 @@ public final class Booking {
     gate.enforce(lease);
   }
 
-  /** Lets its programs work, where they take no turns. */
+  /** Lets its programs work if they have a spatial part of the GPU, and so take no turns. */
   public void goOnInSpace() {
     if (enforced instanceof SpatialLease lease) {
       slots.get(0).seat.take();
@@ -173,12 +175,12 @@ public final class Booking {
     }
   }
 
-  /** Whether nobody but its owner lets it go on. */
+  /** Whether only its owner may resume it. */
   public boolean isSuspendedByOwner() {
     return suspension.filter(BY_OWNER::equals).isPresent();
   }
 
-  /** Whether processes are under it, or may come under it yet. */
+  /** Whether processes are under it, or may still attach. */
   boolean hasProcesses() {
     EnforcedLease lease = enforced;
     if (lease != null && keepsProcesses(lease)) {
@@ -189,8 +191,8 @@ public final class Booking {
   }
 
   /**
-   * Whether something is under it; if not, nothing can come, for only what is under it starts more.
-   * May look at all processes of the node, not with the table's lock.
+   * Whether any process is under it. If not, none can follow, because only processes under it start
+   * more. May scan all processes of the node; call it without the table's lock.
    */
   boolean isInUse(Lock table) {
     table.lock();
@@ -205,18 +207,18 @@ public final class Booking {
     return lease != null && lease.mayAttachYet();
   }
 
-  /** The owner that was attached itself has left by closing it, whether that is told yet or not. */
+  /** If the owner itself was attached, closing the lease has detached it, reported or not. */
   private boolean keepsProcesses(EnforcedLease lease) {
     return ended ? lease.hasProcessesBesides(owner.pid()) : !lease.processes().isEmpty();
   }
 
-  /** {@return what it has used} */
+  /** {@return its use} */
   public GpuUsage usage() {
     GpuUsage last = finalUsage;
     return last != null ? last : gate.usage(calls.usage()).with(account.slowdown());
   }
 
-  /** What was used until it is booked out, which is the last moment to ask. */
+  /** Its use until it is booked out, which is the last moment to read it. */
   GpuUsage finalUsage() {
     GpuUsage usage = usage();
     finalUsage = usage;
@@ -236,7 +238,7 @@ public final class Booking {
         ownerKey);
   }
 
-  /** What of its memory is in the host's. */
+  /** The part of its memory that is in host memory. */
   private MemorySize memorySuspended() {
     EnforcedLease lease = enforced;
     if (!suspended || lease == null) {
@@ -245,7 +247,7 @@ public final class Booking {
     return lease.mover().map(MemoryMover::moved).orElseGet(lease::memoryUsed);
   }
 
-  /** What is wrong with its GPUs, or with what it stands on. */
+  /** What is wrong with its GPUs, or with its part of a GPU. */
   private Optional<String> impaired() {
     EnforcedLease lease = enforced;
     return slots.stream()
@@ -255,7 +257,7 @@ public final class Booking {
         .or(() -> lease == null ? Optional.empty() : lease.impaired());
   }
 
-  /** With the entitlement that it was given last. */
+  /** Has the entitlement that was last given to it. */
   LeaseSnapshot snapshot() {
     EnforcedLease lease = enforced;
     return new LeaseSnapshot(

@@ -29,8 +29,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The backends that put processes under virtual GPUs. Nothing of them is loaded before it is
- * needed; each is opened once, by the process that holds the seat. Safe for use by several threads.
+ * The backends that put processes under virtual GPUs. A backend is loaded only when it is needed,
+ * and opened once, by the process that holds the seat. Safe for use by several threads.
  */
 public final class Enforcements implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Enforcements.class);
@@ -40,10 +40,10 @@ public final class Enforcements implements AutoCloseable {
   private final Supplier<List<EnforcementBackend>> find;
   private final ReentrantLock lock = new ReentrantLock();
 
-  /** In the order in which they were opened. */
+  /** In the order of opening. */
   private final Map<String, Enforcement> opened = new LinkedHashMap<>();
 
-  /** The same, for who must not wait. */
+  /** The same, for code that must not wait. */
   private volatile List<Enforcement> atWork = List.of();
 
   private @Nullable List<EnforcementBackend> backends;
@@ -58,22 +58,22 @@ public final class Enforcements implements AutoCloseable {
     this.find = find;
   }
 
-  /** {@return those that keep their files in a run directory} */
+  /** {@return backends that keep their files in a run directory} */
   public static Enforcements in(Path runDirectory, Supplier<List<EnforcementBackend>> find) {
     return new Enforcements(runDirectory, "", find);
   }
 
-  /** The same, of which nothing is opened yet. */
+  /** The same backends, none of them open. */
   public Enforcements anew() {
     return new Enforcements(runDirectory, unusableBecause, find);
   }
 
-  /** For a JVM that works alone. */
+  /** No backends, for a JVM that works alone. */
   public static Enforcements none(String because) {
     return new Enforcements(null, because, List::of);
   }
 
-  /** All that are installed, the cheapest first. */
+  /** All installed backends, cheapest first. */
   List<EnforcementBackend> backends() {
     lock.lock();
     try {
@@ -96,7 +96,7 @@ public final class Enforcements implements AutoCloseable {
     return backends().stream().filter(backend -> backend.name().equals(name)).findFirst();
   }
 
-  /** The names of a backend and of the one that it stands on, which is first. */
+  /** The names of a backend and of the one beneath it, which comes first. */
   public List<String> stack(String name) {
     List<String> names = new ArrayList<>();
     named(name).flatMap(this::beneath).ifPresent(beneath -> names.add(beneath.name()));
@@ -104,7 +104,7 @@ public final class Enforcements implements AutoCloseable {
     return names;
   }
 
-  /** What a backend stands on; empty if there is none, which is well if it needs none. */
+  /** The backend beneath another; empty if there is none, which is fine if it needs none. */
   Optional<EnforcementBackend> beneath(EnforcementBackend backend) {
     Optional<Capabilities> needs = backend.needs();
     if (needs.isEmpty()) {
@@ -117,7 +117,7 @@ public final class Enforcements implements AutoCloseable {
         .findFirst();
   }
 
-  /** Refuses where no program can be put under a virtual GPU at all. */
+  /** Throws if no program can be put under a virtual GPU at all. */
   void checkUsable() {
     if (runDirectory == null) {
       throw new VgpuException(
@@ -126,7 +126,7 @@ public final class Enforcements implements AutoCloseable {
     }
   }
 
-  /** Makes a lease ready for processes, or takes it over from an earlier holder of the seat. */
+  /** Prepares a lease for processes, or takes it over from an earlier holder of the seat. */
   EnforcedLease prepare(
       EnforcementBackend backend,
       Booking booking,
@@ -144,7 +144,7 @@ public final class Enforcements implements AutoCloseable {
     return booking.spatial ? new SpatialLease(lease, () -> booking.suspended) : lease;
   }
 
-  /** Why a backend cannot serve a request now; what it does not know while it is not at work. */
+  /** Why a backend cannot serve a request now. A backend that is not open may not know. */
   Optional<String> lack(EnforcementBackend backend, PhysicalGpu gpu, VirtualGpuRequest request) {
     Enforcement enforcement;
     lock.lock();
@@ -163,7 +163,10 @@ public final class Enforcements implements AutoCloseable {
     }
   }
 
-  /** Moves what leases without processes have set aside, so that a request fits; what was moved. */
+  /**
+   * Moves parts set aside for leases without processes, so that a request fits. Returns the moved
+   * leases.
+   */
   List<String> makeRoom(PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
     for (EnforcementBackend backend : backends()) {
       if (backend.preparesWhenGranted()
@@ -185,7 +188,7 @@ public final class Enforcements implements AutoCloseable {
     return gpus.stream().anyMatch(gpu -> gpu.unusableAsWhole().isPresent());
   }
 
-  /** GPUs without those that are parts which a backend has set aside for leases. */
+  /** The GPUs, without those that are parts set aside for leases by a backend. */
   public List<PhysicalGpu> withoutParts(List<PhysicalGpu> gpus) {
     Path directory = runDirectory;
     if (directory == null || !isCut(gpus)) {
@@ -196,7 +199,10 @@ public final class Enforcements implements AutoCloseable {
     return gpus.stream().filter(gpu -> !parts.contains(gpu.id())).toList();
   }
 
-  /** What an earlier holder of the seat has set aside for leases that are gone is given back. */
+  /**
+   * Opens the backends that must give back what an earlier holder of the seat set aside for leases
+   * that are gone.
+   */
   public void begin(List<PhysicalGpu> gpus) {
     Path directory = runDirectory;
     if (directory == null) {
@@ -216,7 +222,7 @@ public final class Enforcements implements AutoCloseable {
     }
   }
 
-  /** Those that are open. Never waits. */
+  /** The open backends. Never blocks. */
   public List<Enforcement> atWork() {
     return atWork;
   }
@@ -256,7 +262,7 @@ public final class Enforcements implements AutoCloseable {
                         + backend.needs()));
   }
 
-  /** Stops enforcing; leases stay as they are for the next holder of the seat. */
+  /** Stops enforcing. Leases stay as they are for the next holder of the seat. */
   @Override
   public void close() {
     List<Enforcement> closing;
@@ -269,7 +275,7 @@ public final class Enforcements implements AutoCloseable {
     } finally {
       lock.unlock();
     }
-    Collections.reverse(closing); // what stands on another first
+    Collections.reverse(closing); // a backend before the one beneath it
     for (Enforcement enforcement : closing) {
       try {
         enforcement.close();

@@ -15,7 +15,8 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * One GPU and what is taken of it. Guarded by the {@link LeaseTable}'s lock, but for the finals.
+ * One GPU and what is granted of it. Guarded by the {@link LeaseTable}'s lock, except for final
+ * fields.
  */
 public final class GpuSlot {
   private static final int MOST_HOLDERS_NAMED = 8;
@@ -31,13 +32,13 @@ public final class GpuSlot {
   final Set<Booking> bookings = new LinkedHashSet<>();
   private final Admission admission;
 
-  /** Those with programs; the others need no pace. */
+  /** The virtual GPUs with programs; only they limit themselves while no seat answers. */
   private final Set<Booking> enforced = new LinkedHashSet<>();
 
-  /** How the GPU is, and why; changed with the table's lock held, volatile to be read. */
+  /** The GPU's health, and why. Changed with the table's lock held; volatile for readers. */
   public volatile Condition condition = new Condition(GpuHealth.HEALTHY, "");
 
-  /** Makes one, whose scheduler decides about the seat from now on. */
+  /** Creates a slot. From now on its scheduler decides for the seat. */
   public GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler, GpuSettings settings) {
     this.gpu = gpu;
     this.seat = seat;
@@ -51,7 +52,7 @@ public final class GpuSlot {
     seat.stepAndLeave();
   }
 
-  /** How a GPU is, and why. */
+  /** A GPU's health, and why. */
   public record Condition(GpuHealth health, String reason) {}
 
   void add(Booking booking) {
@@ -66,13 +67,16 @@ public final class GpuSlot {
     divide();
   }
 
-  /** A virtual GPU was made ready for programs. */
+  /** Records that a virtual GPU was prepared for programs. */
   void enforced(Booking booking) {
     enforced.add(booking);
     divide();
   }
 
-  /** What is left for best effort, and what pace processes keep by themselves. */
+  /**
+   * Recomputes what is left for best effort, and the entitlements that processes keep by
+   * themselves.
+   */
   void divide() {
     admission.divide();
     enforced.removeIf(booking -> booking.released);
@@ -81,12 +85,12 @@ public final class GpuSlot {
     }
   }
 
-  /** The percent of the GPU's time that is a tenant's while all of its level have work. */
+  /** A tenant's part of the GPU's time, in percent, while all tenants of its level have work. */
   double entitledPercent(VirtualGpuRequest request) {
     return admission.entitledPercent(request);
   }
 
-  /** Those who share it in the other way, in turns or in space; empty if nobody does. */
+  /** The tenants that share it in the other way, in turns or in space; empty if there are none. */
   String sharedOtherwise(boolean inSpace) {
     return bookings.stream()
         .filter(booking -> booking.spatial != inSpace)
@@ -103,7 +107,7 @@ public final class GpuSlot {
     return admission.freePercent(preemptionClass);
   }
 
-  /** Whether it fits now. */
+  /** Whether the request fits now. */
   public boolean fits(VirtualGpuRequest request) {
     return !isLost() && admission.fits(request);
   }
@@ -112,17 +116,17 @@ public final class GpuSlot {
     return condition.health() == GpuHealth.LOST;
   }
 
-  /** Whether it would fit if nobody held anything. */
+  /** Whether the request would fit on the empty GPU. */
   boolean couldFit(VirtualGpuRequest request) {
     return admission.couldFit(request);
   }
 
-  /** Whether it takes nothing that another may need, which does not fit now. */
+  /** Whether the request takes nothing that another one, which does not fit now, may need. */
   boolean fitsBeside(VirtualGpuRequest request, VirtualGpuRequest other) {
     return !isLost() && admission.fitsBeside(request, other);
   }
 
-  /** What does not fit, in words; empty if it fits. */
+  /** What the request lacks to fit, in words; empty if it fits. */
   Optional<String> lack(VirtualGpuRequest request) {
     return isLost()
         ? Optional.of("gpu=" + gpu.id() + " is lost: " + condition.reason())
@@ -137,7 +141,7 @@ public final class GpuSlot {
     admission.giveBack(request);
   }
 
-  /** What is free for a request's class, and who holds the rest, in words. */
+  /** What is free for a request's class, and which tenants hold the rest, in words. */
   String occupation(VirtualGpuRequest request) {
     StringBuilder text =
         new StringBuilder(admission.free(request.preemptionClass())).append(" held by ");

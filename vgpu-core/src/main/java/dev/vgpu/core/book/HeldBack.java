@@ -10,9 +10,8 @@ import java.util.Optional;
 import java.util.function.Predicate;
 
 /**
- * The tenants that may not start for the present, because memory was reclaimed from them, and their
- * requests that wait. Online tenants are never among them. Guarded by the {@link LeaseTable}'s
- * lock.
+ * The tenants that may not start for now because memory was reclaimed from them, and their waiting
+ * requests. Never contains online tenants. Guarded by the {@link LeaseTable}'s lock.
  */
 final class HeldBack {
   private final Map<String, String> reasons = new HashMap<>();
@@ -22,7 +21,7 @@ final class HeldBack {
     reasons.put(name, reason);
   }
 
-  /** Why a tenant may not start; empty: it may. */
+  /** Why a tenant may not start; empty if it may. */
   Optional<String> because(VirtualGpuRequest request) {
     return request.preemptionClass() == PreemptionClass.ONLINE
         ? Optional.empty()
@@ -39,7 +38,7 @@ final class HeldBack {
     parked.add(waiting);
   }
 
-  /** Whether it was parked. */
+  /** Removes a request; returns whether it was parked. */
   boolean giveUp(PendingRequest waiting) {
     return parked.remove(waiting);
   }
@@ -53,7 +52,7 @@ final class HeldBack {
     }
   }
 
-  /** Holds a name back no more; those who waited for that, in their order. */
+  /** Stops holding a name back. Returns the requests that waited for that, in order. */
   List<PendingRequest> letBack(String name) {
     reasons.remove(name);
     List<PendingRequest> free =

@@ -7,7 +7,7 @@ import dev.vgpu.spi.EnforcedLease;
 import java.util.concurrent.locks.Lock;
 import org.jspecify.annotations.Nullable;
 
-/** How a lease leaves the book. Safe for use by several threads. */
+/** Removes leases from the book. Safe for use by several threads. */
 public final class LeaseEnds {
   private final NodeContext node;
   private final Lock lock;
@@ -17,7 +17,7 @@ public final class LeaseEnds {
   private volatile boolean givenUp;
   private volatile Runnable whenKept = () -> {};
 
-  /** Makes one; {@code lock} is the table's, and {@code serve} grants to those who wait. */
+  /** Creates one; {@code lock} is the table's, and {@code serve} grants to waiting requests. */
   LeaseEnds(
       NodeContext node, Lock lock, SeatMeter meter, @Nullable LeaseDirectory disk, Runnable serve) {
     this.node = node;
@@ -27,19 +27,21 @@ public final class LeaseEnds {
     this.serve = serve;
   }
 
-  /** Nothing ends here any more: another process decides. */
+  /** Stops all removals: another process decides now. */
   void giveUp() {
     givenUp = true;
   }
 
-  /** A virtual GPU was closed, or its owner is dead, and its last call has left. */
+  /**
+   * Records that a virtual GPU was closed or its owner is dead, and that its last call has left.
+   */
   public void ended(Booking booking) {
     booking.ended = true;
     releaseIfUnused(booking);
   }
 
   /**
-   * Books out a virtual GPU that has ended, when nothing is under it any more. May look at all
+   * Books out a virtual GPU that has ended, if no process is under it any more. May scan all
    * processes of the node.
    */
   public void releaseIfUnused(Booking booking) {
@@ -76,12 +78,14 @@ public final class LeaseEnds {
     node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
   }
 
-  /** Whether something is under it, or may come. May look at all processes of the node. */
+  /** Whether any process is under it, or may still come. May scan all processes of the node. */
   boolean isInUse(Booking booking) {
     return booking.isInUse(lock);
   }
 
-  /** Says who looks again, some time later, when one that has ended is kept for its programs. */
+  /**
+   * Sets the action that arranges a later check, run when an ended lease is kept for its programs.
+   */
   public void whenKept(Runnable looksAgain) {
     whenKept = looksAgain;
   }

@@ -13,9 +13,9 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** How a lease gets into the books. Guarded by the {@link LeaseTable}'s lock. */
+/** Adds leases to the book. Guarded by the {@link LeaseTable}'s lock. */
 public final class LeaseGrants {
-  /** So many fit into one answer to a client that asks what is leased. */
+  /** This many leases fit into one answer to a client that lists them. */
   public static final int MOST_LEASES = 1_000;
 
   private final int mostForClients = OpenFiles.part(MOST_LEASES); // each may have a file open
@@ -67,7 +67,10 @@ public final class LeaseGrants {
     return booking;
   }
 
-  /** What this JVM acquires is its own business; what others acquire, it must hold for them. */
+  /**
+   * Limits what other processes acquire, because this process keeps account for them. What this JVM
+   * acquires itself is its own concern.
+   */
   private void checkRoom(Asked asked) {
     if (asked.by().isAnotherProcess() && table.bookings().size() >= mostForClients) {
       throw new GpuCapacityException(
@@ -75,7 +78,7 @@ public final class LeaseGrants {
     }
   }
 
-  /** Where the backend sets a part of the GPU aside, it does so now; or nothing is granted. */
+  /** If the backend sets a part of the GPU aside, it does so now, or nothing is granted. */
   private void setAside(Booking booking) {
     boolean now =
         Optional.ofNullable(booking.chosen)
@@ -99,7 +102,7 @@ public final class LeaseGrants {
     }
   }
 
-  /** Takes what it holds of its GPUs. */
+  /** Books a request on its GPUs. */
   Booking book(String id, List<GpuSlot> on, Asked asked, Optional<String> chosen) {
     Booking booking =
         new Booking(

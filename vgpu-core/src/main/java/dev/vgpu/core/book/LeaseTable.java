@@ -30,8 +30,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Who holds what of a node's GPUs, and who waits for it: the books of the process that decides. Its
- * lock is taken before a GPU's seat, never after. Safe for use by several threads.
+ * The book of the deciding process: which leases hold what of a node's GPUs, and which requests
+ * wait. Its lock is taken before a GPU's seat, never after. Safe for use by several threads.
  */
 public final class LeaseTable {
   private static final Logger log = LoggerFactory.getLogger(LeaseTable.class);
@@ -50,7 +50,10 @@ public final class LeaseTable {
   private final LeaseEnds ends;
   private volatile boolean givenUp;
 
-  /** Makes an empty one; leases are on disk, and what is used in a directory, or null: nowhere. */
+  /**
+   * Creates an empty table. Leases are kept in one directory and use in another; null keeps
+   * neither.
+   */
   public LeaseTable(
       NodeContext node,
       List<GpuSlot> slots,
@@ -69,23 +72,23 @@ public final class LeaseTable {
     this.ends = new LeaseEnds(node, lock, meter, disk, line::serve);
   }
 
-  /** {@return all GPUs, in their order} */
+  /** {@return all GPUs, in order} */
   public List<GpuSlot> slots() {
     return slots;
   }
 
-  /** The slots of these GPUs, in their order; empty if one is not here. */
+  /** The slots of these GPUs, in order; empty if one is missing. */
   public Optional<List<GpuSlot>> slots(List<GpuId> ids) {
     List<GpuSlot> found = slots.stream().filter(slot -> ids.contains(slot.gpu.id())).toList();
     return found.size() == ids.size() ? Optional.of(found) : Optional.empty();
   }
 
-  /** How virtual GPUs leave the book. */
+  /** {@return what removes leases from the book} */
   public LeaseEnds ends() {
     return ends;
   }
 
-  /** {@return what counts the use} */
+  /** {@return what meters the use} */
   public SeatMeter meter() {
     return meter;
   }
@@ -95,7 +98,7 @@ public final class LeaseTable {
     return choices;
   }
 
-  /** What it makes of each backend for a request; changes nothing. */
+  /** The verdict on each backend for a request. Changes nothing. */
   public List<BackendChoice> explain(VirtualGpuRequest request) {
     lock.lock();
     try {
@@ -111,7 +114,7 @@ public final class LeaseTable {
     }
   }
 
-  /** {@return what is granted, as callers see it} */
+  /** {@return the leases, as callers see them} */
   public List<GpuLease> leases() {
     return snapshots(bookingsOf(slots));
   }
@@ -121,12 +124,12 @@ public final class LeaseTable {
     return SharingStates.of(slots, bookings(), node.settings());
   }
 
-  /** {@return what is granted} */
+  /** {@return the bookings} */
   public List<Booking> bookings() {
     return bookingsOf(slots);
   }
 
-  /** {@return what is granted under an id} */
+  /** {@return the booking with an id} */
   public Optional<Booking> booking(String id) {
     return bookings().stream().filter(booking -> booking.id.equals(id)).findFirst();
   }
@@ -170,12 +173,12 @@ public final class LeaseTable {
     throw new GpuCapacityException(refusal, snapshots(bookingsOf(placement.allowed(request))));
   }
 
-  /** Tells listeners that a request was refused. */
+  /** Publishes that a request was refused. */
   public void publishRefused(VirtualGpuRequest request, String refusal) {
     node.listeners().publish(at -> new GpuEvent.Refused(at, request.name(), request, refusal));
   }
 
-  /** Grants a request as soon as it fits and its turn has come. */
+  /** Queues a request, which is granted as soon as it fits and is its turn. */
   public void enqueue(PendingRequest waiting) {
     lock.lock();
     try {
@@ -190,7 +193,9 @@ public final class LeaseTable {
     }
   }
 
-  /** Takes a waiting request out and says why it did not fit; empty if it was settled meanwhile. */
+  /**
+   * Removes a waiting request and says why it did not fit; empty if it was settled in the meantime.
+   */
   public Optional<String> giveUp(PendingRequest waiting) {
     lock.lock();
     try {
@@ -206,7 +211,7 @@ public final class LeaseTable {
     }
   }
 
-  /** Sends away all who wait on behalf of an owner that closes. */
+  /** Fails all waiting requests of an owner that closes. */
   public void failPending(Object owner) {
     failPending(
         waiting -> waiting.asked.by().owner() == owner,
@@ -221,14 +226,17 @@ public final class LeaseTable {
         });
   }
 
-  /** This process decides no more: all who wait ask the one who does. */
+  /**
+   * Stops deciding. All waiting requests fail here, so that they are sent to the process that
+   * decides.
+   */
   public void giveUp() {
     givenUp = true;
     ends.giveUp();
     failPending(waiting -> true, SeatLostException.givenUp());
   }
 
-  /** Throws if this process decides no more. */
+  /** Throws if this process no longer decides. */
   public void checkDecides() {
     if (givenUp) {
       throw SeatLostException.givenUp();
@@ -237,7 +245,7 @@ public final class LeaseTable {
 
   // ---- holding back
 
-  /** Lets no tenant of this name start; online ones excepted. */
+  /** Prevents tenants of this name from starting, except online ones. */
   public void holdBack(String name, String reason) {
     lock.lock();
     try {
@@ -249,7 +257,7 @@ public final class LeaseTable {
     node.listeners().publish(at -> new GpuEvent.HeldBack(at, name, reason));
   }
 
-  /** Tenants of this name may start again; those who waited do, if they fit. */
+  /** Allows tenants of this name to start again. Their waiting requests are served if they fit. */
   public void letBack(String name) {
     lock.lock();
     try {
@@ -287,7 +295,7 @@ public final class LeaseTable {
     placement.checkPossible(asked.request());
   }
 
-  /** Changes what requests may be granted on, and serves those that wait. */
+  /** Changes what requests can be granted from, then serves waiting requests. */
   public void change(Runnable how) {
     lock.lock();
     try {
@@ -300,7 +308,7 @@ public final class LeaseTable {
 
   // ---- changing and giving back
 
-  /** Replaces what a virtual GPU holds, or throws and changes nothing. */
+  /** Replaces the terms of a virtual GPU, or throws and changes nothing. */
   public void resize(Booking booking, VirtualGpuRequest asked) {
     VirtualGpuRequest before;
     lock.lock();
@@ -333,7 +341,10 @@ public final class LeaseTable {
     node.listeners().publish(at -> new GpuEvent.Resized(at, booking.id, before, asked));
   }
 
-  /** What is on disk follows, if it can; the next holder of the seat would see the old state. */
+  /**
+   * Updates the record on disk if possible; otherwise the next holder of the seat sees the old
+   * terms.
+   */
   private void rewrite(Booking booking) {
     if (disk != null) {
       try {
@@ -344,14 +355,17 @@ public final class LeaseTable {
     }
   }
 
-  /** Books out those that have ended and are kept no more for programs whose end nobody tells. */
+  /**
+   * Books out ended leases that were kept for programs, if those are gone. The end of such a
+   * program is not reported.
+   */
   public void releaseUnused() {
     bookings().forEach(ends::releaseIfUnused);
   }
 
   // ---- programs
 
-  /** Makes a virtual GPU ready for programs; once. */
+  /** Prepares a virtual GPU for programs, once. */
   public EnforcedLease enforce(Booking booking) {
     lock.lock();
     try {
@@ -378,7 +392,7 @@ public final class LeaseTable {
     }
   }
 
-  /** Keeps a virtual GPU as long as this program lives. */
+  /** Keeps a virtual GPU for as long as this program lives. */
   public void started(Booking booking, ProcessIdentity program) {
     lock.lock();
     try {
@@ -395,7 +409,7 @@ public final class LeaseTable {
   // ---- suspending
 
   /**
-   * Writes down that a virtual GPU is suspended, or about to be.
+   * Writes to disk that a virtual GPU is suspended, or about to be.
    *
    * @throws VgpuException if it cannot be written: the next holder of the seat would not know
    */
@@ -418,7 +432,10 @@ public final class LeaseTable {
     }
   }
 
-  /** Writes down that it is not, if that is possible; it is looked at again in any case. */
+  /**
+   * Writes to disk that it is not suspended, if possible. The next holder of the seat checks in any
+   * case.
+   */
   public void goesOn(Booking booking) {
     lock.lock();
     try {
@@ -433,7 +450,7 @@ public final class LeaseTable {
 
   // ---- taking over
 
-  /** Books what was granted before, whether or not it fits. */
+  /** Books a lease that was granted before, whether or not it fits. */
   public Booking restore(LeaseRecord record, List<GpuSlot> on, Asked.Claimant by) {
     lock.lock();
     try {
@@ -442,7 +459,7 @@ public final class LeaseTable {
       booking.programs.addAll(record.programs());
       booking.backend = record.backend().orElse(null);
       if (record.suspension().isPresent()) {
-        // Before anything lets it start: its memory may be away.
+        // Before anything may start in it: its memory may be off the GPU.
         booking.suspension = record.suspension();
         booking.suspended = true;
         booking.unsettled = true;

@@ -3,7 +3,7 @@ package dev.vgpu.core.book;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.spi.EnforcedLease;
 
-/** Passes on what the processes of a virtual GPU do. Safe for use by several threads. */
+/** Forwards what the processes of a virtual GPU do. Safe for use by several threads. */
 final class LeaseWatch implements EnforcedLease.Listener {
   private final NodeContext node;
   private final LeaseEnds ends;
@@ -24,7 +24,7 @@ final class LeaseWatch implements EnforcedLease.Listener {
 
   @Override
   public void drained() {
-    // In space it has no turn that could end; but who suspends it waits for this.
+    // A spatial lease has no turn that could end, but a suspension waits for this event.
     if (!booking.spatial || booking.suspended) {
       booking.gate.processesDrained();
     }
@@ -49,7 +49,7 @@ final class LeaseWatch implements EnforcedLease.Listener {
   @Override
   public void processes(int attached) {
     if (attached == 0 && booking.ended) {
-      // Not on the backend's thread: it is the backend that is asked to close the lease.
+      // Not on the backend's thread, because the backend is asked to close the lease.
       node.workers().execute(() -> ends.releaseIfUnused(booking));
     }
   }

@@ -8,9 +8,9 @@ import dev.vgpu.core.events.Preemptions;
 import java.util.concurrent.ExecutorService;
 import org.jspecify.annotations.Nullable;
 
-/** What the book and its helpers need of the node that they belong to. */
+/** What the book and its helpers need from their node. */
 public interface NodeContext {
-  /** {@return the settings that hold now} */
+  /** {@return the current settings} */
   PoolSettings settings();
 
   /** {@return the clock of this node} */
@@ -19,20 +19,20 @@ public interface NodeContext {
   /** {@return this process} */
   ProcessIdentity self();
 
-  /** {@return the listeners that are told about events} */
+  /** {@return the listeners for events} */
   Listeners listeners();
 
-  /** {@return the count of preemptions, which are told in batches} */
+  /** {@return the counter of preemptions, which are published in batches} */
   Preemptions preemptions();
 
   /** {@return threads for work that must not run on a caller's thread} */
   ExecutorService workers();
 
   /**
-   * {@return a new id for a lease}
+   * {@return a new lease id}
    *
-   * @param name the tenant's name, with which the id begins
-   * @param disk where leases are kept, which knows the ids in use; null: nowhere
+   * @param name the tenant's name, which begins the id
+   * @param disk where leases are kept, which knows the ids in use; null if they are not kept
    */
   String newLeaseId(String name, @Nullable LeaseDirectory disk);
 }

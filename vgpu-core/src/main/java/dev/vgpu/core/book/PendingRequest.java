@@ -17,7 +17,7 @@ public final class PendingRequest extends UrgencyQueue.Node<PendingRequest> {
   private @Nullable RuntimeException failure;
   private volatile boolean settled;
 
-  /** Makes one; {@code whenSettled} is run with the table's lock held and must not block. */
+  /** Creates one; {@code whenSettled} runs with the table's lock held and must not block. */
   public PendingRequest(Asked asked, Consumer<PendingRequest> whenSettled) {
     super(asked.request().preemptionClass());
     this.asked = asked;
@@ -41,7 +41,7 @@ public final class PendingRequest extends UrgencyQueue.Node<PendingRequest> {
     whenSettled.accept(this);
   }
 
-  /** After it has settled: what was granted; throws what it was sent away with instead. */
+  /** The granted booking, once settled; throws the failure if the request failed. */
   public Booking booking() {
     if (booking == null) {
       throw failure != null ? failure : new IllegalStateException("not settled");

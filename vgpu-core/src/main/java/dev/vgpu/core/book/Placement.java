@@ -13,7 +13,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Where a request could be cut from, and why not. Changes nothing. Guarded by the {@link
+ * Finds where a request can be cut from, or why it cannot. Changes nothing. Guarded by the {@link
  * LeaseTable}'s lock.
  */
 final class Placement {
@@ -29,15 +29,18 @@ final class Placement {
     this.choices = choices;
   }
 
-  /** The GPUs to cut it from now, as many as are asked, all different; null if it does not fit. */
+  /**
+   * The GPUs to cut the request from now, as many as it asks for, all different; null if it does
+   * not fit.
+   */
   @Nullable List<GpuSlot> place(VirtualGpuRequest request) {
     return choose(request, allowed(request).stream().filter(slot -> slot.fits(request)).toList());
   }
 
   /**
-   * The same for a request that is served out of turn, so that another that waits in front is not
-   * delayed by it, whatever is given back and when: a GPU that the other may use is taken only if
-   * what the other needs there is left over besides.
+   * The same for a request that is served out of order. It must not delay another request that
+   * waits ahead, whatever is given back, and whenever. So a GPU that the other may use is taken
+   * only if what the other needs there is left over.
    */
   @Nullable List<GpuSlot> placeBeside(VirtualGpuRequest request, VirtualGpuRequest first) {
     List<GpuSlot> forFirst = allowed(first);
@@ -54,7 +57,9 @@ final class Placement {
             .toList());
   }
 
-  /** Those on which it fits most tightly, so that large requests find room elsewhere. */
+  /**
+   * The GPUs on which the request fits most tightly, so that large requests find room elsewhere.
+   */
   private @Nullable List<GpuSlot> choose(VirtualGpuRequest request, List<GpuSlot> fitting) {
     Map<GpuSlot, Integer> costs = new LinkedHashMap<>();
     for (GpuSlot slot : fitting) {
@@ -83,7 +88,7 @@ final class Placement {
     return request.gpu().isPresent() && request.gpu().get().equals(slot.gpu.id());
   }
 
-  /** The GPUs of which a request could be cut if all were free. */
+  /** The GPUs that a request could be cut from if all were free. */
   List<GpuSlot> allowed(VirtualGpuRequest request) {
     return slots.stream()
         .filter(slot -> request.gpu().isEmpty() || request.gpuCount() > 1 || isNamed(slot, request))
@@ -92,7 +97,7 @@ final class Placement {
 
   // ---- what could never be
 
-  /** Throws if a request could not be served even by an empty pool. */
+  /** Throws if not even an empty pool could serve a request. */
   void checkPossible(VirtualGpuRequest request) {
     List<GpuSlot> allowed = allowed(request);
     boolean named =
@@ -126,7 +131,7 @@ final class Placement {
     return slots.stream().map(slot -> slot.gpu.id()).toList();
   }
 
-  /** Refuses, or serves with a warning, a request that demands more than can be enforced. */
+  /** Refuses a request that demands more than can be enforced, or serves it with a warning. */
   private void checkEnforceable(VirtualGpuRequest request, List<GpuSlot> allowed) {
     long capable = allowed.stream().filter(slot -> choices.couldServe(slot, request)).count();
     if (capable < request.gpuCount()) {
@@ -146,7 +151,7 @@ final class Placement {
 
   // ---- why not now
 
-  /** Says why a request does not fit now, and who holds what it would need. */
+  /** Why a request does not fit now, and which tenants hold what it needs. */
   String refusal(VirtualGpuRequest request, String more) {
     List<GpuSlot> allowed = allowed(request);
     StringBuilder text =

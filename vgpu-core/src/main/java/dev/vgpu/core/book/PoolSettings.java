@@ -9,13 +9,13 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * How the GPUs of a pool are shared. Immutable.
+ * The settings of a pool's GPUs. Immutable.
  *
- * @param forAll for those of which nothing else is said
- * @param some for some
+ * @param forAll for GPUs without settings of their own
+ * @param some the GPUs with settings of their own
  */
 public record PoolSettings(GpuSettings forAll, Map<GpuId, GpuSettings> some) {
-  /** Makes one. */
+  /** Copies the map. */
   public PoolSettings {
     some = Map.copyOf(some);
   }
@@ -30,7 +30,7 @@ public record PoolSettings(GpuSettings forAll, Map<GpuId, GpuSettings> some) {
     return some.getOrDefault(gpu, forAll);
   }
 
-  /** Refuses settings of a GPU that is not there. */
+  /** Throws if there are settings for a GPU that is not in the pool. */
   public void check(Collection<? extends PhysicalGpu> gpus) {
     if (some.isEmpty()) {
       return;

@@ -6,11 +6,11 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.List;
 
-/** What a resize may change, wherever it is asked for. */
+/** What a resize may change, in every place that performs one. */
 public final class ResizeRules {
   private ResizeRules() {}
 
-  /** {@return the refusal of a resize} */
+  /** {@return the exception that refuses a resize} */
   public static GpuCapacityException cannotResize(
       String id, VirtualGpuRequest asked, String obstacle, GpuLease holder) {
     return new GpuCapacityException(
@@ -18,7 +18,7 @@ public final class ResizeRules {
         List.of(holder));
   }
 
-  /** Throws if a resize asks for what it cannot change. */
+  /** Throws if a resize asks for something that it cannot change. */
   public static void checkSameElsewhere(
       VirtualGpuRequest before, VirtualGpuRequest asked, String id, List<GpuId> gpus) {
     boolean sameGpu = asked.gpu().isEmpty() || gpus.contains(asked.gpu().get());
@@ -37,7 +37,7 @@ public final class ResizeRules {
     }
   }
 
-  /** Throws if there is no room for it on one of its GPUs. */
+  /** Throws if one of its GPUs has no room for the new terms. */
   static void checkFits(Booking booking, VirtualGpuRequest asked, Placement placement) {
     for (GpuSlot slot : booking.slots) {
       if (!slot.fits(asked)) {

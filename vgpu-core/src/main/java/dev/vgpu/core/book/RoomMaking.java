@@ -9,24 +9,24 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Makes room for a request by moving what others have set aside of a GPU and do not use now. */
+/** Makes room for a request by moving parts of a GPU that are set aside for idle leases. */
 public final class RoomMaking {
   private final LeaseTable table;
   private final Enforcements enforcements;
 
-  /** Makes one for a table. */
+  /** Creates one for a table. */
   public RoomMaking(LeaseTable table, Enforcements enforcements) {
     this.table = table;
     this.enforcements = enforcements;
   }
 
   /**
-   * Moves what has to be moved; what was moved.
+   * Moves what is necessary, and returns what was moved.
    *
-   * @throws GpuCapacityException if the request does not fit, and would not then
+   * @throws GpuCapacityException if the request does not fit, and moving would not help
    */
   public List<String> makeRoom(VirtualGpuRequest request) {
-    // Without the table's lock, since it may look at all processes.
+    // Without the table's lock, because this may scan all processes.
     Set<String> idle = new HashSet<>();
     for (Booking booking : table.bookings()) {
       if (!table.ends().isInUse(booking)) {
@@ -69,7 +69,7 @@ public final class RoomMaking {
         table.leases());
   }
 
-  /** Once more, with the lock held. */
+  /** Checked again with the lock held. */
   private boolean isIdle(String id) {
     return table.booking(id).filter(booking -> !booking.hasProcesses()).isPresent();
   }

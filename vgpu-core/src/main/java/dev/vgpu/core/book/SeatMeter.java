@@ -26,9 +26,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Looks once a second at what the virtual GPUs use, while there are any, and has it written down;
- * tells what can be seen only by looking. On a thread that exists as long as it is needed: neither
- * opening a pool nor a call waits for a file. Safe for use by several threads.
+ * Samples the use of all virtual GPUs once a second while there are any, has it written to the
+ * journal, and publishes events that only sampling can detect. Runs on a thread that exists only
+ * while it is needed, so neither opening a pool nor a call waits for a file. Safe for use by
+ * several threads.
  */
 public final class SeatMeter implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatMeter.class);
@@ -38,13 +39,13 @@ public final class SeatMeter implements AutoCloseable {
   private final Supplier<List<Booking>> bookings;
   private final Supplier<List<GpuState>> states;
 
-  /** How GPUs were shared when that was told last; of the thread's. */
+  /** How each GPU was shared when that was last published; used by the thread only. */
   private final Map<GpuId, SharingMode> told = new ConcurrentHashMap<>();
 
   private final @Nullable Path directory;
   private final ReentrantLock lock = new ReentrantLock();
 
-  /** Guarded by the lock to write. */
+  /** The lock guards writes. */
   private volatile @Nullable Meter made;
 
   private final AtomicBoolean runs = new AtomicBoolean();
@@ -52,16 +53,16 @@ public final class SeatMeter implements AutoCloseable {
   private final Queue<News> news = new ConcurrentLinkedQueue<>();
   private volatile boolean closed;
 
-  /** Written by the thread alone, of which there is one at a time. */
+  /** Written only by the thread, of which there is one at a time. */
   private volatile long sampledNs;
 
   /**
-   * Makes one.
+   * Creates one.
    *
-   * @param node where events are told
-   * @param bookings what there is to be counted
+   * @param node publishes the events
+   * @param bookings the leases to sample
    * @param states how the GPUs are shared
-   * @param directory where it is written; null: nowhere
+   * @param directory where use is written; null if nowhere
    */
   SeatMeter(
       NodeContext node,
@@ -75,7 +76,7 @@ public final class SeatMeter implements AutoCloseable {
     this.directory = directory;
   }
 
-  /** What has happened, told in its order; with the lock held. Made when first needed. */
+  /** The meter, informed of all news in order; created on first use. Called with the lock held. */
   private Meter meter() {
     Meter meter = made;
     if (meter == null) {
@@ -85,7 +86,7 @@ public final class SeatMeter implements AutoCloseable {
     for (News each = news.poll(); each != null; each = news.poll()) {
       each.tell(meter);
       if (each.usage() != null) {
-        tellDenied(meter, each.booking(), each.usage()); // it may have lived for a moment only
+        tellDenied(meter, each.booking(), each.usage()); // it may have lived only briefly
       }
     }
     return meter;
@@ -105,7 +106,7 @@ public final class SeatMeter implements AutoCloseable {
     node.listeners().publish(at -> new GpuEvent.MeteringFailed(at, "", reason));
   }
 
-  /** What happened to a virtual GPU. Kept until the thread comes by: nobody else waits. */
+  /** What happened to a virtual GPU. Queued for the thread, so that no caller waits. */
   private record News(What what, Booking booking, long atNs, long atMs, @Nullable GpuUsage usage) {
     enum What {
       OPENED,
@@ -131,22 +132,22 @@ public final class SeatMeter implements AutoCloseable {
     wake();
   }
 
-  /** A virtual GPU was booked. */
+  /** Records that a virtual GPU was booked. */
   void opened(Booking booking) {
     add(News.What.OPENED, booking, null);
   }
 
-  /** A virtual GPU that another process had in its books is in ours. */
+  /** Records that a virtual GPU was taken over from another process's book. */
   void restored(Booking booking) {
     add(News.What.RESTORED, booking, null);
   }
 
-  /** A virtual GPU was booked out. */
+  /** Records that a virtual GPU was booked out. */
   void closed(Booking booking, GpuUsage usage) {
     add(News.What.CLOSED, booking, usage);
   }
 
-  /** What was used from a moment on. Reads files. */
+  /** The use since a given moment. Reads files. */
   public List<UsageRecord> since(Instant since) {
     List<Meter.Reading> readings = readings(bookings.get());
     return upToDate().since(since, readings);
@@ -190,11 +191,11 @@ public final class SeatMeter implements AutoCloseable {
       runs.set(false);
     }
     if (!news.isEmpty() && !closed) {
-      wake(); // something came while this ended
+      wake(); // news arrived while this ended
     }
   }
 
-  /** Takes one look; says whether there will be more to see. */
+  /** Takes one sample. Returns whether there will be more to sample. */
   private boolean look() {
     try {
       List<Booking> all = bookings.get();
@@ -217,7 +218,7 @@ public final class SeatMeter implements AutoCloseable {
     }
   }
 
-  /** Whether anybody has work comes and goes all the time; how those who have share does not. */
+  /** Publishes only a change between the shared modes: idle and alone come and go all the time. */
   private void tellSharing(GpuState state) {
     boolean isShared = state.mode() == SharingMode.OVERLAP || state.mode() == SharingMode.STRICT;
     if (isShared && told.put(state.gpu(), state.mode()) != state.mode()) {
@@ -240,7 +241,7 @@ public final class SeatMeter implements AutoCloseable {
     }
   }
 
-  /** Takes a last look, and closes the files. */
+  /** Takes a last sample, and closes the files. */
   @Override
   public void close() {
     closed = true;

@@ -11,7 +11,7 @@ import dev.vgpu.core.wire.StateValues;
 import java.time.Duration;
 import java.util.List;
 
-/** How GPUs are shared, as the schedulers and the books of this process tell. */
+/** How GPUs are shared, from the schedulers and the book of this process. */
 final class SharingStates {
   private static final int ALL_PERCENT = 100;
 
@@ -55,10 +55,10 @@ final class SharingStates {
         slot.condition.reason());
   }
 
-  /** What a virtual GPU holds on each of its GPUs. */
+  /** The memory that a virtual GPU holds on each of its GPUs. */
   private static long heldBytes(Booking booking) {
     if (booking.suspended) {
-      return 0; // it is in the host's memory
+      return 0; // it is in host memory
     }
     GpuUsage usage = booking.usage();
     return Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes())

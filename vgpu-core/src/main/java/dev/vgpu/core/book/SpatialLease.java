@@ -8,7 +8,7 @@ import java.util.Optional;
 import java.util.function.BooleanSupplier;
 
 /**
- * A lease whose programs have a part of the GPU in space: they take no turns. It is open but while
+ * A lease whose programs have a spatial part of the GPU and take no turns. It is open except while
  * it is suspended. Its gate's methods are called with the GPU's seat held.
  */
 final class SpatialLease extends ForwardingLease {
@@ -32,7 +32,7 @@ final class SpatialLease extends ForwardingLease {
 
   @Override
   public void open() {
-    // A turn of its calls begins, which is none of its programs' business.
+    // A turn of its calls begins, which does not concern its programs.
   }
 
   @Override
@@ -62,7 +62,7 @@ final class SpatialLease extends ForwardingLease {
 
   @Override
   public void contended(boolean contended) {
-    // Only others' turns are.
+    // Only turns are contended, and its programs take none.
   }
 
   @Override
@@ -77,7 +77,7 @@ final class SpatialLease extends ForwardingLease {
 
   @Override
   public void yielding(boolean obey) {
-    // Its class counts where the hardware shares, not here.
+    // Its class matters to turns, not to spatial parts.
   }
 
   @Override

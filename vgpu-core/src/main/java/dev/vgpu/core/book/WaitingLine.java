@@ -9,15 +9,15 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The requests that wait, in order of class, then arrival, and who of them is served now. Nobody
- * passes the first one, but who takes nothing that the first one may need: see {@link
+ * The waiting requests, in order of class, then arrival, and the choice of the one to serve now. A
+ * request passes the first one only if it takes nothing that the first may need: see {@link
  * Placement#placeBeside}. Guarded by the {@link LeaseTable}'s lock.
  */
 final class WaitingLine {
   /** Books a request on GPUs that have room. */
   interface Desk {
     /**
-     * Books it.
+     * Books the request.
      *
      * @throws VgpuException if the lease cannot be written
      */
@@ -37,12 +37,14 @@ final class WaitingLine {
     return line.size();
   }
 
-  /** Whether one that comes now would be served before all who wait. */
+  /** Whether an arrival would be served before all waiting requests. */
   boolean isFirst(VirtualGpuRequest coming) {
     return line.isFirstInLine(coming.preemptionClass());
   }
 
-  /** Serves one that does not wait, if it may pass those who do; null: it fits nowhere so. */
+  /**
+   * Serves a request that does not wait, if it may pass the waiting ones; null if it fits nowhere.
+   */
   @Nullable Booking serveAtOnce(Asked asked) {
     VirtualGpuRequest request = asked.request();
     PendingRequest first = line.peek();
@@ -65,16 +67,16 @@ final class WaitingLine {
     serve();
   }
 
-  /** Takes one out that gives up; whether it was still waiting. */
+  /** Removes a request that gives up. Returns whether it was still waiting. */
   boolean remove(PendingRequest waiting) {
     if (!line.remove(waiting)) {
       return false;
     }
-    serve(); // it may have been in front of others that fit
+    serve(); // it may have been ahead of others that fit
     return true;
   }
 
-  /** Takes those out who may not be served now, in their order. */
+  /** Removes the requests that may not be served now, and returns them in order. */
   List<PendingRequest> withdraw(Predicate<VirtualGpuRequest> which) {
     List<PendingRequest> found =
         line.inOrder().stream().filter(waiting -> which.test(waiting.asked.request())).toList();
@@ -83,7 +85,7 @@ final class WaitingLine {
     return found;
   }
 
-  /** Sends some of those who wait away. */
+  /** Fails some of the waiting requests. */
   void failAll(Predicate<PendingRequest> which, RuntimeException because) {
     for (PendingRequest waiting : line.inOrder()) {
       if (which.test(waiting)) {
@@ -94,7 +96,7 @@ final class WaitingLine {
     serve();
   }
 
-  /** Grants to those who wait, as far as it goes. */
+  /** Grants waiting requests, as far as they fit. */
   void serve() {
     for (PendingRequest first = line.peek(); first != null; first = line.peek()) {
       List<GpuSlot> on = placement.place(first.asked.request());
@@ -107,7 +109,7 @@ final class WaitingLine {
     }
   }
 
-  /** What the first one leaves over goes to those behind it. */
+  /** Grants what the first request does not need to those behind it. */
   private void serveBehind(PendingRequest first) {
     for (PendingRequest next : line.inOrder()) {
       List<GpuSlot> on =

@@ -3,12 +3,12 @@ package dev.vgpu.core.metering;
 import dev.vgpu.GpuUsage;
 
 /**
- * What was counted, up to some moment. Immutable.
+ * Counts up to some moment. Immutable.
  *
  * @param gpuNs GPU time, in nanoseconds
- * @param byteSeconds memory held, times seconds
+ * @param byteSeconds memory held, in bytes, times seconds
  * @param calls calls that began
- * @param launches kernels and graphs
+ * @param launches kernels and graphs launched
  * @param preemptions turns lost
  * @param denied allocations refused
  * @param copyNs time of copies on the copy engines, in nanoseconds
@@ -23,7 +23,7 @@ record Counters(
     long copyNs) {
   static final Counters ZERO = new Counters(0, 0, 0, 0, 0, 0, 0);
 
-  /** What a virtual GPU says of itself; it does not count bytes over time. */
+  /** The counters of a reading, which has no byte-seconds. */
   static Counters of(GpuUsage usage) {
     return new Counters(
         usage.gpuTime().toNanos(),
@@ -46,7 +46,7 @@ record Counters(
         copyNs + more.copyNs);
   }
 
-  /** Where one turn is a turn on several GPUs, its time is used on each of them. */
+  /** A turn on several GPUs uses its time on each of them. */
   Counters timesGpus(int count) {
     return new Counters(gpuNs * count, byteSeconds, calls, launches, preemptions, denied, copyNs);
   }
@@ -56,8 +56,8 @@ record Counters(
   }
 
   /**
-   * How much each has grown. One that has become less was begun anew, by a process that took the
-   * seat over: what it shows until then was counted already, or is not known to have been used.
+   * The growth of each counter. A counter that has shrunk was restarted by a process that took the
+   * seat over. Its value was then counted before, or it is not known to have been used.
    */
   Counters since(Counters before) {
     return new Counters(

@@ -12,15 +12,15 @@ import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Records as lines: {@code #}, a checksum, a blank, the values, the end of the line. No value holds
- * a {@code #} or an end of a line, so that a record is found again behind whatever was damaged.
+ * Records as lines: {@code #}, a checksum, a blank, the values, a newline. No value contains {@code
+ * #} or a newline, so the next record is found after any damage.
  */
 final class EntryLines {
   private static final char MARK = '#';
   private static final int CHECKSUM_DIGITS = 8;
   private static final String VERSION = "2";
 
-  /** The version before: without the time of copies. */
+  /** The previous version, without copy time. */
   private static final String FIRST_VERSION = "1";
 
   private static final int FIRST_COUNTERS = 6;
@@ -31,13 +31,13 @@ final class EntryLines {
 
   private EntryLines() {}
 
-  /** Is told of what cannot be read. */
+  /** Receives what cannot be read. */
   interface Damage {
     /**
-     * Some bytes are no record.
+     * Reports bytes that are not a record.
      *
-     * @param line the number of the line, the first is 1
-     * @param text what is there, cut off
+     * @param line the line number, from 1
+     * @param text the content, truncated
      */
     void found(int line, String text);
   }
@@ -71,7 +71,7 @@ final class EntryLines {
   /**
    * Reads all records of a file's bytes.
    *
-   * @return how many bytes belong to whole lines: what is behind them was not written to its end
+   * @return how many bytes belong to complete lines; what follows was not written completely
    */
   static int read(byte[] bytes, Consumer<UsageEntry> to, Damage damage) {
     String all = new String(bytes, ISO_8859_1);
@@ -85,7 +85,7 @@ final class EntryLines {
     return begin;
   }
 
-  /** A line, or what became of one or several. */
+  /** Reads a line, or the remains of one or several. */
   private static void readLine(String line, int number, Consumer<UsageEntry> to, Damage damage) {
     for (int at = line.indexOf(MARK); at >= 0; at = line.indexOf(MARK, at + 1)) {
       UsageEntry entry = entry(line.substring(at));
@@ -94,7 +94,7 @@ final class EntryLines {
         if (at == 0) {
           return;
         }
-        break; // behind one whose end was damaged
+        break; // after a record whose end was damaged
       }
     }
     damage.found(number, line.length() <= MOST_SHOWN ? line : line.substring(0, MOST_SHOWN) + "…");
@@ -112,7 +112,7 @@ final class EntryLines {
     String[] fields = values.split(" ", -1);
     int counters = counters(fields[0]);
     if (fields.length != FIRST_COUNTER + 3 * counters) {
-      return null; // of a later version: its checksum is right, its values mean something else
+      return null; // a later version: the checksum is right, but the values have another meaning
     }
     try {
       return new UsageEntry(
@@ -130,7 +130,7 @@ final class EntryLines {
     }
   }
 
-  /** How many there are in each group of a line of this version; negative: that is not known. */
+  /** The number of counters in each group of a line of this version; negative if unknown. */
   private static int counters(String version) {
     return switch (version) {
       case FIRST_VERSION -> FIRST_COUNTERS;
@@ -139,7 +139,7 @@ final class EntryLines {
     };
   }
 
-  /** What an earlier version did not count is 0. */
+  /** A counter that an earlier version did not have is 0. */
   private static Counters counters(String[] fields, int from, int count) {
     long[] values = new long[COUNTERS];
     for (int i = 0; i < count; i++) {

@@ -7,8 +7,8 @@ import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is counted of one virtual GPU, in the process that has the seat. Guarded by its {@link
- * Meter}, but for what is volatile.
+ * The metered use of one virtual GPU, in the process that holds the seat. Guarded by its {@link
+ * Meter}, except for volatile fields.
  */
 public final class LeaseAccount {
   private static final double NS_PER_SECOND = 1e9;
@@ -19,16 +19,16 @@ public final class LeaseAccount {
   private final int gpuCount;
   long startMs;
 
-  /** Whether something was written of it, by this process or an earlier one. */
+  /** Whether a record of it was written, by this process or an earlier one. */
   boolean written;
 
   boolean begun;
   boolean closed;
 
-  /** What shows how others slow it; null until it is first looked at. */
+  /** The estimate of how others slow it down; null until first sampled. */
   volatile @Nullable Slowdown slowdown;
 
-  /** The refused allocations that somebody was told of. */
+  /** The refused allocations that were already reported. */
   long deniedTold;
 
   private double byteSeconds;
@@ -42,16 +42,16 @@ public final class LeaseAccount {
   private Counters writtenTotal = Counters.ZERO;
 
   /**
-   * Makes one, which has used nothing.
+   * Creates an account without use.
    *
-   * @param id the virtual GPU's name
-   * @param name the name that it was asked for under
+   * @param id the virtual GPU's id
+   * @param name the name in its request
    * @param gpus the GPUs that it is cut from
    */
   public LeaseAccount(String id, String name, List<GpuId> gpus) {
     this.id = id;
     this.name = name;
-    StringBuilder names = new StringBuilder(); // no stream: this is on the way of who acquires
+    StringBuilder names = new StringBuilder(); // no stream: this runs while a caller acquires
     for (GpuId gpu : gpus) {
       names.append(names.isEmpty() ? "" : UsageEntry.COMMA).append(gpu.value());
     }
@@ -59,18 +59,18 @@ public final class LeaseAccount {
     this.gpuCount = gpus.size();
   }
 
-  /** {@return the virtual GPU's name} */
+  /** {@return the virtual GPU's id} */
   public String id() {
     return id;
   }
 
-  /** {@return how much longer its work takes beside others than alone, if that is known} */
+  /** {@return how much longer its work takes beside others than alone, if known} */
   public OptionalDouble slowdown() {
     Slowdown known = slowdown;
     return known == null ? OptionalDouble.empty() : known.estimate();
   }
 
-  /** Counts from now on. */
+  /** Starts counting. */
   void begin(long nowNs, long atMs) {
     begun = true;
     startMs = atMs;
@@ -78,7 +78,7 @@ public final class LeaseAccount {
     sampledMs = atMs;
   }
 
-  /** Counts on from what an earlier holder of the seat has written. */
+  /** Continues from what an earlier holder of the seat has written. */
   void goOn(UsageEntry from, long nowNs) {
     begun = true;
     written = true;
@@ -93,13 +93,13 @@ public final class LeaseAccount {
     sampledMs = from.atMs();
   }
 
-  /** Counts what is added to the next reading. */
+  /** Counts only what is used after the next reading. */
   void beginWithNextReading(long nowNs, long atMs) {
     begin(nowNs, atMs);
     fromNextReading = true;
   }
 
-  /** Takes a reading. */
+  /** Adds a reading. */
   void advance(long nowNs, long atMs, GpuUsage usage) {
     Counters now = Counters.of(usage);
     raw = fromNextReading ? now : raw;
@@ -107,7 +107,7 @@ public final class LeaseAccount {
     Counters grown = now.since(raw).timesGpus(gpuCount);
     raw = now;
     long held = Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes());
-    // Since the last holder of the seat wrote, what is held now was held, as far as one can know.
+    // Assume that the present memory was held since the last holder of the seat wrote.
     double seconds =
         restored ? Math.max(0, atMs - sampledMs) / 1e3 : (nowNs - sampledNs) / NS_PER_SECOND;
     byteSeconds += seconds * (restored ? held : (held + (double) heldBytes) / 2);
@@ -122,12 +122,12 @@ public final class LeaseAccount {
     return total;
   }
 
-  /** Whether what is written does not say it all. */
+  /** Whether there is use that is not written. */
   boolean isNews() {
     return !written || !total.equals(writtenTotal);
   }
 
-  /** What is to be written now. */
+  /** The record to write now. */
   UsageEntry entry() {
     Counters grown = total.since(writtenTotal);
     return new UsageEntry(id, name, gpus, startMs, sampledMs, closed, grown, total, raw);

@@ -21,10 +21,10 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Counts what the virtual GPUs of a node use, and writes it down; in the process that has the seat.
- * Where it cannot be written, it is kept in memory until it can. Readings come in from outside, so
- * that it needs no thread. {@link #write} and {@link #since} read and write files, the others do
- * not. Safe for use by several threads.
+ * Counts the use of a node's virtual GPUs and writes it to disk, in the process that holds the
+ * seat. What cannot be written is kept in memory until it can. Readings are passed in, so the meter
+ * needs no thread. {@link #write}, {@link #since} and {@link #close} access files; the other
+ * methods do not. Safe for use by several threads.
  */
 public final class Meter implements AutoCloseable {
   private static final int MOST_KEPT = 20_000;
@@ -32,10 +32,10 @@ public final class Meter implements AutoCloseable {
   private static final long AGAIN_NS = 5_000_000_000L;
 
   /**
-   * What a virtual GPU says of itself.
+   * A reading of a virtual GPU.
    *
-   * @param account what is counted of it
-   * @param usage the reading
+   * @param account its account
+   * @param usage the use until now
    */
   public record Reading(LeaseAccount account, GpuUsage usage) {}
 
@@ -45,27 +45,27 @@ public final class Meter implements AutoCloseable {
 
   private final ReentrantLock lock = new ReentrantLock();
 
-  // Guarded by the lock.
+  // The fields below are guarded by the lock.
   private final Set<LeaseAccount> living = new LinkedHashSet<>();
   private final List<LeaseAccount> resuming = new ArrayList<>();
   private final List<Reading> closedWhileResuming = new ArrayList<>();
   private final Deque<UsageEntry> lastClosed = new ArrayDeque<>();
   private List<UsageEntry> unwritten = new ArrayList<>();
 
-  /** Guards the journal against two that write at once; taken before the other. */
+  /** Prevents concurrent writes to the journal; taken before the other lock. */
   private final ReentrantLock writing = new ReentrantLock();
 
-  // Guarded by the lock for writing, to write.
+  // The write lock guards writes to the fields below.
   private volatile boolean fails;
   private long againNs;
   private boolean closed;
 
   /**
-   * Makes one.
+   * Creates a meter.
    *
-   * @param clock the time
-   * @param directory where it is written; null: it is kept in memory only
-   * @param whenFails is told once, with the reason, when it cannot be written any more
+   * @param clock the time source
+   * @param directory where use is written; null keeps it in memory only
+   * @param whenFails called once with the reason when writing starts to fail
    */
   public Meter(NanoClock clock, @Nullable Path directory, Consumer<String> whenFails) {
     this(clock, directory, UsageJournal.Limits.USUAL, whenFails);
@@ -86,11 +86,11 @@ public final class Meter implements AutoCloseable {
   }
 
   /**
-   * Counts a virtual GPU.
+   * Starts counting a virtual GPU.
    *
-   * @param account has used nothing
-   * @param atNs since when
-   * @param atMs since when, in milliseconds of the time of day
+   * @param account an account without use
+   * @param atNs when it began
+   * @param atMs when it began, in milliseconds of wall-clock time
    */
   public void opened(LeaseAccount account, long atNs, long atMs) {
     lock.lock();
@@ -103,10 +103,10 @@ public final class Meter implements AutoCloseable {
   }
 
   /**
-   * Counts a virtual GPU on that an earlier holder of the seat has counted, from the next {@link
-   * #write} on.
+   * Continues to count a virtual GPU that an earlier holder of the seat has counted, from the next
+   * {@link #write} on.
    *
-   * @param account has used nothing in this process
+   * @param account an account without use in this process
    */
   public void restored(LeaseAccount account) {
     lock.lock();
@@ -123,9 +123,9 @@ public final class Meter implements AutoCloseable {
   }
 
   /**
-   * Takes readings.
+   * Adds readings.
    *
-   * @param readings of virtual GPUs; those that are closed are left out
+   * @param readings readings of virtual GPUs; closed ones are skipped
    */
   public void sample(Collection<Reading> readings) {
     lock.lock();
@@ -160,7 +160,7 @@ public final class Meter implements AutoCloseable {
   }
 
   /**
-   * A virtual GPU is closed.
+   * Ends the account of a virtual GPU.
    *
    * @param last the last reading
    */
@@ -191,10 +191,10 @@ public final class Meter implements AutoCloseable {
   }
 
   /**
-   * Says how many allocations were refused since this was asked last.
+   * Returns how many allocations were refused since the last call.
    *
-   * @param account whose
-   * @return how many
+   * @param account the virtual GPU's account
+   * @return the number of refused allocations
    */
   public long newlyDenied(LeaseAccount account) {
     lock.lock();
@@ -218,14 +218,14 @@ public final class Meter implements AutoCloseable {
 
   // ---- files
 
-  /** Writes what was not written yet, if that is possible. */
+  /** Writes what is not written yet, if possible. */
   public void write() {
     if (journal == null) {
       return;
     }
     writing.lock();
     try {
-      // Not after the end: another process may write then.
+      // Not after close: another process may write then.
       if (!closed && (!fails || clock.nanoTime() - againNs >= 0)) {
         resume(journal);
         append(journal);
@@ -251,8 +251,8 @@ public final class Meter implements AutoCloseable {
   }
 
   /**
-   * Finds what an earlier holder has written of what lives. Where that cannot be read, it is
-   * counted from now on: rather too little than twice.
+   * Finds what an earlier holder of the seat has written about the living accounts. If that cannot
+   * be read, counting starts now: too little is better than twice.
    */
   private void resume(UsageJournal from) throws IOException {
     List<LeaseAccount> asked;
@@ -333,7 +333,7 @@ public final class Meter implements AutoCloseable {
     }
   }
 
-  /** {@return whether something waits to be written, that may be possible to write} */
+  /** {@return whether something waits to be written} */
   public boolean hasUnwritten() {
     lock.lock();
     try {
@@ -344,10 +344,10 @@ public final class Meter implements AutoCloseable {
   }
 
   /**
-   * {@return what each virtual GPU has used from a moment on}
+   * {@return the use of each virtual GPU since a given moment}
    *
    * @param since the moment
-   * @param readings of those that live
+   * @param readings of the living virtual GPUs
    */
   public List<UsageRecord> since(Instant since, Collection<Reading> readings) {
     UsageSum sum = new UsageSum(since);
@@ -370,7 +370,7 @@ public final class Meter implements AutoCloseable {
     return sum.records();
   }
 
-  /** Writes what was not written yet, and closes the files. */
+  /** Writes what is not written yet, and closes the files. */
   @Override
   public void close() {
     writing.lock();

@@ -4,18 +4,19 @@ import java.util.List;
 import java.util.OptionalDouble;
 
 /**
- * Estimates how much longer one tenant's work takes on the GPU beside others than alone: the GPU
- * time of a launch (of a call, where nothing is launched) lately, divided by the same in intervals
- * in which nobody else used the GPU. Both are averages in which the past fades, the one alone more
- * slowly, because it comes seldom. Written by one thread; the estimate may be read by any.
+ * Estimates how much longer a tenant's work takes on the GPU beside others than alone. The estimate
+ * is the recent GPU time per launch (per call, if nothing is launched), divided by the same over
+ * intervals in which no other tenant used the GPU. Both are fading averages. The average of the
+ * intervals alone fades more slowly, because they are rare. Written by one thread; any thread may
+ * read the estimate.
  */
 final class Slowdown {
-  /** What is left of the past after one more interval. */
+  /** The weight of the past after one more interval. */
   private static final double FADES_LATELY = 0.8;
 
   private static final double FADES_ALONE = 0.98;
 
-  /** So many intervals, and so many launches in them, are the least to go by. */
+  /** The least number of intervals, and of launches in them, for an estimate. */
   private static final int LEAST_INTERVALS = 3;
 
   private static final double LEAST_LAUNCHES = 20;
@@ -56,7 +57,7 @@ final class Slowdown {
     return Double.isNaN(known) ? OptionalDouble.empty() : OptionalDouble.of(known);
   }
 
-  /** Notes what the tenants of one GPU have used until the end of an interval. */
+  /** Records what the tenants of one GPU have used until the end of an interval. */
   static void observe(List<LeaseAccount> onOneGpu) {
     int users = 0;
     for (LeaseAccount account : onOneGpu) {

@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Leaves out what is not needed of a time that is long past: of each minute, all but the last
- * record of each virtual GPU. The sums stay what they are; only the moments become fewer.
+ * Thins old records: of each minute, only the last record of each virtual GPU is kept. The totals
+ * stay the same; only the resolution in time decreases.
  */
 final class Thinning {
   private static final long MINUTE_MS = 60_000;

@@ -32,14 +32,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The records on disk: numbered files, of which the last one grows. One that is full is thinned to
- * a record a minute; the oldest are removed when all together are too large. A file begins with the
- * last record of everything that lives, so that the files before it are not needed to go on.
+ * The records on disk, in numbered files; the last file grows. A full file is thinned to one record
+ * per minute. If the files together are too large, the oldest are removed. A file begins with the
+ * last record of every living virtual GPU, so continuing needs no earlier file.
  *
- * <p>What is read is not trusted: what is no record is named and left out. Written by the seat's
- * holder alone, of which there is one. Two locks: to write needs the one that is held shortly; to
- * read, and to change which files there are, the other one, which is taken first. Safe for use by
- * several threads.
+ * <p>What is read is not trusted: anything that is not a record is logged and skipped. Only the
+ * seat's holder writes, and there is only one. There are two locks. Writing takes the write lock,
+ * which is held briefly. Reading, and changing the set of files, takes the files lock, which is
+ * taken first. Safe for use by several threads.
  */
 final class UsageJournal implements AutoCloseable {
   /** How large files may become, in bytes. */
@@ -58,18 +58,18 @@ final class UsageJournal implements AutoCloseable {
   private final Path directory;
   private final Limits limits;
 
-  /** Guards which files there are; taken before the other. */
+  /** Guards the set of files; taken before the other lock. */
   private final ReentrantLock filesLock = new ReentrantLock();
 
   private final ReentrantLock writeLock = new ReentrantLock();
 
-  // Guarded by the lock for writing.
+  // The fields below are guarded by the write lock.
   private @Nullable RandomAccessFile file;
   private long number;
   private long wholeBytes;
   private final Map<UsageEntry.Key, UsageEntry> living = new LinkedHashMap<>();
 
-  /** What was named already, so that it is not named each time that somebody asks. */
+  /** Damage that was already logged, so that it is not logged on every read. */
   private final Set<String> named = ConcurrentHashMap.newKeySet();
 
   UsageJournal(Path directory, Limits limits) {
@@ -81,7 +81,7 @@ final class UsageJournal implements AutoCloseable {
     return directory;
   }
 
-  /** Opens the last file, or begins the first; cuts off what was not written to its end. */
+  /** Opens the last file, or creates the first. Cuts off an incomplete record at the end. */
   private RandomAccessFile open() throws IOException {
     RandomAccessFile opened = file;
     if (opened != null) {
@@ -135,7 +135,7 @@ final class UsageJournal implements AutoCloseable {
   }
 
   /**
-   * Writes records; all or, if that is not possible, none that a later writer would keep.
+   * Writes records: all of them, or none that a later writer would keep.
    *
    * @throws IOException if they cannot be written
    */
@@ -154,7 +154,7 @@ final class UsageJournal implements AutoCloseable {
     StringBuilder lines = new StringBuilder();
     entries.forEach(entry -> lines.append(EntryLines.line(entry)));
     byte[] bytes = lines.toString().getBytes(ISO_8859_1);
-    to.setLength(wholeBytes); // what an earlier attempt may have left on a full disk
+    to.setLength(wholeBytes); // removes what a failed attempt on a full disk may have left
     to.seek(wholeBytes);
     to.write(bytes);
     wholeBytes += bytes.length;
@@ -184,7 +184,7 @@ final class UsageJournal implements AutoCloseable {
     }
   }
 
-  /** Reads all records, the oldest first. */
+  /** Reads all records, oldest first. */
   void readAll(Consumer<UsageEntry> to) throws IOException {
     filesLock.lock();
     try {
@@ -201,13 +201,13 @@ final class UsageJournal implements AutoCloseable {
       damage(path).found(0, "the whole file: " + Files.size(path) + " bytes");
       return;
     }
-    // Not by a channel: an interrupt of the caller's thread would close that.
+    // A stream, not a channel: interrupting the calling thread would close a channel.
     try (FileInputStream in = new FileInputStream(path.toFile())) {
       int ignored = EntryLines.read(in.readAllBytes(), to, damage(path));
     }
   }
 
-  /** Not written by us, for a file is never much larger than where it is full. */
+  /** Such a file is not ours: ours are never much larger than the limit. */
   private boolean isTooLarge(long bytes) {
     return bytes > MOST_TIMES_FULL * limits.fileBytes();
   }
@@ -221,7 +221,7 @@ final class UsageJournal implements AutoCloseable {
     };
   }
 
-  /** Begins a new file if the last one is full, and sees to the others. May take a while. */
+  /** If the last file is full, starts a new one, and tidies up the others. May take a while. */
   void tidy() throws IOException {
     filesLock.lock();
     try {
@@ -240,7 +240,7 @@ final class UsageJournal implements AutoCloseable {
     try {
       RandomAccessFile full = file;
       if (full != null && !Files.exists(path(number))) {
-        full.close(); // somebody has removed it: the next record is written to a new one
+        full.close(); // the file was removed: the next record goes to a new one
         file = null;
         return null;
       }

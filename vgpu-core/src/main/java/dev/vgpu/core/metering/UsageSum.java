@@ -13,8 +13,8 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Makes records of a span of time of the journal's entries, which are told in the order in which
- * they were written; one may be told again. Confined to one thread.
+ * Sums journal entries to records of a span of time. Entries are added in the order in which they
+ * were written; an entry may be added twice. Confined to one thread.
  */
 final class UsageSum {
   private final long sinceMs;
@@ -24,7 +24,7 @@ final class UsageSum {
     private final long sinceMs;
     private Counters used = Counters.ZERO;
 
-    /** What was used when the time that is asked for began; null: it has not begun. */
+    /** The total when the span began; null if it has not begun. */
     private @Nullable Counters base;
 
     private UsageEntry last;
@@ -38,7 +38,7 @@ final class UsageSum {
       boolean isInside = entry.atMs() > sinceMs;
       if (isInside && base == null) {
         base = entry.before();
-      } else if (!isInside && base != null) { // the time of day was set back
+      } else if (!isInside && base != null) { // the wall clock was set back
         used = used();
         base = null;
       }
@@ -66,7 +66,7 @@ final class UsageSum {
     spans.computeIfAbsent(entry.key(), key -> new Span(sinceMs, entry)).add(entry);
   }
 
-  /** What was used, of everything that there was in the span. */
+  /** The use of each virtual GPU that has records in the span. */
   List<UsageRecord> records() {
     List<UsageTotal> totals = new ArrayList<>();
     for (Span span : spans.values()) {

@@ -7,21 +7,21 @@ import java.time.Instant;
 import java.util.List;
 
 /**
- * What one virtual GPU used in a span of time. Immutable.
+ * The use of one virtual GPU in a span of time. Immutable.
  *
- * @param virtualGpu its name
- * @param name the name that it was asked for under
+ * @param virtualGpu its id
+ * @param name the name in its request
  * @param gpus the GPUs that it is cut from
  * @param from when the span begins
- * @param to when it was metered last
- * @param isClosed whether nothing will be added
+ * @param to when it was last metered
+ * @param isClosed whether its use is final
  * @param gpuTime GPU time
- * @param byteSeconds memory times seconds
+ * @param byteSeconds memory held, in bytes, times seconds
  * @param calls calls that began
- * @param launches kernels and graphs
+ * @param launches kernels and graphs launched
  * @param preemptions turns lost
- * @param deniedAllocations refused
- * @param copyTime of copies on the copy engines
+ * @param deniedAllocations allocations refused
+ * @param copyTime time of copies on the copy engines
  */
 public record UsageTotal(
     String virtualGpu,

@@ -1,11 +1,11 @@
 /**
- * The use of virtual GPUs, kept so that it outlasts processes: the journal in the run directory,
- * and its sums. The same readings tell how much tenants slow each other.
+ * The metered use of virtual GPUs, kept beyond the life of processes: the journal in the run
+ * directory, and its sums. The same readings show how much tenants slow each other down.
  *
- * <p>One record is one line: a checksum and, for one virtual GPU on one GPU, the <em>sum</em> of
- * its use so far. A record has sums, not differences. So a damaged or missing record loses only its
- * own moment: the next one says the same and more. A record also has the readings behind the sums.
- * So the next holder of the seat counts on from there, neither twice nor with a gap.
+ * <p>A record is one line: a checksum and the <em>total</em> use of one virtual GPU so far. Because
+ * records hold totals, a damaged or missing record loses only its own moment: the next one includes
+ * it. A record also holds the readings behind the totals. So the next holder of the seat continues
+ * from there, with neither double counting nor a gap.
  */
 @NullMarked
 package dev.vgpu.core.metering;

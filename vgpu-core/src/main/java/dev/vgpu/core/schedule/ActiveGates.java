@@ -5,26 +5,26 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The gates that are open, or whose work has not ended yet, and which of them may be so together.
- * Confined to the scheduler's owner.
+ * The gates that are open or whose work has not ended yet, and the rules for which of them may be
+ * so together. Confined to the scheduler's owner.
  *
- * <p>Two gates may be open together only where both bear it: either their work is measured on the
- * device, and their level is sharing; or one is more urgent and both yield by themselves. And where
- * both are measured on the device, a more urgent one need not wait until offline work that was
- * asked to end has done so, nor the next one of a level that takes turns until the last of the work
- * before it has: that is an {@link EarlyTurn}.
+ * <p>Two gates may be open together only if both allow it. Either their work is measured on the
+ * device and their level is sharing, or one is more urgent and both yield by themselves. If both
+ * are measured on the device, two waits are not needed: a more urgent tenant does not wait for
+ * offline work that was asked to end, and in a level that takes turns, the next tenant does not
+ * wait for the last work of the turn before. The latter is an {@link EarlyTurn}.
  */
 final class ActiveGates {
-  /** How often it is asked whether work that should end was given up. */
+  /** How often to check whether work that should end was abandoned. */
   private static final long ABANDONED_CHECK_NS = 5_000_000;
 
-  /** What is believed to have been used at once: the lumps that processes tell it in. */
+  /** The most use that is believed at once; processes report their use in lumps. */
   static final double LUMP_NS = 50_000_000;
 
-  /** One giant kernel does not make all later turns short. */
+  /** Limits the overrun that counts, so that one giant kernel does not shorten all later turns. */
   private static final double MOST_OVERRUN_NS = 10_000_000;
 
-  /** More tenants than these are not looked at to find that all of them bear company. */
+  /** Above this number of tenants, gates are not checked for whether all could be open together. */
   static final int MOST_TOGETHER = 8;
 
   final StandStill standStill;
@@ -94,7 +94,7 @@ final class ActiveGates {
 
   // ---- a step
 
-  /** Begins a step: looks whose work has ended. */
+  /** Begins a step: finds the gates whose work has ended. */
   void begin(long atNs) {
     nowNs = atNs;
     wakeNs = ShareScheduler.NEVER;
@@ -109,9 +109,8 @@ final class ActiveGates {
   }
 
   /**
-   * Ends a step: tells each gate that is open who is beside it.
-   *
-   * @return how many gates were opened or shut
+   * Ends a step: tells each open gate whether others wait. Returns how many gates were opened or
+   * shut.
    */
   int end() {
     for (int i = 0; i < active.size(); i++) {
@@ -183,7 +182,9 @@ final class ActiveGates {
     tenant.heldBack = false;
   }
 
-  /** A tenant has come, or has gone for good. Once all have gone, nothing of them is left. */
+  /**
+   * Records that a tenant arrived or left for good. Once all have left, no state of them remains.
+   */
   void know(Tenant tenant, boolean known) {
     if (tenant.known == known) {
       return;
@@ -211,11 +212,10 @@ final class ActiveGates {
   // ---- opening
 
   /**
-   * Opens a gate that is not active, if all that are bear it. Those that must give way to it are
-   * shut.
+   * Opens a gate that is not active, if all active ones allow it. Shuts gates that must give way.
    *
-   * @param sharing whether its level is sharing
-   * @return whether it is open
+   * @param sharing whether the gate's level is sharing
+   * @return whether the gate is open now
    */
   boolean tryOpen(Tenant tenant, boolean sharing) {
     boolean clear = true;
@@ -240,7 +240,7 @@ final class ActiveGates {
     return clear;
   }
 
-  /** Whether an active tenant leaves room for another one, or has just made it. */
+  /** Whether an active tenant leaves room for another one, or has just made room. */
   private boolean isClear(Tenant there, Tenant tenant, boolean sharing) {
     if (isFit(there, tenant, sharing)) {
       return true;
@@ -253,7 +253,7 @@ final class ActiveGates {
       return false;
     }
     if (!there.isRunnable()) {
-      return shut(there, null); // open and idle
+      return shut(there, null); // open but idle
     }
     return preempts && shut(there, tenant);
   }
@@ -272,15 +272,15 @@ final class ActiveGates {
     return bothYield(there, tenant);
   }
 
-  /** The turns of a level that began before the last one's work had ended. */
+  /** The turns of a level that began before the previous turn's work had ended. */
   EarlyTurns early(boolean ofOffline) {
     return ofOffline ? offlineEarly : upperEarly;
   }
 
-  /** Gives back what was charged twice, once it is known how much that is. */
+  /** Gives back what was charged twice, once the amount is known. */
   void settleEarly() {
     double ignored = upperEarly.settle(upper);
-    // The clock of the upper level runs with what offline uses as well, so it is set back too.
+    // The upper level's clock also advances with offline use, so it is set back too.
     upper.advance(-offlineEarly.settle(offline), 0);
   }
 
@@ -323,8 +323,8 @@ final class ActiveGates {
   }
 
   /**
-   * Shuts those offline gates that more urgent ones are open beside, where one of them does not
-   * bear that any more: a call of this JVM has come to it.
+   * Shuts offline gates that are open beside more urgent ones, if a call of this JVM has joined one
+   * of the two, which then no longer allows that.
    */
   void separate() {
     for (int i = active.size() - 1; i >= 0 && active.size() > 1; i--) {
@@ -353,8 +353,8 @@ final class ActiveGates {
   /**
    * Shuts an open gate.
    *
-   * @param urgent who preempts it, or null
-   * @return whether its turn has ended by that
+   * @param urgent the tenant that preempts it, or null
+   * @return whether its turn has ended with that
    */
   boolean shut(Tenant tenant, @Nullable Tenant urgent) {
     changes++;
@@ -390,20 +390,21 @@ final class ActiveGates {
   }
 
   /**
-   * Ends a floor turn. What runs may end: a call that is longer than a turn would never be done.
+   * Ends a floor turn. Running work may finish; otherwise a call longer than a turn would never
+   * complete.
    *
-   * @param urgent who runs next, or null
+   * @param urgent the tenant that runs next, or null
    */
   void endFloorTurn(Tenant tenant, @Nullable Tenant urgent) {
     obey(tenant);
     tenant.floorTurn = false;
     if (urgent != null && !bothYield(tenant, urgent)) {
-      tenant.floorTurn = true; // still, while it drains
+      tenant.floorTurn = true; // stays set while it drains
       boolean ignored = shut(tenant, null);
     }
   }
 
-  /** Ends what a floor turn is allowed. */
+  /** Makes a gate yield again after a floor turn. */
   void obey(Tenant tenant) {
     if (!tenant.obeys) {
       tenant.obeys = true;
@@ -411,7 +412,9 @@ final class ActiveGates {
     }
   }
 
-  /** From now on the tenant's turn is at the expense of the more urgent ones. */
+  /**
+   * Starts a floor turn: from now on, the tenant's turn is at the expense of more urgent tenants.
+   */
   void beginFloorTurn(Tenant tenant) {
     tenant.floorTurn = true;
     if (tenant.obeys && tenant.gate.yieldsByItself()) {
@@ -420,7 +423,7 @@ final class ActiveGates {
     }
   }
 
-  /** Takes one over that was shut by whoever had it before, and whose work runs still. */
+  /** Takes over a tenant whose gate an earlier scheduler shut, and whose work is still running. */
   void adopt(Tenant tenant) {
     if (!tenant.isActive()) {
       active.add(tenant);
@@ -435,7 +438,7 @@ final class ActiveGates {
     standStill.shut(tenant, this);
   }
 
-  /** Its turn is over, whatever its gate does. */
+  /** Ends a tenant's turn, whatever its gate does. */
   void forget(Tenant tenant) {
     if (tenant.isActive()) {
       boolean ignored = active.remove(tenant);
@@ -446,34 +449,34 @@ final class ActiveGates {
     tenant.floorTurn = false;
   }
 
-  // ---- what is told
+  // ---- notifying gates
 
   private void tellContended(Tenant tenant) {
     boolean contended = isContended(tenant);
     if (tenant.contended != contended) {
       tenant.contended = contended;
-      tenant.idleTold = contended; // idleness was not told until now
+      tenant.idleTold = contended; // idleness was not reported until now
       tenant.gate.contended(contended);
       if (contended && !tenant.gate.hasWork()) {
-        wakeAt(nowNs); // it became idle after this step had looked, and told nobody
+        wakeAt(nowNs); // it became idle after this step had looked, without reporting it
       }
     }
   }
 
-  /** Whether others wait, so that a tenant has to tell when it is idle. */
+  /** Whether other tenants wait, so that the gate must report when it becomes idle. */
   private boolean isContended(Tenant tenant) {
     int others = runnable() - (tenant.isRunnable() ? 1 : 0);
     if (others > 0) {
       return !isUndisturbed(tenant);
     }
-    // Offline processes put little on the GPU at a time where more urgent tenants may come. (Calls
-    // put nothing there ahead.)
+    // If more urgent tenants may arrive, offline processes keep little work on the GPU. (Calls do
+    // not queue work ahead.)
     return tenant.isOffline() && urgentTenants > 0 && tenant.gate.leastTurnNs() > 0;
   }
 
   /**
-   * Whether all others who have work are offline and give way by themselves. Then it does not
-   * matter to them whether it is idle.
+   * Whether all others with work are offline and yield by themselves. To them it does not matter
+   * whether this tenant is idle.
    */
   private boolean isUndisturbed(Tenant tenant) {
     int ofUpper = upper.size() - (tenant.isRunnable() ? 1 : 0);

@@ -4,14 +4,14 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A turn that began while the last work of the one before it was still on the GPU, so that the GPU
- * does not stand still while the turn is passed on. Confined to the scheduler's owner.
+ * A turn that began while the last work of the previous turn was still on the GPU, so that the GPU
+ * is not idle during the hand-over. Confined to the scheduler's owner.
  *
- * <p>Both say that they used the time from when the later one's work began until that of one of
- * them ended, since the measured time of work runs on while others have their slices. What each of
- * them had of it follows from the slices' length; the rest is given back to it. Where slices are of
- * another length than the driver's usual one, that is wrong by half a slice or so; and what a
- * tenant gains by it at the beginning of its turns it loses at their ends.
+ * <p>Both tenants report the time from the start of the later one's work until the work of one of
+ * them ended, because measured time also runs during the slices of others. How much of it each had
+ * follows from the length of slices; the rest is given back. If slices are not as long as the
+ * driver's usual ones, the result is off by about half a slice. What a tenant gains by that at the
+ * start of its turns it loses at their ends.
  */
 final class EarlyTurn {
   private static final long UNKNOWN = Long.MIN_VALUE;
@@ -19,7 +19,7 @@ final class EarlyTurn {
   /** The time slice that the driver gives a context while others have work too. */
   private static final double SLICE_NS = 1_024_000;
 
-  /** What is left of a turn when its gate is shut, so short that nobody need wait for it. */
+  /** The largest usual overrun of a turn after which the next turn may begin early. */
   private static final double SHORT_OVERRUN_NS = 6_000_000;
 
   private @Nullable Tenant earlier;
@@ -28,15 +28,15 @@ final class EarlyTurn {
   private long startNs;
   private long endNs;
 
-  /** It was the later one whose work ended first. */
+  /** Whether the later tenant's work ended first. */
   private boolean laterEnded;
 
-  /** What the later one has told since its work began. */
+  /** What the later tenant has reported since its work began. */
   private double laterToldNs;
 
   /**
-   * Whether nothing but the last of a turn's work is on the GPU, and as a rule not for long. The
-   * next one's work may come behind it: so the GPU does not stand still while that is on its way.
+   * Whether only the last work of a turn is on the GPU, and usually not for long. Work of the next
+   * tenant may then queue behind it, so that the GPU is not idle until that arrives.
    */
   static boolean endsSoon(Tenant there, List<Tenant> active) {
     return there.draining
@@ -57,7 +57,7 @@ final class EarlyTurn {
     return false;
   }
 
-  /** Who of the same level drains while a turn is given to a tenant, or null. */
+  /** The tenant of the same level that drains while another one is given the turn, or null. */
   static @Nullable Tenant drainingBefore(Tenant tenant, List<Tenant> active) {
     for (int i = 0; i < active.size(); i++) {
       Tenant there = active.get(i);
@@ -68,12 +68,15 @@ final class EarlyTurn {
     return null;
   }
 
-  /** Whether its two tenants' time is over, but for what the later one has not told yet. */
+  /**
+   * Whether the time of both tenants on the GPU is over, except that the later one has not reported
+   * its use.
+   */
   boolean isUntold() {
     return later != null && startNs == UNKNOWN && endNs != UNKNOWN && !laterEnded;
   }
 
-  /** A gate was opened while the one before it drains. */
+  /** Records that a gate was opened while the one before it drains. */
   void begin(Tenant before, Tenant after, long nowNs) {
     earlier = before;
     later = after;
@@ -84,12 +87,12 @@ final class EarlyTurn {
     laterToldNs = 0;
   }
 
-  /** Whether this is who drains while the next one's turn has begun. */
+  /** Whether this tenant drains while the next one's turn has begun. */
   boolean isEarlier(Tenant tenant) {
     return earlier == tenant && endNs == UNKNOWN;
   }
 
-  /** A tenant has told that it used more, before the account of it is taken. */
+  /** Records that a tenant reported more use. Call this before the use is booked. */
   void told(Tenant tenant, double usedNs) {
     if (tenant != later || usedNs <= 0) {
       return;
@@ -101,7 +104,7 @@ final class EarlyTurn {
     laterToldNs += usedNs;
   }
 
-  /** A tenant has drained: of the two that are on the GPU, one only is left. */
+  /** Records that a tenant has drained: only one of the two is left on the GPU. */
   void ended(Tenant tenant, long nowNs) {
     Tenant after = later;
     if (after == null || endNs != UNKNOWN || (tenant != earlier && tenant != after)) {
@@ -113,7 +116,7 @@ final class EarlyTurn {
     after.aloneSinceNs = (double) nowNs;
   }
 
-  /** A tenant has gone. */
+  /** Forgets a tenant that has left. */
   void forget(Tenant tenant) {
     Tenant after = later;
     if (after != null && (tenant == earlier || tenant == after)) {
@@ -130,9 +133,9 @@ final class EarlyTurn {
   }
 
   /**
-   * Gives back what both were charged for, once that is known.
+   * Gives back what both were charged for, once the amount is known.
    *
-   * @return by how much the level's time was set back for that, in nanoseconds
+   * @return how far the level's time was set back for that, in nanoseconds
    */
   double settle(ShareLevel level) {
     Tenant before = earlier;
@@ -141,7 +144,7 @@ final class EarlyTurn {
       return 0;
     }
     double bothNs = Math.max(0, endNs - startNs);
-    // Where the later one had nothing on the GPU for a moment, the earlier one had it to itself.
+    // While the later tenant had nothing on the GPU, the earlier one had it to itself.
     double spanNs = (double) after.gate.busyUntilNs() - startNs;
     double busy = spanNs > 0 ? Math.min(1, laterToldNs / spanNs) : 1;
     double twiceNs = bothNs * busy;
@@ -156,23 +159,24 @@ final class EarlyTurn {
   }
 
   /**
-   * How much of the time that both had work on the GPU the later one had: it begins with a slice of
-   * its own, and ends with one of the earlier one, within which that is done.
+   * How much of the common time the later tenant had. The time begins with a slice of the later
+   * tenant, and ends within a slice of the earlier one, whose work ends there.
    */
   static double laterNs(double bothNs) {
     double rounds = Math.max(0, Math.rint((bothNs / SLICE_NS - 1.5) / 2));
     return Math.min(bothNs, (rounds + 1) * SLICE_NS);
   }
 
-  /** How much the earlier one had of it, where it ends with a slice of the later one. */
+  /** How much of it the earlier tenant had, if the time ends with a slice of the later one. */
   static double betweenNs(double bothNs) {
     double rounds = Math.max(0, Math.rint((bothNs / SLICE_NS - 0.5) / 2));
     return Math.min(bothNs, rounds * SLICE_NS);
   }
 
   /**
-   * Who has no work any more has no part in what the level's time is divided by: what it was owed
-   * or owed is others' already, who would all be in debt if the time were taken back as well.
+   * A tenant without work gets no lag back, because it has no part in the level's time. What it was
+   * owed or owed has passed to the others, who would all be in debt if the time were taken back as
+   * well.
    */
   private static double giveBack(ShareLevel level, Tenant tenant, double ns) {
     tenant.bookedNs -= ns;

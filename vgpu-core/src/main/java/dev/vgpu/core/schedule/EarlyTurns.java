@@ -1,14 +1,14 @@
 package dev.vgpu.core.schedule;
 
 /**
- * The turns of a level that began early and are not settled yet: the latest one, and one before it
- * whose work had told nothing when the next turn began. Confined to the scheduler's owner.
+ * The early turns of a level that are not settled yet: the latest one, and an earlier one whose
+ * later tenant had reported no use when the next turn began. Confined to the scheduler's owner.
  */
 final class EarlyTurns {
   private EarlyTurn latest = new EarlyTurn();
   private EarlyTurn untold = new EarlyTurn();
 
-  /** A gate was opened while the one before it drains. */
+  /** Records that a gate was opened while the one before it drains. */
   void begin(Tenant before, Tenant after, long nowNs) {
     if (latest.isUntold()) {
       EarlyTurn free = untold;
@@ -18,32 +18,32 @@ final class EarlyTurns {
     latest.begin(before, after, nowNs);
   }
 
-  /** Whether this is who drains while the next one's turn has begun. */
+  /** Whether this tenant drains while the next one's turn has begun. */
   boolean isEarlier(Tenant tenant) {
     return latest.isEarlier(tenant);
   }
 
-  /** A tenant has told that it used more, before the account of it is taken. */
+  /** Records that a tenant reported more use. Call this before the use is booked. */
   void told(Tenant tenant, double usedNs) {
     untold.told(tenant, usedNs);
     latest.told(tenant, usedNs);
   }
 
-  /** A tenant has drained. */
+  /** Records that a tenant has drained. */
   void ended(Tenant tenant, long nowNs) {
     latest.ended(tenant, nowNs);
   }
 
-  /** A tenant has gone. */
+  /** Forgets a tenant that has left. */
   void forget(Tenant tenant) {
     untold.forget(tenant);
     latest.forget(tenant);
   }
 
   /**
-   * Gives back what was charged twice, as far as that is known.
+   * Gives back what was charged twice, as far as the amount is known.
    *
-   * @return how much that is, in nanoseconds
+   * @return the amount, in nanoseconds
    */
   double settle(ShareLevel level) {
     return untold.settle(level) + latest.settle(level);

@@ -5,17 +5,16 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The runnable tenants of a level that are alike: of one class, guaranteed the same, and both or
- * neither taking surplus. Their lags all change by the same amount as time passes, so that their
- * order changes only when one of them is charged: a heap keeps it. Confined to the scheduler's
- * owner.
+ * The runnable tenants of a level that are alike: the same class, the same guarantee, and all or
+ * none of them taking surplus. Their lags all change by the same amount as time passes. Their order
+ * changes only when one of them is charged, so a heap keeps it. Confined to the scheduler's owner.
  */
 final class LagGroup {
   final PreemptionClass preemptionClass;
   final boolean takesSurplus;
   final double guaranteed;
 
-  /** Where it stands in its level's list of groups that are not empty; -1: it is empty. */
+  /** Its position in its level's list of groups that are not empty; -1 if it is empty. */
   int index = -1;
 
   private @Nullable Tenant[] heap = new @Nullable Tenant[4];
@@ -31,7 +30,7 @@ final class LagGroup {
     return size == 0;
   }
 
-  /** The one with the largest lag; of equals the one that had its latest turn first. */
+  /** The tenant with the largest lag; among equals, the one whose latest turn was earliest. */
   Tenant first() {
     return at(0);
   }
@@ -57,7 +56,7 @@ final class LagGroup {
     }
   }
 
-  /** A tenant's key or latest turn has changed. */
+  /** Restores the order after a tenant's key or latest turn has changed. */
   void moved(Tenant tenant) {
     up(tenant);
     down(tenant);

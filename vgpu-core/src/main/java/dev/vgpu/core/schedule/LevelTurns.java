@@ -3,47 +3,54 @@ package dev.vgpu.core.schedule;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides within one level whose gates are to be open: in turns, or together. Confined to the
+ * Decides within one level which gates are to be open: in turns, or together. Confined to the
  * scheduler's owner.
  *
- * <p><b>Turns.</b> One tenant has the turn until its deadline, or until it is idle; then the level
- * says who is next.
+ * <p><b>Turns.</b> One tenant has the turn until its deadline, or until it is idle. Then the level
+ * picks the next one.
  *
- * <p><b>Sharing.</b> All gates are open and the device gives those with work equal slices. Whoever
- * got {@link TurnLength#ACCURACY_NS} more than it should is held back until it has less than that;
- * but not for the sake of tenants that do not use what they get by that. Only where all are
- * entitled to the same: else holding back would be the rule, and turns are more exact. And only
- * where all have work nearly all the time: one that waits for each of its short kernels waits for a
- * slice of each other tenant with each of them, and would not get its part.
+ * <p><b>Sharing.</b> All gates are open, and the device gives tenants with work equal slices. A
+ * tenant that got {@link TurnLength#ACCURACY_NS} more than its part is held back until it is less
+ * far ahead, unless the other tenants do not use the time. A level shares only if all its tenants
+ * are entitled to the same: otherwise they would be held back all the time, and turns are more
+ * exact. It also shares only if all of them have work nearly all the time. A tenant that waits for
+ * each of its short kernels would wait for a slice of every other tenant each time, and would not
+ * get its part.
  */
 final class LevelTurns {
-  /** A level's clock may stand still: its next event is not looked for more often than so. */
+  /**
+   * The least time until the next check for a capped tenant, because a level's clock may stand
+   * still.
+   */
   private static final long LEAST_WAKE_NS = 20_000;
 
-  /** The same while somebody uses the GPU: what processes use is told in lumps, after its end. */
+  /** The same while the GPU is used: processes report their use in lumps, after the fact. */
   private static final long LEAST_BUSY_WAKE_NS = 100_000;
 
   private static final double LEAST_SHARING_WAKE_NS = 1_000_000;
   private static final double MOST_SHARING_WAKE_NS = 50_000_000;
 
-  /** What processes use after their gate was shut, as a part of a turn that is worth its cost. */
+  /**
+   * What processes use after their gate was shut, as a part of a turn that is worth its hand-over.
+   */
   private static final double PROCESS_OVERRUN = 0.2;
 
-  /** Who used less than this part of its turn, as it says, is not believed. */
+  /** A tenant that reports less than this part of its turn as used is not believed. */
   private static final double LEAST_TOLD = 0.02;
 
-  /** How long holding back is tried before it is seen whether it is of use. */
+  /** How long tenants are held back before it is judged whether that is of use. */
   private static final double TRIAL_NS = 5_000_000;
 
-  /** Nobody is held back for those who use less than this part of the time then. */
+  /** If the other tenants use less than this part of the time, no tenant is held back for them. */
   private static final double LEAST_USE = 0.25;
 
   private static final long SHORTEST_RESPITE_NS = 50_000_000;
   private static final long LONGEST_RESPITE_NS = 1_600_000_000;
 
   /**
-   * Who is held back goes on once it is so much less ahead. At a quarter of the GPU's time that is
-   * some three milliseconds; to pay all of it back at once would be a stall of fifty.
+   * A tenant that is held back continues once it is less far ahead by this much. At a rate of 1/4
+   * that takes 1 ms; paying back all of {@link TurnLength#ACCURACY_NS} at once would stall it for
+   * 18 ms.
    */
   private static final double HELD_NS = 250_000;
 
@@ -60,10 +67,10 @@ final class LevelTurns {
 
   private long turns;
 
-  /** The time that was this level's: not what more urgent tenants used of it. */
+  /** The time that belonged to this level, without what more urgent tenants used. */
   private double levelClock;
 
-  /** While somebody is held back: the time that the level had meanwhile, and what it used. */
+  /** While tenants are held back: the level's time since then, and how much of it was used. */
   private boolean holding;
 
   private double heldTimeNs;
@@ -86,7 +93,7 @@ final class LevelTurns {
     this.slices = new Slices(gates, ofOffline);
   }
 
-  /** All tenants have gone. */
+  /** Call this once all tenants have left. */
   void reset() {
     level.reset();
     holder = null;
@@ -106,7 +113,7 @@ final class LevelTurns {
     return holder;
   }
 
-  /** Time has passed that was this level's, and so much of it was used. */
+  /** Records that time of this level has passed, and how much of it was used. */
   void passed(double timeNs, double usedNs) {
     levelClock += timeNs;
     if (holding) {
@@ -118,7 +125,7 @@ final class LevelTurns {
   /**
    * Takes the decisions that are due.
    *
-   * @param yields whether it has to make room for a floor turn
+   * @param yields whether the level must make room for a floor turn
    */
   void step(boolean yields) {
     Tenant had = holder;
@@ -139,7 +146,7 @@ final class LevelTurns {
     }
   }
 
-  /** Those who are idle with an open gate have no work; they need not be shut for that. */
+  /** Tenants that are idle with an open gate leave the level, without being shut. */
   private void leaveIdle() {
     if (!sharing) {
       return;
@@ -155,7 +162,7 @@ final class LevelTurns {
     }
   }
 
-  /** Whether those who have work may all have their gates open. */
+  /** Whether all tenants with work may have their gates open together. */
   private boolean maySharing() {
     if (settings.strict()
         || level.size() == 0
@@ -175,8 +182,8 @@ final class LevelTurns {
   }
 
   /**
-   * Whether more urgent tenants may come: what several offline ones have on the GPU would delay
-   * them more than what one has.
+   * Whether more urgent tenants may arrive: the work that several offline tenants have on the GPU
+   * would delay them more than the work of one.
    */
   boolean mustStayShort() {
     return ofOffline && gates.urgentTenants() > 0;
@@ -205,11 +212,11 @@ final class LevelTurns {
     }
   }
 
-  /** Decides who is held back. */
+  /** Decides which tenants are held back. */
   private void review() {
     long nowNs = gates.nowNs();
     boolean several = level.size() > 1;
-    level.balance(); // else all might be held back, and no time pass for any of them
+    level.balance(); // otherwise all might be held back, and time would pass for none of them
     if (!several || isHoldingUseless()) {
       release(several);
     }
@@ -224,7 +231,7 @@ final class LevelTurns {
       if (tenant.heldBack) {
         tenant.heldBack = lagNs < HELD_NS - boundNs;
         if (!tenant.heldBack) {
-          respiteNs = SHORTEST_RESPITE_NS; // it was of use
+          respiteNs = SHORTEST_RESPITE_NS; // holding it back was of use
         }
       } else {
         tenant.heldBack = !respite && lagNs <= -boundNs;
@@ -245,12 +252,15 @@ final class LevelTurns {
     }
   }
 
-  /** Whether those who are not held back hardly use what they get by that. */
+  /** Whether the tenants that are not held back hardly use the time that this gives them. */
   private boolean isHoldingUseless() {
     return holding && heldTimeNs >= TRIAL_NS && heldUseNs < heldTimeNs * LEAST_USE;
   }
 
-  /** Lets all go on. What the others were owed meanwhile they did not want. */
+  /**
+   * Lets all tenants continue. After a useless trial, the others forgo what they were owed, because
+   * they did not want it.
+   */
   private void release(boolean useless) {
     if (useless) {
       respiteUntilNs = gates.nowNs() + respiteNs;
@@ -281,7 +291,7 @@ final class LevelTurns {
     }
   }
 
-  /** After sharing: one of those whose gates are open has the turn. */
+  /** After sharing, gives the turn to one of the tenants whose gates are open. */
   private void adoptHolder() {
     Tenant best = level.pick();
     if (best == null || !best.open) {
@@ -308,7 +318,8 @@ final class LevelTurns {
   private void stepHolder(Tenant tenant, boolean yields) {
     boolean alone = gates.runnable() == 1 && tenant.isRunnable();
     if (alone && tenant.takesSurplus()) {
-      // Nobody waits and nothing caps it: it may keep its gate open and come and go without a word.
+      // No tenant waits and no cap applies: the gate may stay open, and the tenant need not report
+      // when it is idle.
       return;
     }
     long nowNs = gates.nowNs();
@@ -349,12 +360,12 @@ final class LevelTurns {
   }
 
   /**
-   * Books a turn in which a tenant said that it worked, and told next to nothing of what it used:
-   * one that cannot be measured, or does not tell, must not have the GPU for nothing. What it tells
-   * later is paid by that.
+   * Charges a tenant for its turn if it claimed to have work but reported next to no use. A tenant
+   * that cannot be measured, or does not report, must not get the GPU for free. What it reports
+   * later counts as paid.
    */
   private boolean hasBeenSilent(Tenant tenant) {
-    // While the last work of the turn before ended, it did not have the GPU to itself.
+    // While the previous turn's last work was ending, it did not have the GPU to itself.
     double aloneNs = (double) gates.nowNs() - tenant.aloneSinceNs;
     double spanNs = Math.min(levelClock - tenant.turnBegan, aloneNs);
     double untoldNs = spanNs - (tenant.bookedNs - tenant.bookedAtTurnNs);
@@ -370,9 +381,9 @@ final class LevelTurns {
   }
 
   /**
-   * What a tenant is owed does not grow in its own turn: what it left unused it did not want. Else
-   * it would save that up, and others would wait for it for long. What it has used and not told yet
-   * is allowed for.
+   * Prevents a tenant's lag from growing in its own turn: it did not want the time that it left
+   * unused. Otherwise it would save that up and keep others waiting later. Use that is not reported
+   * yet is allowed for.
    */
   private void forgoPauses(Tenant tenant) {
     double untoldNs = TurnLength.ACCURACY_NS + 2 * tenant.lumpNs;
@@ -392,7 +403,10 @@ final class LevelTurns {
     level.turnGiven(tenant, ++turns, openNs + Math.max(0, tenant.overrunNs));
   }
 
-  /** For how long a gate is open in a turn: what still runs when it is shut counts as well. */
+  /**
+   * How long a gate is open in a turn. Work that still runs when it is shut counts as part of the
+   * turn.
+   */
   private long openNs(Tenant tenant) {
     double turnNs = lengths.of(tenant, level.rate(tenant));
     double overrunNs =
@@ -402,7 +416,7 @@ final class LevelTurns {
     return (long) Math.max((double) settings.shortestTurnNs(), turnNs - overrunNs);
   }
 
-  /** Whether nobody could get the turn when it ends, but by preempting. */
+  /** Whether no tenant could get the turn at its end except by preemption. */
   private boolean isUnbounded(Tenant tenant) {
     return level.size() == 1
         && tenant.takesSurplus()
@@ -410,7 +424,7 @@ final class LevelTurns {
         && (ofOffline || settings.offlineFloor() == 0);
   }
 
-  /** Gives a turn to who is next, whatever has kept it from having one. */
+  /** Gives a turn to the next tenant, whatever has prevented it so far. */
   void forceTurn() {
     release(false);
     holder = null;
@@ -434,7 +448,7 @@ final class LevelTurns {
     }
   }
 
-  /** Sees to it that the first of those who are at their cap is not forgotten. */
+  /** Schedules a wake-up for when the first tenant at its cap may run again. */
   void wakeWhenEligible() {
     double inNs = level.size() == 0 ? Double.MAX_VALUE : level.nextEligibleInNs();
     if (inNs < 1e18) {

@@ -1,18 +1,18 @@
 package dev.vgpu.core.schedule;
 
 /**
- * Whether a tenant that is idle in its turn, and would get the next one anyway, keeps it for a
- * moment. One that has come back in time again and again is trusted to the end of its turn, which
- * saves the timer; one that has not is not waited for the next times. Confined to the scheduler's
- * owner.
+ * Decides whether a tenant that is idle in its turn, and would get the next turn anyway, keeps it
+ * for a moment. A tenant that has repeatedly come back in time is trusted to the end of its turn,
+ * which saves the timer. After a tenant has not come back, its next idle moments are not waited
+ * for. Confined to the scheduler's owner.
  */
 final class Linger {
   private static final long NEVER = Long.MAX_VALUE;
 
-  /** After so many lingers in a row in which it came back, a tenant is trusted to come back. */
+  /** After this many successful lingers in a row, a tenant is trusted to come back. */
   private static final int WINS_TRUSTED = 8;
 
-  /** After n lingers in vain, the next 2^n are not tried; n is at most this. */
+  /** After n lingers in vain, the next 2^n are skipped; n is at most this. */
   private static final int MOST_MISSES = 6;
 
   private final long lingerNs;

@@ -3,17 +3,17 @@ package dev.vgpu.core.schedule;
 import dev.vgpu.GpuSettings;
 
 /**
- * What a {@link ShareScheduler} goes by. Immutable.
+ * The settings of a {@link ShareScheduler}. Immutable.
  *
- * @param shortestTurnNs how long a tenant keeps the GPU at least while others of its level wait;
- *     above 0
- * @param longestTurnNs how long at most, however dear a hand-over is; {@code shortestTurnNs} or
- *     more
+ * @param shortestTurnNs the shortest time that a tenant keeps the GPU while others of its level
+ *     wait; above 0
+ * @param longestTurnNs the longest such time, however expensive a hand-over is; at least {@code
+ *     shortestTurnNs}
  * @param lingerNs how long a tenant that is next in line anyway may be idle in its turn; 0 or more
- * @param offlineFloor the least part of the GPU for offline tenants with work, 0 to 1
- * @param strict whether tenants never use the GPU together, even where policies allow it
+ * @param offlineFloor the minimum part of the GPU for offline tenants with work, 0 to 1
+ * @param strict whether tenants never use the GPU together, even if policies allow it
  * @param lockoutNs how long a tenant is held back at most to pay back an overrun. A debt that would
- *     hold it back for longer is forgiven, so that one giant call does not lock its tenant out
+ *     take longer is forgiven, so that one giant call does not lock its tenant out
  */
 public record SchedulerSettings(
     long shortestTurnNs,
@@ -22,10 +22,10 @@ public record SchedulerSettings(
     double offlineFloor,
     boolean strict,
     long lockoutNs) {
-  /** How long an overrun may hold a tenant back. */
+  /** The lockout of {@link #from}: how long an overrun may hold a tenant back. */
   public static final long LOCKOUT_NS = 30_000_000_000L;
 
-  /** Checks what does not fit together. */
+  /** Checks the values and their combination. */
   public SchedulerSettings {
     if (shortestTurnNs <= 0
         || longestTurnNs < shortestTurnNs
@@ -47,9 +47,9 @@ public record SchedulerSettings(
   }
 
   /**
-   * {@return the settings that a GPU's ask for}
+   * {@return the settings that correspond to a GPU's settings}
    *
-   * @param settings the GPU's
+   * @param settings the GPU's settings
    */
   public static SchedulerSettings from(GpuSettings settings) {
     return new SchedulerSettings(
@@ -62,8 +62,8 @@ public record SchedulerSettings(
   }
 
   /**
-   * {@return how long a tenant may be idle and still keep the time that it was owed} Longer
-   * idleness means that it had no work, and what it did not use is gone.
+   * {@return how long a tenant may be idle and still keep the time that it was owed} After a longer
+   * idle time, the tenant had no work, and its unused time is lost.
    */
   long memoryNs() {
     return 5 * shortestTurnNs;

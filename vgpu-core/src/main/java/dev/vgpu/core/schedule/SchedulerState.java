@@ -4,14 +4,14 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * How one GPU is shared at a moment, and why so. Immutable.
+ * How one GPU is shared at one moment, and why. Immutable.
  *
- * @param mode how
+ * @param mode how it is shared
  * @param reason why, in words
- * @param holder the virtual GPU that has the turn; of several that share, the first
- * @param turnNs the length of the turns that the holder gets now; 0 if there are none
- * @param switches how often the GPU was handed over so far
- * @param tenants those who have work or an open gate
+ * @param holder the virtual GPU that has the turn; the first if several share
+ * @param turnNs the length of the holder's turns now; 0 if there are none
+ * @param switches how often the GPU has been handed over
+ * @param tenants the tenants that have work or an open gate
  */
 public record SchedulerState(
     Mode mode,
@@ -22,25 +22,25 @@ public record SchedulerState(
     List<TenantState> tenants) {
   /** How a GPU is shared. */
   public enum Mode {
-    /** Nobody has work. */
+    /** No tenant has work. */
     IDLE,
     /** One tenant has work. */
     ALONE,
-    /** Several have their gates open. */
+    /** Several tenants have their gates open. */
     OVERLAP,
-    /** One at a time. */
+    /** One tenant at a time. */
     STRICT
   }
 
   /**
-   * How one tenant stands.
+   * The state of one tenant.
    *
-   * @param id the virtual GPU's name
+   * @param id the virtual GPU's id
    * @param hasWork whether it has work
    * @param open whether its gate is open
-   * @param heldBack whether it has work and may not use the GPU, because it got too much or is at
+   * @param heldBack whether it has work but may not use the GPU, because it got too much or is at
    *     its cap
-   * @param lagNs what it is owed; negative: what it owes
+   * @param lagNs what it is owed, in nanoseconds; negative if it owes
    */
   public record TenantState(
       String id, boolean hasWork, boolean open, boolean heldBack, double lagNs) {}

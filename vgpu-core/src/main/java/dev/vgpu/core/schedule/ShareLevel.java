@@ -11,28 +11,29 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The division follows EEVDF (Stoica, Abdel-Wahab: "Earliest Eligible Virtual Deadline First",
  * 1995). Each tenant has a <em>lag</em>: the GPU time that an ideal division would have given it by
- * now, less what it got. Runnable tenants accrue lag at their rate: what they are guaranteed, and
- * for burst and best-effort ones an equal part of the surplus besides. A tenant is eligible while
- * its lag is not negative; of those, the one whose next turn is due first runs.
+ * now, less what it got. A runnable tenant accrues lag at its rate: its guarantee and, for burst
+ * and best effort, an equal part of the surplus. A tenant is eligible while its lag is not
+ * negative. Of the eligible tenants, the one whose next turn is due first runs.
  *
- * <p>Lags are kept against two clocks, so that time passes for all tenants by two additions: {@code
- * guaranteedClock} counts the level's time, {@code surplusClock} the surplus per taker. Where there
- * are takers, the lags of the level always sum to 0: what one got too much the others got too
- * little. Without takers (only fixed shares) there is no such sum, and each lag is a token bucket.
+ * <p>Lags are kept relative to two clocks, so that time passes for all tenants with two additions:
+ * {@code guaranteedClock} counts the level's time, {@code surplusClock} the surplus per taker. If
+ * there are takers, the lags of the level always sum to 0: what one tenant got in excess, the
+ * others lack. Without takers (only fixed shares) there is no such sum, and each lag is a token
+ * bucket.
  *
- * <p>Tenants with the same guarantee form a {@link LagGroup}, in which the largest lag is both the
- * first to be eligible and the first that is due. So a decision looks at the first of each group. A
- * guarantee is a whole percent and those of a level sum to 100 at most, so that there are no more
- * than about twenty groups however many tenants there are.
+ * <p>Tenants with the same guarantee form a {@link LagGroup}. Within a group, the tenant with the
+ * largest lag is the first to be eligible and the first to be due, so a decision looks only at the
+ * first tenant of each group. Guarantees are whole percents, and those of a level sum to at most
+ * 100. So there are no more than about twenty groups, however many tenants there are.
  */
 final class ShareLevel {
   /** Rounding of the clocks must not make a tenant wait. */
   private static final double TOLERANCE_NS = 50;
 
-  /** The rate by which debts shrink at least, for tenants that are guaranteed nothing. */
+  /** The least rate at which a debt shrinks, for tenants without a guarantee. */
   private static final double LEAST_RATE = 0.01;
 
-  /** How much of a long turn is forgotten with each shorter one. */
+  /** The part of a long turn's excess that is forgotten with each later turn. */
   private static final double FADING = 1.0 / 1024;
 
   private static final int PERCENTS = 101;
@@ -41,13 +42,13 @@ final class ShareLevel {
   private final SchedulerSettings settings;
   private final List<Tenant> runnable = new ArrayList<>();
 
-  /** By class, whether it takes surplus, and percent; made when first needed. */
+  /** Indexed by class, whether surplus is taken, and percent; created on first use. */
   private final @Nullable LagGroup[] groups =
       new @Nullable LagGroup[PreemptionClass.values().length * KINDS];
 
   private final List<LagGroup> busyGroups = new ArrayList<>();
 
-  /** Those of several GPUs, in the order in which they came. */
+  /** The tenants of several GPUs, in order of arrival. */
   private final List<Tenant> gangs = new ArrayList<>();
 
   private int online;
@@ -56,19 +57,19 @@ final class ShareLevel {
   private double guaranteedClock;
   private double surplusClock;
 
-  /** Whether tenants of several GPUs have been here, which take time of it that they do not use. */
+  /** Whether this level has ever had gangs. They take time of it that they do not use. */
   private boolean hadGangs;
 
-  /** By how much the level's time is behind the time in which it might have had the GPU. */
+  /** How far the level's clock is behind the time in which it could have had the GPU. */
   private double behindNs;
 
-  /** The part of it in which nobody of the level was on the GPU. */
+  /** The part of {@link #behindNs} in which no tenant of the level was on the GPU. */
   private double spareNs;
 
   /**
-   * What the longest turn of late takes: so much is due to each by the time at which its turn is.
-   * Were it less, those who are due at the same time would use more than they are due, one after
-   * the other, while another one falls behind.
+   * What the longest recent turn takes: a tenant is owed this much when its turn is due. If it were
+   * less, tenants that are due at the same time would use more than they are due, one after the
+   * other, while another falls behind.
    */
   private double turnNs;
 
@@ -77,12 +78,12 @@ final class ShareLevel {
     this.turnNs = settings.shortestTurnNs();
   }
 
-  /** What each is owed when its turn is due. */
+  /** What a tenant is owed when its turn is due. */
   double turnNs() {
     return turnNs;
   }
 
-  /** All tenants have gone. */
+  /** Call this once all tenants have left. */
   void reset() {
     turnNs = settings.shortestTurnNs();
   }
@@ -91,7 +92,7 @@ final class ShareLevel {
     return runnable.size();
   }
 
-  /** One of those who have work, from 0 to {@link #size()}, in no order. */
+  /** A tenant with work; the index is from 0 to below {@link #size()}, in no order. */
   Tenant member(int i) {
     return runnable.get(i);
   }
@@ -100,28 +101,28 @@ final class ShareLevel {
     return takers < runnable.size();
   }
 
-  /** Whether all who have work are of one class. */
+  /** Whether all tenants with work are of one class. */
   boolean isOfOneClass() {
     return online == 0 || online == runnable.size();
   }
 
-  /** Whether all who have work are entitled to the same. */
+  /** Whether all tenants with work are entitled to the same. */
   boolean isOfOneGroup() {
     return busyGroups.size() == 1;
   }
 
-  /** Lets the level's time pass: {@code serviceNs} of it was given to tenants of this level. */
+  /** Advances the level's time by {@code clockNs}. Its tenants used {@code serviceNs} of it. */
   void advance(double clockNs, double serviceNs) {
     if (runnable.isEmpty()) {
       return;
     }
     if (takers > 0) {
       surplusClock += (serviceNs - guaranteedSum * clockNs) / takers;
-      // What others used before there were takers, and tell only now, does not count again later.
+      // Use from before there were takers may be reported only now; it must not count again later.
       behindNs -= Math.min(clockNs - serviceNs, Math.max(0, behindNs));
       guaranteedClock += clockNs;
     } else {
-      // What two used at the same time is told by both, and passes once.
+      // Time that two tenants used at the same moment is reported by both, but passes only once.
       double passedNs = hadGangs ? clockNs : Math.min(clockNs, Math.max(0, behindNs));
       guaranteedClock += passedNs;
       behindNs -= passedNs;
@@ -129,9 +130,9 @@ final class ShareLevel {
   }
 
   /**
-   * Time has passed in which the level might have had the GPU, whatever its clock says.
+   * Records time in which the level could have had the GPU, whatever its clock says.
    *
-   * @param isActive whether somebody of the level had it, or was about to
+   * @param isActive whether a tenant of the level had the GPU, or was about to
    */
   void passed(double ns, boolean isActive) {
     if (takers == 0 && !runnable.isEmpty()) {
@@ -140,15 +141,18 @@ final class ShareLevel {
     }
   }
 
-  /** Whether its clock is behind, and there is no surplus, which is a part of what the GPU did. */
+  /**
+   * Whether the clock is behind and no tenant takes surplus, which would be a part of the use, not
+   * of elapsed time.
+   */
   boolean isBehind() {
     return takers == 0 && behindNs > 0 && !hadGangs;
   }
 
   /**
-   * Nobody of the level is on the GPU. If nobody may run either, as all are at their cap, there is
-   * time to spare. All time that passes at the cap counts, and what hand-overs took is not taken
-   * off the shares.
+   * Call this while no tenant of the level is on the GPU. If all tenants are at their cap, there is
+   * time to spare. Then all time at the cap counts, and what hand-overs took is not taken off the
+   * shares.
    */
   void catchUp() {
     if (pick() == null) {
@@ -160,8 +164,8 @@ final class ShareLevel {
   }
 
   /**
-   * Books GPU time that a tenant used. Forgives what would lock it out, or let it lock others out,
-   * for too long.
+   * Books GPU time that a tenant used. Forgives a debt that would lock the tenant out for too long,
+   * and a credit that would let it lock others out for too long.
    */
   void charge(Tenant tenant, double usedNs) {
     double most = rate(tenant) * settings.lockoutNs();
@@ -179,9 +183,8 @@ final class ShareLevel {
   }
 
   /**
-   * Lets the lags of those who have work sum to 0, where all of them take surplus: accounts of
-   * those who had work a moment ago may have left a rest, and nobody is to wait for who is not
-   * there.
+   * Makes the lags of the tenants with work sum to 0, if all of them take surplus. Tenants that had
+   * work a moment ago may have left a remainder, and no tenant is to wait for an absent one.
    */
   void balance() {
     double sum = 0;
@@ -191,7 +194,7 @@ final class ShareLevel {
     spread(-sum);
   }
 
-  /** Takes from a tenant what it is owed beyond a bound, for the others. */
+  /** Reduces what a tenant is owed to a bound, in favour of the others. */
   void forgo(Tenant tenant, double mostNs) {
     double excessNs = lag(tenant) - mostNs;
     if (excessNs > 0) {
@@ -201,9 +204,10 @@ final class ShareLevel {
   }
 
   /**
-   * A tenant has the turn: of equals, the others are before it.
+   * Records that a tenant got the turn. Among equals, the others now go before it.
    *
-   * @param takesNs what its turn is likely to take, with what still runs once its gate is shut
+   * @param takesNs what the turn is likely to take, including work that still runs after its gate
+   *     is shut
    */
   void turnGiven(Tenant tenant, long number, double takesNs) {
     turnNs -= (turnNs - settings.shortestTurnNs()) * FADING;
@@ -214,12 +218,12 @@ final class ShareLevel {
     }
   }
 
-  /** A turn of one of them takes as long as this. */
+  /** Records how long a turn of one of the tenants takes. */
   void turnTakes(double ns) {
     turnNs = Math.max(ns, turnNs);
   }
 
-  /** Adds a tenant that has work from now on. */
+  /** Adds a tenant that now has work. */
   void join(Tenant tenant, long nowNs) {
     double idleNs = nowNs - tenant.idleSinceNs;
     double lagNs = tenant.lagNs;
@@ -250,7 +254,7 @@ final class ShareLevel {
     group.add(tenant);
   }
 
-  /** Removes a tenant that has no work any more. What it is owed goes to those that have. */
+  /** Removes a tenant that has no more work. What it is owed goes to the remaining tenants. */
   void leave(Tenant tenant, long nowNs) {
     double lagNs = lag(tenant);
     tenant.idleRate = rate(tenant);
@@ -286,7 +290,7 @@ final class ShareLevel {
     spread(lagNs);
   }
 
-  /** Who runs next, or null if nobody may: all that have work are at their cap. */
+  /** The tenant to run next, or null if none may run: all tenants with work are at their cap. */
   @Nullable Tenant pick() {
     Tenant best = null;
     double bestDueNs = 0;
@@ -322,7 +326,7 @@ final class ShareLevel {
     return best;
   }
 
-  /** Whether a tenant waits that would run if the GPU were free: all but those at their cap. */
+  /** Whether a waiting tenant would run if the GPU were free, that is, one not at its cap. */
   boolean isAwaited() {
     for (int i = 0; i < busyGroups.size(); i++) {
       LagGroup group = busyGroups.get(i);
@@ -339,15 +343,15 @@ final class ShareLevel {
     return exactRate(group) > 0 ? lagNs >= -TOLERANCE_NS : lagNs > 0;
   }
 
-  /** Whether other GPUs are kept idle for a tenant, which is entitled to a turn here. */
+  /** Whether other GPUs are kept idle for a gang that is entitled to a turn here. */
   private boolean isHurried(Tenant gang, @Nullable Tenant best) {
     boolean passed = best != null && best.preemptionClass.isMoreUrgentThan(gang.preemptionClass);
     return !passed && lag(gang) >= -TOLERANCE_NS && gang.gate.isAwaited();
   }
 
   /**
-   * Whether it goes before those of its level that are less urgent. A nearline tenant that is owed
-   * a whole turn does not wait any longer for each online one to have had its own.
+   * Whether a tenant goes before less urgent ones of its level. A nearline tenant that is owed a
+   * whole turn no longer waits for every online tenant to have had one.
    */
   private boolean isUrgent(Tenant tenant, double lagNs) {
     if (tenant.preemptionClass != PreemptionClass.NEARLINE) {
@@ -357,7 +361,7 @@ final class ShareLevel {
     return lagNs >= Math.max((double) settings.shortestTurnNs(), worthNs);
   }
 
-  /** In how many nanoseconds of the level's time the first capped tenant may run again. */
+  /** Nanoseconds of the level's time until the first capped tenant may run again. */
   double nextEligibleInNs() {
     double least = Double.MAX_VALUE;
     for (int i = 0; i < busyGroups.size(); i++) {
@@ -372,7 +376,7 @@ final class ShareLevel {
     return least;
   }
 
-  /** What the tenant is owed; negative: what it owes. */
+  /** What the tenant is owed; negative if it owes. */
   double lag(Tenant tenant) {
     return tenant.isRunnable() ? tenant.key + accrued(group(tenant)) : tenant.lagNs;
   }
@@ -382,19 +386,21 @@ final class ShareLevel {
     return Math.max(LEAST_RATE, exactRate(group(tenant)));
   }
 
-  /** The same without a least; 0 for who is guaranteed nothing while there is no surplus. */
+  /**
+   * The same without a lower limit: 0 for a tenant without a guarantee while there is no surplus.
+   */
   double idealRate(Tenant tenant) {
     return exactRate(group(tenant));
   }
 
   private double exactRate(LagGroup group) {
     double surplus = takers == 0 ? 0 : Math.max(0, 1 - guaranteedSum) / takers;
-    // A sum of hundredths that should be 1 may be off by a rounding: that is no surplus.
+    // A sum of hundredths that should be 1 may be off by rounding, which is not surplus.
     double part = surplus < 1e-9 ? 0 : surplus;
     return group.guaranteed + (group.takesSurplus ? part : 0);
   }
 
-  /** By how much the lag of each in a group has grown since the clocks stood at 0. */
+  /** How much the lag of each tenant of a group has grown since the clocks were at 0. */
   private double accrued(LagGroup group) {
     return group.guaranteed * guaranteedClock + (group.takesSurplus ? surplusClock : 0);
   }
@@ -432,7 +438,7 @@ final class ShareLevel {
     };
   }
 
-  /** Hands lag to those who take surplus, so that the lags still sum to 0. */
+  /** Distributes lag over the tenants that take surplus, so that all lags still sum to 0. */
   private void spread(double lagNs) {
     if (takers > 0) {
       surplusClock += lagNs / takers;

@@ -7,64 +7,65 @@ import dev.vgpu.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides who may use one GPU.
+ * Decides which tenants may use one GPU.
  *
- * <p>A state machine without a clock, a thread or a lock: its owner tells it what happened and
- * calls {@link #doWork} with the time; it opens and shuts the tenants' gates. Confined to its
+ * <p>A state machine without a clock, a thread or a lock. Its owner reports what happened and calls
+ * {@link #doWork} with the time; the scheduler opens and shuts the tenants' gates. Confined to its
  * owner, one caller at a time. The same events at the same times give the same decisions.
  *
- * <p>How it decides (why so, and what can be proven of it: the package's page):
+ * <p>How it decides (the package page has the reasons and the provable bounds):
  *
  * <ul>
- *   <li>Two {@link ShareLevel}s: online and nearline tenants divide the GPU; offline ones divide
- *       what these leave, that is the time in which none of them has work and may run. Within a
- *       level, {@link LevelTurns} gives turns, or opens all gates and holds back who got too much.
+ *   <li>There are two {@link ShareLevel}s. Online and nearline tenants divide the GPU. Offline
+ *       tenants divide the rest: the time in which no online or nearline tenant has work and may
+ *       run. Within a level, {@link LevelTurns} either gives turns, or opens all gates and holds
+ *       back tenants that got too much.
  *   <li>When an online or nearline tenant may run, offline gates are shut at once and their running
- *       work is asked to end; unless both yield by themselves: then both are open. Turns of the
- *       upper level end at their deadline only.
- *   <li>A floor for offline is a token bucket: when a whole turn is owed, offline gets one turn
- *       that is not preempted.
- *   <li>A turn ends only when the work inside has ended (the gate has <em>drained</em>); where
- *       little of it is left and both are measured on the device, others need not wait for that.
- *       What it took longer is charged like all else, and so is paid back.
- *   <li>Only time in which the GPU was used, or in which all who have work were at their cap,
- *       counts against the shares. What switching costs is nobody's time, and no debt grows from
- *       it.
- *   <li>A tenant that is idle between two calls and would get the next turn anyway keeps its turn
- *       for a short linger; one that does not come back in time loses that favour for a while.
- *   <li>What a gate says that cannot be is not believed: it never used more than the time that has
- *       passed since it last told anything.
+ *       work is asked to end. If both sides yield by themselves, both stay open instead. A turn of
+ *       the upper level ends only at its deadline.
+ *   <li>The floor for offline tenants is a token bucket. When it holds a whole turn, an offline
+ *       tenant gets one turn that is not preempted.
+ *   <li>A turn ends only when the work inside has ended (the gate has <em>drained</em>). If little
+ *       work is left and both tenants are measured on the device, the next tenant need not wait for
+ *       that. An overrun is charged like all other use, and so is paid back.
+ *   <li>Time counts against the shares only if the GPU was used, or if all tenants with work were
+ *       at their cap. The time of hand-overs is charged to no tenant, and creates no debt.
+ *   <li>A tenant that is idle between two calls, and would get the next turn anyway, keeps its turn
+ *       for a short linger. A tenant that does not come back in time loses this privilege for a
+ *       while.
+ *   <li>Impossible reports of a gate are not believed: it cannot have used more than the time since
+ *       its last report.
  * </ul>
  */
 public final class ShareScheduler implements TurnStepper {
-  /** What {@link #nextWakeNs()} says when only an event can change anything. */
+  /** The value of {@link #nextWakeNs()} if only an event can change anything. */
   public static final long NEVER = Long.MAX_VALUE;
 
-  /** How much of the floor may be owed to offline at most, in time that has passed. */
+  /** The most elapsed time over which floor credit accumulates. */
   private static final double FLOOR_MEMORY_NS = 1_000_000_000;
 
   private static final long LEAST_WAKE_NS = 20_000;
 
-  /** What is kept of the largest lump at each that is told. */
+  /** The factor by which the recorded largest lump shrinks with each report. */
   private static final double LUMP_KEPT = 0.98;
 
-  /** Is told of preemptions. */
+  /** Receives preemptions and standstills. */
   @FunctionalInterface
   public interface Observer {
     /**
      * A tenant lost its turn to a more urgent one.
      *
-     * @param victim who lost it
-     * @param by who arrived
+     * @param victim the tenant that lost its turn
+     * @param by the more urgent tenant
      * @param askedToEnd how many running calls were asked to end
      */
     void preempted(Tenant victim, Tenant by, int askedToEnd);
 
     /**
-     * The GPU stood still although somebody might have used it; it does not any more. That never
-     * happens, unless news were lost or this scheduler is wrong.
+     * The GPU stood still although a tenant could have used it, and the scheduler has corrected
+     * that. This only happens if an event was lost, or if the scheduler has an error.
      *
-     * @param what what was found, and what was done
+     * @param what the finding and the correction, in words
      */
     default void stoodStill(String what) {}
   }
@@ -81,10 +82,10 @@ public final class ShareScheduler implements TurnStepper {
   private long nextWakeNs = NEVER;
 
   /**
-   * Makes one with no tenants.
+   * Creates a scheduler without tenants.
    *
-   * @param settings what it goes by
-   * @param observer is told of preemptions
+   * @param settings the GPU's settings
+   * @param observer receives preemptions and standstills
    * @param nowNs the present
    */
   public ShareScheduler(SchedulerSettings settings, Observer observer, long nowNs) {
@@ -100,9 +101,9 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   /**
-   * A tenant has work. Takes effect with the next {@link #doWork}.
+   * Reports that a tenant has work. Takes effect with the next {@link #doWork}.
    *
-   * @param tenant which one
+   * @param tenant the tenant
    * @param nowNs the present
    */
   public void wanted(Tenant tenant, long nowNs) {
@@ -111,10 +112,10 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   /**
-   * Nothing of a tenant runs inside its gate any more, or it has given up waiting. Takes effect
-   * with the next {@link #doWork}.
+   * Reports that no work of a tenant runs inside its gate any more, or that it gave up waiting.
+   * Takes effect with the next {@link #doWork}.
    *
-   * @param tenant which one
+   * @param tenant the tenant
    * @param nowNs the present
    */
   public void drained(Tenant tenant, long nowNs) {
@@ -131,7 +132,7 @@ public final class ShareScheduler implements TurnStepper {
   /**
    * Forgets a tenant whose gate is shut for good and has drained.
    *
-   * @param tenant which one
+   * @param tenant the tenant
    * @param nowNs the present
    */
   public void remove(Tenant tenant, long nowNs) {
@@ -149,11 +150,11 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   /**
-   * A tenant of several GPUs has work, and waits for the others before it wants this one again. Its
-   * turn here is over; what it is owed grows on, for as long as {@link
+   * Reports that a tenant of several GPUs has work, but waits for the other GPUs before it wants
+   * this one again. Its turn here is over. What it is owed keeps growing, for as long as {@link
    * SchedulerSettings#memoryNs()}.
    *
-   * @param tenant which one; nothing of it runs
+   * @param tenant the tenant; none of its work is running
    * @param nowNs the present
    */
   public void awaitOthers(Tenant tenant, long nowNs) {
@@ -163,21 +164,21 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   /**
-   * A part is added to a tenant's gate that has used the GPU before, under another scheduler: that
-   * is paid.
+   * Excludes use from being charged, because a part that is being added to a tenant's gate used the
+   * GPU under another scheduler before.
    *
-   * @param tenant which one
-   * @param usedNs the GPU time that its gate tells more from now on
+   * @param tenant the tenant
+   * @param usedNs the GPU time by which the gate's total grows with the new part
    */
   public void paid(Tenant tenant, long usedNs) {
     tenant.readNs += usedNs;
   }
 
   /**
-   * Takes over a tenant that another scheduler had before, which is gone: what it used until now is
-   * paid. If its work runs still, it has the turn that is ending.
+   * Takes over a tenant from an earlier scheduler that is gone. What the tenant used until now
+   * counts as paid. If its work is still running, it has the turn that is ending.
    *
-   * @param tenant which one; its gate is shut by this
+   * @param tenant the tenant; this method shuts its gate
    * @param nowNs the present
    */
   public void adopt(Tenant tenant, long nowNs) {
@@ -195,10 +196,10 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   /**
-   * Gives a tenant other terms.
+   * Replaces a tenant's terms.
    *
-   * @param tenant which one
-   * @param request what is granted from now on
+   * @param tenant the tenant
+   * @param request the new terms
    * @param nowNs the present
    */
   public void resize(Tenant tenant, VirtualGpuRequest request, long nowNs) {
@@ -218,11 +219,14 @@ public final class ShareScheduler implements TurnStepper {
       join(tenant);
     }
     if (otherClass && tenant.open) {
-      boolean ignored = gates.shut(tenant, null); // it is to stand beside others than before
+      boolean ignored = gates.shut(tenant, null); // it belongs in another group now
     }
   }
 
-  /** {@return who has the turn, or whose turn is ending; null if nobody; of several the first} */
+  /**
+   * {@return the tenant that has the turn, or whose turn is ending; the first if there are several;
+   * null if there is none}
+   */
   public @Nullable Tenant holder() {
     return gates.size() == 0 ? null : gates.get(0);
   }
@@ -233,15 +237,15 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   /**
-   * {@return the GPU time that the tenant is owed, in nanoseconds; negative: that it owes}
+   * {@return the GPU time that the tenant is owed, in nanoseconds; negative if it owes}
    *
-   * @param tenant which one
+   * @param tenant the tenant
    */
   public double lagNs(Tenant tenant) {
     return gates.levelOf(tenant).lag(tenant);
   }
 
-  /** {@return how the GPU is shared now, and why so} */
+  /** {@return how the GPU is shared now, and why} */
   public SchedulerState state() {
     return new StateReport(settings, gates, upperTurns, offlineTurns, lengths).make();
   }
@@ -268,7 +272,7 @@ public final class ShareScheduler implements TurnStepper {
     return work;
   }
 
-  /** Where nobody has had the turn for too long, gives one to who is next. */
+  /** If no tenant has had the turn for too long, gives a turn to the next one. */
   private void watch() {
     boolean isIdle = gates.size() == 0;
     Tenant next = isIdle ? upper.pick() : null;
@@ -297,7 +301,9 @@ public final class ShareScheduler implements TurnStepper {
     return next != null && floorCreditNs >= floorTurnNs(next);
   }
 
-  /** For how long a gate is open in a floor turn: what processes have on its way counts as well. */
+  /**
+   * How long a gate is open in a floor turn. Work that processes have already queued counts too.
+   */
   private long floorOpenNs(Tenant tenant) {
     long turnNs = floorTurnNs(tenant);
     return Math.max(settings.shortestTurnNs(), turnNs - tenant.gate.leastTurnNs() / 5);
@@ -307,7 +313,7 @@ public final class ShareScheduler implements TurnStepper {
     return Math.max(settings.shortestTurnNs(), tenant.gate.leastTurnNs());
   }
 
-  /** Ends floor turns that are over; whether one goes on. */
+  /** Ends the floor turns that are over. Returns whether one continues. */
   private boolean endFloorTurns(boolean floorDue) {
     boolean goesOn = false;
     for (int i = gates.size() - 1; i >= 0; i--) {
@@ -330,7 +336,7 @@ public final class ShareScheduler implements TurnStepper {
     return goesOn;
   }
 
-  /** Once the more urgent gates are shut, offline ones that are open have a floor turn. */
+  /** Once the more urgent gates are shut, the open offline gates are in a floor turn. */
   private void beginFloorTurns() {
     if (gates.isOpen(false)) {
       return;
@@ -378,7 +384,10 @@ public final class ShareScheduler implements TurnStepper {
 
   // ---- accounts
 
-  /** Books the time since the last call: who used the GPU, and whose share it counts against. */
+  /**
+   * Books the time since the last call: which tenants used the GPU, and whose shares it counts
+   * against.
+   */
   private void account(long nowNs) {
     double passedNs = Math.max(0, nowNs - lastNs);
     lastNs = Math.max(lastNs, nowNs);
@@ -411,20 +420,20 @@ public final class ShareScheduler implements TurnStepper {
   }
 
   private void book(double passedNs, double upperNs, double offlineNs, boolean floorTurn) {
-    // Processes tell what they used some time later, in lumps: such a lump is not time that passes
-    // once more, or a cap would be passed.
+    // Processes report their use later, in lumps. A lump is not time that passes once more; if it
+    // were, caps would be exceeded.
     boolean contended = gates.runnable() > 1;
-    // What offline uses in the pauses of a tenant that has the turn is time that nobody else of the
-    // upper level could have used. If it counted, those who wait would all be owed more and more,
-    // and of them the most urgent ones alone would ever run.
+    // If offline work runs in the pauses of an upper tenant's turn, that time counts only if no
+    // other upper tenant could have used it. Otherwise all waiting tenants would be owed more and
+    // more, and only the most urgent of them would ever run.
     boolean inPauses = gates.isOpen(false) && upper.isAwaited();
     double upperClockNs = upperNs + (floorTurn || inPauses ? 0 : offlineNs);
-    // What offline has on its way when it gives way is measured beside the work that it gives way
-    // to: half of that is true.
+    // Offline work that is still on the GPU after it gave way is measured while the urgent work
+    // runs beside it: half of the measured time is its own.
     boolean beside = !floorTurn && gates.isOpen(false);
     double alsoNs = beside ? offlineNs / 2 : offlineNs;
-    // A floor turn takes all of its time from the more urgent ones: one that hardly uses it ends
-    // soon. (Its beginning and its end cost some time that is not held against it.)
+    // A floor turn takes all of its time from more urgent tenants, so one that hardly uses the GPU
+    // ends soon. (Its start and end cost time that is not charged to it.)
     double takenNs = floorTurn ? Math.max(alsoNs, passedNs / 4) : alsoNs;
     creditFloor(contended ? upperNs + alsoNs : passedNs, takenNs, floorTurn);
     for (int i = 0; i < gates.size(); i++) {
@@ -442,7 +451,7 @@ public final class ShareScheduler implements TurnStepper {
     offlineTurns.passed(passedNs - upperNs, offlineNs);
   }
 
-  /** Reads what a tenant used since it was last read, as far as that can be. */
+  /** Reads what a tenant has used since the last reading, limited to what is possible. */
   private void read(Tenant tenant, double passedNs) {
     tenant.creditNs = Math.min(tenant.creditNs + passedNs, (double) settings.lockoutNs());
     long readNs = tenant.gate.gpuTimeNs(lastNs);
@@ -468,7 +477,7 @@ public final class ShareScheduler implements TurnStepper {
     if (settings.offlineFloor() > 0 && upper.size() > 0 && offline.size() > 0) {
       double creditNs = floorCreditNs + settings.offlineFloor() * clockNs;
       double leftNs = creditNs - offlineNs;
-      // What offline gets while nobody is in its way is not held against its floor.
+      // What offline tenants get while no tenant is in their way is not charged to their floor.
       creditNs = floorTurn ? leftNs : Math.max(Math.min(0, creditNs), leftNs);
       double most = settings.offlineFloor() * FLOOR_MEMORY_NS;
       double least = settings.offlineFloor() * settings.lockoutNs();

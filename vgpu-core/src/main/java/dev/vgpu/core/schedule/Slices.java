@@ -1,17 +1,17 @@
 package dev.vgpu.core.schedule;
 
 /**
- * What part of the time that each tenant of a level says it used was its own, where several have
- * work on the device and it gives them equal slices. A kernel's measured time runs on while others
- * have theirs. Confined to the scheduler's owner.
+ * Estimates which part of a tenant's reported time was its own, if several tenants of a level have
+ * work on the device and get equal slices. A kernel's measured time also runs during the slices of
+ * others. Confined to the scheduler's owner.
  *
- * <p>Of those whose gates are open not all have work at each moment. How often each of them has is
- * seen by what it tells; that they have it independently of each other is taken for granted. If the
- * others are at work with the probabilities p, and K of them are, a tenant's part is the mean of
- * 1/(1 + K), which is the integral of the product of all (1 - p + p x) over x from 0 to 1.
+ * <p>Not all tenants with open gates have work at each moment. How often each has work follows from
+ * its reports, and the tenants are assumed to be independent. If the others have work with the
+ * probabilities p, and K of them do, a tenant's part is the mean of 1/(1 + K). That is the integral
+ * of the product of all (1 - p + p x) over x from 0 to 1.
  */
 final class Slices {
-  /** Gauss and Legendre's rule with four nodes: exact for up to seven others. */
+  /** The Gauss-Legendre rule with four nodes: exact for up to seven others. */
   private static final double[] NODES = {
     0.069431844202974, 0.330009478207572, 0.669990521792428, 0.930568155797026
   };
@@ -20,13 +20,16 @@ final class Slices {
     0.173927422568727, 0.326072577431273, 0.326072577431273, 0.173927422568727
   };
 
-  /** Who has work less often beside others is taken to pause, and to wait for its slices. */
+  /**
+   * A tenant with work less often than this while sharing is taken to pause, and to wait for its
+   * slices.
+   */
   private static final double LEAST_BUSY_TOGETHER = 0.85;
 
-  /** Until it has work so often in turns of its own. */
+  /** A tenant that pauses must have work this often in its own turns to share again. */
   private static final double LEAST_BUSY_ALONE = 0.995;
 
-  /** Over how long it is seen how often a tenant has work. */
+  /** The time over which it is estimated how often a tenant has work. */
   private static final double MEMORY_NS = 200_000_000;
 
   private final ActiveGates gates;
@@ -39,8 +42,8 @@ final class Slices {
   }
 
   /**
-   * Time has passed. Of two levels offline gives way to the other one; but not what is on its way
-   * to the GPU already.
+   * Records that time has passed. Offline work gives way to the upper level, except for what is
+   * already on its way to the GPU.
    */
   void passed(double passedNs) {
     boolean offlineDrains = false;
@@ -68,10 +71,10 @@ final class Slices {
     }
   }
 
-  /** Whether it is among those who have slices beside a tenant of this level. */
+  /** Whether a tenant has slices beside a tenant of this level. */
   private boolean counts(Tenant tenant, boolean offlineDrains) {
     if (isEarlier(tenant)) {
-      return false; // what it has beside the next one is given back to both
+      return false; // what it had beside the next tenant is given back to both
     }
     if (tenant.isOffline() == ofOffline) {
       return tenant.draining || tenant.isRunnable();
@@ -96,12 +99,12 @@ final class Slices {
     return sum;
   }
 
-  /** {@return what part of the time that a tenant tells now was its own} */
+  /** {@return the part of the time that a tenant reports now that was its own} */
   double told(Tenant tenant, double saidNs) {
     double part = 1;
     if (tenant.countedNs > 0) {
       part = Math.min(1, tenant.ownNs / tenant.countedNs);
-      // Of all that it told lately: one kernel's time may be told with the next one's.
+      // Uses all its recent reports: one kernel's time may be reported with the next one's.
       double keep = Math.max(0, 1 - tenant.countedNs / MEMORY_NS);
       tenant.saidLatelyNs = keep * tenant.saidLatelyNs + saidNs;
       tenant.countedLatelyNs = keep * tenant.countedLatelyNs + tenant.countedNs;
@@ -114,7 +117,7 @@ final class Slices {
     return part;
   }
 
-  /** What a tenant tells from now on is of the time from now on. */
+  /** Restarts the counts: the tenant's next report covers the time from now on. */
   void begin(Tenant tenant) {
     tenant.ownNs = 0;
     tenant.countedNs = 0;

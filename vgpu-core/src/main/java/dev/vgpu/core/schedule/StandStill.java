@@ -3,15 +3,17 @@ package dev.vgpu.core.schedule;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Watches that a GPU does not stand still while somebody might use it, and tells its observer if it
- * did. That takes news that were lost, or an error in this package. Confined to the scheduler's
- * owner.
+ * Detects that a GPU stands still although a tenant could use it, and tells the observer. This only
+ * happens if an event was lost, or if this package has an error. Confined to the scheduler's owner.
  */
 final class StandStill {
-  /** For how long nobody has the turn at most while somebody might have it. */
+  /** How long no tenant may have the turn while one could have it. */
   static final long MOST_NS = 100_000_000;
 
-  /** Work of processes that has not ended by then is looked at again; their backend is sooner. */
+  /**
+   * After this time, running work that has not ended is checked again. The backend usually reports
+   * earlier.
+   */
   private static final long ASK_AGAIN_NS = 300_000_000;
 
   private final ShareScheduler.Observer observer;
@@ -22,10 +24,11 @@ final class StandStill {
   }
 
   /**
-   * Looks whether the GPU has stood still for too long.
+   * Whether the GPU has stood still for too long.
    *
-   * @param next who might have the turn; null: nobody, or a gate is open, or its work is ending
-   * @param gates the time
+   * @param next the tenant that could have the turn; null if there is none, if a gate is open, or
+   *     if work is ending
+   * @param gates has the time
    */
   boolean isTooLong(@Nullable Tenant next, ActiveGates gates) {
     if (next == null) {
@@ -43,18 +46,18 @@ final class StandStill {
     return true;
   }
 
-  /** Tells that it did, and how things are. */
+  /** Tells the observer that the GPU stood still, and the scheduler's state. */
   void tell(Tenant next, SchedulerState state) {
     observer.stoodStill("nobody had the turn, though " + next.id() + " has work: " + state);
   }
 
-  /** A gate was shut, and its work is awaited. */
+  /** Records that a gate was shut and its work is awaited. */
   void shut(Tenant tenant, ActiveGates gates) {
     tenant.askAgainNs = gates.nowNs() + ASK_AGAIN_NS;
     awaited(tenant, gates);
   }
 
-  /** Asks a gate whose work is awaited for long: where processes work, that news may be lost. */
+  /** Asks a gate again if its work is awaited for long: for processes, the report may be lost. */
   void awaited(Tenant tenant, ActiveGates gates) {
     if (tenant.drained || tenant.gate.leastTurnNs() == 0) {
       return;

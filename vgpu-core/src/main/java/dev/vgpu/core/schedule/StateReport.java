@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/** Puts a scheduler's state into words. Used once. */
+/** Describes a scheduler's state in words. Used once. */
 final class StateReport {
   private final SchedulerSettings settings;
   private final ActiveGates gates;

@@ -7,7 +7,7 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 
-/** What a {@link ShareScheduler} knows of one virtual GPU. Confined to the scheduler's owner. */
+/** What a {@link ShareScheduler} knows about one virtual GPU. Confined to the scheduler's owner. */
 public final class Tenant {
   private static final long NEVER = Long.MAX_VALUE;
 
@@ -22,82 +22,76 @@ public final class Tenant {
 
   // ---- kept by its level
 
-  /** Where it stands in its level's list of runnable tenants; -1: it has no work. */
+  /** Its position in its level's list of runnable tenants; -1 if it has no work. */
   int index = -1;
 
-  /** Those that it is like; null: not looked for since its terms changed. */
+  /** Its group; null if not looked up since its terms changed. */
   @Nullable LagGroup group;
 
-  /** Where it stands in its group's heap. */
+  /** Its position in its group's heap. */
   int heapIndex = -1;
 
-  /** While runnable: its lag, less what all of its group have accrued. */
+  /** While runnable: its lag, less what every tenant of its group has accrued. */
   double key;
 
-  /** While not runnable: its lag when it had no more work. */
+  /** While not runnable: its lag when its work ended. */
   double lagNs;
 
-  /** Its rate when it had no more work, by which a debt shrinks while it is idle. */
+  /** Its rate when its work ended; a debt shrinks at this rate while it is idle. */
   double idleRate = 1;
 
   long idleSinceNs;
 
-  /** It is not idle, but waits for other GPUs. */
+  /** Whether it waits for other GPUs rather than being idle. */
   boolean away;
 
-  /** The number of its latest turn; the tenant that waits longest has the smallest. */
+  /** The number of its latest turn; the tenant that has waited longest has the smallest. */
   long lastTurn;
 
   // ---- its gate
 
-  /** The scheduler has seen it, and it has not gone. */
+  /** Whether the scheduler has seen it and it has not left. */
   boolean known;
 
-  /** What its gate was last read to have used. */
+  /** Its gate's total use at the last reading. */
   long readNs;
 
   /** How much use would be believed now. */
   double creditNs;
 
-  /**
-   * What it said that it used since the last booking, as far as believed; and what of that counts.
-   */
+  /** What it has reported since the last booking, as far as believed; then the part that counts. */
   double saidNs;
 
   double usedNs;
 
-  /** The largest lump in which it told lately what it used. */
+  /** The largest lump in which it recently reported its use. */
   double lumpNs;
 
-  /** What it used in all, as far as believed. */
+  /** Its total use, as far as believed. */
   double bookedNs;
 
   /**
-   * For how long it was taken to have work since it last told that it used more, and how much of
-   * that time was its own.
+   * For how long it was taken to have work since its last report, and how much of that was its own.
    */
   double countedNs;
 
   double ownNs;
 
-  /** The same of lately, and what it told of it; so how often it has work when it might: 0 to 1. */
+  /** The same over recent time, and what it reported in it; then how often it has work, 0 to 1. */
   double countedLatelyNs;
 
   double saidLatelyNs;
   double busyPart = 1;
 
-  /** It has so often no work that it would not get its part of slices. */
+  /** Whether it is without work so often that it would not get its part of slices. */
   boolean pauses;
 
-  /**
-   * What it uses after its gate was shut, lately; negative: not known. And what it had used when it
-   * was shut.
-   */
+  /** Its recent use after its gate was shut, negative if not known; its total when it was shut. */
   double overrunNs = -1;
 
   double bookedAtShutNs;
 
-  /** What its level's clock said when its turn began or was last renewed, and what it had used. */
+  /** Its level's clock, and its total, when its turn began or was last renewed. */
   double turnBegan;
 
   double bookedAtTurnNs;
@@ -105,36 +99,36 @@ public final class Tenant {
   /** What it was owed then. */
   double lagAtTurnNs;
 
-  /** Since when the work of the turn before its own is done. */
+  /** When the work of the turn before its own had ended. */
   double aloneSinceNs;
 
-  /** What was booked though it did not tell it. */
+  /** What was charged in advance, because it did not report it. */
   double prepaidNs;
 
   boolean open;
 
-  /** Shut, while its running work ends. */
+  /** Whether its gate is shut and its running work has not ended. */
   boolean draining;
 
-  /** The running work has ended, as was told. */
+  /** Whether the end of its running work was reported. */
   boolean drained;
 
-  /** Its running work was asked to end. */
+  /** Whether its running work was asked to end. */
   boolean preempted;
 
-  /** What its gate was last told. */
+  /** The last values that its gate was told. */
   boolean contended;
 
   boolean withOthers;
   boolean obeys = true;
 
-  /** Its gate has told idleness that was not looked into yet. */
+  /** Whether its gate has reported idleness that was not examined yet. */
   boolean idleTold;
 
-  /** Has work, and its gate is shut so that others get what it had too much. */
+  /** Whether it has work but its gate is shut, so that others get what it had in excess. */
   boolean heldBack;
 
-  /** Its turn is at the expense of more urgent tenants. */
+  /** Whether its turn is at the expense of more urgent tenants. */
   boolean floorTurn;
 
   long deadlineNs;
@@ -143,7 +137,7 @@ public final class Tenant {
 
   // ---- its hand-overs and its pauses
 
-  /** What opening its gate costs the GPU; negative: not known. */
+  /** The GPU time that opening its gate costs; negative if not known. */
   double handOverNs = -1;
 
   long lingerUntilNs = NEVER;
@@ -153,11 +147,11 @@ public final class Tenant {
   int lingersToSkip;
 
   /**
-   * Makes one that has no work.
+   * Creates a tenant without work.
    *
-   * @param id the virtual GPU's name
-   * @param gate what is opened and shut
-   * @param request what is granted
+   * @param id the virtual GPU's id
+   * @param gate the gate that is opened and shut
+   * @param request the granted terms
    */
   public Tenant(String id, TurnGate gate, VirtualGpuRequest request) {
     this.id = requireNonNull(id, "id");
@@ -165,7 +159,7 @@ public final class Tenant {
     setTerms(request);
   }
 
-  /** {@return the virtual GPU's name} */
+  /** {@return the virtual GPU's id} */
   public String id() {
     return id;
   }
@@ -186,7 +180,7 @@ public final class Tenant {
     return open || draining;
   }
 
-  /** Whether it takes time that nobody is guaranteed. */
+  /** Whether it takes time that is guaranteed to no tenant. */
   boolean takesSurplus() {
     return policy != SharePolicy.FIXED_SHARE;
   }

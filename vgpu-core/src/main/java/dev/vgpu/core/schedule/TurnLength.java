@@ -3,18 +3,18 @@ package dev.vgpu.core.schedule;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How long turns are: so long that passing them on costs no more than {@link #MOST_COST}, as far as
- * the settings and the accuracy of shares allow. What a hand-over costs is measured: the time for
- * which the GPU stands still from the shutting of one gate to the first work behind the next.
- * Confined to the scheduler's owner.
+ * The length of turns: long enough that hand-overs cost at most {@link #MOST_COST}, as far as the
+ * settings and the accuracy of shares allow. The cost of a hand-over is measured: the time for
+ * which the GPU stands still from shutting one gate to the first work behind the next. Confined to
+ * the scheduler's owner.
  */
 final class TurnLength {
-  /** The part of the GPU's time that hand-overs may cost: a hundredth, and something to spare. */
+  /** The part of the GPU's time that hand-overs may cost: a hundredth, with a margin. */
   static final double MOST_COST = 0.009;
 
   /**
-   * By how much one turn may change the lag of any tenant. A window of one second is then within
-   * one point of its ideal, overruns of 2 ms included.
+   * How much one turn may change the lag of any tenant. It keeps a window of one second within one
+   * point of its ideal, including overruns of 2 ms.
    */
   static final double ACCURACY_NS = 4_500_000;
 
@@ -23,7 +23,7 @@ final class TurnLength {
 
   private static final double SLOW = 0.125;
 
-  /** One hand-over in so many is looked at closely, as that takes a step more. */
+  /** One in this many hand-overs is measured closely, which takes an additional step. */
   private static final int LOOK_EVERY = 8;
 
   private final SchedulerSettings settings;
@@ -49,7 +49,7 @@ final class TurnLength {
     return Math.round(Math.max(shortestNs, Math.min(worthNs, mostNs)));
   }
 
-  /** What it costs to let a tenant go on the GPU, by what was seen. */
+  /** The measured cost of a hand-over to a tenant. */
   static double handOverNs(Tenant tenant) {
     if (tenant.handOverNs < 0) {
       tenant.handOverNs = Math.max(FIRST_GUESS_NS, tenant.gate.leastTurnNs() * MOST_COST);
@@ -57,12 +57,12 @@ final class TurnLength {
     return tenant.handOverNs;
   }
 
-  /** How often a gate was opened after another one's. */
+  /** How often a gate was opened after another tenant's. */
   long handOvers() {
     return handOvers;
   }
 
-  /** All tenants have gone. */
+  /** Call this once all tenants have left. */
   void reset() {
     from = null;
     to = null;
@@ -70,14 +70,14 @@ final class TurnLength {
     looks = 0;
   }
 
-  /** A tenant has gone for good. */
+  /** Forgets a tenant that has left for good. */
   void forget(Tenant tenant) {
     from = from == tenant ? null : from;
     to = to == tenant ? null : to;
     last = last == tenant ? null : last;
   }
 
-  /** A gate was shut. */
+  /** Records that a gate was shut. */
   void shut(Tenant tenant) {
     from = tenant;
     to = null;
@@ -85,10 +85,10 @@ final class TurnLength {
   }
 
   /**
-   * A gate was opened.
+   * Records that a gate was opened.
    *
-   * @param early whether the work of the one before it has not ended, so that nothing is lost
-   * @return when to look at what was used, to see how long it took; never: {@link Long#MAX_VALUE}
+   * @param early whether the previous tenant's work has not ended, so that no time is lost
+   * @return when to read the use, to measure the hand-over; {@link Long#MAX_VALUE} means never
    */
   long opened(Tenant tenant, boolean early, long nowNs) {
     boolean measured = from != null && from != tenant && !early;
@@ -113,7 +113,7 @@ final class TurnLength {
         : Long.MAX_VALUE;
   }
 
-  /** Time has passed, and some of it was used by whoever. */
+  /** Records that time has passed, and how much of it was used by any tenant. */
   void passed(double passedNs, double usedNs, long nowNs) {
     if (from != null) {
       lostNs += Math.max(0, passedNs - usedNs);
@@ -122,7 +122,7 @@ final class TurnLength {
     if (opened != null) {
       lostNs += Math.max(0, passedNs - usedNs);
       if (opened.usedNs > 0) {
-        // What is told late looks lost: the smaller figures are the truer ones.
+        // Use that is reported late looks like lost time, so smaller figures are more reliable.
         double before = handOverNs(opened);
         double weight = lostNs < before ? 0.5 : SLOW;
         opened.handOverNs = before + weight * (Math.min(lostNs, MOST_HAND_OVER_NS) - before);

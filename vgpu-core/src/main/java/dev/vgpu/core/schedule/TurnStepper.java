@@ -1,8 +1,8 @@
 package dev.vgpu.core.schedule;
 
 /**
- * What a GPU's owner steps when something has happened or a deadline comes: the scheduler, or in a
- * process that does not hold the seat, what stands for it. Confined to its owner.
+ * What a GPU's owner steps after an event or at a deadline: the scheduler, or its stand-in in a
+ * process that does not hold the seat. Confined to its owner.
  */
 public interface TurnStepper {
   /**
@@ -13,6 +13,6 @@ public interface TurnStepper {
    */
   int doWork(long nowNs);
 
-  /** {@return when {@link #doWork} must be called at the latest if nothing happens before} */
+  /** {@return when to call {@link #doWork} at the latest if nothing happens before} */
   long nextWakeNs();
 }

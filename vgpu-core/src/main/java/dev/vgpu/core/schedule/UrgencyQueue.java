@@ -7,19 +7,19 @@ import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Those who wait, in order of class, then arrival, and nobody is overtaken for ever: an element
- * that is first of its class and was overtaken {@value #MOST_OVERTAKES} times by later arrivals of
- * more urgent classes is overtaken no more. Every operation takes constant time. Not safe for use
- * by several threads: guarded by its owner.
+ * A queue in order of class, then arrival, in which no element is overtaken forever. After the
+ * first element of a class was overtaken {@value #MOST_OVERTAKES} times by later arrivals of more
+ * urgent classes, it is not overtaken again. Every operation takes constant time unless it says
+ * otherwise. Not safe for use by several threads: guarded by its owner.
  *
- * @param <E> who waits
+ * @param <E> the type of the elements
  */
 public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
-  /** How often the first of a class is overtaken at most. */
+  /** How often the first element of a class is overtaken at most. */
   public static final int MOST_OVERTAKES = 64;
 
   /**
-   * An element: holds its own links, and stands in one queue at most.
+   * An element. It holds its own links, so it is in at most one queue.
    *
    * @param <E> the element's type
    */
@@ -31,15 +31,15 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
     private boolean queued;
 
     /**
-     * Makes one that stands in no queue.
+     * Creates an element that is in no queue.
      *
-     * @param preemptionClass how urgent it is
+     * @param preemptionClass its class
      */
     protected Node(PreemptionClass preemptionClass) {
       this.preemptionClass = preemptionClass;
     }
 
-    /** {@return how urgent it is} */
+    /** {@return its class} */
     public final PreemptionClass preemptionClass() {
       return preemptionClass;
     }
@@ -57,12 +57,12 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
   private long arrivals;
   private int size;
 
-  /** {@return how many wait} */
+  /** {@return the number of waiting elements} */
   public int size() {
     return size;
   }
 
-  /** {@return whether nobody waits} */
+  /** {@return whether no element waits} */
   public boolean isEmpty() {
     return size == 0;
   }
@@ -70,7 +70,7 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
   /**
    * Adds an element behind those of its class.
    *
-   * @param element stands in no queue
+   * @param element must be in no queue
    */
   public void add(E element) {
     Node<E> node = element;
@@ -89,9 +89,9 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
   }
 
   /**
-   * Puts an element that was here before back in front of its class.
+   * Puts an element that was in this queue before back at the front of its class.
    *
-   * @param element stands in no queue
+   * @param element must be in no queue
    */
   public void addFirst(E element) {
     Node<E> node = element;
@@ -109,7 +109,7 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
     size++;
   }
 
-  /** {@return who is served next; null if nobody waits} */
+  /** {@return the element to serve next; null if none waits} */
   public @Nullable E peek() {
     E best = null;
     if (offline.overtakes >= MOST_OVERTAKES) {
@@ -127,7 +127,9 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
     return nearline.first != null ? nearline.first : offline.first;
   }
 
-  /** {@return all who wait: who is served next, then the others in order of class, then arrival} */
+  /**
+   * {@return all elements: the one to serve next, then the others in order of class, then arrival}
+   */
   public List<E> inOrder() {
     List<E> all = new ArrayList<>(size);
     E next = peek();
@@ -144,7 +146,7 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
     return all;
   }
 
-  /** {@return who is served next, taken out; null if nobody waits} */
+  /** {@return the element to serve next, removed from the queue; null if none waits} */
   public @Nullable E poll() {
     E element = peek();
     if (element != null) {
@@ -156,9 +158,9 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
   }
 
   /**
-   * {@return whether one of this class that arrives now would be served before all who wait}
+   * {@return whether a new arrival of this class would be served before all waiting elements}
    *
-   * @param arriving the class
+   * @param arriving the class of the arrival
    */
   public boolean isFirstInLine(PreemptionClass arriving) {
     E next = peek();
@@ -171,19 +173,19 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
   }
 
   /**
-   * Notes that one who did not wait was served before those of less urgent classes.
+   * Records that an arrival was served without waiting, before elements of less urgent classes.
    *
-   * @param served its class
+   * @param served the arrival's class
    */
   public void servedWithoutWaiting(PreemptionClass served) {
     countOvertake(served, Long.MAX_VALUE);
   }
 
   /**
-   * Takes an element out.
+   * Removes an element.
    *
-   * @param element which one
-   * @return whether it was in
+   * @param element the element
+   * @return whether it was in the queue
    */
   public boolean remove(E element) {
     Node<E> node = element;
@@ -210,10 +212,10 @@ public final class UrgencyQueue<E extends UrgencyQueue.Node<E>> {
   }
 
   /**
-   * {@return the largest value among those who wait; 0 if nobody does} Takes time linear in their
-   * number.
+   * {@return the largest value among the waiting elements; 0 if there are none} Takes time linear
+   * in their number.
    *
-   * @param value what is asked of each; 0 or more
+   * @param value the value of an element; 0 or more
    */
   public long largest(ToLongFunction<? super E> value) {
     return Math.max(

@@ -5,15 +5,15 @@ import static dev.vgpu.core.simulate.Workload.NEVER;
 import java.util.ArrayDeque;
 import java.util.Queue;
 
-/** The arrivals of one tenant, one after the other. Not thread-safe. */
+/** The arrivals of one tenant, in order. Not thread-safe. */
 abstract class ArrivalStream {
-  /** {@return when the next request comes; {@link Workload#NEVER}: none does} */
+  /** {@return when the next request arrives; {@link Workload#NEVER} if none does} */
   abstract long nextNs();
 
-  /** {@return how many kernels the next request takes, which is taken; 0: as all requests} */
+  /** {@return the number of kernels of the next request, which this removes; 0 means as usual} */
   abstract int take();
 
-  /** A request was answered, and its client has the answer. */
+  /** Records that a request was answered and its client has the answer. */
   void answered(long nowNs) {}
 
   static ArrivalStream of(Arrivals arrivals, long joinNs, Draws draws) {

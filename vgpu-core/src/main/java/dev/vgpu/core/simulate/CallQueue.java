@@ -3,16 +3,15 @@ package dev.vgpu.core.simulate;
 import java.util.ArrayDeque;
 import java.util.Queue;
 
-/** Calls that somebody queues, or of which there are always more. Not thread-safe. */
+/** Calls that are queued from outside, or an endless supply of calls. Not thread-safe. */
 final class CallQueue implements Workload {
   private final long backlogCallNs;
   private final Queue<Long> queued = new ArrayDeque<>();
 
   /**
-   * Makes one.
+   * Creates one.
    *
-   * @param backlogCallNs the length of calls of which there are always more; 0: only those that are
-   *     queued
+   * @param backlogCallNs the length of the calls of an endless supply; 0 means only queued calls
    */
   CallQueue(long backlogCallNs) {
     this.backlogCallNs = backlogCallNs;

@@ -12,10 +12,10 @@ final class Draws {
   private final SplittableRandom random;
 
   /**
-   * Makes a series.
+   * Creates a series.
    *
-   * @param seed the simulation's
-   * @param name whose draws they are: another's never change them
+   * @param seed the simulation's seed
+   * @param name whose draws these are; the draws of other names do not affect them
    */
   Draws(long seed, String name) {
     long hash = 0xcbf29ce484222325L;
@@ -25,22 +25,22 @@ final class Draws {
     this.random = new SplittableRandom(seed * 0x9e3779b97f4a7c15L ^ hash);
   }
 
-  /** {@return above 0, below 1} */
+  /** {@return a number above 0 and below 1} */
   double uniform() {
     return ((random.nextLong() >>> 11) + 0.5) / TWO_TO_53;
   }
 
-  /** {@return from one number to another, both included} */
+  /** {@return a number between two bounds, both inclusive} */
   long between(long from, long to) {
     return from + (long) (uniform() * (to - from + 1));
   }
 
-  /** {@return exponentially distributed, of mean 1} */
+  /** {@return an exponentially distributed number with mean 1} */
   double exponential() {
     return -StrictMath.log(uniform());
   }
 
-  /** {@return normally distributed, of mean 0 and deviation 1} */
+  /** {@return a normally distributed number with mean 0 and standard deviation 1} */
   double normal() {
     return StrictMath.sqrt(2 * exponential()) * StrictMath.cos(2 * Math.PI * uniform());
   }

@@ -4,20 +4,20 @@ package dev.vgpu.core.simulate;
  * How a tenant's work is enforced, and what that costs: calls of a JVM, or processes under the
  * hook. Immutable.
  *
- * @param tellNs how long news of the tenant's takes to reach the scheduler; 0 or more
+ * @param tellNs how long the tenant's reports take to reach the scheduler; 0 or more
  * @param wakeNs from the opening of the gate to work on the GPU, for work that waited; 0 or more
- * @param inFlightNs how much work is on its way to the GPU at most, beside the kernel that runs,
- *     while others are there; 0: none
- * @param inFlightAloneNs the same while nobody else is there
- * @param inFlightYieldingNs the same where a more urgent tenant's work may stop it at any moment
- * @param leastTurnNs the shortest turn that is worth its hand-over; 0: any
- * @param shortIdleNs pauses that are no longer than this are not told; 0: all are
- * @param lane whether its work stops by itself while a more urgent tenant is busy, and announces
- *     itself where it is the urgent one
+ * @param inFlightNs how much work may be queued on the GPU, besides the running kernel, while other
+ *     tenants are there; 0 means none
+ * @param inFlightAloneNs the same while no other tenant is there
+ * @param inFlightYieldingNs the same if a more urgent tenant's work may stop it at any moment
+ * @param leastTurnNs the shortest turn that is worth its hand-over; 0 means any
+ * @param shortIdleNs pauses up to this length are not reported; 0 means that all are
+ * @param lane whether its work stops by itself while a more urgent tenant is busy, and whether it
+ *     announces itself if it is the urgent one
  * @param laneLingerNs how long an urgent tenant without work still counts as busy on the lane
  * @param mayOverlap whether it may be open beside others
- * @param tellsInLumps whether the use of a kernel is told when it has ended, not while it runs
- * @param cancelTakesNs how long work still runs that was asked to end; negative: it does not end
+ * @param tellsInLumps whether the use of a kernel is reported when it has ended, not while it runs
+ * @param cancelTakesNs how long work that was asked to end still runs; negative if it does not end
  */
 public record GateModel(
     long tellNs,
@@ -35,9 +35,9 @@ public record GateModel(
   private static final long US = 1_000;
 
   /**
-   * {@return calls of which nothing costs time}
+   * {@return calls without any cost of enforcement}
    *
-   * @param cancelTakesNs how long a cancelled call still runs; negative: it cannot be cancelled
+   * @param cancelTakesNs how long a cancelled call still runs; negative if it cannot be cancelled
    */
   public static GateModel ideal(long cancelTakesNs) {
     return new GateModel(0, 0, 0, 0, 0, 0, 0, false, 0, false, false, cancelTakesNs);
@@ -46,13 +46,13 @@ public record GateModel(
   /**
    * {@return calls in the scheduler's own JVM: a thread is woken for each turn}
    *
-   * @param cancelTakesNs how long a cancelled call still runs; negative: it cannot be cancelled
+   * @param cancelTakesNs how long a cancelled call still runs; negative if it cannot be cancelled
    */
   public static GateModel calls(long cancelTakesNs) {
     return new GateModel(0, 20 * US, 0, 0, 0, 0, 0, false, 0, false, false, cancelTakesNs);
   }
 
-  /** {@return processes under the hook: they launch ahead, and tell what matters by messages} */
+  /** {@return processes under the hook: they launch ahead, and report by messages} */
   public static GateModel processes() {
     return new GateModel(
         100 * US,
@@ -69,20 +69,20 @@ public record GateModel(
         -1);
   }
 
-  /** {@return the same without a lane, and never open beside others} */
+  /** {@return the same model without a lane, and never open beside others} */
   public GateModel strict() {
     return with(false, false, tellsInLumps, cancelTakesNs);
   }
 
-  /** {@return the same, but what was used is told when a kernel has ended} */
+  /** {@return the same model, but use is reported when a kernel has ended} */
   public GateModel inLumps() {
     return with(lane, mayOverlap, true, cancelTakesNs);
   }
 
   /**
-   * {@return the same, but work that is asked to end does}
+   * {@return the same model, but work that is asked to end does end}
    *
-   * @param takesNs how long that takes; negative: it does not end
+   * @param takesNs how long that takes; negative if it does not end
    */
   public GateModel cancelling(long takesNs) {
     return with(lane, mayOverlap, tellsInLumps, takesNs);

@@ -6,18 +6,18 @@ import dev.vgpu.VirtualGpuRequest;
 import java.util.List;
 
 /**
- * What the policies and classes promise to those that have work, if the GPU could be divided into
- * parts as small as one likes: what each is entitled to.
+ * The ideal division of a GPU: what policies and classes entitle each tenant with work to, if the
+ * GPU could be divided into arbitrarily small parts.
  */
 final class IdealDivision {
   private final List<VirtualGpuRequest> requests;
   private final double offlineFloor;
 
   /**
-   * Makes one.
+   * Creates one.
    *
-   * @param requests what each tenant is granted
-   * @param offlineFloor the least part for offline tenants, 0 to 1
+   * @param requests the granted terms of each tenant
+   * @param offlineFloor the minimum part for offline tenants, 0 to 1
    */
   IdealDivision(List<VirtualGpuRequest> requests, double offlineFloor) {
     this.requests = List.copyOf(requests);
@@ -28,7 +28,7 @@ final class IdealDivision {
    * Divides the GPU.
    *
    * @param works which tenants have work
-   * @param rates takes the part of each, 0 to 1
+   * @param rates receives the part of each tenant, 0 to 1
    */
   void divide(boolean[] works, double[] rates) {
     double upper = divideLevel(works, rates, false, 1);
@@ -50,7 +50,7 @@ final class IdealDivision {
     double ignored = divideLevel(works, rates, true, left);
   }
 
-  /** Gives the tenants of a level their parts of what there is for it, and returns their sum. */
+  /** Divides a level's part of the GPU among its tenants, and returns the sum of what they get. */
   private double divideLevel(boolean[] works, double[] rates, boolean offline, double whole) {
     double guaranteed = 0;
     int takers = 0;

@@ -5,9 +5,9 @@ import java.util.List;
 /** How long kernels run. */
 public sealed interface KernelTime {
   /**
-   * {@return one kernel's length, in nanoseconds; above 0}
+   * {@return the length of one kernel, in nanoseconds; above 0}
    *
-   * @param draws where chance comes from
+   * @param draws the source of randomness
    */
   long drawNs(Draws draws);
 
@@ -15,9 +15,9 @@ public sealed interface KernelTime {
   double meanNs();
 
   /**
-   * All alike.
+   * All the same.
    *
-   * @param ns above 0
+   * @param ns the length; above 0
    */
   record Fixed(long ns) implements KernelTime {
     @Override
@@ -32,7 +32,7 @@ public sealed interface KernelTime {
   }
 
   /**
-   * Equally distributed.
+   * Uniformly distributed.
    *
    * @param fromNs the shortest; above 0
    * @param toNs the longest
@@ -50,11 +50,11 @@ public sealed interface KernelTime {
   }
 
   /**
-   * The logarithm is normally distributed.
+   * Log-normally distributed.
    *
-   * @param medianNs the middle one; above 0
-   * @param sigma the deviation of the logarithm
-   * @param mostNs longer ones are cut to this
+   * @param medianNs the median; above 0
+   * @param sigma the standard deviation of the logarithm
+   * @param mostNs longer kernels are cut to this length
    */
   record LogNormal(long medianNs, double sigma, long mostNs) implements KernelTime {
     @Override
@@ -63,7 +63,7 @@ public sealed interface KernelTime {
       return Math.max(1, (long) Math.min((double) mostNs, ns));
     }
 
-    /** Without the cut. */
+    /** Ignores the cut. */
     @Override
     public double meanNs() {
       return medianNs * StrictMath.exp(sigma * sigma / 2);
@@ -71,7 +71,7 @@ public sealed interface KernelTime {
   }
 
   /**
-   * Some so, some so.
+   * A mixture.
    *
    * @param parts at least one
    */
@@ -104,10 +104,10 @@ public sealed interface KernelTime {
   }
 
   /**
-   * One kind of kernels among several.
+   * One component of a mixture.
    *
-   * @param weight how many there are, in comparison; above 0
-   * @param time how long they run
+   * @param weight its frequency relative to the others; above 0
+   * @param time its length
    */
   record Part(double weight, KernelTime time) {}
 }

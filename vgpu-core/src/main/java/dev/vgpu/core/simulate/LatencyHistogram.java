@@ -2,7 +2,9 @@ package dev.vgpu.core.simulate;
 
 import java.util.Arrays;
 
-/** How long requests took: counts by length, exact to 0.4 percent. Not thread-safe. */
+/**
+ * The latencies of requests, counted by length with a precision of 0.8 percent. Not thread-safe.
+ */
 public final class LatencyHistogram {
   private static final int BITS = 8;
   private static final int PARTS = 1 << BITS;
@@ -32,23 +34,24 @@ public final class LatencyHistogram {
     largestNs = 0;
   }
 
-  /** {@return how many there are} */
+  /** {@return the number of requests} */
   public long count() {
     return count;
   }
 
-  /** {@return the longest, in nanoseconds; 0 if there is none} */
+  /** {@return the longest latency, in nanoseconds; 0 if there is none} */
   public long largestNs() {
     return largestNs;
   }
 
-  /** {@return the mean, in nanoseconds; 0 if there is none} */
+  /** {@return the mean latency, in nanoseconds; 0 if there is none} */
   public double meanNs() {
     return count == 0 ? 0 : sumNs / count;
   }
 
   /**
-   * {@return the length that this percent of all do not exceed, in nanoseconds; 0 if there is none}
+   * {@return the latency that this percent of requests do not exceed, in nanoseconds; 0 if there is
+   * none}
    *
    * @param percent above 0, to 100
    */
@@ -64,7 +67,7 @@ public final class LatencyHistogram {
     return largestNs;
   }
 
-  /** Exact below {@link #PARTS}; above, so many parts for each power of two. */
+  /** Exact below {@link #PARTS}. Above, each power of two is divided into half as many parts. */
   private static int index(long ns) {
     if (ns < PARTS) {
       return (int) ns;

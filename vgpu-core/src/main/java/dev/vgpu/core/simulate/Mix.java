@@ -5,13 +5,13 @@ import dev.vgpu.VirtualGpuRequest;
 import java.util.List;
 
 /**
- * What is simulated: GPUs, and who wants what of them when. Immutable.
+ * What is simulated: GPUs, and the tenants that use them. Immutable.
  *
  * @param gpus at least one
- * @param tenants of any GPU
- * @param durationNs how long; above 0
- * @param warmUpNs what is not counted at the beginning; 0 or more, below the duration
- * @param seed where chance begins
+ * @param tenants the tenants of all GPUs
+ * @param durationNs the simulated time; above 0
+ * @param warmUpNs the time at the beginning that is not counted; 0 or more, below the duration
+ * @param seed the seed of the random numbers
  */
 public record Mix(List<Gpu> gpus, List<Member> tenants, long durationNs, long warmUpNs, long seed) {
   /** Copies the lists. */
@@ -23,23 +23,23 @@ public record Mix(List<Gpu> gpus, List<Member> tenants, long durationNs, long wa
   /**
    * A GPU.
    *
-   * @param name what people call it
-   * @param settings what its scheduler goes by
-   * @param sliceNs what it gives a tenant at a time while others have work on it; above 0
+   * @param name its name for people
+   * @param settings the settings of its scheduler
+   * @param sliceNs its time slice while several tenants have work on it; above 0
    */
   public record Gpu(String name, GpuSettings settings, long sliceNs) {}
 
   /**
    * A tenant: a virtual GPU and the programs under it.
    *
-   * @param name what people call it; no two have the same
-   * @param gpu the number of its GPU in the list
-   * @param request what it is granted
-   * @param model how that is enforced
-   * @param arrivals when its requests come
-   * @param shape what they are made of
-   * @param joinNs when it comes; 0 or more
-   * @param leaveNs when it goes; {@link Long#MAX_VALUE}: never
+   * @param name its name for people; unique
+   * @param gpu the index of its GPU in the list
+   * @param request the granted terms
+   * @param model how it is enforced
+   * @param arrivals when its requests arrive
+   * @param shape what its requests consist of
+   * @param joinNs when it joins; 0 or more
+   * @param leaveNs when it leaves; {@link Long#MAX_VALUE} means never
    */
   public record Member(
       String name,

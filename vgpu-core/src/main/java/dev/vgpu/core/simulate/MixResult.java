@@ -3,12 +3,12 @@ package dev.vgpu.core.simulate;
 import java.util.List;
 
 /**
- * What came of a mix. Immutable.
+ * The result of simulating a mix. Immutable.
  *
  * @param mix what was simulated
- * @param gpus one for each GPU
- * @param tenants one for each tenant
- * @param binNs the length of a point of a series
+ * @param gpus the result of each GPU
+ * @param tenants the result of each tenant
+ * @param binNs the length of one point of a series
  */
 public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long binNs) {
   /** Copies the lists. */
@@ -18,18 +18,18 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
   }
 
   /**
-   * What came of a GPU.
+   * The result of one GPU.
    *
-   * @param name what people call it
+   * @param name its name for people
    * @param busyNs how long it worked
-   * @param lostNs how long it was idle although somebody might have used it: between turns, and
+   * @param lostNs how long it was idle although a tenant could have used it: between turns, and
    *     while programs that wait for it had nothing launched
    * @param turns how often a gate was opened
-   * @param switches how often it went from one tenant's work to another's
+   * @param switches how often it changed from one tenant's work to another's
    * @param preemptions how often a tenant lost its turn to a more urgent one
    * @param steps how often its scheduler was stepped
-   * @param spansFromNs where the spans begin
-   * @param spans who had it when, for the first moments; no more than some thousands
+   * @param spansFromNs when the spans begin
+   * @param spans which tenant had it when, at the beginning; at most some thousands
    */
   public record OfGpu(
       String name,
@@ -48,37 +48,37 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
   }
 
   /**
-   * One tenant's work, without another's in between.
+   * The work of one tenant without another's in between.
    *
-   * @param tenant the tenant's number
-   * @param fromNs since when
-   * @param toNs until when
+   * @param tenant the tenant's index
+   * @param fromNs its start
+   * @param toNs its end
    */
   public record Span(int tenant, long fromNs, long toNs) {}
 
   /**
-   * What came of a tenant.
+   * The result of one tenant.
    *
-   * @param name what people call it
+   * @param name its name for people
    * @param presentNs how long it was there
    * @param usableNs the same without what was lost between turns
    * @param usedNs how long the GPU worked for it
-   * @param measuredNs how long it worked by the measure that its enforcement takes, which may count
-   *     another's slices too
-   * @param entitledNs how long it would have, had the GPU been divided ideally, into parts as small
-   *     as one likes, among those with work at each moment. What is lost between turns does not
-   *     count
-   * @param worstWindow the largest distance of what it held from that in any window of one second,
-   *     in points
-   * @param worstWindowAtNs where that window begins; -1 if it was not there for as long as a window
-   * @param requests how many requests came
-   * @param answered how many were answered
-   * @param kernels how many kernels ended
+   * @param measuredNs how long the GPU worked for it as measured by its enforcement, which may
+   *     include slices of others
+   * @param entitledNs how long the GPU would have worked for it under an ideal division, into
+   *     arbitrarily small parts, among the tenants with work at each moment. Time lost between
+   *     turns does not count
+   * @param worstWindow the largest difference between its use and that ideal in any window of one
+   *     second, in points
+   * @param worstWindowAtNs when that window begins; -1 if it was there for less than a window
+   * @param requests the number of requests that arrived
+   * @param answered the number of requests that were answered
+   * @param kernels the number of kernels that ended
    * @param turns how often its gate was opened
    * @param preemptions how often it lost its turn to a more urgent tenant
    * @param latencies from a request's arrival to the end of its last kernel
-   * @param series the percent of the GPU that it held, point by point
-   * @param entitledSeries the same of what it was entitled to
+   * @param series the percent of the GPU that it used, point by point
+   * @param entitledSeries the percent that it was entitled to, point by point
    */
   public record OfTenant(
       String name,
@@ -103,7 +103,7 @@ public record MixResult(Mix mix, List<OfGpu> gpus, List<OfTenant> tenants, long 
       entitledSeries = List.copyOf(entitledSeries);
     }
 
-    /** {@return the percent of the GPU's time that it held while it was there} */
+    /** {@return the percent of the GPU's time that it used while it was there} */
     public double heldPercent() {
       return usableNs <= 0 ? 0 : 100 * usedNs / usableNs;
     }

@@ -1,23 +1,23 @@
 package dev.vgpu.core.simulate;
 
-/** Sees what happens on a virtual node. Called in the order of time. */
+/** Observes a virtual node. Called in the order of time. */
 public interface NodeObserver {
-  /** Sees nothing. */
+  /** Ignores everything. */
   NodeObserver NONE = new NodeObserver() {};
 
   /**
    * The GPU worked for a tenant.
    *
-   * @param gate the tenant's
-   * @param fromNs since when
-   * @param toNs until when: now
+   * @param gate the tenant's gate
+   * @param fromNs the start
+   * @param toNs the end, which is now
    */
   default void ran(VirtualGate gate, long fromNs, long toNs) {}
 
   /**
-   * Work came to a tenant.
+   * Work arrived at a tenant.
    *
-   * @param gate the tenant's
+   * @param gate the tenant's gate
    * @param workNs how long the GPU will work for it
    * @param nowNs the present
    */
@@ -26,7 +26,7 @@ public interface NodeObserver {
   /**
    * A tenant was preempted.
    *
-   * @param victim its gate
+   * @param victim the tenant's gate
    * @param nowNs the present
    */
   default void preempted(VirtualGate victim, long nowNs) {}

@@ -1,14 +1,14 @@
 package dev.vgpu.core.simulate;
 
 /**
- * What each of a tenant's requests is made of: a chain of kernels. Immutable.
+ * What each request of a tenant consists of: a chain of kernels. Immutable.
  *
- * @param leastKernels how many kernels at least; above 0. A trace may say it for each request
- * @param mostKernels how many at most; the number is equally distributed
- * @param kernelTime how long each runs
- * @param sync after so many kernels the program waits for the GPU, and after each request; 0: it
- *     never waits, and launches on and on
- * @param hostNs how long the program needs after it has waited, before it launches again
+ * @param leastKernels the least number of kernels; above 0. A trace may state it for each request
+ * @param mostKernels the largest number; the number is uniformly distributed
+ * @param kernelTime the length of each kernel
+ * @param sync the program waits for the GPU after this many kernels, and after each request; 0
+ *     means that it never waits, and keeps launching
+ * @param hostNs how long the program takes after a wait before it launches again
  */
 public record RequestShape(
     int leastKernels, int mostKernels, KernelTime kernelTime, int sync, long hostNs) {}

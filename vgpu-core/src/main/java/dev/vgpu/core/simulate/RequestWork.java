@@ -3,12 +3,9 @@ package dev.vgpu.core.simulate;
 import java.util.ArrayDeque;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Requests that arrive and are served one after the other, each a chain of kernels. Not
- * thread-safe.
- */
+/** Requests that are served in order of arrival, each a chain of kernels. Not thread-safe. */
 final class RequestWork implements Workload {
-  /** One request. The lengths of its kernels are drawn now, or one by one. */
+  /** One request. The lengths of its kernels are drawn at once, or one by one. */
   private static final class Request {
     final long arrivalNs;
     final long @Nullable [] kernelNs;
@@ -29,12 +26,12 @@ final class RequestWork implements Workload {
   private final Draws draws;
   private final LatencyHistogram latencies = new LatencyHistogram();
 
-  /** Those of which a kernel was taken and some have not ended, in order. */
+  /** Requests of which a kernel was taken and not all have ended, in order. */
   private final ArrayDeque<Request> begun = new ArrayDeque<>();
 
   private final ArrayDeque<Request> queued = new ArrayDeque<>();
 
-  /** The one whose kernels are taken now. */
+  /** The request whose kernels are being taken. */
   private @Nullable Request current;
 
   /** Kernels that were taken and have not ended. */
@@ -54,7 +51,7 @@ final class RequestWork implements Workload {
     this.endless = arrivals instanceof Arrivals.ClosedLoop loop && loop.thinkNs() == 0;
   }
 
-  /** Whether there is always more: the next request comes as soon as one is answered. */
+  /** Whether there is always more work: a request arrives as soon as one is answered. */
   boolean isEndless() {
     return endless;
   }
@@ -75,7 +72,7 @@ final class RequestWork implements Workload {
     return kernels;
   }
 
-  /** What happened until now is not counted. */
+  /** Discards what was counted until now. */
   void startCounting() {
     latencies.clear();
     arrived = (long) queued.size() + begun.size();
@@ -116,7 +113,7 @@ final class RequestWork implements Workload {
   public boolean hasKernel() {
     if (shape.sync() == 0) {
       if (endless && current == null && queued.isEmpty()) {
-        long ignored = arrive(clockNs); // A program that never waits goes on at once.
+        long ignored = arrive(clockNs); // A program that never waits continues at once.
       }
     } else if (outstanding > 0 && (sinceSync >= shape.sync() || current == null)) {
       return false;

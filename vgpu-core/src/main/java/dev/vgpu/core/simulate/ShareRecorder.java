@@ -4,11 +4,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Sees who used a GPU when, beside what each was entitled to. Its memory does not grow with the
- * simulated time. Not thread-safe.
+ * Records which tenant used a GPU when, and what each was entitled to. Its memory does not grow
+ * with the simulated time. Not thread-safe.
  */
 final class ShareRecorder implements NodeObserver {
-  /** Windows are looked at from each of these steps. */
+  /** A window begins at each multiple of this step. */
   static final long STEP_NS = 50_000_000;
 
   static final int STEPS_OF_WINDOW = 20;
@@ -44,12 +44,12 @@ final class ShareRecorder implements NodeObserver {
   private long spanToNs;
 
   /**
-   * Makes one.
+   * Creates one.
    *
    * @param members the tenants of this GPU
-   * @param indexes their numbers in the mix
-   * @param offlineFloor the least part for offline tenants
-   * @param stepsOfPoint how many steps a point of a series has
+   * @param indexes their indexes in the mix
+   * @param offlineFloor the minimum part for offline tenants
+   * @param stepsOfPoint the number of steps per point of a series
    */
   ShareRecorder(
       List<Mix.Member> members, List<Integer> indexes, double offlineFloor, int stepsOfPoint) {
@@ -88,7 +88,7 @@ final class ShareRecorder implements NodeObserver {
     return preemptions;
   }
 
-  /** A tenant comes: it gets the next number on the node. */
+  /** Adds a tenant, which gets the next number on the node. */
   void joins(TenantRecord record, boolean endless, long atNs) {
     advance(atNs);
     settle();
@@ -99,7 +99,7 @@ final class ShareRecorder implements NodeObserver {
     byNumber.add(record);
   }
 
-  /** A tenant goes. */
+  /** Removes a tenant. */
   void leaves(TenantRecord record, long atNs) {
     advance(atNs);
     settle();
@@ -109,7 +109,7 @@ final class ShareRecorder implements NodeObserver {
     redivide();
   }
 
-  /** What happened until now is not counted. The moment is the end of a step. */
+  /** Discards what was counted until now. The moment is the end of a step. */
   void startCounting(long atNs) {
     advance(atNs);
     counting = true;
@@ -122,7 +122,7 @@ final class ShareRecorder implements NodeObserver {
     records.forEach(record -> record.startCounting(atNs));
   }
 
-  /** The simulation is over. */
+  /** Ends the recording. */
   void end(long atNs) {
     advance(atNs);
     settle();
@@ -203,7 +203,9 @@ final class ShareRecorder implements NodeObserver {
     dryInNs = firstDryNs();
   }
 
-  /** In how long an ideal GPU will have done all work of the first tenant; infinite: never. */
+  /**
+   * The time until an ideal GPU has finished all work of some tenant; infinite if it never does.
+   */
   private double firstDryNs() {
     double leastNs = Double.POSITIVE_INFINITY;
     for (int i = 0; i < rates.length; i++) {
@@ -215,7 +217,7 @@ final class ShareRecorder implements NodeObserver {
     return leastNs;
   }
 
-  /** The GPU was idle until a moment. */
+  /** Records that the GPU was idle until now. */
   private void advance(long toNs) {
     while (nowNs < toNs) {
       passUntil(Math.min(toNs, stepEndNs), true);
@@ -223,8 +225,8 @@ final class ShareRecorder implements NodeObserver {
   }
 
   /**
-   * Lets time pass, at most to the end of a step. Time in which the GPU was idle although somebody
-   * might have used it is lost: it is nobody's part, and does not pass on the ideal GPU.
+   * Lets time pass, at most to the end of a step. Time in which the GPU was idle although a tenant
+   * could have used it is lost: it counts for no tenant, and does not pass on the ideal GPU.
    */
   private void passUntil(long toNs, boolean idle) {
     double leftNs = toNs - nowNs;
@@ -249,7 +251,7 @@ final class ShareRecorder implements NodeObserver {
     }
   }
 
-  /** Books what each is entitled to until now. */
+  /** Books what each tenant was entitled to until now. */
   private void settle() {
     if (pendingNs == 0) {
       return;

@@ -8,8 +8,8 @@ import java.util.function.LongConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs a {@link Mix} through the scheduler in virtual time. The same mix gives the same result. One
- * use; not thread-safe.
+ * Runs a {@link Mix} through the scheduler in virtual time. The same mix gives the same result.
+ * Single use; not thread-safe.
  */
 public final class Simulation {
   private static final long PROGRESS_NS = 1_000_000_000;
@@ -31,9 +31,10 @@ public final class Simulation {
   /**
    * Runs a mix.
    *
-   * @param mix what is simulated
-   * @param progress is told from time to time how much virtual time has passed, over all GPUs
-   * @return what came of it
+   * @param mix the mix to simulate
+   * @param progress called from time to time with the virtual time that has passed, summed over all
+   *     GPUs
+   * @return the result
    */
   public static MixResult run(Mix mix, LongConsumer progress) {
     return new Simulation(mix, progress).run();
@@ -51,7 +52,7 @@ public final class Simulation {
     return new MixResult(mix, gpus, all, stepsOfPoint * ShareRecorder.STEP_NS);
   }
 
-  /** The GPUs of a mix know nothing of each other. */
+  /** The simulation of one GPU; the GPUs of a mix are independent. */
   private final class OneGpu {
     private final int number;
     private final Mix.Gpu gpu;
@@ -60,7 +61,7 @@ public final class Simulation {
     private final List<Joined> joined = new ArrayList<>();
     private int stepsBefore;
 
-    /** A tenant that has come. */
+    /** A tenant that has joined. */
     private final class Joined {
       final TenantRecord record;
       final VirtualGate gate;

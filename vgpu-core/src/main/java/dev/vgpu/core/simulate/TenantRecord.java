@@ -3,7 +3,7 @@ package dev.vgpu.core.simulate;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What a {@link ShareRecorder} keeps of one tenant. Not thread-safe. */
+/** What a {@link ShareRecorder} records of one tenant. Not thread-safe. */
 final class TenantRecord {
   final Mix.Member member;
   final int index;
@@ -12,7 +12,7 @@ final class TenantRecord {
   /** Whether it always has work while it is there. */
   boolean endless;
 
-  /** The work that an ideal GPU would still have to do for it. */
+  /** The work that an ideal GPU still has to do for it. */
   double backlogNs;
 
   long joinedNs;
@@ -26,13 +26,13 @@ final class TenantRecord {
   double worst;
   long worstAtNs = -1;
 
-  /** Of the step that is not over. */
+  /** Counts of the current step. */
   long stepUsedNs;
 
   double stepEntitledNs;
   double stepUsableNs;
 
-  /** Of the point of the series that is not over. */
+  /** Counts of the current point of the series. */
   private long pointUsedNs;
 
   private double pointEntitledNs;
@@ -51,7 +51,7 @@ final class TenantRecord {
     this.entitled = new double[stepsOfWindow];
   }
 
-  /** A step is over. */
+  /** Ends a step. */
   void endStep(long nowNs, long stepNs) {
     addStep();
     pointUsedNs += stepUsedNs;
@@ -90,7 +90,7 @@ final class TenantRecord {
     pointEntitledNs = 0;
   }
 
-  /** What happened until now is not counted. */
+  /** Discards what was counted until now. */
   void startCounting(long nowNs) {
     joinedNs = Math.max(joinedNs, nowNs);
     clearStep();

@@ -5,9 +5,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A GPU in virtual time. One tenant's work has it at a time; those with work take turns of one
- * slice; one that is alone runs on. And the express lane: whose more urgent work keeps others from
- * launching. Not thread-safe.
+ * A GPU in virtual time, with the express lane. It runs the work of one tenant at a time. Tenants
+ * with work take turns of one slice; a tenant that is alone runs on. On the lane, more urgent work
+ * keeps others from launching. Not thread-safe.
  */
 final class VirtualDevice {
   private final long sliceNs;
@@ -47,7 +47,7 @@ final class VirtualDevice {
     }
   }
 
-  /** A gate has news for the scheduler: time stops, so that it can be told. */
+  /** Stops time, because a gate has news for the scheduler. */
   void stop() {
     told = true;
   }
@@ -61,7 +61,7 @@ final class VirtualDevice {
     return urgentBusy > 0;
   }
 
-  /** An urgent tenant became busy on the lane, or is not any more. */
+  /** Records that an urgent tenant became busy on the lane, or stopped being so. */
   void urgent(boolean busy) {
     urgentBusy += busy ? 1 : -1;
     if (urgentBusy == (busy ? 1 : 0)) {
@@ -72,7 +72,7 @@ final class VirtualDevice {
   }
 
   /**
-   * Lets time pass until a gate has something to tell, or until the end.
+   * Lets time pass until a gate has news, or until the end.
    *
    * @return the time then
    */
@@ -95,7 +95,7 @@ final class VirtualDevice {
     }
   }
 
-  /** Does what is due now. */
+  /** Fires the timers that are due now. */
   void settle() {
     long ignored = fireTimers(nowNs);
   }
@@ -105,7 +105,7 @@ final class VirtualDevice {
     long doneNs = fromNs + gate.remainingNs();
     long toNs = Math.min(untilNs, doneNs);
     if (toNs >= sliceEndNs) {
-      // One that is alone runs on; its slices are counted all the same.
+      // A tenant that is alone runs on; its slices are counted all the same.
       sliceEndNs += (fromNs - sliceEndNs + sliceNs) / sliceNs * sliceNs;
       if (toNs > sliceEndNs && isSharedBeside(gate)) {
         toNs = sliceEndNs;

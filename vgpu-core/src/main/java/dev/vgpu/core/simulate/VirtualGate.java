@@ -8,11 +8,14 @@ import java.util.ArrayDeque;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A tenant's gate in virtual time, and what is behind it: a JVM that makes calls, or processes
- * under the hook that launch kernels ahead, as its {@link GateModel} says. Not thread-safe.
+ * A tenant's gate in virtual time, with the programs behind it: a JVM that makes calls, or
+ * processes under the hook that launch kernels ahead, as its {@link GateModel} says. Not
+ * thread-safe.
  */
 public final class VirtualGate implements TurnGate {
-  /** So long before its work ends the next is launched, so that the GPU does not run dry. */
+  /**
+   * How long before its work ends the next kernel is launched, so that the GPU does not run dry.
+   */
   private static final long SLACK_NS = 250_000;
 
   private final String id;
@@ -27,7 +30,7 @@ public final class VirtualGate implements TurnGate {
   private boolean obeys = true;
   private boolean held;
 
-  /** What was launched and has not begun, the first one first. */
+  /** The kernels that were launched and have not begun, in order. */
   private final ArrayDeque<Long> launched = new ArrayDeque<>();
 
   private long kernelNs;
@@ -55,23 +58,22 @@ public final class VirtualGate implements TurnGate {
   private int finished;
 
   /**
-   * Makes one, shut, for calls of which nothing costs time.
+   * Creates a shut gate for calls without any cost of enforcement.
    *
-   * @param id the tenant's name
-   * @param backlogCallNs the length of calls of which there are always more; 0: only those that are
-   *     queued
-   * @param cancelTakesNs how long a cancelled call still runs; negative: it cannot be cancelled
+   * @param id the tenant's id
+   * @param backlogCallNs the length of the calls of an endless supply; 0 means only queued calls
+   * @param cancelTakesNs how long a cancelled call still runs; negative if it cannot be cancelled
    */
   public VirtualGate(String id, long backlogCallNs, long cancelTakesNs) {
     this(id, GateModel.ideal(cancelTakesNs), new CallQueue(backlogCallNs));
   }
 
   /**
-   * Makes one, shut.
+   * Creates a shut gate.
    *
-   * @param id the tenant's name
+   * @param id the tenant's id
    * @param model how its work is enforced
-   * @param work what its programs do; nobody else's
+   * @param work what its programs do; not shared with another gate
    */
   public VirtualGate(String id, GateModel model, Workload work) {
     this.id = requireNonNull(id, "id");
@@ -91,7 +93,7 @@ public final class VirtualGate implements TurnGate {
     laneChanged();
   }
 
-  /** Its programs end: nothing of it is on the GPU any more, and nothing comes. */
+  /** Ends its programs: none of its work is left on the GPU, and none follows. */
   void end() {
     device().remove(this);
     if (onLane) {
@@ -112,7 +114,7 @@ public final class VirtualGate implements TurnGate {
   }
 
   /**
-   * Adds a call, to a gate for such calls.
+   * Adds a call to a gate with a queue of calls.
    *
    * @param callNs how long it runs
    */
@@ -120,7 +122,7 @@ public final class VirtualGate implements TurnGate {
     ((CallQueue) work).queue(callNs);
   }
 
-  /** {@return the tenant's name} */
+  /** {@return the tenant's id} */
   public String id() {
     return id;
   }
@@ -179,7 +181,7 @@ public final class VirtualGate implements TurnGate {
     remainingNs -= toNs - fromNs;
   }
 
-  /** What runs has ended. */
+  /** Called when the running kernel has ended. */
   void kernelEnded() {
     long now = nowNs();
     measuredNs += now - markNs;
@@ -244,7 +246,7 @@ public final class VirtualGate implements TurnGate {
     }
   }
 
-  /** Its work that waited begins, once its threads have woken up. */
+  /** Starts the waiting work, once its threads have woken. */
   private void resume() {
     if (open && !held && !isRunning() && resumeAtNs == NEVER && work.hasKernel()) {
       if (model.wakeNs() == 0) {
@@ -255,7 +257,7 @@ public final class VirtualGate implements TurnGate {
     }
   }
 
-  /** What was launched before the gate was shut is on its way, whatever comes. */
+  /** What was launched before the gate was shut is already on its way to the GPU. */
   private void launchAhead() {
     long boundNs = boundNs();
     if (!isRunning() || boundNs == 0) {
@@ -280,7 +282,7 @@ public final class VirtualGate implements TurnGate {
     return contended ? model.inFlightNs() : model.inFlightAloneNs();
   }
 
-  // ---- what happens by itself
+  // ---- timers
 
   long timerNs() {
     return Math.min(
@@ -324,14 +326,14 @@ public final class VirtualGate implements TurnGate {
     }
   }
 
-  /** Work has come. */
+  /** Called when work has arrived. */
   void arrived() {
     if (!isRunning() && resumeAtNs == NEVER && work.hasKernel()) {
       begin();
     }
   }
 
-  /** It has work after a pause, or after having had none: runs it, or waits. */
+  /** It has work again after a pause or after having none: runs it, or waits. */
   private void begin() {
     long now = nowNs();
     if (idleAtNs != NEVER) {

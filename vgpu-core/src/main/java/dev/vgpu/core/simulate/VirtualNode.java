@@ -12,7 +12,10 @@ import java.util.List;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/** A scheduler and its tenants in virtual time, as fast as the machine can. Not thread-safe. */
+/**
+ * A scheduler and its tenants in virtual time, which passes as fast as the machine allows. Not
+ * thread-safe.
+ */
 public final class VirtualNode {
   /** A microsecond, in nanoseconds. */
   public static final long US = 1_000;
@@ -23,7 +26,7 @@ public final class VirtualNode {
   /** A second, in nanoseconds. */
   public static final long S = 1_000_000_000;
 
-  /** What a GPU gives a tenant at a time while others have work on it. */
+  /** A GPU's time slice while several tenants have work on it. */
   public static final long SLICE_NS = 1_024 * US;
 
   private static final int MOST_STEPS = 100_000;
@@ -39,35 +42,35 @@ public final class VirtualNode {
   private long stoppedUntilNs;
   private int steps;
 
-  /** Makes one without an offline floor. */
+  /** Creates a node without an offline floor. */
   public VirtualNode() {
     this(0);
   }
 
   /**
-   * Makes one.
+   * Creates a node.
    *
-   * @param offlineFloorPercent the least part for offline tenants
+   * @param offlineFloorPercent the minimum part for offline tenants
    */
   public VirtualNode(int offlineFloorPercent) {
     this(settings(offlineFloorPercent));
   }
 
   /**
-   * Makes one that keeps a list of its decisions.
+   * Creates a node that keeps a list of its decisions.
    *
-   * @param settings what its scheduler goes by
+   * @param settings the settings of its scheduler
    */
   public VirtualNode(SchedulerSettings settings) {
     this(settings, SLICE_NS, NodeObserver.NONE, true);
   }
 
   /**
-   * Makes one that keeps no list of its decisions.
+   * Creates a node that keeps no list of its decisions.
    *
-   * @param settings what its scheduler goes by
-   * @param sliceNs what the GPU gives a tenant at a time while others have work on it
-   * @param observer sees what happens
+   * @param settings the settings of its scheduler
+   * @param sliceNs the GPU's time slice while several tenants have work on it
+   * @param observer observes the node
    */
   public VirtualNode(SchedulerSettings settings, long sliceNs, NodeObserver observer) {
     this(settings, sliceNs, observer, false);
@@ -92,9 +95,9 @@ public final class VirtualNode {
   }
 
   /**
-   * {@return what most tests go by}
+   * {@return the settings that most tests use}
    *
-   * @param offlineFloorPercent the least part for offline tenants
+   * @param offlineFloorPercent the minimum part for offline tenants
    */
   public static SchedulerSettings settings(int offlineFloorPercent) {
     return new SchedulerSettings(
@@ -102,10 +105,10 @@ public final class VirtualNode {
   }
 
   /**
-   * {@return what a tenant asks for}
+   * {@return the request of a tenant}
    *
    * @param policy its policy
-   * @param percent its share; 0: none
+   * @param percent its share; 0 means none
    * @param preemptionClass its class
    */
   public static VirtualGpuRequest request(
@@ -128,10 +131,10 @@ public final class VirtualNode {
   }
 
   /**
-   * Adds a tenant that always has calls of one length, which cannot be cancelled.
+   * Adds a tenant with an endless supply of calls of one length, which cannot be cancelled.
    *
    * @param policy its policy
-   * @param percent its share; 0: none
+   * @param percent its share; 0 means none
    * @param preemptionClass its class
    * @param callNs the length of its calls
    * @return its number
@@ -142,10 +145,10 @@ public final class VirtualNode {
   }
 
   /**
-   * Adds a tenant that has the calls which {@link #arrive} brings.
+   * Adds a tenant whose calls come from {@link #arrive}.
    *
    * @param policy its policy
-   * @param percent its share; 0: none
+   * @param percent its share; 0 means none
    * @param preemptionClass its class
    * @return its number
    */
@@ -154,10 +157,10 @@ public final class VirtualNode {
   }
 
   /**
-   * Adds processes under the hook that always have kernels of one length.
+   * Adds processes under the hook with an endless supply of kernels of one length.
    *
    * @param policy its policy
-   * @param percent its share; 0: none
+   * @param percent its share; 0 means none
    * @param preemptionClass its class
    * @param kernelNs the length of its kernels
    * @return its number
@@ -170,10 +173,10 @@ public final class VirtualNode {
   }
 
   /**
-   * Adds processes under the hook that have the kernels which {@link #arrive} brings.
+   * Adds processes under the hook whose kernels come from {@link #arrive}.
    *
    * @param policy its policy
-   * @param percent its share; 0: none
+   * @param percent its share; 0 means none
    * @param preemptionClass its class
    * @return its number
    */
@@ -184,9 +187,9 @@ public final class VirtualNode {
   /**
    * Adds a tenant.
    *
-   * @param gate shut
+   * @param gate its gate, shut
    * @param policy its policy
-   * @param percent its share; 0: none
+   * @param percent its share; 0 means none
    * @param preemptionClass its class
    * @return its number
    */
@@ -198,8 +201,8 @@ public final class VirtualNode {
   /**
    * Adds a tenant, whose programs begin now.
    *
-   * @param gate shut
-   * @param request what it is granted
+   * @param gate its gate, shut
+   * @param request the granted terms
    * @return its number
    */
   public int add(VirtualGate gate, VirtualGpuRequest request) {
@@ -211,7 +214,7 @@ public final class VirtualNode {
   }
 
   /**
-   * Ends a tenant's programs and forgets it. Its number stays, and what it used.
+   * Ends a tenant's programs and removes it. Its number and its use are kept.
    *
    * @param tenant its number
    */
@@ -221,10 +224,10 @@ public final class VirtualNode {
   }
 
   /**
-   * Brings a call to a tenant at a time to come.
+   * Schedules a call for a tenant.
    *
    * @param tenant its number
-   * @param atNs when
+   * @param atNs when it arrives
    * @param callNs how long the call runs
    */
   public void arrive(int tenant, long atNs, long callNs) {
@@ -237,10 +240,10 @@ public final class VirtualNode {
   }
 
   /**
-   * Does something at a time to come.
+   * Schedules an action.
    *
-   * @param atNs when
-   * @param action what
+   * @param atNs when to run it
+   * @param action the action
    */
   public void at(long atNs, Runnable action) {
     agenda.computeIfAbsent(atNs, key -> new ArrayList<>()).add(action);
@@ -249,7 +252,7 @@ public final class VirtualNode {
   /**
    * Lets time pass.
    *
-   * @param endNs until when
+   * @param endNs when to stop
    */
   public void runUntil(long endNs) {
     int stepsNow = 0;
@@ -275,9 +278,9 @@ public final class VirtualNode {
   }
 
   /**
-   * The seat stands still from now on: nothing is decided, and no news are heard until then.
+   * Stops the seat: until then it decides nothing and receives no news.
    *
-   * @param untilNs until when
+   * @param untilNs when it continues
    */
   public void stopSeat(long untilNs) {
     stoppedUntilNs = untilNs;
@@ -320,7 +323,9 @@ public final class VirtualNode {
     return names.isEmpty() ? "nobody" : names;
   }
 
-  /** Only gates that bear it may be open together, and where one is, nothing else may run. */
+  /**
+   * Checks that only gates that allow it are open together; beside any other gate, nothing may run.
+   */
   private void checkOverlap() {
     boolean alone = false;
     int open = 0;
@@ -358,7 +363,7 @@ public final class VirtualNode {
     return tenants;
   }
 
-  /** {@return what was decided when, one line each} */
+  /** {@return the decisions and their times, one line each} */
   public List<String> decisions() {
     return decisions;
   }
@@ -383,7 +388,7 @@ public final class VirtualNode {
   }
 
   /**
-   * {@return the percent of all time that a tenant got}
+   * {@return the percent of all time that a tenant used}
    *
    * @param tenant its number
    */

@@ -1,4 +1,4 @@
-/** The scheduler and its tenants in virtual time: for property tests and for the simulator. */
+/** The scheduler and its tenants in virtual time, for property tests and the simulator. */
 @NullMarked
 package dev.vgpu.core.simulate;
 

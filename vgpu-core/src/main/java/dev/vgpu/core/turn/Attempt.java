@@ -7,21 +7,22 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * One attempt of a preemptible call. The scheduler's side asks for its end; the caller's side runs
- * it; {@code cancel()} is invoked at most once, only while {@code call()} runs, and the caller does
- * not go on to the next attempt before {@code cancel()} has returned.
+ * One attempt of a preemptible call. The scheduler's side asks it to end, and the caller's side
+ * runs it. {@code cancel()} is invoked at most once, while {@code call()} runs or just after it has
+ * ended. The caller does not start the next attempt until {@code cancel()} has returned or its
+ * deadline has passed.
  */
 final class Attempt {
   /** How long a {@code cancel()} may take before it is reported. */
   static final Duration CANCEL_DEADLINE = Duration.ofSeconds(1);
 
   private enum State {
-    /** Not begun. */
+    /** Not started. */
     PENDING,
-    /** Asked to end before it began: it never runs. */
+    /** Asked to end before it started: it never runs. */
     ABORTED,
     RUNNING,
-    /** {@code cancel()} is to be invoked, or was. */
+    /** {@code cancel()} is about to be invoked, or has been. */
     CANCELLING,
     ENDED
   }
@@ -38,7 +39,7 @@ final class Attempt {
   private final AtomicReference<State> state = new AtomicReference<>(State.PENDING);
   private final CountDownLatch cancelReturned = new CountDownLatch(1);
 
-  /** Makes one; one that is not cancellable runs to its end whoever arrives. */
+  /** Creates an attempt. If it is not cancellable, it runs to its end whichever tenant arrives. */
   Attempt(PreemptibleCall<?> call, InProcessGate gate, Cancellable cancellable) {
     this.call = call;
     this.gate = gate;
@@ -46,9 +47,10 @@ final class Attempt {
   }
 
   /**
-   * Asks for the end. Called with the seat held.
+   * Asks the attempt to end. Called with the seat held.
    *
-   * @return whether it ran or was about to; {@link #cancel} is then to be called, without the seat
+   * @return whether it was running or about to; the caller must then call {@link #cancel} without
+   *     the seat
    */
   boolean requestEnd() {
     return cancellable == Cancellable.YES
@@ -70,17 +72,19 @@ final class Attempt {
     }
   }
 
-  /** The caller's thread begins it: false if it was asked to end before. */
+  /** Starts the attempt on the caller's thread. Returns false if it was asked to end before. */
   boolean begin() {
     return state.compareAndSet(State.PENDING, State.RUNNING);
   }
 
-  /** The caller's thread has ended it: whether it was asked to end before that. */
+  /** Ends the attempt on the caller's thread. Returns whether it was asked to end before that. */
   boolean end() {
     return !state.compareAndSet(State.RUNNING, State.ENDED);
   }
 
-  /** Waits until {@code cancel()} has returned, if it was to be invoked; reports one that hangs. */
+  /**
+   * If {@code cancel()} is to be invoked, waits until it has returned, and reports one that hangs.
+   */
   void awaitCancel() {
     if (state.get() != State.CANCELLING) {
       return;

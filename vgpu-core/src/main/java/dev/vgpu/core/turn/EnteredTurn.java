@@ -4,17 +4,15 @@ import dev.vgpu.GpuTurn;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/**
- * A turn that {@code enter} gave out. It ends when its owner and all nested uses have closed it.
- */
+/** A turn returned by {@code enter}. It ends when its owner and all nested uses have closed it. */
 final class EnteredTurn implements GpuTurn, ThreadTurns.HeldTurn {
   private final InProcessGate gate;
   private final long memoryBytes;
 
-  /** Those of the thread that entered; reachable as long as this. */
+  /** The state of the thread that entered; kept reachable by this turn. */
   private final ThreadTurns turns;
 
-  /** Kept reachable, so that the virtual GPU is not taken for leaked while its turn is held. */
+  /** Kept reachable, so that the virtual GPU does not count as leaked while its turn is held. */
   @SuppressWarnings("UnusedVariable")
   private volatile @Nullable Object owner;
 
@@ -44,7 +42,7 @@ final class EnteredTurn implements GpuTurn, ThreadTurns.HeldTurn {
 
   void release() {
     if (uses.decrementAndGet() == 0) {
-      owner = null; // the thread that entered may refer to this turn for long
+      owner = null; // the thread that entered may refer to this turn for a long time
       turns.letGo(this);
       ThreadTurns.current().remove(this);
       gate.exit(memoryBytes);
@@ -63,7 +61,7 @@ final class EnteredTurn implements GpuTurn, ThreadTurns.HeldTurn {
     }
   }
 
-  /** A turn within a turn or a call of the same virtual GPU. */
+  /** A turn inside a turn or a call of the same virtual GPU. */
   static final class Nested implements GpuTurn, ThreadTurns.HeldTurn {
     private final InProcessGate gate;
     private final ThreadTurns.Nesting nesting;

@@ -9,8 +9,9 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How far a gang has come with its turn: which of its members are held, and whether its gate is
- * open. No seat is taken within its lock. All but {@link #locked} is called with the lock held.
+ * The progress of a gang towards its turn: which members are held, and whether its gate is open. No
+ * seat is taken while its lock is held. All methods except {@link #locked} are called with the lock
+ * held.
  */
 final class Gang {
   private static final long NEVER = ShareScheduler.NEVER;
@@ -23,11 +24,11 @@ final class Gang {
     /** All members are held, and the gate is to be opened. */
     GATHERED,
     OPEN,
-    /** The gate is shut and what runs is awaited. */
+    /** The gate is shut, and running work is awaited. */
     CLOSING
   }
 
-  /** In the order in which their turns are won. */
+  /** In the order in which their turns are acquired. */
   final List<GangMember> members = new ArrayList<>();
 
   private final ReentrantLock lock = new ReentrantLock();
@@ -38,7 +39,7 @@ final class Gang {
   private long patienceNs;
   private long giveUpAtNs = NEVER;
 
-  /** Something for who opens and shuts the gate. */
+  /** Whether there is news for the code that opens and shuts the gate. */
   private boolean news;
 
   Gang(Supplier<Long> clock, long sliceNs) {
@@ -46,7 +47,7 @@ final class Gang {
     this.patienceNs = PATIENT_TURNS * sliceNs;
   }
 
-  /** Does something with the lock held, having booked the time until now. */
+  /** Runs an action with the lock held, after booking the time until now. */
   <T> T locked(Supplier<T> action) {
     lock.lock();
     try {
@@ -57,7 +58,7 @@ final class Gang {
     }
   }
 
-  /** Books what time the GPUs were kept from others who wait, while the gang was incomplete. */
+  /** Books the time for which GPUs were kept from waiting tenants while the gang was incomplete. */
   private void settle() {
     long nowNs = clock.get();
     boolean idle = wants && (phase == Phase.GATHERING || phase == Phase.GATHERED);
@@ -103,12 +104,12 @@ final class Gang {
     return null;
   }
 
-  /** Whether some scheduler has not come to it yet. */
+  /** Whether some scheduler has not offered it a turn yet. */
   private boolean isProbing() {
     return phase == Phase.GATHERING && isAny(member -> !member.ready);
   }
 
-  /** Whether a member's turn is to be won, or kept. */
+  /** Whether a member's turn is to be acquired or kept. */
   boolean isNeeded(GangMember member) {
     if (!wants || phase != Phase.GATHERING) {
       return wants;
@@ -120,14 +121,12 @@ final class Gang {
     return first == null || member.index <= first.index;
   }
 
-  /**
-   * Whether a member's turn is all that is waited for, the gang being entitled to it on all GPUs.
-   */
+  /** Whether the gang is entitled to a turn on all GPUs and only this member's turn is missing. */
   boolean isAwaited(GangMember member) {
     return wants && phase == Phase.GATHERING && firstUnheld() == member && !isProbing();
   }
 
-  /** A scheduler has come to a member: its turn is kept, if it is the next to be won. */
+  /** A scheduler offers a member its turn. The turn is kept if it is the next to be acquired. */
   void isGiven(GangMember member) {
     member.held = true;
     member.ready = true;
@@ -137,7 +136,7 @@ final class Gang {
     goOn();
   }
 
-  /** Goes on to the next members, or to the gate. */
+  /** Proceeds to the next members, or to the gate. */
   void goOn() {
     if (phase != Phase.GATHERING || !wants) {
       return;
@@ -155,7 +154,7 @@ final class Gang {
     }
   }
 
-  /** A scheduler has ended a turn that is needed for the others' to be won. */
+  /** A scheduler ends a turn that is needed until the others are acquired. */
   void isToEnd() {
     news = true;
     if (phase == Phase.GATHERING && giveUpAtNs == NEVER) {
@@ -167,19 +166,19 @@ final class Gang {
     return giveUpAtNs;
   }
 
-  /** Has waited in vain, and will wait for longer the next time. */
+  /** Records that waiting was in vain; the gang waits longer the next time. */
   void waitedInVain() {
     patienceNs = Math.min(2 * patienceNs, MOST_PATIENCE_NS);
   }
 
-  /** The gate opens. */
+  /** Records that the gate opens. */
   void opens(long sliceNs) {
     phase = Phase.OPEN;
     giveUpAtNs = NEVER;
     patienceNs = PATIENT_TURNS * sliceNs;
   }
 
-  /** The gate is shut, and nothing runs. */
+  /** Records that the gate is shut and nothing runs. */
   void gathersAgain(boolean works, boolean giveAllBack) {
     phase = Phase.GATHERING;
     wants(works);
@@ -188,7 +187,7 @@ final class Gang {
     goOn();
   }
 
-  /** Gives turns back that were to end, and those that there is no use of. */
+  /** Gives back the turns that are to end, and those that are of no use. */
   void giveBack(boolean all) {
     for (GangMember member : members) {
       if (member.ending && (all || member.urgent)) {
@@ -205,7 +204,7 @@ final class Gang {
     }
   }
 
-  /** Takes over what runs, or nothing: so every scheduler is told. */
+  /** Takes over running work, or none. This informs every scheduler. */
   void adopt(boolean runs, boolean works) {
     phase = runs ? Phase.CLOSING : Phase.GATHERING;
     wants(works);

@@ -7,30 +7,33 @@ import dev.vgpu.core.turn.Gang.Phase;
 import java.util.List;
 
 /**
- * Stands in line at the schedulers of several GPUs for one tenant, whose gate is open while it has
+ * Queues at the schedulers of several GPUs for one tenant, and opens the tenant's gate while it has
  * the turn on all of them.
  *
- * <p>Each GPU's scheduler sees a {@link GangMember} with a tenant of its own. How a turn comes
- * about:
+ * <p>Each GPU's scheduler sees a {@link GangMember} with a tenant of its own. A turn comes about as
+ * follows:
  *
  * <ul>
- *   <li>First each member waits until its scheduler has come to it, and gives that turn back at
- *       once: so nothing is kept idle while the gang is not entitled to a turn on all its GPUs.
- *   <li>Then turns are won one after the other, in the order of the GPUs. So no two gangs wait for
- *       each other. Tenants of the same level do not keep the next one to the end of their turn.
- *   <li>When the last is won, the gate opens. It is shut when any of the schedulers ends its turn,
- *       not before a slice has passed, but at once for a more urgent tenant or when it is idle.
- *   <li>A turn that a scheduler ends while the others are still awaited is kept for some time, the
- *       longer the more often this was in vain; else two GPUs that are never free together would
- *       keep a gang waiting for ever. It is given back at once for a more urgent tenant. The bound
- *       also ends what no order of ours can: a call on a later GPU that waits for an earlier one.
- *   <li>GPU time is charged on each GPU alike; and the time in which a GPU was kept from others who
- *       waited while the gang was incomplete is charged there.
+ *   <li>First, each member waits until its scheduler offers it a turn, and gives that turn back at
+ *       once. So no GPU is kept idle while the gang is not entitled to a turn on all its GPUs.
+ *   <li>Then the turns are acquired one after the other, in the order of the GPUs, so that no two
+ *       gangs wait for each other. Tenants of the same level give up the GPU before the end of
+ *       their turn.
+ *   <li>When the last turn is acquired, the gate opens. It is shut when any of the schedulers ends
+ *       its turn, but not before a slice has passed. It is shut at once for a more urgent tenant,
+ *       or when it is idle.
+ *   <li>If a scheduler ends a turn while others are still missing, the turn is kept for some time.
+ *       The time grows each time that this was in vain; otherwise two GPUs that are never free
+ *       together would keep a gang waiting forever. The turn is given back at once for a more
+ *       urgent tenant. The time limit also ends a wait that no lock order can prevent: a call on a
+ *       later GPU that waits for an earlier one.
+ *   <li>GPU time is charged on each GPU alike. While the gang is incomplete, the time for which a
+ *       GPU is kept from waiting tenants is charged on that GPU.
  * </ul>
  *
- * <p>A member is called with its GPU's seat held, and the gate is touched with the first GPU's seat
- * held. No two seats are ever held together: what concerns another GPU is noted in the {@link Gang}
- * and delivered after the seat is left. News are states, not steps, so that it does not matter who
+ * <p>A member is called with its GPU's seat held, and the gate is used with the first GPU's seat
+ * held. No two seats are ever held together: news for another GPU is noted in the {@link Gang} and
+ * delivered after the seat is left. News is a state, not a step, so it does not matter which thread
  * delivers them first.
  */
 final class GangGate implements TurnLine, GpuSeat.Alarm {
@@ -38,10 +41,10 @@ final class GangGate implements TurnLine, GpuSeat.Alarm {
   private static final long ABANDONED_CHECK_NS = 5_000_000;
 
   /**
-   * One GPU's line.
+   * One GPU of the gang.
    *
-   * @param seat the GPU's
-   * @param scheduler the GPU's
+   * @param seat the GPU's seat
+   * @param scheduler the GPU's scheduler
    */
   record Place(GpuSeat seat, ShareScheduler scheduler) {}
 
@@ -50,25 +53,25 @@ final class GangGate implements TurnLine, GpuSeat.Alarm {
   private final GpuSeat seat;
   private final long shortestTurnNs;
 
-  // Guarded by the first seat.
+  // The fields below are guarded by the first seat's lock.
   private long openedNs;
   private long paidNs;
   private long abandonedCheckNs;
   private boolean toldContended;
   private boolean toldPreempt;
 
-  // Written with the first seat held.
+  // The fields below are written with the first seat held.
   private volatile long usedNs;
   private volatile long leastTurnNs;
 
   /**
-   * Makes one that has no work.
+   * Creates a gang without work.
    *
-   * @param id the virtual GPU's name
+   * @param id the virtual GPU's id
    * @param places at least two, in the order of the GPUs
-   * @param gate what is opened and shut
-   * @param request what is granted
-   * @param shortestTurnNs how long a turn lasts at least
+   * @param gate the tenant's gate
+   * @param request the granted terms
+   * @param shortestTurnNs the shortest length of a turn
    */
   GangGate(
       String id,
@@ -88,7 +91,7 @@ final class GangGate implements TurnLine, GpuSeat.Alarm {
     seat.leave();
   }
 
-  /** Has what was noted delivered when this seat is left. */
+  /** Arranges for the noted news to be delivered when this seat is left. */
   void tell(GpuSeat from) {
     from.doAfterwards(this::deliver);
   }
@@ -109,12 +112,12 @@ final class GangGate implements TurnLine, GpuSeat.Alarm {
     }
   }
 
-  /** What the tenant used, as one of its GPUs is to be charged for it. */
+  /** What the tenant used, for the account of one of its GPUs. */
   long usedNs(GpuSeat of, long nowNs) {
     if (of == seat) {
       readUsed(nowNs);
     }
-    return usedNs; // elsewhere it is read when the turn ends, or the first GPU looks
+    return usedNs; // for other GPUs, read when the turn ends or when the first GPU reads it
   }
 
   private void readUsed(long nowNs) {

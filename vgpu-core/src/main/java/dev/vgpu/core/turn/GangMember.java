@@ -7,7 +7,7 @@ import dev.vgpu.core.schedule.TurnGate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A gang as the scheduler of one of its GPUs sees it. Its methods are called with that GPU's seat
+ * A gang as seen by the scheduler of one of its GPUs. Its methods are called with that GPU's seat
  * held; its state is guarded by the gang's lock.
  */
 final class GangMember implements TurnGate {
@@ -18,25 +18,28 @@ final class GangMember implements TurnGate {
   private final ShareScheduler scheduler;
   private final Tenant tenant;
 
-  /** Its scheduler has given it the turn, and has not got it back. */
+  /** Whether its scheduler has given it the turn and has not got it back. */
   boolean held;
 
-  /** Its scheduler has come to it since the gang's last turn, so that it is entitled to one. */
+  /**
+   * Whether its scheduler has offered it a turn since the gang's last turn, so that it is entitled
+   * to one.
+   */
   boolean ready;
 
-  /** Its scheduler has ended the turn, and waits for it. */
+  /** Whether its scheduler has ended the turn and waits for it. */
   boolean ending;
 
-  /** It does so for a more urgent tenant. */
+  /** Whether it does so for a more urgent tenant. */
   boolean urgent;
 
-  /** Others wait for its GPU. */
+  /** Whether others wait for its GPU. */
   boolean contended;
 
   private long idleNs;
   private long markNs;
 
-  // What its scheduler is to be told.
+  // News for its scheduler.
   boolean toAsk;
   boolean toDrain;
   private boolean toWithdraw;
@@ -68,7 +71,7 @@ final class GangMember implements TurnGate {
     toDrain = true;
   }
 
-  /** Has no work there for now, and keeps no turn. */
+  /** Has no work on this GPU for now, and keeps no turn. */
   void withdraw() {
     held = false;
     toAsk = false;
@@ -89,7 +92,7 @@ final class GangMember implements TurnGate {
     return toAsk || toDrain || toWithdraw || toAdopt || toRemove || toResize != null;
   }
 
-  // ---- what is told to its scheduler
+  // ---- news for its scheduler
 
   private record News(
       boolean ask,
@@ -101,7 +104,7 @@ final class GangMember implements TurnGate {
       @Nullable VirtualGpuRequest terms) {}
 
   private News takeNews() {
-    // What is ending is told when it has ended, and not by what was noted before.
+    // A turn that is ending is reported once it has ended, not by earlier news.
     News news =
         new News(
             toAsk && gang.isNeeded(this),
@@ -120,7 +123,7 @@ final class GangMember implements TurnGate {
     return news;
   }
 
-  /** Tells its scheduler what was noted; no seat is held. */
+  /** Delivers the news to its scheduler. Called without any seat held. */
   void deliver() {
     seat.take();
     try {
@@ -197,7 +200,7 @@ final class GangMember implements TurnGate {
           return this;
         });
     gate.tell(seat);
-    return 0; // how many calls are asked to end is known at the first GPU
+    return 0; // the first GPU's gate knows how many calls are asked to end
   }
 
   @Override

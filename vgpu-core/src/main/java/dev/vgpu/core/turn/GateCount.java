@@ -7,24 +7,24 @@ import java.lang.invoke.VarHandle;
 /**
  * How many calls are inside a gate, whether it is open, and the time during which any ran.
  *
- * <p>One word holds it all, so that a call comes and goes by one compare-and-swap each:
+ * <p>One word holds all of this, so that entering and leaving cost one compare-and-swap each:
  *
  * <pre>
- *   bits  0..15  inside:  calls that were let in and have not left
- *   bits 16..31  running: those of them that have begun (one that was let in by another thread begins
- *                when its own thread is awake)
- *   bit  32      open:      calls may come in
- *   bit  33      queued:    somebody waits in front, so nobody may come in past them
- *   bit  34      contended: another tenant waits, so the last call that leaves must say so
- *   bits 36..63  period:  counts the times that running went from 0 to 1
+ *   bits  0..15  inside:    calls that were admitted and have not left
+ *   bits 16..31  running:   those of them that have begun (a call that another thread admitted
+ *                           begins when its own thread is awake)
+ *   bit  32      open:      calls may enter
+ *   bit  33      queued:    a call waits in front, so no call may enter past it
+ *   bit  34      contended: another tenant waits, so the last call that leaves must report it
+ *   bits 36..63  period:    counts the times that running went from 0 to 1
  * </pre>
  *
- * <p>Busy time is the union of the running calls. Who takes running from 0 to 1 begins a period: it
- * writes {@code periodStartNs}, then {@code startedPeriod} with release order. Who takes it from 1
- * to 0 has read the start before and adds the period's length afterwards. A reader in between
- * trusts the start only if {@code startedPeriod} (acquire) is the period in the word. A period
- * whose length is not added yet, or whose start is not written yet, is missing from a reading for
- * that moment.
+ * <p>Busy time is the union of the running calls. The thread that takes running from 0 to 1 begins
+ * a period: it writes {@code periodStartNs}, then {@code startedPeriod} with release order. The
+ * thread that takes running from 1 to 0 has read the start before, and adds the period's length
+ * afterwards. A reader in between trusts the start only if {@code startedPeriod} (acquire) equals
+ * the period in the word. A reading briefly misses a period whose length is not added yet, or whose
+ * start is not written yet.
  */
 final class GateCount {
   private static final long ONE_INSIDE = 1L;
@@ -84,7 +84,7 @@ final class GateCount {
     return (int) (word & INSIDE);
   }
 
-  /** Comes in and begins, if the gate is open, nobody waits in front, and the bound allows it. */
+  /** Enters and begins, if the gate is open, no call waits in front, and the bound allows it. */
   boolean tryEnter() {
     for (; ; ) {
       long old = word;
@@ -97,7 +97,10 @@ final class GateCount {
     }
   }
 
-  /** Lets one in who waits, if the gate is open and the bound allows it; it begins by itself. */
+  /**
+   * Admits a waiting call, if the gate is open and the bound allows it; that call's thread begins
+   * it.
+   */
   boolean tryAdmit() {
     for (; ; ) {
       long old = word;
@@ -110,7 +113,7 @@ final class GateCount {
     }
   }
 
-  /** One who was let in begins. */
+  /** Begins a call that was admitted. */
   void begin() {
     while (!moveIn(word, ONE_RUNNING)) {
       Thread.onSpinWait();
@@ -133,8 +136,8 @@ final class GateCount {
   /**
    * Leaves.
    *
-   * @return whether somebody must be told: someone waits in front, or the gate has become idle and
-   *     is shut or wanted by others
+   * @return whether the gate must act: a call waits in front, or the gate has become idle and is
+   *     shut or contended
    */
   boolean exit() {
     for (; ; ) {
@@ -158,7 +161,7 @@ final class GateCount {
     set(OPEN, true);
   }
 
-  /** Lets nobody in any more; whether nobody is inside. */
+  /** Admits no more calls. Returns whether none is inside. */
   boolean shut() {
     return (set(OPEN, false) & INSIDE) == 0;
   }
@@ -181,12 +184,12 @@ final class GateCount {
     }
   }
 
-  /** How many calls have left or run. */
+  /** How many calls have ended or are running. */
   long calls() {
     return calls + ((word & RUNNING) >>> 16);
   }
 
-  /** The time during which any call ran, the running ones included. */
+  /** The time during which any call ran, including the running ones. */
   long busyNs(long nowNs) {
     for (int i = 0; i < 8; i++) {
       long before = word;

@@ -4,26 +4,24 @@ import dev.vgpu.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Whom a gate tells what its calls do: what decides about its turns, or stands for that. Called
- * with the seat held; the seat is stepped afterwards.
+ * Receives what the calls of a gate do: the object that decides about its turns, or its stand-in.
+ * Called with the seat held; the seat is stepped afterwards.
  */
 public interface GateListener {
-  /** Somebody waits in front of the gate. */
+  /** A call waits in front of the gate. */
   void wanted();
 
-  /**
-   * The last one inside has left, while the gate was shut or others wait; or nobody waits any more.
-   */
+  /** The last call has left while the gate was shut or others wait, or no call waits any more. */
   void drained();
 
-  /** It is closed and the last one has left. Called once. */
+  /** The gate is closed and the last call has left. Called once. */
   void ended();
 
   /**
    * Replaces the terms of its turns, or changes nothing.
    *
-   * @param request what is granted from now on
-   * @return why it cannot be, or null
+   * @param request the new terms
+   * @return why they cannot be granted, or null
    */
   @Nullable String tryResize(VirtualGpuRequest request);
 }

@@ -3,13 +3,13 @@ package dev.vgpu.core.turn;
 import dev.vgpu.VgpuException;
 import org.jspecify.annotations.Nullable;
 
-/** What a gate tells the virtual GPU that it belongs to. Called without the seat held. */
+/** The virtual GPU that owns a gate. Called by the gate, without the seat held. */
 public interface GateOwner {
   /** The gate was closed and the last call has left it. Called once. */
   void drained();
 
   /**
-   * A {@code cancel()} did not do what it should.
+   * A {@code cancel()} failed or hung.
    *
    * @param reason what went wrong
    * @param cause what it threw, or null
@@ -19,14 +19,14 @@ public interface GateOwner {
   /**
    * Runs a {@code cancel()} on a thread of its own.
    *
-   * @param cancel what to run
+   * @param cancel the action to run
    */
   void runCancel(Runnable cancel);
 
   /**
-   * {@return the refusal of a memory budget, with who holds the quota}
+   * {@return the exception that refuses a memory budget, with the holders of the quota}
    *
-   * @param message what was asked and what the quota can give
+   * @param message what was asked for, and what the quota can give
    */
   VgpuException refusal(String message);
 }

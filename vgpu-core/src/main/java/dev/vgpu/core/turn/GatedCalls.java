@@ -17,9 +17,9 @@ public final class GatedCalls {
   private final InProcessGate gate;
 
   /**
-   * Makes one.
+   * Creates one.
    *
-   * @param gate lets the calls in
+   * @param gate admits the calls
    */
   public GatedCalls(InProcessGate gate) {
     this.gate = gate;
@@ -28,12 +28,12 @@ public final class GatedCalls {
   /**
    * Runs a call.
    *
-   * @param <T> what it returns
+   * @param <T> the type of the result
    * @param call the work
-   * @param options how it is run
+   * @param options how to run it
    * @param owner kept reachable until the call has ended
    * @return its result
-   * @throws Exception what it throws, or why it could not start
+   * @throws Exception any exception of the call, or the reason why it could not start
    */
   public <T extends @Nullable Object> T call(
       Callable<? extends T> call, CallOptions options, Object owner) throws Exception {
@@ -57,7 +57,7 @@ public final class GatedCalls {
   /**
    * Begins to use the GPU.
    *
-   * @param options how
+   * @param options how to enter
    * @param owner kept reachable until the turn is closed
    * @return the turn
    * @throws InterruptedException if interrupted while waiting
@@ -92,7 +92,7 @@ public final class GatedCalls {
     }
   }
 
-  /** Within others, the thread may be bound to another virtual GPU. */
+  /** Inside other turns, the thread may be bound to another virtual GPU. */
   private void pushNested(ThreadTurns turns, EnteredTurn.@Nullable Nested nested, Nesting nesting) {
     boolean pushed = false;
     try {
@@ -151,12 +151,13 @@ public final class GatedCalls {
   /**
    * Runs a call that may be cancelled and run again.
    *
-   * @param <T> what it returns
+   * @param <T> the type of the result
    * @param call the work
-   * @param options how it is run
+   * @param options how to run it
    * @param owner kept reachable until the call has ended
    * @return its result
-   * @throws Exception what an attempt throws that was not cancelled, or why none could start
+   * @throws Exception any exception of an attempt that was not cancelled, or the reason why none
+   *     could start
    */
   public <T extends @Nullable Object> T call(
       PreemptibleCall<? extends T> call, CallOptions options, Object owner) throws Exception {
@@ -220,7 +221,7 @@ public final class GatedCalls {
       outcome = new Outcome<>(call.call(), null, false);
       attempt.end();
     } catch (InterruptedException e) {
-      attempt.end(); // the caller's thread is to end: that is not to be repeated away
+      attempt.end(); // the caller's thread is asked to stop; do not repeat the call
       outcome = new Outcome<>(null, e, false);
     } catch (Exception e) {
       outcome = attempt.end() ? Outcome.ofCancelled() : new Outcome<>(null, e, false);
@@ -229,7 +230,7 @@ public final class GatedCalls {
       throw e;
     } finally {
       turns.popCall(gate);
-      // The turn is given back before waiting for cancel(), which is the caller's code.
+      // The turn is released before waiting for cancel(), which is the caller's code.
       gate.exit(memoryBytes, attempt);
       attempt.awaitCancel();
     }
@@ -242,7 +243,7 @@ public final class GatedCalls {
       return new Outcome<>(null, null, true);
     }
 
-    @SuppressWarnings("NullAway") // where there is no failure, the result is what the call returned
+    @SuppressWarnings("NullAway") // without a failure, the result is what the call returned
     T get() throws Exception {
       if (failure != null) {
         throw failure;

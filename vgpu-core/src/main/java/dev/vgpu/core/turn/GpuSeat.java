@@ -15,16 +15,16 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Owns one GPU's scheduler: whoever holds the seat's lock is its one owner, does a step, and
- * leaves.
+ * Owns one GPU's scheduler. The thread that holds the seat's lock is the scheduler's single owner:
+ * it takes the seat, performs a step, and leaves.
  *
- * <p>The thread that has news takes the step itself, instead of sending it to a thread that owns
- * the scheduler: a hand-over then costs one wake-up, not two. The {@link SeatThread} steps only
- * when a deadline comes. What must not run under the lock (waking threads, callbacks) is collected
- * and done after leaving. Safe for use by several threads, virtual ones too.
+ * <p>A thread with news performs the step itself, instead of passing it to a scheduler thread, so a
+ * hand-over costs one wake-up, not two. The {@link SeatThread} steps only at deadlines. Actions
+ * that must not run under the lock (waking threads, callbacks) are collected and run after leaving.
+ * Safe for use by several threads, including virtual threads.
  */
 public final class GpuSeat {
-  /** Waking a thread whose processor sleeps takes about as long. */
+  /** About as long as it takes to wake a thread on a sleeping processor. */
   private static final long MOST_SPIN_NS = 30_000;
 
   private static final Logger log = LoggerFactory.getLogger(GpuSeat.class);
@@ -39,19 +39,21 @@ public final class GpuSeat {
   private @Nullable Waiter lastReady;
   private volatile long wakeAtNs = ShareScheduler.NEVER;
 
-  /** How long tenants kept the GPU lately, as a moving average; guarded by the lock to write. */
+  /**
+   * The recent time for which tenants kept the GPU, as a moving average; the lock guards writes.
+   */
   private volatile long typicalHoldNs = Long.MAX_VALUE;
 
-  /** Written by who has got in, without the lock: it is a guess at what to expect, no more. */
+  /** Written by the entering thread without the lock: it is only used for an estimate. */
   private volatile long holdStartNs;
 
   private final AtomicBoolean spins = new AtomicBoolean();
 
   /**
-   * Makes a seat.
+   * Creates a seat.
    *
-   * @param clock the time
-   * @param thread steps it when a deadline comes
+   * @param clock the time source
+   * @param thread steps the seat at deadlines
    */
   public GpuSeat(NanoClock clock, SeatThread thread) {
     this.clock = clock;
@@ -59,12 +61,12 @@ public final class GpuSeat {
     thread.add(this);
   }
 
-  /** Something else than the scheduler's step that is due at a time. With the seat held. */
+  /** An action other than the scheduler's step that is due at a time. Called with the seat held. */
   interface Alarm {
-    /** When it is due; {@link ShareScheduler#NEVER}: not now. Asked after each step. */
+    /** When it is due; {@link ShareScheduler#NEVER} if it is not. Read after each step. */
     long atNs();
 
-    /** It is due. */
+    /** Called when it is due. */
     void ring(long nowNs);
   }
 
@@ -78,7 +80,7 @@ public final class GpuSeat {
     alarms.remove(alarm);
   }
 
-  /** Before anybody decides about turns. */
+  /** The stepper until one is set that decides about turns. */
   private static final class Nothing implements TurnStepper {
     @Override
     public int doWork(long nowNs) {
@@ -91,13 +93,13 @@ public final class GpuSeat {
     }
   }
 
-  /** {@return the time} */
+  /** {@return the time source} */
   public NanoClock clock() {
     return clock;
   }
 
   /**
-   * Replaces what is stepped, and forgets the alarms of what was. Called with the seat held.
+   * Replaces what is stepped, and removes all alarms. Called with the seat held.
    *
    * @param stepper decides about turns from now on
    */
@@ -115,12 +117,12 @@ public final class GpuSeat {
     lock.lock();
   }
 
-  /** Notes that a thread which waited for the GPU uses it from now on. */
+  /** Records that a thread that waited for the GPU starts to use it. */
   void holdBegins() {
     holdStartNs = clock.nanoTime();
   }
 
-  /** Notes that a tenant has left the GPU. */
+  /** Records that a tenant has left the GPU. */
   void holdEnds() {
     long heldNs = clock.nanoTime() - holdStartNs;
     long before = typicalHoldNs == Long.MAX_VALUE ? heldNs : typicalHoldNs;
@@ -128,8 +130,8 @@ public final class GpuSeat {
   }
 
   /**
-   * Waits for a waiter without parking, where tenants keep the GPU for so short a time that waking
-   * a parked thread would take longer. One thread at a time does so.
+   * Busy-waits for a waiter, if tenants keep the GPU for less time than waking a parked thread
+   * takes. Only one thread at a time does so.
    */
   void spin(Waiter waiter) {
     if (typicalHoldNs > MOST_SPIN_NS / 2 || !spins.compareAndSet(false, true)) {
@@ -142,7 +144,7 @@ public final class GpuSeat {
     spins.set(false);
   }
 
-  /** Notes a waiter that was settled: its thread is woken after the seat is left. */
+  /** Adds a settled waiter, whose thread is woken after the seat is left. */
   void wakeAfterwards(Waiter waiter) {
     if (lastReady == null) {
       firstReady = waiter;
@@ -152,12 +154,12 @@ public final class GpuSeat {
     lastReady = waiter;
   }
 
-  /** Notes what is to be done after the seat is left. */
+  /** Adds an action to run after the seat is left. */
   public void doAfterwards(Runnable action) {
     afterwards.add(action);
   }
 
-  /** Steps the scheduler, leaves the seat, then wakes whom the step let in. */
+  /** Steps the scheduler, leaves the seat, then wakes the threads that the step admitted. */
   public void stepAndLeave() {
     try {
       long nowNs = clock.nanoTime();
@@ -180,7 +182,7 @@ public final class GpuSeat {
     thread.wakeBy(wakeByNs);
   }
 
-  /** Leaves the seat, then does what was noted. */
+  /** Leaves the seat, then runs the collected actions. */
   public void leave() {
     Waiter ready = firstReady;
     firstReady = null;
@@ -209,7 +211,7 @@ public final class GpuSeat {
     }
   }
 
-  /** Takes one step, because a deadline has come. */
+  /** Performs one step at a deadline. */
   void tick() {
     take();
     stepAndLeave();

@@ -13,10 +13,10 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lets the calls of one virtual GPU in while it has the turn, and measures them.
+ * Admits the calls of one virtual GPU while it has the turn, and measures them.
  *
- * <p>While the gate is open and nobody waits in front of it, a call comes and goes by one
- * compare-and-swap each on the gate's {@link GateCount}; everything else is done with the seat
+ * <p>While the gate is open and no call waits in front of it, entering and leaving cost one
+ * compare-and-swap each on the gate's {@link GateCount}. Everything else is done with the seat
  * held. Safe for use by several threads.
  */
 public final class InProcessGate implements TurnGate {
@@ -26,7 +26,7 @@ public final class InProcessGate implements TurnGate {
   private final String id;
   private final GateCount count;
 
-  // All that follows is guarded by the seat.
+  // All fields below are guarded by the seat's lock.
   private final UrgencyQueue<Waiter> queue = new UrgencyQueue<>();
   private final List<Attempt> attempts = new ArrayList<>();
   private long quotaBytes;
@@ -40,16 +40,16 @@ public final class InProcessGate implements TurnGate {
   private volatile PreemptionClass preemptionClass;
   private volatile boolean cancelBroken;
 
-  /** Where this JVM is itself under the virtual GPU; null: it is not. */
+  /** Set if this JVM itself is under the virtual GPU; otherwise null. */
   private volatile @Nullable ProcessAttachment attachment;
 
   /**
-   * Makes a gate, shut, without work; {@link #listen} says who opens it.
+   * Creates a shut gate without work. {@link #listen} sets who opens it.
    *
-   * @param id the virtual GPU's name
-   * @param seats of its GPUs; the first guards this
-   * @param request what is granted
-   * @param owner is told what happens
+   * @param id the virtual GPU's id
+   * @param seats the seats of its GPUs; the first one's lock guards this gate
+   * @param request the granted terms
+   * @param owner told what happens
    */
   public InProcessGate(String id, List<GpuSeat> seats, VirtualGpuRequest request, GateOwner owner) {
     this.seats = List.copyOf(seats);
@@ -61,7 +61,7 @@ public final class InProcessGate implements TurnGate {
     this.id = id;
   }
 
-  /** Before somebody decides about its turns. */
+  /** The listener until one is set that decides about turns. */
   private static final class Nobody implements GateListener {
     @Override
     public void wanted() {}
@@ -79,19 +79,19 @@ public final class InProcessGate implements TurnGate {
   }
 
   /**
-   * Says who decides about its turns from now on. Called with the seat held.
+   * Sets who decides about its turns. Called with the seat held.
    *
-   * @param decides is told what the calls do
+   * @param decides told what the calls do
    */
   public void listen(GateListener decides) {
     listener = decides;
   }
 
   /**
-   * The backend gates and measures from now on what the calls start, each kernel by itself. They
-   * need no turn any more, only room for their budgets; the scheduler sees them no more.
+   * From now on, the backend gates and measures what the calls start, kernel by kernel. Calls then
+   * need no turn, only room for their budgets, and the scheduler does not see them.
    *
-   * @param made binds their threads
+   * @param made binds the calls' threads
    */
   public void attach(ProcessAttachment made) {
     seat.take();
@@ -111,7 +111,7 @@ public final class InProcessGate implements TurnGate {
     return attachment;
   }
 
-  /** Whether calls of both take turns on one GPU at least. */
+  /** Whether the calls of both gates take turns on at least one common GPU. */
   boolean sharesGpuWith(InProcessGate other) {
     return seats.stream().anyMatch(other.seats::contains);
   }
@@ -128,7 +128,7 @@ public final class InProcessGate implements TurnGate {
     return preemptionClass;
   }
 
-  /** Whether calls are not to be cancelled any more, because a {@code cancel()} failed. */
+  /** Whether calls are no longer cancelled, because a {@code cancel()} failed. */
   boolean isCancelBroken() {
     return cancelBroken;
   }
@@ -139,18 +139,18 @@ public final class InProcessGate implements TurnGate {
 
   // ---- the caller's side
 
-  /** Gets in at once, if the gate is open and nobody waits. */
+  /** Enters at once if the gate is open and no call waits. */
   boolean tryEnter() {
     return count.tryEnter();
   }
 
   /**
-   * Gets in, waiting for it.
+   * Waits until the call is admitted, then enters.
    *
-   * @param waiter this thread's
-   * @param again whether it was in before and goes in front of those of its class
-   * @param timeoutNs how long to wait at most; {@link Long#MAX_VALUE}: without bound
-   * @throws InterruptedException if interrupted while it waits; then it is not in
+   * @param waiter the calling thread's
+   * @param again whether it was inside before, and so goes to the front of its class
+   * @param timeoutNs how long to wait at most; {@link Long#MAX_VALUE} waits without bound
+   * @throws InterruptedException if interrupted during the wait; the call is not inside then
    */
   void enter(Waiter waiter, boolean again, long timeoutNs) throws InterruptedException {
     long startNs = nanoTime();
@@ -221,7 +221,7 @@ public final class InProcessGate implements TurnGate {
     waiter.throwIfFailed();
   }
 
-  /** Takes a waiter out again; false if it was settled meanwhile. */
+  /** Removes a waiter; returns false if it was settled in the meantime. */
   private boolean giveUp(Waiter waiter) {
     seat.take();
     try {
@@ -245,7 +245,7 @@ public final class InProcessGate implements TurnGate {
     }
   }
 
-  /** Leaves after a call with this budget; 0: none. */
+  /** Leaves after a call with this budget; 0 means none. */
   void exit(long memoryBytes) {
     exit(memoryBytes, null);
   }
@@ -278,7 +278,7 @@ public final class InProcessGate implements TurnGate {
     }
   }
 
-  /** Lets those in who wait, as far as the turn, the bound and the quota allow. */
+  /** Admits waiting calls, as far as the turn, the bound and the quota allow. */
   private void admit() {
     for (Waiter next = queue.peek(); next != null; next = queue.peek()) {
       boolean fits =
@@ -346,10 +346,10 @@ public final class InProcessGate implements TurnGate {
   // ---- the pool's side
 
   /**
-   * Replaces what is granted, or changes nothing.
+   * Replaces the granted terms, or changes nothing.
    *
-   * @param request what is granted from now on
-   * @return why it cannot be, or null
+   * @param request the new terms
+   * @return why they cannot be granted, or null
    */
   public @Nullable String tryResize(VirtualGpuRequest request) {
     seat.take();
@@ -404,9 +404,9 @@ public final class InProcessGate implements TurnGate {
   }
 
   /**
-   * Gives memory back that was set aside.
+   * Returns memory that was set aside.
    *
-   * @param bytes as much as was
+   * @param bytes the amount that was set aside
    */
   public void release(long bytes) {
     seat.take();
@@ -421,7 +421,7 @@ public final class InProcessGate implements TurnGate {
   /**
    * {@return whether this much is free now}
    *
-   * @param bytes how much is needed
+   * @param bytes the amount needed
    */
   public boolean hasHeadroom(long bytes) {
     seat.take();
@@ -432,7 +432,7 @@ public final class InProcessGate implements TurnGate {
     }
   }
 
-  /** Sends all waiters away; the owner is told when the last call has left. Call it once. */
+  /** Fails all waiting calls. The owner is told when the last call has left. Call this once. */
   public void close() {
     seat.take();
     try {
@@ -458,7 +458,7 @@ public final class InProcessGate implements TurnGate {
     }
   }
 
-  /** {@return what was used until now} */
+  /** {@return the use until now} */
   public UsageReading usage() {
     seat.take();
     try {

@@ -5,47 +5,47 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The gate of a virtual GPU whose calls are made in another process: opened and shut by messages to
- * it, which it answers. Each opening is a numbered turn, so that an answer that has crossed a later
- * order is known as such. Guarded by the seat.
+ * The gate of a virtual GPU whose calls are made in another process. It is opened and shut by
+ * messages to that process, which answers them. Each opening is a numbered turn, so that an answer
+ * that crossed a later order is recognised. Guarded by the seat's lock.
  *
- * <p>A client gives its turn back by itself when it has become idle while others wait; until then
- * its work counts as running, and what it used is estimated between two reports; by at most {@code
- * mostGuessedNs} where it would not tell idleness. A wrong guess is set right by the next report:
- * what counts is the sum.
+ * <p>A client gives its turn back by itself when it has become idle while others wait. Until then
+ * its work counts as running, and its use between two reports is estimated. If the client would not
+ * report idleness, the estimate is limited to {@code mostGuessedNs}. The next report corrects a
+ * wrong estimate, because reports are totals.
  */
 public final class RemoteGate implements TurnGate {
-  /** What is told to the process; must not block. */
+  /** Orders to the process. The methods must not block. */
   public interface Orders {
     /**
-     * Has the turn.
+     * Gives the process the turn.
      *
-     * @param lease whose gate
+     * @param lease the virtual GPU
      * @param turn the turn's number
      * @param contended whether others wait
      */
     void open(String lease, long turn, boolean contended);
 
     /**
-     * Has the turn no more.
+     * Ends the turn.
      *
-     * @param lease whose gate
+     * @param lease the virtual GPU
      * @param turn the turn's number
      */
     void shut(String lease, long turn);
 
     /**
-     * Running calls are to end soon.
+     * Asks running calls to end soon.
      *
-     * @param lease whose
+     * @param lease the virtual GPU
      * @param turn the turn's number
      */
     void preempt(String lease, long turn);
 
     /**
-     * Whether idleness is to be told.
+     * Sets whether the process reports idleness.
      *
-     * @param lease whose gate
+     * @param lease the virtual GPU
      * @param contended whether others wait
      */
     void contended(String lease, boolean contended);
@@ -71,12 +71,12 @@ public final class RemoteGate implements TurnGate {
   private UsageReading usage = UsageReading.NONE;
 
   /**
-   * Makes one, shut, of a process that is not connected.
+   * Creates a shut gate of a process that is not connected.
    *
-   * @param id the virtual GPU's name
-   * @param seat the GPU's
-   * @param mostGuessedNs how much use is assumed at most between two reports
-   * @param stopped says whether its process cannot go on now
+   * @param id the virtual GPU's id
+   * @param seat the GPU's seat
+   * @param mostGuessedNs the most use that is assumed between two reports
+   * @param stopped tells whether the process cannot continue now
    */
   public RemoteGate(String id, GpuSeat seat, long mostGuessedNs, BooleanSupplier stopped) {
     this.id = id;
@@ -86,10 +86,11 @@ public final class RemoteGate implements TurnGate {
   }
 
   /**
-   * Says what stands for it towards the scheduler.
+   * Sets the tenant that represents this gate to the scheduler.
    *
-   * @param tenant the whole virtual GPU
-   * @param limited whether it is held back even while nobody else waits, so that idleness matters
+   * @param tenant the tenant of the virtual GPU
+   * @param limited whether it is held back even while no other tenant waits, so that idleness
+   *     matters
    */
   public void belongTo(TenantGate tenant, boolean limited) {
     seat.take();
@@ -130,7 +131,7 @@ public final class RemoteGate implements TurnGate {
     if (orders != null) {
       orders.preempt(id, turn);
     }
-    return 0; // how many it can ask to end is known there
+    return 0; // only the process knows how many calls it can ask to end
   }
 
   @Override
@@ -148,7 +149,7 @@ public final class RemoteGate implements TurnGate {
     if (clientOpen && stopped.getAsBoolean()) {
       clientOpen = false;
       work = false;
-      abandoned = true; // what it says of that turn when it goes on still counts
+      abandoned = true; // what it later reports about that turn still counts
     }
     return !clientOpen;
   }
@@ -156,8 +157,8 @@ public final class RemoteGate implements TurnGate {
   @Override
   public long gpuTimeNs(long nowNs) {
     long guessNs = clientOpen && work ? Math.max(0, nowNs - sinceNs) : 0;
-    // Where idleness is told, what was not told is use: a turn must not last for ever because its
-    // process has been stopped and reports nothing.
+    // If idleness is reported, unreported time is use. Otherwise a turn would never end if its
+    // process was stopped and reports nothing.
     boolean idlenessIsTold = contended || limited;
     toldNs =
         Math.max(
@@ -169,7 +170,7 @@ public final class RemoteGate implements TurnGate {
   public void contended(boolean contended) {
     boolean tell = this.contended != contended && !limited && clientOpen;
     if (tell && contended) {
-      sinceNs = seat.clock().nanoTime(); // it may have been idle until now without a word
+      sinceNs = seat.clock().nanoTime(); // it may have been idle until now without reporting it
     }
     this.contended = contended;
     if (tell && orders != null) {
@@ -177,9 +178,9 @@ public final class RemoteGate implements TurnGate {
     }
   }
 
-  // ---- the process's side; all take the seat
+  // ---- the process's side; all methods take the seat
 
-  /** A call waits there. */
+  /** Reports that a call waits in the process. */
   public void wanted() {
     seat.take();
     try {
@@ -195,7 +196,7 @@ public final class RemoteGate implements TurnGate {
     }
   }
 
-  /** No call waits there any more, and none had been let in. */
+  /** Reports that no call waits in the process any more, and that none was admitted. */
   public void idle() {
     seat.take();
     try {
@@ -209,11 +210,11 @@ public final class RemoteGate implements TurnGate {
   }
 
   /**
-   * A turn has ended there.
+   * Reports that a turn has ended in the process.
    *
-   * @param ended its number
-   * @param waits whether calls wait for the next
-   * @param reading what was used until now
+   * @param ended the turn's number
+   * @param waits whether calls wait for the next turn
+   * @param reading the use until now
    */
   public void drained(long ended, boolean waits, UsageReading reading) {
     seat.take();
@@ -230,7 +231,7 @@ public final class RemoteGate implements TurnGate {
         work = waits;
         tellDrained();
         if (open) {
-          give(); // the end of an earlier turn came after the beginning of this one
+          give(); // the end of an earlier turn arrived after the beginning of this one
         }
       }
     } finally {
@@ -239,9 +240,9 @@ public final class RemoteGate implements TurnGate {
   }
 
   /**
-   * Notes what was used until now.
+   * Records the use until now.
    *
-   * @param reading as the process measured it
+   * @param reading as measured by the process
    */
   public void reported(UsageReading reading) {
     seat.take();
@@ -259,13 +260,13 @@ public final class RemoteGate implements TurnGate {
   }
 
   /**
-   * The process is connected, for the first time or again.
+   * Records that the process is connected, for the first time or again.
    *
-   * @param to how it is told
+   * @param to receives the orders
    * @param lastTurn the number of its last turn
-   * @param runs whether a call of that turn runs still; its end is told as that of any turn
+   * @param runs whether a call of that turn is still running; its end is reported like any turn's
    * @param waits whether calls wait
-   * @param reading what was used until now
+   * @param reading the use until now
    */
   public void connected(
       Orders to, long lastTurn, boolean runs, boolean waits, UsageReading reading) {
@@ -286,14 +287,17 @@ public final class RemoteGate implements TurnGate {
     }
   }
 
-  /** The process cannot be told anything for now. */
+  /** Records that the process cannot be reached for now. */
   public void disconnected() {
     seat.take();
     orders = null;
     seat.leave();
   }
 
-  /** The virtual GPU is closed there, or the process is dead: nothing runs and nothing waits. */
+  /**
+   * Records that the virtual GPU was closed there, or that the process is dead: nothing runs and
+   * nothing waits.
+   */
   public void ended() {
     seat.take();
     try {

@@ -9,58 +9,58 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Stands for one GPU's scheduler in a process that does not hold the seat: passes on who wants a
- * turn, and opens and shuts gates as it is told. Guarded by the seat.
+ * Represents one GPU's scheduler in a process that does not hold the seat. It forwards which
+ * virtual GPUs want a turn, and opens and shuts gates as ordered. Guarded by the seat's lock.
  *
- * <p>A turn is given back by itself when the tenant has been idle for a linger while others wait;
- * its gate is shut first, so that the next call is seen as wanting a turn.
+ * <p>A turn is given back without an order when the tenant has been idle for a linger while others
+ * wait. Its gate is shut first, so that the next call counts as wanting a turn.
  */
 public final class RemoteTurns implements TurnStepper {
-  /** What is told to the process that decides; must not block. */
+  /** Reports to the deciding process. The methods must not block. */
   public interface Reports {
     /**
      * A call waits.
      *
-     * @param lease of which virtual GPU
+     * @param lease the virtual GPU
      */
     void want(String lease);
 
     /**
-     * No call waits any more, and none was let in.
+     * No call waits any more, and none was admitted.
      *
-     * @param lease of which virtual GPU
+     * @param lease the virtual GPU
      */
     void idle(String lease);
 
     /**
      * A turn has ended.
      *
-     * @param lease whose
-     * @param turn its number
-     * @param waits whether calls wait for the next
-     * @param usage what was used until now
+     * @param lease the virtual GPU
+     * @param turn the turn's number
+     * @param waits whether calls wait for the next turn
+     * @param usage the use until now
      */
     void drained(String lease, long turn, boolean waits, UsageReading usage);
 
-    /** {@return whether the process that decides was stopped, so that it cannot answer} */
+    /** {@return whether the deciding process was stopped, so that it cannot answer} */
     boolean isStopped();
   }
 
   /**
-   * How a virtual GPU stands when its process comes to another seat.
+   * The state of a virtual GPU when its process connects to another seat.
    *
    * @param turn the number of its last turn
-   * @param runs whether a call of that turn runs still
+   * @param runs whether a call of that turn is still running
    * @param waits whether calls wait
-   * @param usage what was used until now
+   * @param usage the use until now
    */
   public record Standing(long turn, boolean runs, boolean waits, UsageReading usage) {}
 
-  /** How a gate was left by the one who decided before. */
+  /** How the previous scheduler left a gate. */
   public enum Before {
     /** Shut, and no call runs. */
     SHUT,
-    /** Open, or calls run still. */
+    /** Open, or calls are still running. */
     OPEN
   }
 
@@ -73,7 +73,7 @@ public final class RemoteTurns implements TurnStepper {
 
   private static final long NEVER = ShareScheduler.NEVER;
 
-  /** How long a turn is waited for before it is asked whether anybody is there to give it. */
+  /** How long to wait for a turn before checking whether the deciding process can answer. */
   private static final long SILENCE_NS = 10_000_000;
 
   private final GpuSeat seat;
@@ -84,9 +84,9 @@ public final class RemoteTurns implements TurnStepper {
   private long silenceCheckNs = NEVER;
 
   /**
-   * Makes one that is not connected.
+   * Creates one that is not connected.
    *
-   * @param seat the GPU's
+   * @param seat the GPU's seat
    * @param lingerNs how long an idle tenant keeps its turn while others wait
    */
   public RemoteTurns(GpuSeat seat, long lingerNs) {
@@ -95,9 +95,9 @@ public final class RemoteTurns implements TurnStepper {
   }
 
   /**
-   * Says to whom it speaks from now on.
+   * Sets where reports go from now on.
    *
-   * @param to the process that decides; null: nobody answers, and the last orders hold
+   * @param to the deciding process; null if none answers, and the last orders stay in force
    */
   public void connect(@Nullable Reports to) {
     seat.take();
@@ -119,7 +119,7 @@ public final class RemoteTurns implements TurnStepper {
     return work + breakSilence(nowNs);
   }
 
-  /** Lets those go on who wait for a process that was stopped, until it speaks again. */
+  /** Lets waiting tenants continue if the deciding process was stopped, until it answers again. */
   private int breakSilence(long nowNs) {
     waiting.removeIf(tenant -> tenant.state != State.SHUT || !tenant.told);
     if (waiting.isEmpty()) {
@@ -165,20 +165,20 @@ public final class RemoteTurns implements TurnStepper {
     private long lingerUntilNs = NEVER;
 
     /**
-     * Makes one that has no turn, and tells the gate.
+     * Creates a tenant without a turn, and listens to the gate.
      *
-     * @param id its name
-     * @param gate for its calls
+     * @param id the virtual GPU's id
+     * @param gate the gate for its calls
      */
     public Tenant(String id, InProcessGate gate) {
       this(id, gate, Before.SHUT);
     }
 
     /**
-     * Makes one whose gate may be open, and tells the gate.
+     * Creates a tenant whose gate may be open, and listens to the gate.
      *
-     * @param id its name
-     * @param gate for its calls
+     * @param id the virtual GPU's id
+     * @param gate the gate for its calls
      * @param before how the gate was left
      */
     public Tenant(String id, InProcessGate gate, Before before) {
@@ -254,7 +254,7 @@ public final class RemoteTurns implements TurnStepper {
       }
     }
 
-    /** Has a turn that nobody gave. */
+    /** Takes a turn that no scheduler gave. */
     private void goOn() {
       told = false;
       state = State.OPEN;
@@ -269,7 +269,7 @@ public final class RemoteTurns implements TurnStepper {
         return 0;
       }
       if (!gate.shut()) {
-        gate.open(); // a call has come just now
+        gate.open(); // a call has just arrived
         return 0;
       }
       tellDrained();
@@ -277,10 +277,10 @@ public final class RemoteTurns implements TurnStepper {
     }
 
     /**
-     * Has the turn.
+     * Starts a turn.
      *
-     * @param number the turn's
-     * @param othersWait whether idleness is to be told
+     * @param number the turn's number
+     * @param othersWait whether to report idleness
      */
     public void open(long number, boolean othersWait) {
       seat.take();
@@ -300,9 +300,9 @@ public final class RemoteTurns implements TurnStepper {
     }
 
     /**
-     * Has the turn no more.
+     * Ends a turn.
      *
-     * @param number the turn's
+     * @param number the turn's number
      */
     public void shut(long number) {
       seat.take();
@@ -322,7 +322,7 @@ public final class RemoteTurns implements TurnStepper {
     /**
      * Asks running calls to end.
      *
-     * @param number the turn's
+     * @param number the turn's number
      */
     public void preempt(long number) {
       seat.take();
@@ -336,9 +336,9 @@ public final class RemoteTurns implements TurnStepper {
     }
 
     /**
-     * Whether idleness is to be told.
+     * Sets whether to report idleness.
      *
-     * @param othersWait whether it is
+     * @param othersWait whether to report it
      */
     public void contended(boolean othersWait) {
       seat.take();
@@ -354,10 +354,10 @@ public final class RemoteTurns implements TurnStepper {
     }
 
     /**
-     * Tells how it stands to the next process that decides, before it is told anything else. Its
-     * turn has ended by that: a call that runs goes on, a new one waits.
+     * Gives its state to the next deciding process, before that sends any order. This ends its
+     * turn: a running call continues, a new one waits.
      *
-     * @param to is told, with the seat held; must not block
+     * @param to receives the state, with the seat held; must not block
      */
     public void claim(Consumer<Standing> to) {
       seat.take();

@@ -4,7 +4,7 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
 
-/** Stands in line at one GPU's scheduler. Guarded by its seat. */
+/** Queues at one GPU's scheduler. Guarded by its seat's lock. */
 final class SchedulerLine implements TurnLine {
   private final GpuSeat seat;
   private final ShareScheduler scheduler;

@@ -9,8 +9,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Steps the schedulers of a node's GPUs when a deadline comes: the end of a turn, of a linger, of a
- * cap. One daemon thread for all GPUs; it sleeps while nothing is due.
+ * Steps the schedulers of a node's GPUs at deadlines: the end of a turn, a linger or a cap. One
+ * daemon thread for all GPUs; it sleeps while nothing is due.
  */
 public final class SeatThread implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatThread.class);
@@ -25,7 +25,7 @@ public final class SeatThread implements AutoCloseable {
   /**
    * Starts the thread.
    *
-   * @param clock the time
+   * @param clock the time source
    */
   public SeatThread(NanoClock clock) {
     this.clock = clock;
@@ -38,10 +38,10 @@ public final class SeatThread implements AutoCloseable {
     seats.add(seat);
   }
 
-  /** Sees to it that the thread is awake at a time. */
+  /** Ensures that the thread is awake at a time. */
   void wakeBy(long atNs) {
-    // The seat has published its deadline before this read; the thread publishes its sleep before
-    // it reads the deadlines. So either the thread sees the deadline, or this sees the sleep.
+    // The seat publishes its deadline before this read. The thread publishes its sleep before it
+    // reads the deadlines. So either the thread sees the deadline, or this method sees the sleep.
     if (atNs < sleepsUntilNs) {
       LockSupport.unpark(thread);
     }
@@ -52,7 +52,7 @@ public final class SeatThread implements AutoCloseable {
       try {
         step();
       } catch (RuntimeException | Error e) {
-        // Whatever it is, the turns on all GPUs depend on this thread.
+        // The turns on all GPUs depend on this thread, so it survives any failure.
         log.error("the deadlines of turns were not looked at once", e);
       }
     }
@@ -61,8 +61,8 @@ public final class SeatThread implements AutoCloseable {
   private void step() {
     long nextNs = stepAll();
     sleepsUntilNs = nextNs;
-    // Sleeps no longer than it has said, even if the deadline has moved away meanwhile: a new one
-    // that is later than what it has said wakes nobody.
+    // Sleeps no longer than it has published, even if the deadline has moved later: a new deadline
+    // that is later than the published one does not wake the thread.
     if (earliest() >= nextNs && !closed) {
       sleepUntil(nextNs);
     }
@@ -98,7 +98,7 @@ public final class SeatThread implements AutoCloseable {
     return nextNs;
   }
 
-  /** Ends the thread. Turns are then passed on by the calls that end, no more by deadlines. */
+  /** Ends the thread. Turns are then passed on only when calls end, not at deadlines. */
   @Override
   public void close() {
     closed = true;
@@ -108,7 +108,7 @@ public final class SeatThread implements AutoCloseable {
   /**
    * Waits until the thread has ended.
    *
-   * @param deadlineNs until when at most
+   * @param deadlineNs when to stop waiting
    */
   public void awaitEnd(long deadlineNs) {
     ThreadEnd.await(thread, clock, deadlineNs);

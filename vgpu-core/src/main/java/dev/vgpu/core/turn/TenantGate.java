@@ -10,9 +10,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A tenant as its GPU's scheduler, or a gang's several, see it: a gate for calls and, once programs
- * are put under the virtual GPU, a backend's gate for processes. Both open and shut together; the
- * turn has ended when both have drained. Guarded by the seat.
+ * A tenant as seen by its GPU's scheduler, or by the schedulers of a gang's GPUs. It has a gate for
+ * calls and, once programs run under the virtual GPU, a backend's gate for processes. Both open and
+ * shut together; a turn has ended when both have drained. Guarded by the seat's lock.
  */
 public final class TenantGate implements TurnGate, GateListener {
   private final GpuSeat seat;
@@ -31,22 +31,22 @@ public final class TenantGate implements TurnGate, GateListener {
   private int entitledPermille;
   private long turnsLost;
 
-  /** What the calls had used when the backend began to measure them as well; -1: it does not. */
+  /** What the calls had used when the backend began to measure them too; -1 if it does not. */
   private long callsFinalNs = -1;
 
-  /** What of the processes' measured time was others', and what was last told to be theirs. */
+  /** How much of the processes' measured time belonged to others; the rest, as last reported. */
   private double othersNs;
 
   private long processesNs;
 
   /**
-   * Makes one, shut.
+   * Creates a shut gate.
    *
-   * @param id the virtual GPU's name
-   * @param seat the GPU's
-   * @param scheduler the GPU's
+   * @param id the virtual GPU's id
+   * @param seat the GPU's seat
+   * @param scheduler the GPU's scheduler
    * @param calls the gate for calls
-   * @param request what is granted
+   * @param request the granted terms
    */
   public TenantGate(
       String id,
@@ -60,14 +60,14 @@ public final class TenantGate implements TurnGate, GateListener {
   }
 
   /**
-   * Makes one for a gang, shut: its turns are on all its GPUs together.
+   * Creates a shut gate for a gang, whose turns are on all its GPUs together.
    *
-   * @param id the virtual GPU's name
-   * @param seats those of its GPUs, in their order; the first guards this
-   * @param schedulers those of its GPUs, in the same order
+   * @param id the virtual GPU's id
+   * @param seats the seats of its GPUs, in order; the first one's lock guards this object
+   * @param schedulers the schedulers of its GPUs, in the same order
    * @param calls the gate for calls
-   * @param request what is granted
-   * @param shortestTurnNs how long a turn lasts at least
+   * @param request the granted terms
+   * @param shortestTurnNs the shortest length of a turn
    */
   public TenantGate(
       String id,
@@ -125,7 +125,7 @@ public final class TenantGate implements TurnGate, GateListener {
   }
 
   /**
-   * Its processes gave way to more urgent ones by themselves.
+   * Records that its processes yielded to more urgent ones by themselves.
    *
    * @param times how often
    */
@@ -166,7 +166,10 @@ public final class TenantGate implements TurnGate, GateListener {
     return processes == null ? 0 : processes.leastTurnNs();
   }
 
-  /** Calls have no lane and overlap with nobody, unless the backend measures what they start. */
+  /**
+   * Calls have no express lane and overlap with no other tenant, unless the backend measures the
+   * work that they start.
+   */
   @Override
   public boolean yieldsByItself() {
     return processes != null && !callsUsed() && processes.yieldsByItself();
@@ -197,7 +200,7 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** Calls stay shut meanwhile; one that comes makes the scheduler give a turn without others. */
+  /** Calls stay shut meanwhile. If one arrives, the scheduler gives a turn without others. */
   @Override
   public boolean besideOthers(boolean others) {
     if (others == beside) {
@@ -210,7 +213,7 @@ public final class TenantGate implements TurnGate, GateListener {
       if (!others) {
         calls.open();
       } else if (!calls.shut()) {
-        calls.open(); // a call has come just now
+        calls.open(); // a call has just arrived
         return false;
       }
     }
@@ -229,7 +232,7 @@ public final class TenantGate implements TurnGate, GateListener {
 
   @Override
   public boolean isAbandoned() {
-    // The processes' part is the backend's business: it sees each process by itself.
+    // The processes' part is up to the backend, which watches each process.
     if (callsPending && !processesPending && calls.isAbandoned()) {
       callsPending = false;
     }
@@ -279,12 +282,12 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  // ---- the booking's side; all take the seat
+  // ---- the booking's side; all methods take the seat
 
   /**
-   * Takes over what another scheduler had before.
+   * Takes over a tenant that another scheduler had before.
    *
-   * @param listens the gate for calls, if it is one of this JVM; is told that this decides now
+   * @param listens the gate for calls if it is in this JVM; from now on it reports to this object
    */
   public void adopt(@Nullable InProcessGate listens) {
     seat.take();
@@ -301,7 +304,7 @@ public final class TenantGate implements TurnGate, GateListener {
   /**
    * Adds the gate for processes.
    *
-   * @param lease shut
+   * @param lease the processes' gate, shut
    */
   public void enforce(EnforcedLease lease) {
     seat.take();
@@ -322,7 +325,7 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** A process has work. */
+  /** Reports that a process has work. */
   public void processesWanted() {
     seat.take();
     try {
@@ -334,7 +337,7 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** Nothing of the processes is on the GPU any more. */
+  /** Reports that no work of the processes is on the GPU any more. */
   public void processesDrained() {
     seat.take();
     try {
@@ -348,9 +351,10 @@ public final class TenantGate implements TurnGate, GateListener {
   }
 
   /**
-   * Measures the calls no more: what they start is measured with the processes.
+   * Stops measuring calls: the backend measures their work with that of the processes.
    *
-   * @param callsNs what they had used when that began; more than they have used by now: now
+   * @param callsNs what the calls had used when the backend started; if that is more than they have
+   *     used by now, the present value counts
    */
   public void countProcessesOnly(long callsNs) {
     seat.take();
@@ -365,16 +369,16 @@ public final class TenantGate implements TurnGate, GateListener {
   }
 
   /**
-   * Tells the backend what pace processes keep by themselves.
+   * Tells the backend to what part of the GPU its processes limit themselves while no seat answers.
    *
-   * @param request what is granted
+   * @param request the granted terms
    * @param permille in thousandths of the GPU
    */
   public void entitle(VirtualGpuRequest request, int permille) {
     seat.take();
     try {
       if (permille != entitledPermille && processes != null) {
-        boolean ignored = processes.tryResize(request, permille); // refused: the old pace holds
+        boolean ignored = processes.tryResize(request, permille); // if refused, the old value stays
       }
       entitledPermille = permille;
     } finally {
@@ -382,7 +386,7 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** Forgets the tenant; both gates are shut for good. */
+  /** Removes the tenant. Both gates must be shut for good. */
   public void end() {
     seat.take();
     try {
@@ -401,7 +405,7 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** Lets nothing start from the beginning, for what was taken over suspended. */
+  /** Suspends it from the start, for a lease that was suspended when it was taken over. */
   public void beginSuspended() {
     seat.take();
     try {
@@ -411,7 +415,7 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** Lets nothing start any more, and stands in no line, until {@link #resume}. */
+  /** Stops all work from starting and leaves the line, until {@link #resume}. */
   public void suspend() {
     seat.take();
     try {
@@ -429,7 +433,7 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** {@return whether nothing of it is on the GPU any more, after {@link #suspend}} */
+  /** {@return whether none of its work is on the GPU any more, after {@link #suspend}} */
   public boolean isQuiet() {
     seat.take();
     try {
@@ -439,7 +443,7 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** Stands in line again for what waits. */
+  /** Allows work again, and queues for what is waiting. */
   public void resume() {
     seat.take();
     try {
@@ -460,17 +464,17 @@ public final class TenantGate implements TurnGate, GateListener {
     }
   }
 
-  /** What the processes used, without what was others'. */
+  /** What the processes used, without the time that belonged to others. */
   private long processesNs(EnforcedLease lease) {
     long ns = lease.gpuTimeNs(seat.clock().nanoTime()) - (long) othersNs;
-    processesNs = Math.max(processesNs, ns); // what was others' is known a little later
+    processesNs = Math.max(processesNs, ns); // the others' part becomes known a little later
     return processesNs;
   }
 
   /**
-   * {@return what was used in all}
+   * {@return the total use}
    *
-   * @param ofCalls what the calls used
+   * @param ofCalls the use of the calls
    */
   public UsageReading usage(UsageReading ofCalls) {
     seat.take();

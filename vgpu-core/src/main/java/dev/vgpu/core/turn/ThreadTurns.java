@@ -8,33 +8,34 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The gates that the current thread is inside of, so that a call within a call is let through.
- * Confined to its thread. Holds a gate only while the thread is inside, so nothing outlives a
- * closed virtual GPU.
+ * The gates that the current thread is inside, so that a call within a call is admitted. Confined
+ * to its thread. Refers to a gate only while the thread is inside it, so nothing outlives a closed
+ * virtual GPU.
  *
- * <p>A thread that is inside of nothing refers to no class of ours: it may be a server's, which
- * outlives the class loader that this class came from. It refers to this object weakly; while it is
- * inside, a frame of its stack does, or a turn that {@link #kept} holds.
+ * <p>A thread that is inside no gate has no strong reference to a class of vgpu. It may be a
+ * server's thread, which outlives the class loader of this class. The thread refers to this object
+ * weakly. While the thread is inside a gate, its stack refers to this object, or a turn that {@link
+ * #kept} holds does.
  */
 final class ThreadTurns {
   private static final ThreadLocal<@Nullable WeakReference<ThreadTurns>> CURRENT =
       new ThreadLocal<>();
 
-  /** What the thread itself refers to; a set of the JDK's, which any thread may change. */
+  /** The objects that the thread itself holds: a set from the JDK, which any thread may change. */
   private static final ThreadLocal<Set<Object>> KEPT =
       ThreadLocal.withInitial(ConcurrentHashMap::newKeySet);
 
-  /** The turns of this thread that are not ended, and this while the thread is bound. */
+  /** The thread's open turns and, while the thread is bound, this object. */
   private final Set<Object> kept = KEPT.get();
 
   private @Nullable InProcessGate[] gates = new @Nullable InProcessGate[4];
 
-  /** Beside each gate the turn that {@code enter} gave out, or null for a call. */
+  /** For each gate, the turn returned by {@code enter}, or null for a call. */
   private @Nullable HeldTurn[] turns = new @Nullable HeldTurn[4];
 
   private int count;
 
-  /** What the thread is bound to, in the backend; null: nothing. */
+  /** What the thread is bound to in the backend; null if nothing. */
   private @Nullable ProcessAttachment bound;
 
   static ThreadTurns current() {
@@ -47,19 +48,20 @@ final class ThreadTurns {
     return turns;
   }
 
-  /** Holds a turn until {@link #letGo}, and by it this. */
+  /** Keeps a turn, and through it this object, reachable until {@link #letGo}. */
   void keep(EnteredTurn turn) {
     boolean ignored = kept.add(turn);
   }
 
-  /** The turn has ended. By any thread. */
+  /** Releases a turn that has ended. Called on any thread. */
   void letGo(EnteredTurn turn) {
     boolean ignored = kept.remove(turn);
   }
 
   /**
-   * Whether the thread is inside the gate already. A turn that {@code enter} gave out is retained
-   * then, so that another thread which closes it does not end it under a nested call.
+   * How a call of the gate is nested in the thread's gates. If a turn from {@code enter} encloses
+   * it, that turn is retained, so that another thread that closes the turn does not end it under
+   * the nested call.
    *
    * @throws IllegalStateException if the thread is inside another gate of the same GPU: the call
    *     would wait for its own thread to leave
@@ -87,7 +89,7 @@ final class ThreadTurns {
             return new Nesting(entered);
           }
           removeAt(i);
-        } // else it is itself within another, further out
+        } // otherwise it is nested itself, in a turn further out
       } else if (enclosing != null
           && enclosing.attachment() == null
           && enclosing.sharesGpuWith(gate)) {
@@ -106,10 +108,10 @@ final class ThreadTurns {
   }
 
   /**
-   * Notes that the thread is inside a gate, and binds it to the virtual GPU where this JVM is under
-   * that.
+   * Records that the thread is inside a gate. If this JVM is under that virtual GPU, binds the
+   * thread to it.
    *
-   * @throws IllegalStateException if the thread cannot be bound; then nothing was noted
+   * @throws IllegalStateException if the thread cannot be bound; nothing was recorded then
    */
   void push(InProcessGate gate, @Nullable HeldTurn turn) {
     ProcessAttachment attachment = gate.attachment();
@@ -139,7 +141,7 @@ final class ThreadTurns {
     }
   }
 
-  /** Binds the thread to the innermost that it is still inside of. */
+  /** Binds the thread to the innermost virtual GPU that it is still inside. */
   private void rebind() {
     ProcessAttachment last = bound;
     if (last == null) {
@@ -163,7 +165,7 @@ final class ThreadTurns {
     }
   }
 
-  /** Takes out the innermost call of the gate, with turns within it that were not closed. */
+  /** Removes the innermost call of the gate, and turns within it that were not closed. */
   void popCall(InProcessGate gate) {
     for (int i = count - 1; i >= 0; i--) {
       if (gates[i] == gate) {
@@ -179,7 +181,7 @@ final class ThreadTurns {
     rebind();
   }
 
-  /** Takes out a turn, if it is this thread's. */
+  /** Removes a turn, if it is this thread's. */
   void remove(HeldTurn turn) {
     for (int i = count - 1; i >= 0; i--) {
       if (turns[i] == turn) {
@@ -198,15 +200,15 @@ final class ThreadTurns {
     turns[count] = null;
   }
 
-  /** A turn that was given out. */
+  /** A turn returned by {@code enter}. */
   interface HeldTurn {
     /** Whether it was closed. */
     boolean isEnded();
   }
 
-  /** How a call stands to what its thread is inside of. */
+  /** How a call is nested in the gates that its thread is inside. */
   static final class Nesting {
-    /** Nothing encloses it. */
+    /** No gate of the thread encloses it. */
     static final Nesting OUTERMOST = new Nesting(null);
 
     /** A call of the same gate encloses it. */
@@ -214,7 +216,7 @@ final class ThreadTurns {
 
     private final @Nullable EnteredTurn retained;
 
-    /** Makes one for a call that a turn encloses, which was retained for it. */
+    /** Creates one for a call inside a turn that was retained for it. */
     private Nesting(@Nullable EnteredTurn retained) {
       this.retained = retained;
     }

@@ -10,15 +10,15 @@ import java.util.OptionalDouble;
  * A {@link GpuUsage} read at one moment.
  *
  * @param gpuTimeNs GPU time, in nanoseconds
- * @param calls calls and attempts that have ended or run
- * @param preemptions attempts that were asked to end
+ * @param calls calls and attempts that have ended or are running
+ * @param preemptions attempts that were asked to end, and turns that processes lost
  * @param running calls inside
  * @param waiting calls that wait
- * @param memoryBytes budgets and reservations
- * @param usedBytes what processes hold
- * @param processes how many there are
- * @param launches kernels and graphs
- * @param deniedAllocations refused for the quota
+ * @param memoryBytes budgets and reservations, in bytes
+ * @param usedBytes the memory that processes hold, in bytes
+ * @param processes the number of processes
+ * @param launches kernels and graphs launched
+ * @param deniedAllocations allocations that exceeded the quota and were refused
  * @param copyTimeNs time of copies on the copy engines, in nanoseconds
  * @param slowdown how much longer work takes beside others than alone
  */
@@ -36,10 +36,10 @@ public record UsageReading(
     long copyTimeNs,
     OptionalDouble slowdown)
     implements GpuUsage {
-  /** What has used nothing. */
+  /** No use. */
   public static final UsageReading NONE = ofCalls(0, 0, 0, 0, 0, 0);
 
-  /** Makes one without copies, of which it is not known how much others slow it. */
+  /** Creates a reading without copy time and slowdown. */
   public UsageReading(
       long gpuTimeNs,
       long calls,
@@ -72,7 +72,7 @@ public record UsageReading(
         gpuTimeNs, calls, preemptions, running, waiting, memoryBytes, 0, 0, 0, 0);
   }
 
-  /** Adds what the processes of a lease used to what its calls did. */
+  /** Adds the use of a lease's processes to that of its calls. */
   UsageReading with(EnforcedLease lease, long callsFinalNs, long turnsLost, long processesNs) {
     return new UsageReading(
         (callsFinalNs >= 0 ? callsFinalNs : gpuTimeNs) + processesNs,
@@ -90,7 +90,7 @@ public record UsageReading(
   }
 
   /**
-   * {@return the same, with an estimate}
+   * {@return the same reading with a slowdown}
    *
    * @param estimate how much longer work takes beside others than alone
    */

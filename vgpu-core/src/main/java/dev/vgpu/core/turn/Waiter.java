@@ -4,13 +4,16 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.core.schedule.UrgencyQueue;
 import org.jspecify.annotations.Nullable;
 
-/** A thread that waits to get into its tenant's turn. Guarded by the seat, but for the outcome. */
+/**
+ * A thread that waits to enter its tenant's turn. Guarded by the seat's lock, except for the
+ * outcome.
+ */
 final class Waiter extends UrgencyQueue.Node<Waiter> {
   final Thread thread = Thread.currentThread();
   final long memoryBytes;
   final @Nullable Attempt attempt;
 
-  /** The next in the seat's list of those to wake. */
+  /** The next waiter in the seat's list of those to wake. */
   @Nullable Waiter nextReady;
 
   private @Nullable RuntimeException failure;
@@ -26,18 +29,18 @@ final class Waiter extends UrgencyQueue.Node<Waiter> {
     return settled;
   }
 
-  /** Lets the thread in. */
+  /** Admits the thread. */
   void admit() {
     settled = true;
   }
 
-  /** Sends the thread away. */
+  /** Rejects the thread. */
   void fail(RuntimeException why) {
     failure = why;
     settled = true; // release: pairs with the acquire in isSettled, so that the failure is seen
   }
 
-  /** After it has settled: throws what it was sent away with, if it was. */
+  /** Throws the failure, if the thread was rejected. Call this after the waiter has settled. */
   void throwIfFailed() {
     if (failure != null) {
       throw failure;

@@ -31,15 +31,16 @@ import net.jqwik.api.constraints.Size;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Who of those that wait is served when: by class, then arrival; and one that is served out of turn
- * never delays the first in line, whatever is given back and when. Requests are of one GPU or more.
+ * Which waiting request is served when. Requests are served by class, then arrival. A request
+ * served out of order never delays the first in line, whatever is given back, and whenever.
+ * Requests ask for one or more GPUs.
  */
 @Tag("property")
 class BackfillProperties {
-  /** What is asked; percent 0: best effort; gpu beyond the last: any. */
+  /** The terms of a request. Percent 0 means best effort; a GPU beyond the last means any. */
   record Terms(PreemptionClass cls, int percent, int mebibytes, int gpu, int count) {}
 
-  /** A request comes and waits; or the so many-th of those granted is given back. */
+  /** A request arrives and waits, or a granted one, given by its number, is given back. */
   record Step(boolean asks, Terms terms, int which) {}
 
   @Provide
@@ -62,7 +63,7 @@ class BackfillProperties {
     return Arbitraries.integers().between(1, 4);
   }
 
-  /** The books of a node, who waits, and what was granted to those who waited. */
+  /** The book of a node, the waiting requests, and what was granted to them. */
   private static final class Run implements AutoCloseable {
     private final Node node;
     private final LeaseTable table;
@@ -71,7 +72,7 @@ class BackfillProperties {
     private final List<Booking> held = new ArrayList<>();
     private final List<PendingRequest> granted = new ArrayList<>();
 
-    /** Those no more urgent that were served since the one in front came to be there. */
+    /** Requests no more urgent than the first that were served since it has been first. */
     private final List<Booking> passed = new ArrayList<>();
 
     private @Nullable PendingRequest front;
@@ -103,7 +104,7 @@ class BackfillProperties {
       return builder.build();
     }
 
-    /** Takes a step; returns those that were granted by it, in their order. */
+    /** Takes a step, and returns the requests that were granted by it, in order. */
     List<PendingRequest> take(Step step) {
       granted.clear();
       if (step.asks()) {
@@ -131,7 +132,7 @@ class BackfillProperties {
       return List.copyOf(granted);
     }
 
-    /** Who is in front: so few steps overtake nobody often enough to turn that round. */
+    /** The first in line. These tests have too few steps to reach the limit on overtaking. */
     @Nullable PendingRequest first() {
       return waiting.stream()
           .min(Comparator.comparing(each -> urgency(each.preemptionClass())))
@@ -213,7 +214,7 @@ class BackfillProperties {
       List.copyOf(run.held).forEach(run.table.ends()::ended);
       for (int i = 0; i < 1000 && !run.table.bookings().isEmpty(); i++) {
         run.waiting.removeIf(PendingRequest::isSettled);
-        run.table.bookings().forEach(run.table.ends()::ended); // those who waited have come
+        run.table.bookings().forEach(run.table.ends()::ended); // those that waited were granted
       }
       assertThat(run.waiting).isEmpty();
       run.table.slots().forEach(slot -> assertThat(bytes(slot)).isZero());
@@ -251,7 +252,7 @@ class BackfillProperties {
     }
   }
 
-  /** Whoever asks; what it is granted makes no calls. */
+  /** Makes requests; what it is granted makes no calls. */
   private static final class Owner implements Asked.Claimant {
     @Override
     public Object owner() {

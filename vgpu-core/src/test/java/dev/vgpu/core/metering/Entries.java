@@ -13,7 +13,7 @@ import net.jqwik.api.Combinators;
 
 /** Records as a seat would write them. */
 final class Entries {
-  /** One look at one of a few virtual GPUs: how much it has used since the last look. */
+  /** One sample of one of a few virtual GPUs: its use since the last sample. */
   record Step(int lease, int ms, int gpuUs, int kibiSeconds, int launches, int denied) {}
 
   private Entries() {}
@@ -63,7 +63,7 @@ final class Entries {
     return EntryLines.line(entry).getBytes(ISO_8859_1);
   }
 
-  /** Where each line begins, and the end of the last. */
+  /** The start of each line, and the end of the last one. */
   static List<Integer> borders(List<UsageEntry> entries) {
     List<Integer> borders = new ArrayList<>(List.of(0));
     for (UsageEntry entry : entries) {

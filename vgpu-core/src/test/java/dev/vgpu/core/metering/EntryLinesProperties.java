@@ -18,7 +18,7 @@ import net.jqwik.api.Provide;
 import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.DoubleRange;
 
-/** Whatever is damaged, no more than that is lost, and nothing is made up. */
+/** Damage loses only what was damaged, and nothing is invented. */
 @Tag("property")
 class EntryLinesProperties {
   @Provide
@@ -32,7 +32,7 @@ class EntryLinesProperties {
     assertThat(Entries.read(Entries.bytes(entries))).isEqualTo(entries);
   }
 
-  /** As it was written before the time of copies was. */
+  /** In the format without copy time. */
   @Example
   void recordOfTheFirstVersionIsRead() {
     String line =
@@ -93,7 +93,7 @@ class EntryLinesProperties {
     assertThat(Entries.read(bytes)).isEqualTo(without(entries, lineOf(entries, at)));
   }
 
-  /** What is lost of the sums is at most what the damaged record added, whenever one asks. */
+  /** Totals lose at most what the damaged record added, whatever moment one asks about. */
   @Property(tries = 500, edgeCases = EdgeCasesMode.NONE)
   void sumsLoseNoMoreThanTheDamagedRecord(
       @ForAll("steps") List<Entries.Step> steps,
@@ -115,7 +115,7 @@ class EntryLinesProperties {
     assertThat(sums(Thinning.of(entries), 0)).isEqualTo(truth(entries, 0));
   }
 
-  /** The plain sum of what each record in the span has added. */
+  /** The plain sum of what each record in the span added. */
   private static Map<String, Long> truth(List<UsageEntry> entries, long sinceMs) {
     Map<String, Long> sums = new HashMap<>();
     entries.stream()

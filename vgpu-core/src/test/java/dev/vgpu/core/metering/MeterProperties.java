@@ -22,7 +22,7 @@ import net.jqwik.api.Tag;
 import net.jqwik.api.Tuple;
 import org.jspecify.annotations.Nullable;
 
-/** Seats come, look, and are killed while they write; what they counted stays right. */
+/** Seats start, sample, and are killed while writing; what they counted stays right. */
 @Tag("property")
 class MeterProperties {
   enum What {
@@ -56,7 +56,10 @@ class MeterProperties {
         .ofMaxSize(80);
   }
 
-  /** Nothing is counted twice; and of what lives nothing is lost, whoever was killed when. */
+  /**
+   * Nothing is counted twice, and nothing is lost of living virtual GPUs, whichever seat is killed
+   * when.
+   */
   @Property(tries = 150)
   void sumsAreRightWhateverHappens(@ForAll("events") List<Event> events) throws IOException {
     try (MeteredNode node = new MeteredNode(new UsageJournal.Limits(2_000, 1_000_000))) {
@@ -97,7 +100,7 @@ class MeterProperties {
     }
   }
 
-  /** Of the last records, written by one look, any number of bytes is missing. */
+  /** Any number of bytes is missing at the end of the records of the last sample. */
   private static void killWhileWriting(MeteredNode node, int where) throws IOException {
     Path before = lastFile(node);
     long size = before == null ? 0 : Files.size(before);

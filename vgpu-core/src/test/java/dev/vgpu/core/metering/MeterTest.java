@@ -67,7 +67,7 @@ class MeterTest {
     Tenant tenant = node.acquire("model-1", GPU);
     use(tenant, 700);
     node.second();
-    use(tenant, 250); // nobody looks before the seat's holder is killed
+    use(tenant, 250); // no sample is taken before the seat's holder is killed
     node.pass(900);
     node.takeOver();
     use(tenant, 50);
@@ -87,8 +87,8 @@ class MeterTest {
     use(tenant, 700);
     node.second();
     node.takeOver();
-    tenant.preemptions = 0; // the new seat has seen none
-    tenant.gpuNs = 200_000_000; // the calls' part died with its process
+    tenant.preemptions = 0; // the new seat has counted none
+    tenant.gpuNs = 200_000_000; // the calls' part was lost with its process
     node.second();
     assertThat(node.of(tenant).preemptions()).isEqualTo(7);
     tenant.preemptions = 3;
@@ -186,7 +186,7 @@ class MeterTest {
       use(tenant, 100);
       node.second();
     }
-    // Until the last file holds the last ten seconds, and there is room for more.
+    // Until the last file holds the last ten seconds, and has room for more.
     while (linesOfTheLastFile() != 15) {
       use(tenant, 100);
       node.second();
@@ -199,7 +199,7 @@ class MeterTest {
     assertThat(node.files()).hasSizeGreaterThan(3);
     Instant lately = node.now().minusSeconds(10);
     assertThat(node.since(lately).get(1).gpuTime()).isEqualTo(Duration.ofSeconds(1));
-    // What is older than all that is kept is gone; what is kept is right, and nothing is new.
+    // Records older than all that is kept are gone; what is kept is right, and nothing is new.
     assertThat(node.since(early).get(1).gpuTime())
         .isBetween(Duration.ofSeconds(30), Duration.ofSeconds(499));
     node.takeOver();

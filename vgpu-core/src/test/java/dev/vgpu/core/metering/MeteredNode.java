@@ -16,11 +16,11 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** Virtual GPUs whose use a test tells, and the seats that count it, in virtual time. */
+/** Virtual GPUs whose use the test sets, and the seats that meter it, in virtual time. */
 final class MeteredNode implements NanoClock, AutoCloseable {
   static final long SECOND_NS = 1_000_000_000;
 
-  /** One virtual GPU; what it has used outlasts seats, as the pages of a hook do. */
+  /** A virtual GPU. Its use outlives seats, as the pages of a hook do. */
   static final class Tenant {
     final String id;
     final String gpu;
@@ -56,7 +56,7 @@ final class MeteredNode implements NanoClock, AutoCloseable {
     this.meter = seat();
   }
 
-  /** One that works for its JVM alone. */
+  /** A node that works for its JVM alone. */
   MeteredNode() throws IOException {
     this.directory = Files.createTempDirectory("vg");
     this.written = null;
@@ -96,7 +96,7 @@ final class MeteredNode implements NanoClock, AutoCloseable {
         tenant.id, tenant.id.replaceFirst("-\\d+$", ""), List.of(new GpuId(tenant.gpu)));
   }
 
-  /** One second passes, at its end somebody looks. */
+  /** Lets one second pass, then samples. */
   void second() {
     pass(1_000);
     look();
@@ -119,7 +119,7 @@ final class MeteredNode implements NanoClock, AutoCloseable {
     meter.write();
   }
 
-  /** The seat's holder is killed; another process takes the seat, and what lives, over. */
+  /** Kills the seat's holder; another process takes over the seat and the living virtual GPUs. */
   void takeOver() {
     meter = seat();
     tenants.replaceAll((tenant, before) -> account(tenant));

@@ -52,7 +52,7 @@ class SlowdownTest {
     assertThat(slowdown(one).orElseThrow()).isCloseTo(1.0, within(1e-9));
     seconds(30, 550, 400);
     assertThat(slowdown(one).orElseThrow()).isCloseTo(1.1, within(0.001));
-    assertThat(slowdown(other)).isEmpty(); // never alone: there is nothing to compare with
+    assertThat(slowdown(other)).isEmpty(); // never alone: nothing to compare with
     seconds(30, 500, 0);
     assertThat(slowdown(one).orElseThrow()).isCloseTo(1.0, within(0.001));
   }

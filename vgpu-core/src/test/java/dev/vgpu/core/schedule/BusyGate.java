@@ -1,7 +1,8 @@
 package dev.vgpu.core.schedule;
 
 /**
- * A gate behind which there is always work that ends as soon as it is shut, and is not measured.
+ * A gate with unmeasured work that never runs out while it is open, and ends at once when it is
+ * shut.
  */
 class BusyGate implements TurnGate {
   boolean open;

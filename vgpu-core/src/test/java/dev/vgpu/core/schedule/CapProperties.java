@@ -20,7 +20,7 @@ import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 
-/** What a fixed share is worth beside offline work: neither more nor much less than it says. */
+/** A fixed share beside offline work: the tenant gets no more than its share, and not much less. */
 @Tag("property")
 class CapProperties {
   @Property(tries = 60)
@@ -33,19 +33,19 @@ class CapProperties {
     check(percent, online, kernelUs, offlineUs, pauseUs);
   }
 
-  /** The clock ran with what offline work used alone: the tenant got 11 %. */
+  /** If the clock ran only with what offline work used alone, the tenant would get 11 %. */
   @Example
   void pausesOfOfflineWorkCountAsTimeThatPasses() {
     check(38, true, 840, List.of(20), 75);
   }
 
-  /** The clock ran with what both used at the same time: the tenant got 95 %. */
+  /** If the clock ran with what both used at the same time, the tenant would get 95 %. */
   @Example
   void timeThatTwoUsedTogetherPassesOnce() {
     check(90, false, 4_999, List.of(528, 21, 23), 9_410);
   }
 
-  /** Only the first milliseconds of each wait at the cap counted: the tenant got 26 %. */
+  /** If only the first milliseconds of each wait at the cap counted, the tenant would get 26 %. */
   @Example
   void aLongWaitAtTheCapCountsInFull() {
     check(32, false, 20, List.of(20, 97), 18_319);
@@ -62,8 +62,8 @@ class CapProperties {
     }
     node.runUntil(20 * S);
     double served = 100.0 * node.gate(fixed).servedNs() / node.nowNs();
-    // A kernel of the offline tenants that runs on beside the first ones of a turn has slices, and
-    // these count as the fixed tenant's: some 5 % at most where kernels are no longer than slices.
+    // An offline kernel that still runs at the start of a turn has slices, which count as the fixed
+    // tenant's: at most some 5 % if kernels are no longer than slices.
     assertThat(served).isBetween(percent * 0.9 - 0.5, percent + 1.0);
   }
 }

@@ -16,10 +16,10 @@ import net.jqwik.api.Property;
 import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.IntRange;
 
-/** A tenant that lies about what it used harms nobody but itself. */
+/** A tenant that misreports its use harms only itself. */
 @Tag("property")
 class DistrustProperties {
-  /** A gate that always has work; what it says that it used may be a lie. */
+  /** A gate that always has work, and may misreport its use. */
   private static final class ToldGate extends BusyGate {
     final LongUnaryOperator tells;
     long heldNs;

@@ -8,11 +8,11 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.core.simulate.VirtualNode;
 import org.junit.jupiter.api.Test;
 
-/** What two tenants had of the time in which both had work on the GPU. */
+/** The division of the time in which two tenants both had work on the GPU. */
 class EarlyTurnTest {
   private static final double SLICE_NS = 1_024_000;
 
-  /** Says what the test lets it say. */
+  /** Returns what the test sets. */
   private static final class SaidGate extends BusyGate {
     long busyUntilNs;
 
@@ -68,7 +68,7 @@ class EarlyTurnTest {
     early.ended(later, 3_300_000);
     assertThat(early.isEarlier(earlier)).as("it has the GPU to itself again").isFalse();
     assertThat(early.settle(level)).isEqualTo(3_200_000);
-    // A slice of its own, one of the other's, and the rest of its work.
+    // One slice of its own, one of the other's, and the rest of its work.
     assertThat(later.bookedNs).isEqualTo(3_200_000 - SLICE_NS);
     assertThat(earlier.bookedNs).isEqualTo(-(3_200_000 - SLICE_NS));
   }
@@ -77,7 +77,7 @@ class EarlyTurnTest {
   void pausesOfTheLaterOneAreTheEarlierOnes() {
     early.begin(earlier, later, 0);
     laterSays(500_000, 500_000);
-    laterSays(500_000, 2_000_000); // half of the time it had nothing there
+    laterSays(500_000, 2_000_000); // half of the time it had no work there
     earlierEnds(1_400_000);
     assertThat(early.settle(level)).isEqualTo(700_000);
     assertThat(earlier.bookedNs + later.bookedNs).isEqualTo(1_400_000 + 1_000_000 - 700_000);
@@ -133,7 +133,7 @@ class EarlyTurnTest {
 
   @Test
   void laterOneHasItsWholeSlicesAndTheEarlierOneTheRest() {
-    // The later one's slice, then 0.3 ms of the earlier one, which is done by then.
+    // One slice of the later tenant, then 0.3 ms of the earlier one, whose work ends there.
     assertThat(EarlyTurn.laterNs(SLICE_NS + 300_000)).isEqualTo(SLICE_NS);
     assertThat(EarlyTurn.laterNs(3 * SLICE_NS + 300_000)).isEqualTo(2 * SLICE_NS);
     assertThat(EarlyTurn.laterNs(5 * SLICE_NS + 900_000)).isEqualTo(3 * SLICE_NS);

@@ -42,7 +42,7 @@ class ForgottenTenantsProperties {
       @ForAll("mixes") List<Busy> before,
       @ForAll("mixes") List<Busy> mix,
       @ForAll @IntRange(max = 20) int floorPercent) {
-    GateModel model = GateModel.calls(-1); // of processes, the device would remember something
+    GateModel model = GateModel.calls(-1); // with processes, the device would keep state
     VirtualNode used = new VirtualNode(floorPercent);
     List<Integer> numbers = add(used, before, model);
     used.runUntil(S);

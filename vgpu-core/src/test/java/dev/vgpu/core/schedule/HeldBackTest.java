@@ -13,9 +13,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
-/** Time in which a more urgent tenant held one back is no time in which it was silent. */
+/** A tenant that a more urgent one holds back is not taken for one that reports no use. */
 class HeldBackTest {
-  /** Always has work, which stops by itself while that of the master runs; tells it in lumps. */
+  /** Always has work, which stops by itself while the master's work runs; reports use in lumps. */
   private static final class YieldingGate extends BusyGate {
     private static final long LUMP_NS = 2 * MS;
 

@@ -8,9 +8,9 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpuRequest;
 import org.junit.jupiter.api.Test;
 
-/** A gate tells that it is idle only once it was told that others wait. */
+/** A gate reports that it is idle only after it was told that others wait. */
 class IdleUntoldTest {
-  /** Its last work ends unseen, just before it hears that others wait: it tells nobody. */
+  /** Its last work ends just before it is told that others wait, so it reports nothing. */
   private static final class Gate extends BusyGate {
     boolean work = true;
     boolean endsUnseen;

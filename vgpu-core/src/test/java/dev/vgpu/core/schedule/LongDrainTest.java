@@ -12,9 +12,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** A turn that begins early, and waits while the work before it ends, was not silent. */
+/** A turn that begins early, and waits for the previous turn's work, is not taken for silent. */
 class LongDrainTest {
-  /** Always has work, some of which is on its way when the gate is shut; that runs first. */
+  /** Always has work. Some of it is queued on the GPU when the gate is shut, and runs first. */
   private final class DrainingGate extends BusyGate {
     private static final long LUMP_NS = MS / 2;
 
@@ -78,7 +78,7 @@ class LongDrainTest {
     return gate;
   }
 
-  /** Serves what was on its way first. */
+  /** Serves queued work first. */
   private void serve() {
     for (int i = 0; i < gates.size(); i++) {
       DrainingGate gate = gates.get(i);

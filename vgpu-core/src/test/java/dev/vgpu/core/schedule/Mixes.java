@@ -17,7 +17,7 @@ import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
 
-/** Mixes of tenants that always have work, and what an ideal division gives them. */
+/** Mixes of tenants that always have work, and their ideal division. */
 final class Mixes {
   private static final int WINDOW_STEPS = 20;
   private static final long STEP = 50 * MS;
@@ -27,7 +27,7 @@ final class Mixes {
   /** A tenant that always has kernels or calls of one length. */
   record Busy(SharePolicy policy, int percent, PreemptionClass cls, long kernelNs) {}
 
-  /** Two to sixteen tenants of one level, whose shares fit, with kernels of 2 ms at most. */
+  /** Two to sixteen tenants of one level, whose shares fit, with kernels of at most 2 ms. */
   static Arbitrary<List<Busy>> ofOneLevel() {
     Arbitrary<Busy> busy =
         Combinators.combine(
@@ -56,7 +56,7 @@ final class Mixes {
     return admitted;
   }
 
-  /** What part of the level's time each is entitled to. */
+  /** Each tenant's ideal part of the level's time. */
   static double[] entitled(List<Busy> mix) {
     double guaranteed = mix.stream().mapToInt(Busy::percent).sum() / 100.0;
     long takers = mix.stream().filter(b -> b.policy() != SharePolicy.FIXED_SHARE).count();
@@ -80,8 +80,9 @@ final class Mixes {
   }
 
   /**
-   * By how many points the worst tenant was off its part in the worst window of one second. Of what
-   * the GPU did in that second: what hand-overs cost is nobody's.
+   * The largest deviation, in points, of any tenant from its part in any window of one second. If a
+   * tenant takes surplus, parts are of the GPU's work in that second, because hand-overs are
+   * charged to no tenant.
    */
   static double worstSecond(VirtualNode node, List<Busy> mix, long seconds) {
     double[] entitled = entitled(mix);

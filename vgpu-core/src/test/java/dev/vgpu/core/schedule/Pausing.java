@@ -2,7 +2,7 @@ package dev.vgpu.core.schedule;
 
 import dev.vgpu.core.simulate.Workload;
 
-/** Kernels of one length, and the host pauses after each. */
+/** Kernels of one length, with a pause of the host after each. */
 record Pausing(long kernelNs, long pauseNs) implements Workload {
   @Override
   public boolean hasKernel() {

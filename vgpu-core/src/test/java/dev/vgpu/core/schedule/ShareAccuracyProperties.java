@@ -26,7 +26,7 @@ import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 import net.jqwik.api.Tag;
 
-/** How far tenants that always have work are from what an ideal division gives them. */
+/** How far tenants that always have work deviate from the ideal division. */
 @Tag("property")
 class ShareAccuracyProperties {
   @Provide
@@ -34,7 +34,7 @@ class ShareAccuracyProperties {
     return Mixes.ofOneLevel();
   }
 
-  /** Calls of this JVM, or processes under the hook, each with what that costs. */
+  /** Calls of this JVM or processes under the hook, each with its costs. */
   @Provide
   Arbitrary<GateModel> models() {
     return Arbitraries.of(GateModel.ideal(-1), GateModel.calls(-1), GateModel.processes());
@@ -50,13 +50,13 @@ class ShareAccuracyProperties {
     assertThat(Mixes.worstSecond(node, mix, 4)).isLessThanOrEqualTo(1.0);
   }
 
-  /** Up to four milliseconds of work are on their way to the GPU when a process loses its turn. */
+  /** When a process loses its turn, up to four milliseconds of its work are queued on the GPU. */
   @Property(tries = 30)
   void everySecondOfProcessesIsWithinOnePoint(@ForAll("mixes") List<Busy> mix) {
     checkSecond(mix, GateModel.processes());
   }
 
-  /** Hand-overs took 0.6 points of the largest share, though the GPU had time to spare. */
+  /** If time lost to hand-overs were never counted, the largest share would lose 0.6 points. */
   @Example
   void fixedSharesGetTheTimeOfTheirHandOversBackWhereThereIsTimeToSpare() {
     List<Busy> mix =
@@ -68,7 +68,7 @@ class ShareAccuracyProperties {
     checkLongRun(mix, GateModel.processes());
   }
 
-  /** Here nothing is left to make up for hand-overs. */
+  /** The shares leave no time to make up for hand-overs. */
   @Example
   void fixedSharesThatLeaveNothingLoseAHundredthAtMost() {
     List<Busy> mix =
@@ -80,7 +80,10 @@ class ShareAccuracyProperties {
     checkLongRun(mix, GateModel.calls(-1));
   }
 
-  /** Tenants of small parts were due together, and each used twice what it was due. */
+  /**
+   * If only a turn's open time were due, tenants with small parts would be due together, and each
+   * would use twice what it is due.
+   */
   @Example
   void thoseWhoAreDueTogetherUseNoMoreThanTheyAreDue() {
     List<Busy> small = Collections.nCopies(13, new Busy(BEST_EFFORT, 0, ONLINE, 1_907_305));
@@ -103,7 +106,7 @@ class ShareAccuracyProperties {
     double[] entitled = Mixes.entitled(mix);
     boolean takers = mix.stream().anyMatch(b -> b.policy() != FIXED_SHARE);
     double all = node.gates().stream().mapToLong(VirtualGate::servedNs).sum();
-    // Where fixed shares leave nothing, what hand-overs take is theirs: a hundredth at most.
+    // If fixed shares leave nothing, hand-overs are at the tenants' cost: a hundredth at most.
     double handOvers = takers || Arrays.stream(entitled).sum() < 0.99 ? 0 : 0.01;
     for (int i = 0; i < entitled.length; i++) {
       double part = node.gate(i).servedNs() / (takers ? all : node.nowNs());
@@ -113,13 +116,13 @@ class ShareAccuracyProperties {
     }
   }
 
-  /** Turns overlap, and each says then that it used the time of both. */
+  /** Turns overlap, and each tenant then reports the time of both as used. */
   @Property(tries = 30)
   void whatIsBookedIsWhatTheDeviceDid(@ForAll("mixes") List<Busy> mix) {
     checkBooks(mix);
   }
 
-  /** A turn was charged before the kernel in it had told anything, and then not booked. */
+  /** A turn may be charged before the kernel in it has reported anything; it must be booked too. */
   @Example
   void whatWasChargedBeforeItWasToldIsBooked() {
     checkBooks(
@@ -144,7 +147,7 @@ class ShareAccuracyProperties {
     checkLags(mix);
   }
 
-  /** A nearline tenant waited until each online one had had its turn. */
+  /** A nearline tenant must not wait until every online one has had its turn. */
   @Example
   void aNearlineTenantThatIsOwedATurnDoesNotWaitForAllOnlineOnes() {
     checkLags(
@@ -167,7 +170,7 @@ class ShareAccuracyProperties {
       for (Tenant tenant : node.tenants()) {
         double lagNs = node.scheduler().lagNs(tenant);
         sum += lagNs;
-        // Ahead by no more than one turn of its own; behind by no more than two of others.
+        // Ahead by at most one turn of its own; behind by at most two of others.
         assertThat(lagNs).isGreaterThanOrEqualTo(-turnNs - 1e3);
         boolean nearline = tenant.preemptionClass == NEARLINE;
         double allowedNs = nearline ? settings.shortestTurnNs() : 0; // before it counts as online
@@ -182,7 +185,7 @@ class ShareAccuracyProperties {
 
   @Property(tries = 30)
   void sharesThatDoNotAddUpStarveNobody(@ForAll("mixes") List<Busy> mix) {
-    // Admission does not let this happen; a take-over of wrong files might.
+    // Admission prevents this, but taking over wrong files might cause it.
     List<Busy> twice =
         mix.stream()
             .map(b -> new Busy(FIXED_SHARE, Math.max(60, b.percent()), b.cls(), MS))

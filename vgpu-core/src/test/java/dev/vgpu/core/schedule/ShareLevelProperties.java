@@ -15,7 +15,7 @@ import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.IntRange;
 import org.jspecify.annotations.Nullable;
 
-/** The heaps find whom a look at all tenants would find, and lags sum to 0. */
+/** The heaps find the same tenant as a search of all tenants, and lags sum to 0. */
 @Tag("property")
 class ShareLevelProperties {
   private static final SchedulerSettings SETTINGS = VirtualNode.settings(0);
@@ -76,7 +76,7 @@ class ShareLevelProperties {
     }
   }
 
-  /** Where there are takers only, what one got too much the others got too little. */
+  /** If all tenants take surplus, their lags sum to 0. */
   private double lagSum() {
     double sum = 0;
     for (int i = 0; i < level.size(); i++) {
@@ -96,7 +96,7 @@ class ShareLevelProperties {
     return best;
   }
 
-  /** The same, or equal but for rounding. */
+  /** Whether both are the same, or equal except for rounding. */
   private boolean areAsGood(@Nullable Tenant picked, @Nullable Tenant found) {
     if (picked == null || found == null) {
       return (picked == null) == (found == null);
@@ -111,7 +111,7 @@ class ShareLevelProperties {
     return rate > 0 ? level.lag(tenant) >= -50 : level.lag(tenant) > 0;
   }
 
-  /** Online, or owed a whole turn. */
+  /** Whether a tenant is online, or owed a whole turn. */
   private boolean isUrgent(Tenant tenant) {
     return tenant.preemptionClass == PreemptionClass.ONLINE
         || level.lag(tenant) >= SETTINGS.shortestTurnNs();

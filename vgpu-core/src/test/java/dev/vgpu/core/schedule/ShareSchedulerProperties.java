@@ -20,21 +20,16 @@ import net.jqwik.api.Provide;
 import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.IntRange;
 
-/**
- * What each policy and class promises, for any mix of tenants.
- *
- * <p>The bounds: a tenant may be ahead of or behind its ideal by one turn or call of its own and
- * one of each other tenant, because a call is never interrupted for a share.
- */
+/** The promises of each policy and class, for any mix of tenants. */
 @Tag("property")
 class ShareSchedulerProperties {
   private static final long TURN = 2 * MS;
   private static final long RUN = 10 * S;
 
-  /** One tenant: it always has calls of one length, or brings them in bursts. */
+  /** A tenant that always has calls of one length, or brings them in bursts. */
   record Spec(SharePolicy policy, int percent, PreemptionClass cls, long callNs, boolean bursty) {}
 
-  /** Tenants whose guaranteed shares fit, as admission sees to. */
+  /** Tenants whose guaranteed shares fit, as admission ensures. */
   record Mix(List<Spec> specs) {
     long slackNs() {
       return specs.stream().mapToLong(spec -> TURN + spec.callNs()).sum();

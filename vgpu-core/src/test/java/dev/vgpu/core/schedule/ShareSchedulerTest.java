@@ -46,7 +46,7 @@ class ShareSchedulerTest {
         new VirtualGate("t0", GateModel.ideal(-1).inLumps(), VirtualNode.backlog(900 * US));
     int alone = node.add(gate, FIXED_SHARE, 50, ONLINE);
     for (long atNs = 0; atNs < 10 * S; atNs += 100 * US) {
-      node.at(atNs, () -> {}); // the scheduler looks
+      node.at(atNs, () -> {}); // makes the scheduler step
     }
     node.runUntil(10 * S);
     assertThat(node.percent(alone)).isCloseTo(50, offset(0.1));
@@ -92,7 +92,7 @@ class ShareSchedulerTest {
     assertThat(node.decisions()).contains("120000000 t1 preempts batch");
     node.runUntil(121 * MS);
     assertThat(node.gate(online).isRunning()).isTrue();
-    node.runUntil(126 * MS + 100 * US); // it lingers for a moment
+    node.runUntil(126 * MS + 100 * US); // it lingers briefly
     assertThat(batch.isOpen()).isTrue();
   }
 
@@ -182,7 +182,7 @@ class ShareSchedulerTest {
 
   @Test
   void aTenantThatMakesOneCallAfterTheOtherGetsItsShare() {
-    // A thread that is between two calls for a moment must not lose its turn each time.
+    // A thread that is briefly between two calls must not lose its turn each time.
     VirtualNode node = new VirtualNode();
     int large = node.sporadic(FIXED_SHARE, 75, OFFLINE);
     int small = node.sporadic(FIXED_SHARE, 25, OFFLINE);
@@ -221,7 +221,8 @@ class ShareSchedulerTest {
     VirtualNode node = new VirtualNode();
     int shy = node.sporadic(BURST_SHARE, 50, NEARLINE);
     int steady = node.backlogged(BURST_SHARE, 50, NEARLINE, 1 * MS);
-    // 80 ms of work in calls of 20 ms, then a pause of 20 ms: it asks for 80 % and is owed 50 %.
+    // 80 ms of work in calls of 20 ms, then a pause of 20 ms: it wants 80 % and is entitled to 50
+    // %.
     for (int i = 0; i < 100; i++) {
       for (int j = 0; j < 4; j++) {
         node.arrive(shy, i * 100L * MS, 20 * MS);
@@ -234,7 +235,7 @@ class ShareSchedulerTest {
 
   @Test
   void stepsAreFewWhileNothingHappens() {
-    // Each step is a wake-up of a thread: two for a turn are enough, however long the calls.
+    // Each step wakes a thread: two per turn are enough, however long the calls.
     VirtualNode node = new VirtualNode();
     node.backlogged(BURST_SHARE, 60, NEARLINE, 50 * MS);
     node.backlogged(FIXED_SHARE, 30, NEARLINE, 50 * MS);

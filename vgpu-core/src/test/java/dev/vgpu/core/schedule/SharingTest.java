@@ -19,7 +19,7 @@ import dev.vgpu.core.simulate.VirtualNode;
 import dev.vgpu.core.simulate.Workload;
 import org.junit.jupiter.api.Test;
 
-/** Several gates open together: when, and what comes of it. */
+/** When several gates are open together, and what follows. */
 class SharingTest {
   private static double served(VirtualNode node, int tenant) {
     return 100.0 * node.gate(tenant).servedNs() / node.nowNs();
@@ -68,8 +68,8 @@ class SharingTest {
   }
 
   /**
-   * All tell the time of their kernels, in which the others have their slices where they have work.
-   * Each kernel's time begins and ends with a slice of its own, which is not accounted for.
+   * Each tenant reports its kernels' time, which includes slices of others that have work. Each
+   * kernel's time begins and ends with a slice of its own, which the estimate ignores.
    */
   @Test
   void whatProcessesWithPausesUseIsBookedAsTheirs() {
@@ -175,9 +175,9 @@ class SharingTest {
     }
     node.runUntil(5 * S);
     assertThat(node.scheduler().state().switches()).isLessThan(20);
-    assertThat(node.steps()).isLessThan(15_000); // most of them bring the arrivals
+    assertThat(node.steps()).isLessThan(15_000); // most of them are for arrivals
     assertThat(served(node, online)).isCloseTo(10, offset(0.1));
-    assertThat(served(node, offline)).isGreaterThan(65); // the lane lingers, and work wakes up
+    assertThat(served(node, offline)).isGreaterThan(65); // the lane lingers; waking takes time
   }
 
   @Test

@@ -28,21 +28,21 @@ import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.IntRange;
 
 /**
- * Nobody who is entitled to a turn stands still: whatever the others leave of their turns, and
- * however often the seat itself stands still.
+ * A tenant that is entitled to a turn gets one, whatever the others leave of their turns, and
+ * however often the seat stops.
  */
 @Tag("property")
 class StandStillProperties {
   private static final long RUN = 8 * S;
   private static final long LOOK = 2 * MS;
 
-  /** Processes whose pauses look like work that is not done yet, and let offline work by. */
+  /** Processes whose pauses look like unfinished work, and let offline work run meanwhile. */
   static final GateModel LATE =
       new GateModel(
           100 * US, 100 * US, 2 * MS, 10 * MS, 400 * US, 10 * MS, 5 * MS, true, 50 * US, true, true,
           -1);
 
-  /** A tenant that has always work again, some time after its last. */
+  /** A tenant that has work again some time after its last work ended. */
   record Spec(
       SharePolicy policy, int percent, PreemptionClass preemptionClass, long kernelNs, long gapNs) {
     VirtualGate gate(int number) {
@@ -50,7 +50,7 @@ class StandStillProperties {
     }
   }
 
-  /** The seat stands still. */
+  /** A time for which the seat stops. */
   record Stop(long atNs, long forNs) {}
 
   @Provide
@@ -92,7 +92,7 @@ class StandStillProperties {
     return admitted;
   }
 
-  /** Its level's time passed at a twentieth of the pace in the turns of one that paused. */
+  /** In the turns of a tenant that pauses, the level's time passes at a twentieth of the pace. */
   @Example
   void whoIsEntitledWaitsForOneThatHardlyUsesItsTurns() {
     List<Spec> specs =
@@ -108,9 +108,9 @@ class StandStillProperties {
   }
 
   /**
-   * A tenant that waits and owes nothing waits for two turns of each, which last 50 ms at most; and
-   * until it is due: at its rate, what another may have saved up in its own turn ({@code
-   * LevelTurns}) takes so long to be used, at the pace of the slowest of its level.
+   * A waiting tenant without debt waits for two turns of each other tenant, at most 50 ms each, and
+   * until its turn is due. The latter takes as long as using up, at its rate, what another may have
+   * saved up in its own turn ({@code LevelTurns}), at the pace of the slowest tenant of its level.
    */
   @Property(tries = 60)
   void whoIsEntitledGetsATurn(
@@ -146,7 +146,7 @@ class StandStillProperties {
     }
   }
 
-  /** How much of its turns a tenant of the same level uses at least, of 1. */
+  /** The smallest part of its turns that a tenant of the same level uses, 0 to 1. */
   private static double pace(List<Spec> specs, int i) {
     boolean offline = specs.get(i).preemptionClass() == OFFLINE;
     return specs.stream()
@@ -156,7 +156,9 @@ class StandStillProperties {
         .orElse(1);
   }
 
-  /** What a tenant gets at least of its level's time, of 1; 0 where nothing is left for it. */
+  /**
+   * The smallest part of its level's time that a tenant gets, 0 to 1; 0 if nothing is left for it.
+   */
   private static double rate(List<Spec> specs, int i) {
     boolean offline = specs.get(i).preemptionClass() == OFFLINE;
     double left = 100;

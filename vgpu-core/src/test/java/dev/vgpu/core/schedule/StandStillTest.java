@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** What ends a GPU's standing still, should it come to that. */
+/** How a GPU that stands still is detected and continues. */
 class StandStillTest {
   private static final long MS = 1_000_000;
 
@@ -29,7 +29,7 @@ class StandStillTest {
     }
   }
 
-  /** Notes what it is told. */
+  /** Records what it is told. */
   private static final class Told implements ShareScheduler.Observer {
     final List<String> stoodStill = new ArrayList<>();
 
@@ -67,7 +67,7 @@ class StandStillTest {
       nowNs = scheduler.nextWakeNs(); // the end of its turn
       scheduler.doWork(nowNs);
     }
-    one.runs = false; // and it tells nobody
+    one.runs = false; // without reporting it
     long shutNs = nowNs;
     while (!two.open && nowNs < shutNs + 1_000 * MS) {
       nowNs = scheduler.nextWakeNs();

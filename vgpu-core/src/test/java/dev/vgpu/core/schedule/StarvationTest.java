@@ -17,11 +17,11 @@ import dev.vgpu.core.simulate.VirtualNode;
 import org.junit.jupiter.api.Test;
 
 /**
- * Tenants that leave part of their turns unused, while offline work fills it: nobody of their level
- * waits for longer because of that.
+ * If tenants leave part of their turns unused and offline work fills it, no other tenant of their
+ * level waits longer.
  */
 class StarvationTest {
-  /** After each kernel its host is late by as much. */
+  /** After each kernel its host pauses for as long. */
   private static final Pausing HALF = new Pausing(MS, MS);
 
   private final VirtualNode node = new VirtualNode();
@@ -32,7 +32,7 @@ class StarvationTest {
     return node.add(gate, policy, percent, preemptionClass);
   }
 
-  /** Runs it, and returns the longest time for which a tenant's gate was shut. */
+  /** Runs the node, and returns the longest time for which a tenant's gate was shut. */
   private static long longestWaitNs(VirtualNode node, int tenant) {
     long longestNs = 0;
     long sinceNs = 0;

@@ -7,11 +7,11 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.core.simulate.VirtualNode;
 import org.junit.jupiter.api.Test;
 
-/** Tenants that another scheduler had before, and tenants whose process was stopped. */
+/** Tenants taken over from another scheduler, and tenants whose process was stopped. */
 class TakenOverTenantsTest {
   private static final long MS = 1_000_000;
 
-  /** A gate that the test plays. */
+  /** A gate that the test controls. */
   private static final class PlayedGate extends BusyGate {
     boolean runs;
     boolean waits;
@@ -104,7 +104,7 @@ class TakenOverTenantsTest {
     scheduler.wanted(first, 0);
     scheduler.doWork(0);
     assertThat(one.open).isTrue();
-    scheduler.adopt(first, MS); // its process has come again, by another connection
+    scheduler.adopt(first, MS); // its process has reconnected
     scheduler.doWork(MS);
     assertThat(one.open).isTrue();
     assertThat(scheduler.holder()).isSameAs(first);
@@ -158,7 +158,7 @@ class TakenOverTenantsTest {
     scheduler.wanted(second, 0);
     scheduler.doWork(0);
     assertThat(scheduler.holder()).isSameAs(first);
-    // It is shut a little before, for what is on its way to the GPU then.
+    // It is shut a little earlier, to allow for work that is then queued on the GPU.
     assertThat(scheduler.nextWakeNs()).isBetween(5 * MS, 7 * MS);
   }
 }

@@ -121,8 +121,8 @@ class SimulationTest {
   }
 
   /**
-   * A graph runs whole, many times longer than a turn: what it was ahead the other gets back, also
-   * where both have the same share.
+   * A graph runs as a whole, many times longer than a turn. The other tenant gets back what the
+   * graph was ahead, also if both have the same share.
    */
   @Test
   void longGraphsBesideShortKernelsGetTheirSharesAndNoMore() {
@@ -170,8 +170,8 @@ class SimulationTest {
             offline("train", 60, GateModel.processes(), 300 * US));
     MixResult.OfTenant chat = beside.tenants().get(0);
     assertThat(chat.answered()).isCloseTo(alone.tenants().get(0).answered(), offset(2L));
-    // What is in flight when a request comes is bounded; a slice of the device at most is lost
-    // more.
+    // The work in flight when a request arrives is bounded; beyond it, at most one slice of the
+    // device is lost.
     long more =
         chat.latencies().percentileNs(50) - alone.tenants().get(0).latencies().percentileNs(50);
     assertThat(more).isLessThan(4 * MS);

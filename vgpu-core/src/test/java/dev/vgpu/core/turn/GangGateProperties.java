@@ -30,14 +30,14 @@ import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.IntRange;
 
 /**
- * Tenants of several GPUs beside tenants of one: turns on all GPUs together or on none, which
- * {@link GangNode} looks at after every step; nobody waits for ever.
+ * Tenants of several GPUs beside tenants of one. Turns are on all GPUs or on none, which {@link
+ * GangNode} checks after every step, and no tenant waits forever.
  */
 @Tag("property")
 class GangGateProperties {
   private static final long RUN = 4 * S;
 
-  /** One tenant on one GPU or more; it always has calls of one length, or brings them in bursts. */
+  /** A tenant of one or more GPUs that always has calls of one length, or brings them in bursts. */
   record Spec(
       Set<Integer> gpus,
       SharePolicy policy,
@@ -46,7 +46,7 @@ class GangGateProperties {
       long callNs,
       boolean bursty) {}
 
-  /** Tenants whose guaranteed shares fit on each GPU, as admission sees to. */
+  /** Tenants whose guaranteed shares fit on each GPU, as admission ensures. */
   record Mix(int gpus, List<Spec> specs) {}
 
   @Provide
@@ -109,7 +109,7 @@ class GangGateProperties {
     return new Mix(mix.gpus(), mix.specs().stream().filter(s -> s.cls() != OFFLINE).toList());
   }
 
-  /** {@link GangNode#runUntil} fails where a GPU is used by two. */
+  /** {@link GangNode#runUntil} fails if two tenants use a GPU at once. */
   @Property(tries = 50)
   void turnsAreOnAllGpusOrNone(@ForAll("mixes") Mix mix) {
     GangNode node = start(mix, true);
@@ -118,8 +118,8 @@ class GangGateProperties {
   }
 
   /**
-   * Who is entitled to anything goes on: in each two seconds; or, of several GPUs, in four, as a
-   * gang that waited in vain for its last turn waits for so long at most.
+   * Every tenant that is entitled to GPU time makes progress: in every two seconds with one GPU, in
+   * every four with several, because that is a gang's longest patience for its last turn.
    */
   @Property(tries = 50)
   void everybodyGoesOn(@ForAll("mixes") Mix mix) {
@@ -142,7 +142,7 @@ class GangGateProperties {
     }
   }
 
-  /** Where the shares of others sum to 100, nothing is left for best effort. */
+  /** If the shares of others sum to 100, nothing is left for best effort. */
   private static boolean isEntitled(Mix mix, int i) {
     return mix.specs().get(i).policy() != BEST_EFFORT
         || mix.specs().get(i).gpus().stream().allMatch(gpu -> guaranteed(mix, gpu) < 100);
@@ -155,7 +155,10 @@ class GangGateProperties {
         .sum();
   }
 
-  /** What offline used until the best effort one came was counted then, and when that had gone. */
+  /**
+   * What offline work used before the best-effort tenant came must not count a second time when
+   * that tenant has gone.
+   */
   @Example
   void timeThatIsToldLateCountsOnce() {
     Spec bestEffort = new Spec(Set.of(1), BEST_EFFORT, 0, ONLINE, 200 * US, true);

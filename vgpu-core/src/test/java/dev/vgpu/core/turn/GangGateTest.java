@@ -92,7 +92,7 @@ class GangGateTest {
     node.runUntil(10 * S);
     assertPercent(50, 0.5, List.of(first));
     assertPercent(70, 0.5, List.of(second));
-    // The time for which its first GPU was kept until the second was free is its own.
+    // The time for which its first GPU was kept until the second was free is charged to it.
     assertPercent(28.5, 1.6, List.of(gang));
   }
 

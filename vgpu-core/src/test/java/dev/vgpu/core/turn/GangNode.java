@@ -13,7 +13,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeMap;
 
-/** Several GPUs with their seats, and tenants of one GPU or more, in virtual time on one thread. */
+/**
+ * Several GPUs with their seats, and tenants of one or more GPUs, in virtual time on one thread.
+ */
 final class GangNode {
   static final long US = 1_000;
   static final long MS = 1_000_000;
@@ -43,7 +45,7 @@ final class GangNode {
   GangNode(int gpus) {
     SchedulerSettings settings =
         new SchedulerSettings(TURN, TURN, 100 * US, 0, true, SchedulerSettings.LOCKOUT_NS);
-    try (SeatThread thread = new SeatThread(clock)) { // time does not pass by itself
+    try (SeatThread thread = new SeatThread(clock)) { // time advances only when told
       for (int i = 0; i < gpus; i++) {
         GpuSeat seat = new GpuSeat(clock, thread);
         ShareScheduler scheduler =
@@ -78,7 +80,7 @@ final class GangNode {
     final TenantGate gate;
     private final GpuSeat seat;
 
-    /** Below 0: there is always one more. */
+    /** Negative if the supply is endless. */
     private int queued;
 
     private boolean open;
@@ -146,7 +148,7 @@ final class GangNode {
       seat.stepAndLeave();
     }
 
-    /** Closes it; what runs is cut off. */
+    /** Closes it and cuts off its running call. */
     void close() {
       callEndNs = Long.MAX_VALUE;
       queued = 0;
@@ -189,7 +191,7 @@ final class GangNode {
     }
   }
 
-  /** Adds a tenant that always has calls. */
+  /** Adds a tenant with an endless supply of calls. */
   Worker backlogged(List<Integer> gpus, long callNs, VirtualGpuRequest request) {
     Worker worker = new Worker(gpus, callNs, -1, request);
     workers.add(worker);
@@ -197,7 +199,7 @@ final class GangNode {
     return worker;
   }
 
-  /** Adds a tenant that has the calls which arrive. */
+  /** Adds a tenant whose calls arrive from outside. */
   Worker sporadic(List<Integer> gpus, long callNs, VirtualGpuRequest request) {
     Worker worker = new Worker(gpus, callNs, 0, request);
     workers.add(worker);
@@ -208,7 +210,7 @@ final class GangNode {
     agenda.computeIfAbsent(atNs, key -> new ArrayList<>()).add(action);
   }
 
-  /** Lets time pass, and looks after each step that no GPU is used by two. */
+  /** Lets time pass, and checks after each step that no two tenants use a GPU at once. */
   void runUntil(long endNs) {
     for (long nextNs = nextEventNs(); nextNs <= endNs; nextNs = nextEventNs()) {
       nowNs = Math.max(nowNs, nextNs);
