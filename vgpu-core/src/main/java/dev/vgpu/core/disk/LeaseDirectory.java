@@ -55,8 +55,8 @@ public final class LeaseDirectory implements AutoCloseable {
   }
 
   /**
-   * Removes a link, pipe or device from the place of a file to be written: a link could redirect the
-   * write, and a pipe could block it forever.
+   * Removes a link, pipe or device from the place of a file to be written: a link could redirect
+   * the write, and a pipe could block it forever.
    */
   private static void removePlanted(Path file) throws IOException {
     if (Files.exists(file, LinkOption.NOFOLLOW_LINKS)

@@ -48,7 +48,7 @@ public final class SeatKeeper {
   private static final long OPENING_NS = 5_000 * MILLI_NS;
 
   /**
-   * How long a holder may take that does not listen yet, or no longer; more than it has to stop.
+   * The limit for a holder that is starting or giving up; longer than the time it has to stop.
    */
   private static final long BEGINNING_NS = 15_000 * MILLI_NS;
 
@@ -402,8 +402,8 @@ public final class SeatKeeper {
 
   /**
    * Gives the seat up, because this process holds it but does not serve. Another process takes it
-   * at once; this one becomes its client as soon as it can. If stopping takes too long, the thread
-   * hangs and writes nothing, so the lock is released anyway.
+   * at once; this one becomes its client as soon as it can. If its work does not stop in time, it
+   * hangs and so writes nothing: the seat's lock is released anyway.
    */
   private void giveUp(String reason) {
     if (node.isShutDown() || server == null || seatLock == null) {

@@ -228,8 +228,8 @@ final class SeatServer implements AutoCloseable {
   }
 
   /**
-   * Books a lease of another process, which may return for it. Before clients can connect, or for a
-   * claim.
+   * Books a lease of another process, which may return for it. Called before clients can connect,
+   * and for the claim of a lease that is not on disk.
    */
   void restore(LeaseRecord record, List<GpuSlot> slots) {
     RemoteLease[] made = new RemoteLease[1];

@@ -29,7 +29,7 @@ public final class UsageValues {
    * @param from the number of records that the client already has
    */
   public record Question(Instant since, long from) {
-    /** {@return the requested part of all records since {@link #since}} */
+    /** {@return the requested part of all records since {@code since}} */
     public Part of(List<UsageRecord> all) {
       int first = (int) Math.max(0, Math.min(from, all.size()));
       int last = Math.min(all.size(), first + MOST_RECORDS);

@@ -27,7 +27,7 @@ class MeteringIT {
       String id = working.ask("acquire kept 30");
       assertThat(working.ask("work " + id + " 300")).isEqualTo("working");
       while (lines(node.directory.resolve("usage"), id) == 0) {
-        Thread.onSpinWait(); // usage that a seat has not written yet, up to a second, is lost with it
+        Thread.onSpinWait(); // up to a second of usage that is not written yet dies with a seat
       }
       long before = 0;
       for (int i = 0; i < 4; i++) {

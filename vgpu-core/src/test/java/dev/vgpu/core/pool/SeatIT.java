@@ -215,7 +215,8 @@ class SeatIT {
       do {
         leases = child.ask("leases");
       } while (leases.contains("reused-1"));
-      String id = child.ask("acquire model 80"); // granted once the seat stops waiting for the owner of living-2
+      // Granted once the seat stops waiting for the owner of living-2.
+      String id = child.ask("acquire model 80");
       assertThat(id).startsWith("model-");
       assertThat(child.ask("leases")).isEqualTo(id);
     }

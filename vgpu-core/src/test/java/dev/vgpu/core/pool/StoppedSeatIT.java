@@ -88,7 +88,8 @@ class StoppedSeatIT {
       awaitLeases(next, there);
       assertThat(List.of(next, greedy)).contains(node.holder());
       Child seat = node.holder();
-      (seat == next ? greedy : next).send("acquire greedy 80"); // would get the share if the client lost it
+      // Would get the share if the client lost it.
+      (seat == next ? greedy : next).send("acquire greedy 80");
       stop(seat);
       signal("CONT", client);
       long untilNs = NanoClock.SYSTEM.nanoTime() + LONG_MS * 1_000_000;
