@@ -12,8 +12,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The threads of a node: one per task, of which one always exists. If the system refuses another
- * thread, the task waits for an existing one, so {@link #execute} never fails. Thread-safe.
+ * The threads of a node. Each task has its own thread, and one thread always exists. If the system
+ * refuses another thread, the task waits for an existing one, so {@link #execute} never fails.
+ * Thread-safe.
  */
 final class Workers extends ThreadPoolExecutor {
   private static final Logger log = LoggerFactory.getLogger(Workers.class);

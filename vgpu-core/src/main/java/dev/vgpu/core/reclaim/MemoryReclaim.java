@@ -27,7 +27,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Reclaims memory when a GPU runs short of it: it takes readings, lets the planner of each GPU
  * decide, and carries out the actions. Belongs to the process that decides about the GPUs. If
- * watermarks are set, its own thread takes a step every 100 ms. Worker threads carry out long
+ * watermarks are set, its own thread takes a step periodically. Worker threads carry out long
  * actions and report the outcome before a later step.
  */
 public final class MemoryReclaim implements AutoCloseable {

@@ -88,7 +88,7 @@ final class RemoteLease implements BookedCalls {
     return closed.get();
   }
 
-  /** False after a take-over, until its process has returned. */
+  /** False while its process is disconnected but expected to return. */
   @Override
   public boolean isUsageKnown() {
     return awaitedUntilNs == 0 || isClosed();

@@ -447,7 +447,7 @@ public final class SeatKeeper {
     }
   }
 
-  // ---- the end
+  // ---- shutdown
 
   /** Waits for the threads. The caller must hold no lock: the threads may need it to end. */
   private void awaitEnd(long deadlineNs) {

@@ -20,7 +20,7 @@ public final class ChoiceValues {
    *
    * @param gpu the GPU
    * @param backend the backend's name
-   * @param verdict whether it is chosen, or why it is not
+   * @param verdict whether it is chosen, possible or impossible
    * @param reason why
    * @param cost its cost
    * @param capabilities what it enforces

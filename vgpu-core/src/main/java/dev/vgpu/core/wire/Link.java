@@ -37,7 +37,7 @@ public final class Link {
   }
 
   /**
-   * The initial size of the receive buffer, and the most bytes read before the next link's turn.
+   * The initial size of the receive buffer, which bounds a read before the next link's turn.
    */
   private static final int READ_BYTES = 2 << 10;
 

@@ -120,8 +120,8 @@ public final class FleetQueue {
    * @param terms the gang's terms
    * @param placements where its members are; they are checked
    * @param nowS the current time in seconds, from which its expected end is counted
-   * @throws IllegalArgumentException if the name is known, members are missing, or a member does
-   *     not fit where it is reported; the message says which
+   * @throws IllegalArgumentException if the name is known, the number of members is wrong, or a
+   *     member does not fit where it is reported; the message says which
    */
   public void adopt(Terms terms, List<Placement> placements, double nowS) {
     if (known.containsKey(terms.name()) || placements.size() != terms.size()) {

@@ -36,7 +36,7 @@ public final class Fleet {
   /**
    * Creates an empty fleet.
    *
-   * @param specs its nodes; among equally good nodes, policies take the first
+   * @param specs its nodes; scored policies take the first of equally good nodes
    */
   public Fleet(List<NodeSpec> specs) {
     this.specs = List.copyOf(specs);
