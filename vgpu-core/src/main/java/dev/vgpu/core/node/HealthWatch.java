@@ -89,7 +89,8 @@ public final class HealthWatch implements GpuHealthListener, AutoCloseable {
 
   /**
    * Only announces the GPU. The schedulers, the books and the other processes know only the GPUs
-   * present when the node's pool was opened; the next pool to be opened uses the new one.
+   * present when the first pool of the node was opened. The new GPU is used after all pools of the
+   * node were closed.
    */
   @Override
   public void appeared(GpuId gpu) {

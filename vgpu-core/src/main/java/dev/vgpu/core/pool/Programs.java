@@ -102,8 +102,8 @@ final class Programs {
   }
 
   /**
-   * Attaches this JVM to the lease if it is attached to any lease of the node: once it is, the
-   * calls of its other leases must be enforced too.
+   * Attaches this JVM to the lease if it runs under another lease of the node: then its calls under
+   * every lease must be enforced.
    */
   void followThisJvm(Supplier<List<EnforcementBackend>> backends) {
     if (!lease.node().isJvmAttached() || lease.isAttached() || lease.isClosed()) {

@@ -27,9 +27,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Suspends and resumes virtual GPUs: all processes of one, or none. Each change is on disk before
- * it begins, so that the next holder of the seat can finish what this one leaves half done.
- * Operations on the same virtual GPU run one at a time. Thread-safe.
+ * Suspends and resumes virtual GPUs: all processes of one, or none. A suspension is on disk from
+ * before its start until after the resumption, so that the next holder of the seat can finish what
+ * this one leaves half done. Operations on the same virtual GPU run one at a time. Thread-safe.
  */
 public final class Suspensions {
   /** The value of {@link Booking#suspension} for a suspension by reclaim. */

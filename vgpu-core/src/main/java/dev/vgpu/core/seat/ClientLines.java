@@ -142,8 +142,8 @@ final class ClientLines {
   }
 
   /**
-   * The client is gone: drops its long requests that have not started, and releases the memory that
-   * they hold. Runs {@code task} when the rest is done.
+   * The client is gone: drops its long and read-only requests that have not started, and releases
+   * the memory that they hold. Runs {@code task} when the rest is done.
    */
   void end(Runnable task) {
     ended = true;
