@@ -1,8 +1,8 @@
 /**
- * The pool, the share scheduler and turns for calls in this JVM. Exports nothing but admission and
- * the simulation, and those to the command alone.
+ * The pool, the share scheduler and turns for calls in this JVM. Exports only admission and the
+ * simulation, and only to the command-line module.
  */
-@SuppressWarnings("module") // The command's module is not there yet when this one is compiled.
+@SuppressWarnings("module") // the command's module does not exist yet when this one is compiled
 module dev.vgpu.core {
   requires dev.vgpu;
   requires com.google.common;

@@ -1,5 +1,8 @@
-/** A cluster of GPUs and its placement decisions. Exports nothing but to the command. */
-@SuppressWarnings("module") // The command's module is not there yet when this one is compiled.
+/**
+ * A cluster of GPUs and its placement decisions. Exports its packages only to the command-line
+ * module and the Kubernetes adapter.
+ */
+@SuppressWarnings("module") // the modules named in exports are compiled after this one
 module dev.vgpu.fleet {
   requires transitive dev.vgpu;
   requires static org.jspecify;

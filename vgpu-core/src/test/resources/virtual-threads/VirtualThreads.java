@@ -29,8 +29,8 @@ import jdk.jfr.consumer.RecordedFrame;
 import jdk.jfr.consumer.RecordingFile;
 
 /**
- * Thousands of virtual threads use three virtual GPUs; prints how they ended and whether any was
- * pinned inside vgpu. Run from its source by VirtualThreadsTest, on a JDK that has virtual threads.
+ * Thousands of virtual threads use three virtual GPUs. Prints how they ended and whether any was
+ * pinned inside vgpu. VirtualThreadsTest runs it from source, on a JDK that has virtual threads.
  */
 public final class VirtualThreads {
   private static final long SEED = Long.parseLong(System.getenv("VGPU_TEST_SEED"));
@@ -73,7 +73,9 @@ public final class VirtualThreads {
     }
   }
 
-  /** Its initializer waits, and a thread that waits inside one is pinned on every JDK. */
+  /**
+   * A control: its initializer waits, and a thread that waits inside one is pinned on every JDK.
+   */
   private static final class Control {
     static {
       LockSupport.parkNanos(20_000_000);
@@ -103,9 +105,9 @@ public final class VirtualThreads {
   }
 
   /**
-   * Runs all of it.
+   * Runs the test.
    *
-   * @param args a file to record to
+   * @param args the file for the recording
    */
   public static void main(String[] args) throws Exception {
     try (Recording recording = new Recording()) {
@@ -119,7 +121,7 @@ public final class VirtualThreads {
       recording.dump(Path.of(args[0]));
     }
     for (RecordedEvent event : RecordingFile.readAllEvents(Path.of(args[0]))) {
-      if (event.getEventType().getName().equals(PINNED)) { // vgpu's own events are there, too
+      if (event.getEventType().getName().equals(PINNED)) { // the file also holds vgpu's own events
         note(event);
       }
     }
@@ -142,7 +144,7 @@ public final class VirtualThreads {
     System.exit(good && preempted.get() >= PREEMPTIONS && pinnedByControl.get() > 0 ? 0 : 1);
   }
 
-  /** Notes a pinned thread, unless it waits for the JDK to load a class. */
+  /** Records a pinned thread, unless it waits for the JDK to load a class. */
   private static void note(RecordedEvent event) {
     if (event.getStackTrace() == null) {
       pinned.add(event.toString());
@@ -195,7 +197,7 @@ public final class VirtualThreads {
             .build());
   }
 
-  /** Makes each class be loaded and initialized, for which the JDK pins a thread, once. */
+  /** Loads and initializes each class once in advance, because the JDK pins a thread for that. */
   private static void warmUp(List<VirtualGpu> tenants) throws Exception {
     preempt(tenants);
     crowd(tenants, CROWD / 5);
@@ -204,7 +206,7 @@ public final class VirtualThreads {
     }
   }
 
-  /** An offline call is cancelled by each online one, and runs to its end after the last. */
+  /** Each online call cancels an offline call, which runs to its end after the last one. */
   private static void preempt(List<VirtualGpu> tenants) throws Exception {
     Semaphore started = new Semaphore(0);
     Semaphore cancelled = new Semaphore(0);
@@ -313,7 +315,7 @@ public final class VirtualThreads {
     }
   }
 
-  /** Waits inside the call, or goes on at once. */
+  /** Waits inside the call, or continues at once. */
   private static int pause(Random random) {
     if (random.nextInt(4) == 0) {
       LockSupport.parkNanos(50_000);

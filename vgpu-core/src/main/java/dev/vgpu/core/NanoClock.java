@@ -2,7 +2,7 @@ package dev.vgpu.core;
 
 import java.time.Instant;
 
-/** The time. The only place that reads a clock; tests put their own in its place. */
+/** A source of time. The only place that reads a clock; tests supply their own. */
 public interface NanoClock {
   /** The machine's clock. */
   NanoClock SYSTEM =
@@ -18,7 +18,7 @@ public interface NanoClock {
         }
       };
 
-  /** {@return nanoseconds since some fixed moment; never decreases} */
+  /** {@return nanoseconds since a fixed, arbitrary moment; never decreases} */
   long nanoTime();
 
   /** {@return the time of day} */

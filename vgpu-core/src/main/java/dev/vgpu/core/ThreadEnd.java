@@ -2,17 +2,17 @@ package dev.vgpu.core;
 
 import java.util.concurrent.TimeUnit;
 
-/** Waits for threads of ours that were told to end. */
+/** Waits for the library's own threads to end. */
 public final class ThreadEnd {
   private ThreadEnd() {}
 
   /**
-   * Waits until a thread has ended, also when interrupted: the interruption is kept. A thread does
-   * not wait for itself.
+   * Waits until a thread has ended or the deadline has passed. An interrupt does not end the wait;
+   * the interrupt status is restored afterwards. If the caller is that thread, returns at once.
    *
-   * @param thread was told to end
-   * @param clock the time
-   * @param deadlineNs until when to wait at most: the thread may be in a caller's code
+   * @param thread a thread that was told to end
+   * @param clock the time source
+   * @param deadlineNs when to stop waiting: the thread may be running a caller's code
    */
   public static void await(Thread thread, NanoClock clock, long deadlineNs) {
     boolean interrupted = false;

@@ -2,16 +2,16 @@ package dev.vgpu.core;
 
 import dev.vgpu.VgpuException;
 
-/** What is said when the system gives no more threads. */
+/** The exception for a system that refuses to start another thread. */
 public final class ThreadLimit {
   private ThreadLimit() {}
 
   /**
-   * {@return what the caller throws instead}
+   * {@return the exception for the caller to throw instead}
    *
-   * @param what cannot be done, for example "no pool can be opened"
-   * @param e what a start of a thread threw
-   * @throws OutOfMemoryError the same, if it is memory that is lacking
+   * @param what what cannot be done, for example "no pool can be opened"
+   * @param e the error that starting a thread threw
+   * @throws OutOfMemoryError {@code e} itself, if memory and not the number of threads is the limit
    */
   public static VgpuException refusal(String what, OutOfMemoryError e) {
     if (!String.valueOf(e.getMessage()).contains("native thread")) {

@@ -1,34 +1,34 @@
 /**
- * Types that several packages of the core share, and the test of each promise.
+ * Types that several packages of the core share, and the tests of each promise.
  *
- * <p>The left column has the promises to tenants. The right column has the tests that fail where a
- * promise does not hold. Tests that end in {@code IT} run over real processes, and are in {@code
- * vgpu-cuda} and {@code vgpu-cli}. The other tests of the hook and its pages are in {@code
- * vgpu-cuda}. The rest is here.
+ * <p>The left column lists the promises to tenants. The right column lists the tests that fail if a
+ * promise does not hold. Tests whose names end in {@code IT} run real processes; they are here and
+ * in {@code vgpu-cuda} and {@code vgpu-cli}. The other tests of the hook and its pages are in
+ * {@code vgpu-cuda}. All other tests are here.
  *
  * <table>
  *   <caption>Promises and their tests</caption>
  *   <tr><th>promise</th><th>tests</th></tr>
  *   <tr><td><b>Policies</b></td><td></td></tr>
- *   <tr><td>BEST_EFFORT: N busy tenants get 1/N each of the time that the others leave</td>
+ *   <tr><td>BEST_EFFORT: N busy tenants get 1/N each of the time left by the others</td>
  *     <td>{@code ShareSchedulerProperties.busyBestEffortTenantsOfALevelGetEqualParts},
  *     {@code SharingTest.busyBestEffortProcessesUseTheGpuTogetherInEqualParts}</td></tr>
  *   <tr><td>FIXED_SHARE: never more than the share, even when the GPU is idle</td>
  *     <td>{@code ShareSchedulerProperties.fixedShareIsNeverExceeded},
  *     {@code ShareSchedulerTest.fixedShareIsACapOnAnIdleGpu}</td></tr>
- *   <tr><td>FIXED_SHARE: never less when it has work</td>
+ *   <tr><td>FIXED_SHARE: never less when the tenant has work</td>
  *     <td>{@code ShareSchedulerProperties.guaranteedShareIsGiven},
  *     {@code ShareAccuracyProperties.everySecondIsWithinOnePointOfIdeal}</td></tr>
- *   <tr><td>BURST_SHARE: never less than the share when it has work</td>
+ *   <tr><td>BURST_SHARE: never less than the share when the tenant has work</td>
  *     <td>{@code ShareSchedulerProperties.guaranteedShareIsGiven}</td></tr>
- *   <tr><td>BURST_SHARE: idle time is shared, and taken back</td>
+ *   <tr><td>BURST_SHARE: idle time is shared, and taken back on demand</td>
  *     <td>{@code ShareSchedulerTest.burstTakesAllOfAnIdleGpuAndGivesItBack},
  *     {@code ShareSchedulerProperties.theGpuIsNotIdleWhileSomebodyMayUseIt},
  *     {@code IdleUntoldTest.turnThatBecameIdleUnseenIsPassedOn},
  *     {@code ShareSchedulerTest.surplusIsSharedInEqualPartsAmongBurstAndBestEffort}</td></tr>
  *   <tr><td>Several policies may share one GPU; the long run is exact</td>
  *     <td>{@code ShareAccuracyProperties.longRunIsWithinATenthOfAPoint}</td></tr>
- *   <tr><td>Admission: guarantees of a group of classes never exceed 100; quotas never the memory</td>
+ *   <tr><td>Admission: no group's guarantees exceed 100 %; quotas never exceed the memory</td>
  *     <td>{@code AdmissionProperties.nothingIsOvercommitted},
  *     {@code AdmissionProperties.requestIsGrantedExactlyWhereThereIsRoom},
  *     {@code PoolTest.offlineSharesAreAdmittedApart}</td></tr>
@@ -45,13 +45,13 @@
  *   <tr><td>ONLINE and NEARLINE divide the GPU by their policies</td>
  *     <td>{@code ShareSchedulerTest.nearlineGuaranteeHoldsBesideAGreedyOnlineTenant},
  *     {@code ShareAccuracyProperties.everySecondIsWithinOnePointOfIdeal}</td></tr>
- *   <tr><td>Of those entitled to run, an ONLINE one gets the next turn</td>
+ *   <tr><td>Of the tenants entitled to run, an ONLINE one gets the next turn</td>
  *     <td>{@code ShareLevelProperties.picksWhomALookAtAllWouldFind}</td></tr>
  *   <tr><td>OFFLINE gets the time that the others may not use</td>
  *     <td>{@code ShareSchedulerTest.offlineGetsWhatACappedOnlineTenantLeaves},
  *     {@code HeldBackTest.offlineSharesHoldBesideAnOnlineTenantAtItsCap},
  *     {@code AgreementIT.onlineTenantAtItsCapBesideOfflineOnes}</td></tr>
- *   <tr><td>OFFLINE gets never less than its floor, and never starves with one</td>
+ *   <tr><td>OFFLINE never gets less than its floor; with a floor it never starves</td>
  *     <td>{@code ShareSchedulerProperties.offlineNeverStarvesWithAFloor},
  *     {@code ShareSchedulerTest.offlineFloorHolds},
  *     {@code SharingTest.floorHoldsAlsoAgainstTheLane}</td></tr>
@@ -71,7 +71,7 @@
  *   <tr><td>A refused allocation is the driver's own out-of-memory error</td>
  *     <td>{@code CudaHookIT.aProgramGetsItsQuotaAndNotAByteMore},
  *     {@code NativeTest.hookKeepsItsPromises}</td></tr>
- *   <tr><td>Calls that state their peak wait by class, then arrival; none fails, none starves</td>
+ *   <tr><td>Calls with a memory budget wait by class, then arrival; none fails, none starves</td>
  *     <td>{@code BudgetsTest.budgetsOfRunningCallsNeverExceedTheQuota},
  *     {@code BudgetsTest.largeCallIsNotStarvedBySmallOnes},
  *     {@code UrgencyQueueProperties.servesInOrderOfClassThenArrival}</td></tr>
@@ -99,7 +99,7 @@
  *     <td>{@code LeaseTablesTest.everyKindOfEventHasALine},
  *     {@code ReclaimIT.programThatCannotBeSuspendedIsEndedAndHeldBack}</td></tr>
  *   <tr><td><b>Failure</b></td><td></td></tr>
- *   <tr><td>The seat's holder dies: tenants keep running, another takes it, no virtual GPU is lost</td>
+ *   <tr><td>If the seat's holder dies, tenants keep running and no virtual GPU is lost</td>
  *     <td>{@code SeatIT.holderKilledUnderLoadFailsNoTenantAndLosesNoLease},
  *     {@code TakeOverIT.nothingIsLostWhenTheHolderIsKilled},
  *     {@code CudaHookIT.aProgramGoesOnUnderTheNextSeat}</td></tr>
@@ -113,7 +113,7 @@
  *   <tr><td><b>For maintainers</b></td><td></td></tr>
  *   <tr><td>The same events give the same decisions</td>
  *     <td>{@code ShareSchedulerProperties.theSameEventsGiveTheSameDecisions}</td></tr>
- *   <tr><td>Closing every tenant restores the start state</td>
+ *   <tr><td>Closing all tenants restores the initial state</td>
  *     <td>{@code ForgottenTenantsProperties.afterAllHaveGoneDecisionsAreAsOnTheFirstDay},
  *     {@code AdmissionProperties.closingAllRestoresTheStartState}</td></tr>
  *   <tr><td>Lags are bounded; debts are bounded and paid</td>
@@ -123,10 +123,10 @@
  *   <tr><td>A tenant that misreports its use harms only itself</td>
  *     <td>{@code DistrustProperties.whoLiesAboutItsUseHarmsNobodyElse},
  *     {@code ExpressLaneTest.aLiarIsToldOnceAndBelievedAsFarAsItCanBe}</td></tr>
- *   <tr><td>Turns of several GPUs: all or none, without deadlock</td>
+ *   <tr><td>Turns on several GPUs: all or none, without deadlock</td>
  *     <td>{@code GangGateProperties.turnsAreOnAllGpusOrNone},
  *     {@code GangGateProperties.everybodyGoesOn}</td></tr>
- *   <tr><td>Waiting requests: by class, then arrival; back-fill never delays the first</td>
+ *   <tr><td>Waiting requests: by class, then arrival; backfill never delays the first</td>
  *     <td>{@code BackfillProperties.whoIsServedOutOfTurnNeverDelaysTheFirst},
  *     {@code BackfillProperties.equalsAreServedByClassThenArrival}</td></tr>
  * </table>

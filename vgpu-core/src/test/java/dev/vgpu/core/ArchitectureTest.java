@@ -38,7 +38,7 @@ import java.util.spi.ToolProvider;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** What {@code module-info} cannot say of the API and the core. */
+/** Rules for the API and the core that {@code module-info} cannot express. */
 class ArchitectureTest {
   private static final String[] API = {"dev.vgpu", "dev.vgpu.spi"};
   private static final String CORE = "dev.vgpu.core..";
@@ -77,13 +77,13 @@ class ArchitectureTest {
     assertThat(PRODUCT.contain(ArchitectureTest.class)).isFalse();
   }
 
-  /** The API and the SPI are one slice: {@code GpuPool.open} finds its implementation itself. */
+  /** The API and the SPI are one slice, because {@code GpuPool.open} loads its implementation. */
   @Test
   void packagesHaveNoCycles() {
     slices().assignedFrom(new Packages()).should().beFreeOfCycles().check(PRODUCT);
   }
 
-  /** The scheduler's decision is one state machine in six classes. */
+  /** The scheduler is one state machine in six classes. */
   private static final Map<String, Integer> LARGEST_CYCLE = Map.of("dev.vgpu.core.schedule", 6);
 
   @Test
@@ -233,7 +233,7 @@ class ArchitectureTest {
         .check(PRODUCT);
   }
 
-  /** A virtual thread that waits inside {@code synchronized} pins its carrier before JDK 24. */
+  /** Before JDK 24, a virtual thread that waits inside {@code synchronized} pins its carrier. */
   @Test
   void coreHasNoMonitors() throws Exception {
     noMethods().should().haveModifier(JavaModifier.SYNCHRONIZED).check(PRODUCT);

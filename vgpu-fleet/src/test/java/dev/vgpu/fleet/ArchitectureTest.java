@@ -12,7 +12,7 @@ import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
-/** What {@code module-info} cannot say of the fleet. */
+/** Rules for the fleet that {@code module-info} cannot express. */
 class ArchitectureTest {
   private static final JavaClasses FLEET =
       new ClassFileImporter()

@@ -6,11 +6,12 @@ import dev.vgpu.VirtualGpuRequest;
 import java.util.Optional;
 
 /**
- * What is granted of one GPU, and what still fits. Guaranteed shares of online and nearline tenants
- * together never exceed 100 percent, nor do those of offline tenants. Quotas never exceed the
- * memory times the oversubscription; those of online tenants never exceed the memory itself.
+ * What is granted of one GPU, and what still fits. The guaranteed shares of online and nearline
+ * tenants together never exceed 100 percent; nor do those of offline tenants. All quotas together
+ * never exceed the memory times the oversubscription. The quotas of online tenants never exceed the
+ * memory itself.
  *
- * <p>Not safe for use by several threads, but for {@link #entitledPercent}.
+ * <p>Not thread-safe, except for {@link #entitledPercent}.
  */
 public final class Admission {
   private static final int ALL_PERCENT = 100;
@@ -25,17 +26,20 @@ public final class Admission {
   private int takers;
   private int takersOffline;
 
-  /** What each best-effort tenant gets while all of its level have work; volatile to be read. */
+  /**
+   * The percent that each best-effort tenant gets while all tenants of its level have work.
+   * Volatile, because {@link #entitledPercent} reads it without a lock.
+   */
   private volatile double bestEffortPercent = ALL_PERCENT;
 
   private volatile double bestEffortPercentOffline = ALL_PERCENT;
 
   /**
-   * Makes one for a GPU of which nothing is granted.
+   * Creates the books of a GPU of which nothing is granted.
    *
-   * @param name how refusals call the GPU
+   * @param name the GPU's name in refusals
    * @param usable the memory that tenants can have
-   * @param oversubscriptionPercent how much quotas may add up to, in percent of that
+   * @param oversubscriptionPercent the most that quotas may add up to, in percent of {@code usable}
    */
   public Admission(String name, MemorySize usable, int oversubscriptionPercent) {
     this.name = name;
@@ -45,12 +49,12 @@ public final class Admission {
             + usable.bytes() % ALL_PERCENT * oversubscriptionPercent / ALL_PERCENT;
   }
 
-  /** Books what a request takes. Does not look whether it fits. */
+  /** Books a request. Does not check whether it fits. */
   public void take(VirtualGpuRequest request) {
     book(request, 1);
   }
 
-  /** Books out what a request had taken. */
+  /** Removes a request that was booked. */
   public void giveBack(VirtualGpuRequest request) {
     book(request, -1);
   }
@@ -71,14 +75,14 @@ public final class Admission {
     }
   }
 
-  /** Divides what is not guaranteed among the best-effort tenants that are booked now. */
+  /** Divides the percent that is not guaranteed among the best-effort tenants booked now. */
   public void divide() {
     bestEffortPercent = Math.max(0.0, ALL_PERCENT - takenPercent) / Math.max(1, takers);
     bestEffortPercentOffline =
         Math.max(0.0, ALL_PERCENT - takenPercentOffline) / Math.max(1, takersOffline);
   }
 
-  /** {@return the percent of the GPU's time of a tenant that was booked, while all have work} */
+  /** {@return the percent of GPU time that a booked tenant gets while all tenants have work} */
   public double entitledPercent(VirtualGpuRequest request) {
     if (request.computePercent().isPresent()) {
       return request.computePercent().getAsInt();
@@ -86,7 +90,7 @@ public final class Admission {
     return isOffline(request) ? bestEffortPercentOffline : bestEffortPercent;
   }
 
-  /** {@return whether a request fits beside what is granted} */
+  /** {@return whether a request fits beside what is already granted} */
   public boolean fits(VirtualGpuRequest request) {
     return fits(request, request.computePercent().orElse(0), request.memory().bytes());
   }
@@ -96,14 +100,14 @@ public final class Admission {
         && bytes <= freeMemory(request.preemptionClass()).bytes();
   }
 
-  /** {@return whether a request would fit if nothing was granted} */
+  /** {@return whether the memory of a request would fit on the empty GPU} */
   public boolean couldFit(VirtualGpuRequest request) {
     return request.memory().compareTo(usable) <= 0;
   }
 
   /**
-   * {@return whether a request takes nothing that another may need, which does not fit now} Of all
-   * that it takes, as much as the other asks for is left.
+   * {@return whether a request fits and leaves enough for another request} Only what both need
+   * counts: memory, and the guaranteed percent if both are of the same level.
    */
   public boolean fitsBeside(VirtualGpuRequest request, VirtualGpuRequest other) {
     int percent = request.computePercent().orElse(0);
@@ -112,7 +116,7 @@ public final class Admission {
     return fits(request, percent + others, request.memory().bytes() + other.memory().bytes());
   }
 
-  /** {@return what does not fit, in words; empty if the request fits} */
+  /** {@return the reason why a request does not fit; empty if it fits} */
   public Optional<String> lack(VirtualGpuRequest request) {
     int percent = request.computePercent().orElse(0);
     int free = freePercent(request.preemptionClass());
@@ -143,7 +147,7 @@ public final class Admission {
     return Optional.empty();
   }
 
-  /** {@return what is free for a class, in words} */
+  /** {@return what is free for a class, as text} */
   public String free(PreemptionClass preemptionClass) {
     return "gpu="
         + name
@@ -166,7 +170,7 @@ public final class Admission {
     return MemorySize.ofBytes(free);
   }
 
-  /** {@return the memory that no quota takes, oversubscription included} */
+  /** {@return the memory that is not covered by quotas, oversubscription included} */
   public MemorySize freeMemory() {
     return MemorySize.ofBytes(Math.max(0, mostBytes - takenBytes));
   }

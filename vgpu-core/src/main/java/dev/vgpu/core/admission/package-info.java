@@ -1,4 +1,4 @@
-/** What fits on one GPU: the one rule that the pool and the simulation both go by. */
+/** What fits on one GPU. The pool and the simulation use the same rule. */
 @NullMarked
 package dev.vgpu.core.admission;
 

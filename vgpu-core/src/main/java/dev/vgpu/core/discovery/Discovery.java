@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Asks the installed providers for GPUs. Safe for use by several threads. */
+/** Finds GPUs through the installed providers. Thread-safe. */
 public final class Discovery {
   private static final Logger log = LoggerFactory.getLogger(Discovery.class);
 
@@ -31,7 +31,7 @@ public final class Discovery {
   private @Nullable List<GpuProvider> providers;
   private volatile @Nullable Map<GpuId, GpuProvider> providerOf;
 
-  /** Asks these providers. */
+  /** Creates a discovery over these providers. */
   public Discovery(List<GpuProvider> providers) {
     this(() -> providers);
   }
@@ -40,7 +40,7 @@ public final class Discovery {
     this.find = find;
   }
 
-  /** {@return one that asks the installed providers} */
+  /** {@return a discovery over the installed providers} */
   public static Discovery installed() {
     return new Discovery(
         () -> Installed.of(GpuProvider.class, in -> ServiceLoader.load(GpuProvider.class, in)));
@@ -58,7 +58,7 @@ public final class Discovery {
     }
   }
 
-  /** All GPUs that are found; this machine's CPU if there are none. */
+  /** Finds all GPUs. If there are none, the result is this machine's CPU. */
   public List<PhysicalGpu> gpus() {
     List<PhysicalGpu> gpus = new ArrayList<>();
     Map<GpuId, GpuProvider> by = new HashMap<>();
@@ -76,7 +76,7 @@ public final class Discovery {
     return gpus;
   }
 
-  /** The variables that a process needs in order to see these GPUs and no other. */
+  /** The environment variables that make these GPUs, and no others, visible to a process. */
   public Map<String, String> environment(List<GpuId> gpus) {
     Map<GpuId, GpuProvider> known = providerOf;
     if (known == null) {
@@ -90,14 +90,14 @@ public final class Discovery {
     return provider == null ? Map.of() : provider.environment(gpus);
   }
 
-  /** The memory of a GPU that nobody uses now; empty if its driver does not say. */
+  /** The memory of a GPU that is free now; empty if its driver does not report it. */
   public Optional<MemorySize> freeMemory(GpuId gpu) {
     Map<GpuId, GpuProvider> known = providerOf;
     GpuProvider provider = known == null ? null : known.get(gpu);
     return provider == null ? Optional.empty() : provider.freeMemory(gpu);
   }
 
-  /** What drivers tell of these GPUs now, in their order. */
+  /** What the drivers report about these GPUs now, in the order of {@code gpus}. */
   public List<GpuReading> readings(List<PhysicalGpu> gpus) {
     Map<GpuId, GpuReading> all = new HashMap<>();
     for (GpuProvider provider : providers()) {
@@ -106,14 +106,14 @@ public final class Discovery {
     return gpus.stream().map(gpu -> all.get(gpu.id())).filter(Objects::nonNull).toList();
   }
 
-  /** Has all providers watch their GPUs. */
+  /** Makes all providers watch their GPUs. */
   public List<GpuPool.Listening> watch(GpuHealthListener listener) {
     List<GpuPool.Listening> watches = new ArrayList<>();
     providers().forEach(provider -> watches.add(provider.watch(listener)));
     return watches;
   }
 
-  /** Says in the log what a pool stands on, once for each pool that is newly opened. */
+  /** Logs the GPUs of a pool. */
   public static void logFound(List<PhysicalGpu> gpus) {
     for (PhysicalGpu gpu : gpus) {
       if (gpu instanceof HostGpu) {
@@ -128,7 +128,7 @@ public final class Discovery {
     }
   }
 
-  /** {@return whether each provider can be used} */
+  /** {@return the status of each provider} */
   public List<BackendStatus> statuses() {
     List<BackendStatus> statuses = new ArrayList<>();
     for (GpuProvider provider : providers()) {

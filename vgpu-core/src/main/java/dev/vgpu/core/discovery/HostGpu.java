@@ -14,22 +14,22 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * This machine's CPU as a GPU, for machines without one: calls take turns on it just so.
+ * This machine's CPU, represented as a GPU. On machines without a GPU, calls take turns on it.
  *
- * @param model the processor's name and how many there are
- * @param memory the memory of this machine, or of the container that this runs in
- * @param usableMemory what of it was available when this was made
+ * @param model the processor's name and the number of processors
+ * @param memory the memory of this machine, or of the container that this JVM runs in
+ * @param usableMemory the memory that was available when this record was created
  */
 public record HostGpu(String model, MemorySize memory, MemorySize usableMemory)
     implements PhysicalGpu {
-  /** The provider that it names. */
+  /** The provider's name. */
   public static final String PROVIDER = "host";
 
   private static final GpuId ID = new GpuId("host");
   private static final Pattern TOTAL = Pattern.compile("MemTotal:\\s*(\\d{1,15}) kB\\s*");
   private static final Pattern DIGITS = Pattern.compile("\\d{1,18}");
 
-  /** Of control groups, version 2 and 1. */
+  /** Memory limits of control groups, version 2 and version 1. */
   private static final List<Path> CONTAINER_LIMITS =
       List.of(
           Path.of("/sys/fs/cgroup/memory.max"),
@@ -53,12 +53,12 @@ public record HostGpu(String model, MemorySize memory, MemorySize usableMemory)
         MemorySize.ofBytes(Math.min(totalBytes, availableBytes)));
   }
 
-  /** Only where there is no {@code /proc}: the management beans take 30 ms to load. */
+  /** Used only where there is no {@code /proc}: the management beans take 30 ms to load. */
   private static long totalBytesOfJdk() {
     return ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getTotalMemorySize();
   }
 
-  /** The limit of the container that this runs in; the largest number if there is none. */
+  /** The memory limit of this JVM's container; {@code Long.MAX_VALUE} if there is none. */
   private static long containerBytes() {
     for (Path limit : CONTAINER_LIMITS) {
       for (String line : lines(limit)) {
@@ -70,7 +70,7 @@ public record HostGpu(String model, MemorySize memory, MemorySize usableMemory)
     return Long.MAX_VALUE;
   }
 
-  /** What {@code /proc/meminfo} calls available; the fallback where it does not say. */
+  /** {@code MemAvailable} of {@code /proc/meminfo}; the fallback if it is missing. */
   static long availableBytes(List<String> meminfo, long fallback) {
     return bytes(AVAILABLE, meminfo, fallback);
   }
@@ -85,7 +85,7 @@ public record HostGpu(String model, MemorySize memory, MemorySize usableMemory)
     return fallback;
   }
 
-  /** The first {@code model name} of {@code /proc/cpuinfo}; {@code CPU} where there is none. */
+  /** The first {@code model name} of {@code /proc/cpuinfo}; {@code CPU} if there is none. */
   static String modelName(List<String> cpuinfo) {
     for (String line : cpuinfo) {
       int colon = line.indexOf(':');
@@ -100,7 +100,7 @@ public record HostGpu(String model, MemorySize memory, MemorySize usableMemory)
     try {
       return Files.readAllLines(file, StandardCharsets.UTF_8);
     } catch (IOException e) {
-      return List.of(); // not Linux, or not allowed: the fallbacks are good enough
+      return List.of(); // not Linux, or no permission: the fallbacks are good enough
     }
   }
 

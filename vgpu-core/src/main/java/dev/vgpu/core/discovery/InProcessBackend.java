@@ -3,12 +3,12 @@ package dev.vgpu.core.discovery;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 
-/** What turns inside this JVM can enforce, on any accelerator. */
+/** The backend that enforces turns inside this JVM, on any accelerator. */
 public final class InProcessBackend {
   /** The backend's name. */
   public static final String NAME = "in-process";
 
-  /** What turns in this JVM enforce. */
+  /** What it enforces. */
   public static final Capabilities CAPABILITIES =
       Capabilities.builder()
           .memory(Capabilities.Memory.SOFT)
@@ -19,7 +19,7 @@ public final class InProcessBackend {
 
   private InProcessBackend() {}
 
-  /** {@return that it can be used} */
+  /** {@return its status: always available} */
   public static BackendStatus status() {
     return BackendStatus.ofAvailable(NAME, CAPABILITIES);
   }

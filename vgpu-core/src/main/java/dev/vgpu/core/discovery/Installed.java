@@ -6,17 +6,18 @@ import java.util.ServiceLoader;
 import java.util.function.Function;
 
 /**
- * The installed implementations of an interface: those beside this class, and those that the
- * caller's thread sees besides. That thread may see another copy of vgpu, which is left alone.
+ * Finds the installed implementations of a service. It searches the class loader of this class,
+ * then the context class loader of the calling thread. If the context class loader sees another
+ * copy of vgpu, it is not searched.
  */
 public final class Installed {
   private Installed() {}
 
   /**
-   * {@return one of each class}
+   * {@return one instance of each implementation class}
    *
-   * @param loading {@code ServiceLoader.load} of the interface, which has to be called where the
-   *     interface is known
+   * @param loading {@code ServiceLoader.load} for the service; the module that declares {@code
+   *     uses} must call it
    */
   public static <T> List<T> of(Class<T> service, Function<ClassLoader, ServiceLoader<T>> loading) {
     List<T> found = new ArrayList<>();

@@ -9,24 +9,26 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.ServiceLoader;
 
-/** The backends of this process, which may not be the one that holds the seat. */
+/** The backends installed in this process. The process that holds the seat may have others. */
 public final class InstalledBackends {
   private InstalledBackends() {}
 
-  /** {@return all backends that are installed} */
+  /** {@return all installed backends} */
   public static List<EnforcementBackend> load() {
     return Installed.of(
         EnforcementBackend.class, in -> ServiceLoader.load(EnforcementBackend.class, in));
   }
 
-  /** Puts this process under a lease, by the backend that enforces it. */
+  /** Puts this process under a lease. The last backend in the lease's stack does it. */
   public static ProcessAttachment attachThisProcess(
       List<EnforcementBackend> of, ProgramTerms terms) {
     List<EnforcementBackend> stack = stack(of, terms, "this JVM");
     return stack.get(stack.size() - 1).attachThisProcess(terms.variables());
   }
 
-  /** What a container needs, by the backends that enforce its lease. */
+  /**
+   * What a container needs in order to run under a lease: the specs of all its backends, merged.
+   */
   public static ContainerSpec containerSpec(List<EnforcementBackend> of, ProgramTerms terms) {
     List<EnforcementBackend> stack = stack(of, terms, "a container");
     if (stack.size() == 1) {

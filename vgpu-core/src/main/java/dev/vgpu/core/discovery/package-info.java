@@ -1,4 +1,4 @@
-/** What is installed: providers that find GPUs and backends that enforce virtual GPUs. */
+/** Installed components: providers that find GPUs and backends that enforce virtual GPUs. */
 @NullMarked
 package dev.vgpu.core.discovery;
 

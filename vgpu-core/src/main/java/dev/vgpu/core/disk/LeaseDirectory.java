@@ -24,9 +24,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The leases on disk: a directory for each, with what the next holder of the seat must know. What
- * is read is not trusted: a file that makes no sense is set aside. Owned by the seat's holder;
- * guarded by its lock.
+ * The leases on disk: one directory per lease, with what the next holder of the seat must know.
+ * Files are not trusted when they are read: a malformed one is set aside. Owned by the seat's
+ * holder and guarded by its lock.
  */
 public final class LeaseDirectory implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(LeaseDirectory.class);
@@ -41,10 +41,10 @@ public final class LeaseDirectory implements AutoCloseable {
   private long number;
 
   /**
-   * Opens it.
+   * Opens the directory.
    *
-   * @param directory exists
-   * @throws IOException if the counter of leases cannot be opened
+   * @param directory an existing directory
+   * @throws IOException if the lease counter cannot be opened
    */
   public LeaseDirectory(Path directory) throws IOException {
     this.directory = directory;
@@ -54,7 +54,10 @@ public final class LeaseDirectory implements AutoCloseable {
     this.number = Math.max(0, readNumber());
   }
 
-  /** What is about to be written must be a file: a link leads elsewhere, a pipe waits for ever. */
+  /**
+   * Removes a link, pipe or device from the place of a file to be written: a link could redirect
+   * the write, and a pipe could block it forever.
+   */
   private static void removePlanted(Path file) throws IOException {
     if (Files.exists(file, LinkOption.NOFOLLOW_LINKS)
         && !Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)
@@ -80,7 +83,7 @@ public final class LeaseDirectory implements AutoCloseable {
   /**
    * {@return a name that no lease of this directory has or had}
    *
-   * @param name what it begins with
+   * @param name the prefix of the new name
    * @throws SeatLostException if this process has given the seat up
    * @throws VgpuException if the counter cannot be written, for example on a full disk
    */
@@ -94,7 +97,7 @@ public final class LeaseDirectory implements AutoCloseable {
           String.format(java.util.Locale.ROOT, "%" + NUMBER_DIGITS + "d", number)
               .getBytes(StandardCharsets.US_ASCII));
     } catch (IOException e) {
-      checkOpen(); // closed by now: that was the reason
+      checkOpen(); // if closed in the meantime, that is the cause
       throw new VgpuException("the lease cannot be written: " + e.getMessage(), e);
     }
     return name + "-" + number;
@@ -107,7 +110,7 @@ public final class LeaseDirectory implements AutoCloseable {
   }
 
   /**
-   * {@return a lease's own directory}
+   * {@return the directory of a lease}
    *
    * @param id the virtual GPU's name
    */
@@ -116,11 +119,12 @@ public final class LeaseDirectory implements AutoCloseable {
   }
 
   /**
-   * Writes a lease, so that either the old or the new state is there, whenever this process dies.
+   * Writes a lease atomically: if this process dies at any point, either the old or the new state
+   * is on disk.
    *
-   * @param lease what to write
+   * @param lease the new state
    * @throws SeatLostException if this process has given the seat up
-   * @throws VgpuException if it cannot be written, for example on a full disk
+   * @throws VgpuException if the file cannot be written, for example on a full disk
    */
   public void write(LeaseRecord lease) {
     checkOpen();
@@ -135,7 +139,7 @@ public final class LeaseDirectory implements AutoCloseable {
       Properties properties = new Properties();
       properties.putAll(lease.values());
       removePlanted(temporary);
-      // Not by a channel: an interrupt of the caller's thread would close that.
+      // Not through a channel: interrupting the calling thread would close it.
       try (OutputStream out = new FileOutputStream(temporary.toFile())) {
         properties.store(out, null);
       }
@@ -153,11 +157,11 @@ public final class LeaseDirectory implements AutoCloseable {
    */
   public void remove(String id) {
     if (closed) {
-      return; // the next holder of the seat looks after it
+      return; // left to the next holder of the seat
     }
     Path own = of(id);
     try {
-      Files.deleteIfExists(own.resolve(FILE)); // first: without it, it is no lease
+      Files.deleteIfExists(own.resolve(FILE)); // first: without this file, it is not a lease
       try (DirectoryStream<Path> files = Files.newDirectoryStream(own)) {
         for (Path file : files) {
           Files.delete(file);
@@ -171,7 +175,7 @@ public final class LeaseDirectory implements AutoCloseable {
     }
   }
 
-  /** {@return all leases that are there} */
+  /** {@return all leases on disk} */
   public List<LeaseRecord> readAll() {
     List<LeaseRecord> leases = new ArrayList<>();
     try (DirectoryStream<Path> directories = Files.newDirectoryStream(directory)) {
@@ -182,7 +186,7 @@ public final class LeaseDirectory implements AutoCloseable {
           if (Files.exists(file.toPath(), LinkOption.NOFOLLOW_LINKS)) {
             read(own, leases);
           } else if (!Files.exists(own.resolve(FILE + BAD))) {
-            remove(own.getFileName().toString()); // its holder died while it made or removed it
+            remove(own.getFileName().toString()); // the holder died while creating or removing it
           }
         }
       }
@@ -226,7 +230,7 @@ public final class LeaseDirectory implements AutoCloseable {
     return values;
   }
 
-  /** Closes the counter. Nothing is written or removed any more. */
+  /** Closes the counter. Afterwards nothing is written or removed. */
   @Override
   public void close() {
     closed = true;

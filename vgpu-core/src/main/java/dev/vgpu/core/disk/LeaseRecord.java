@@ -12,17 +12,17 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 
 /**
- * What is on disk of a lease, for the next holder of the seat.
+ * The state of a lease on disk, for the next holder of the seat.
  *
- * @param id its name
+ * @param id the virtual GPU's name
  * @param gpus the GPUs that it is cut from, at least one
  * @param request what is granted
  * @param owner the process that acquired it
- * @param backend the backend that was prepared for its processes, if one was
- * @param programs those that were started under it and may not have attached yet
- * @param suspension on whose behalf it is suspended, or about to be; empty: it is not
- * @param chosen the backend that was chosen for it when it was granted; empty: none was needed
- * @param ownerKey what its owner's {@link OwnerSecret} is recognised by
+ * @param backend the backend that was prepared for its processes; empty if none was
+ * @param programs the programs that were started under it and may not have attached yet
+ * @param suspension who caused its suspension, done or imminent; empty if it is not suspended
+ * @param chosen the backend chosen when it was granted; empty if none was needed
+ * @param ownerKey the {@link OwnerSecret#key} of its owner
  */
 public record LeaseRecord(
     String id,
@@ -37,18 +37,19 @@ public record LeaseRecord(
   private static final Pattern ID =
       Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}-[1-9][0-9]{0,17}");
 
-  /** How many programs are kept count of. */
+  /** The most programs that are tracked. */
   public static final int MOST_PROGRAMS = 1_000;
 
   /**
-   * Makes one that is not suspended, for which no backend was chosen, and that nobody can claim.
+   * Creates a record of a lease that is not suspended, has no chosen backend, and cannot be claimed
+   * by any process.
    *
-   * @param id its name
+   * @param id the virtual GPU's name
    * @param gpus the GPUs that it is cut from, at least one
    * @param request what is granted
    * @param owner the process that acquired it
-   * @param backend the backend that was prepared for its processes, if one was
-   * @param programs those that were started under it and may not have attached yet
+   * @param backend the backend that was prepared for its processes; empty if none was
+   * @param programs the programs that were started under it and may not have attached yet
    */
   public LeaseRecord(
       String id,
@@ -61,9 +62,9 @@ public record LeaseRecord(
   }
 
   /**
-   * {@return whether a text can be a virtual GPU's name}
+   * {@return whether a text is a valid name of a virtual GPU}
    *
-   * @param text whatever it is
+   * @param text any text
    */
   public static boolean isId(String text) {
     return ID.matcher(text).matches();

@@ -11,10 +11,10 @@ import java.security.SecureRandom;
 import java.util.HexFormat;
 
 /**
- * A random text by which a process proves to each holder of the seat that a lease is its own: its
- * number and its start, which it also says, everybody can read. It is in the memory of that process
- * and is told to the seat alone. What the seat keeps and writes down is the {@link #key}, by which
- * the text can be recognised and not found. Immutable.
+ * A random text with which a process proves to each holder of the seat that a lease is its own. The
+ * process's pid and start time are not proof, because every process can read them. The secret stays
+ * in the memory of its process and is sent to the seat alone. The seat keeps and writes only the
+ * {@link #key}, a hash that verifies the secret but does not reveal it. Immutable.
  */
 public final class OwnerSecret {
   private static final int BYTES = 32;
@@ -26,12 +26,12 @@ public final class OwnerSecret {
     this.text = text;
   }
 
-  /** {@return a new one} */
+  /** {@return a new secret} */
   public static OwnerSecret random() {
     return new OwnerSecret(HexFormat.of().formatHex(randomBytes()));
   }
 
-  /** Not by {@link SecureRandom} where that can be helped: its providers take long to load. */
+  /** Avoids {@link SecureRandom} where possible, because its providers are slow to load. */
   private static byte[] randomBytes() {
     try (InputStream in = Files.newInputStream(RANDOM)) {
       byte[] bytes = in.readNBytes(BYTES);
@@ -39,27 +39,27 @@ public final class OwnerSecret {
         return bytes;
       }
     } catch (IOException e) {
-      // There is another way.
+      // Fall back to SecureRandom.
     }
     byte[] bytes = new byte[BYTES];
     new SecureRandom().nextBytes(bytes);
     return bytes;
   }
 
-  /** {@return what is told to the seat} */
+  /** {@return the secret itself, for the seat} */
   public String text() {
     return text;
   }
 
-  /** {@return what it is recognised by} */
+  /** {@return the SHA-256 hash of the secret, in hexadecimal} */
   public String key() {
     return key(text);
   }
 
   /**
-   * {@return what a text is recognised by}
+   * {@return the SHA-256 hash of a secret, in hexadecimal}
    *
-   * @param text as a process has told it
+   * @param text the secret that a process sent
    */
   public static String key(String text) {
     try {
@@ -70,7 +70,7 @@ public final class OwnerSecret {
     }
   }
 
-  /** {@return nothing of it} */
+  /** {@return a fixed text that reveals nothing} */
   @Override
   public String toString() {
     return "a secret";

@@ -11,24 +11,24 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * One process and no later one that has its number. Immutable.
+ * One process, distinguished from later processes that reuse its pid. Immutable.
  *
- * @param pid its number
- * @param start when it was started, in the kernel's own unit (field 22 of {@code /proc/PID/stat}),
- *     or in milliseconds where there is no {@code /proc}; 0: not known
+ * @param pid the process id
+ * @param start its start time in clock ticks (field 22 of {@code /proc/PID/stat}), or in
+ *     milliseconds where there is no {@code /proc}; 0 if unknown
  */
 public record ProcessIdentity(long pid, long start) {
   private static final Path PROC = Path.of("/proc");
   private static final Path CGROUPS = Path.of("/sys/fs/cgroup");
   private static final String NUMBERS = "\nNSpid:";
 
-  /** What a process is doing. */
+  /** The state of a process. */
   public enum State {
-    /** It runs, or could. */
+    /** Running or runnable. */
     ALIVE,
-    /** It was stopped by a signal or a debugger, or its cgroup is frozen. */
+    /** Stopped by a signal or a debugger, or in a frozen cgroup. */
     STOPPED,
-    /** It has ended. */
+    /** Ended. */
     DEAD
   }
 
@@ -38,9 +38,9 @@ public record ProcessIdentity(long pid, long start) {
   }
 
   /**
-   * By the last of the numbers that this process has in one namespace after the other, which is the
-   * one that it knows itself by. Not by {@link ProcessHandle} where that can be helped: a fresh JVM
-   * takes some milliseconds to load what that needs in order to wait for other processes.
+   * This process's pid in its own namespace: the last entry of {@code NSpid}. Avoids {@link
+   * ProcessHandle} where possible, because a fresh JVM takes several milliseconds to load the
+   * classes with which it waits for other processes.
    */
   private static long ownPid() {
     try {
@@ -56,7 +56,7 @@ public record ProcessIdentity(long pid, long start) {
     int begin = status.indexOf(NUMBERS);
     int end = begin < 0 ? -1 : status.indexOf('\n', begin + 1);
     if (end < 0) {
-      return Optional.empty(); // an old kernel, or what only looks like one
+      return Optional.empty(); // an old kernel, or not a real /proc
     }
     String numbers = status.substring(begin + NUMBERS.length(), end).trim();
     try {
@@ -67,9 +67,9 @@ public record ProcessIdentity(long pid, long start) {
   }
 
   /**
-   * {@return the process that has this number now} Its start is 0 if there is none.
+   * {@return the process that has this pid now} If there is none, its start is 0.
    *
-   * @param pid the number
+   * @param pid the process id
    */
   public static ProcessIdentity of(long pid) {
     try {
@@ -80,20 +80,20 @@ public record ProcessIdentity(long pid, long start) {
   }
 
   /**
-   * {@return a process that this one has started} Its start is 0 if it has ended: another process
-   * may have its number by then.
+   * {@return a process that this one has started} If it has ended, its start is 0, because another
+   * process may have reused its pid.
    *
-   * @param started it
+   * @param started the process
    */
   public static ProcessIdentity of(Process started) {
     ProcessIdentity found = of(started.pid());
-    // In this order: what lives now had its number all the time.
+    // Check after reading: if the process is still alive, its pid was not reused in between.
     return started.toHandle().isAlive() ? found : new ProcessIdentity(started.pid(), 0);
   }
 
   /**
-   * {@return what it is doing now} Where that cannot be read, for example because no descriptor is
-   * left, a process with this number counts as alive: what is not known is no death.
+   * {@return its current state} If the state cannot be read, for example because no file descriptor
+   * is left, a process that has this pid counts as alive: a failed read is no proof of death.
    */
   public State state() {
     State seen = seen();
@@ -119,10 +119,11 @@ public record ProcessIdentity(long pid, long start) {
   }
 
   /**
-   * Whether a process's cgroup (version 2) is frozen, as that of a paused container.
+   * Whether the cgroup (version 2) of a process is frozen, as in a paused container.
    *
-   * @param process its directory in {@code /proc}
-   * @param cgroups where cgroups are mounted, of version 2 alone or beside those of version 1
+   * @param process the process's directory in {@code /proc}
+   * @param cgroups the mount point of the cgroups: version 2 alone, or version 1 with {@code
+   *     unified}
    */
   static boolean isFrozen(Path process, Path cgroups) {
     try {
@@ -134,7 +135,7 @@ public record ProcessIdentity(long pid, long start) {
         }
       }
     } catch (IOException | InvalidPathException e) {
-      return false; // it has ended, or there are no cgroups
+      return false; // the process has ended, or there are no cgroups
     }
     return false;
   }
@@ -147,7 +148,7 @@ public record ProcessIdentity(long pid, long start) {
     }
   }
 
-  /** {@return it and its state; for one that is stopped, also what can be done about that} */
+  /** {@return the identity and the state; for a stopped process, also what the user can do} */
   public String described() {
     State is = state();
     String text = this + " state=" + is;
@@ -168,7 +169,7 @@ public record ProcessIdentity(long pid, long start) {
 
   record Stat(char state, long start) {}
 
-  /** Nothing if there is no such process. */
+  /** Empty if there is no such process. */
   private static Optional<Stat> stat(long pid) throws IOException {
     if (!Files.isDirectory(PROC.resolve("self"))) {
       return ProcessHandle.of(pid)
@@ -187,7 +188,7 @@ public record ProcessIdentity(long pid, long start) {
     }
   }
 
-  /** The fields behind the name, which may hold spaces and parentheses itself. */
+  /** Parses the fields after the name. The name may itself contain spaces and parentheses. */
   static Optional<Stat> parse(String text) {
     int nameEnd = text.lastIndexOf(')');
     String[] fields = text.substring(nameEnd + 1).trim().split(" ", -1);
@@ -201,7 +202,7 @@ public record ProcessIdentity(long pid, long start) {
     }
   }
 
-  /** {@return both numbers, for messages} */
+  /** {@return the pid and the start, for messages} */
   @Override
   public String toString() {
     return "pid=" + pid + " start=" + start;

@@ -19,36 +19,38 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * The directory where the processes of a node meet. Immutable.
+ * The directory through which the processes of a node find each other. Immutable.
  *
- * @param path where; absolute
+ * @param path an absolute path
  * @param origin how it was chosen
  */
 public record RunDirectory(Path path, Origin origin) {
   /** How a run directory was chosen. */
   public enum Origin {
-    /** Somebody named it: if it cannot be used, that is an error. */
+    /**
+     * Set by the pool's options or by {@code VGPU_RUN_DIR}. It is an error if it cannot be used.
+     */
     NAMED,
-    /** Nobody named one: if it cannot be used, the pool works for this JVM alone. */
+    /** A default. If it cannot be used, the pool works for this JVM alone. */
     DEFAULT
   }
 
-  /** The longest address of a Unix socket, in bytes. */
+  /** The longest path of a Unix socket, in bytes. */
   public static final int MOST_SOCKET_PATH_BYTES = 107;
 
   private static final long LEAST_FREE_BYTES = 256 << 10;
   private static final Set<PosixFilePermission> OWNER_ONLY =
       PosixFilePermissions.fromString("rwx------");
 
-  /** What locks files between machines badly or not at all. */
+  /** File systems on which locks do not hold, or not reliably, between machines. */
   private static final List<String> REMOTE =
       List.of("nfs", "cifs", "smb", "afs", "fuse.sshfs", "ceph", "lustre", "gpfs", "glusterfs");
 
   /**
    * {@return the run directory of a pool}
    *
-   * @param option what the pool's options name
-   * @param environment this process's
+   * @param option the directory that the pool's options name
+   * @param environment the environment of this process
    */
   public static RunDirectory resolve(Optional<Path> option, Map<String, String> environment) {
     if (option.isPresent()) {
@@ -63,31 +65,31 @@ public record RunDirectory(Path path, Origin origin) {
     return new RunDirectory(parent.resolve("vgpu"), Origin.DEFAULT);
   }
 
-  /** {@return the file whose lock the seat's holder has} */
+  /** {@return the lock file of the seat} */
   public Path lock() {
     return path.resolve("seat.lock");
   }
 
-  /** {@return where the seat's holder listens for other JVMs} */
+  /** {@return the socket on which the seat's holder listens for other JVMs} */
   public Path socket() {
     return path.resolve("seat.sock");
   }
 
-  /** {@return where the leases are} */
+  /** {@return the directory of the leases} */
   public Path leases() {
     return path.resolve("leases");
   }
 
-  /** {@return where what was used is written down} */
+  /** {@return the directory of the usage records} */
   public Path usage() {
     return path.resolve("usage");
   }
 
   /**
-   * Makes the directory where it is missing, and checks that it can be used. A full disk is no
-   * obstacle: a client needs no room, nor does the seat of leases that are there.
+   * Creates the directory if it is missing, and checks that it can be used. It may be on a full
+   * disk: a client writes nothing, and a seat can serve the leases that exist.
    *
-   * @throws VgpuException if it cannot; the message says why, and what to do
+   * @throws VgpuException if the directory cannot be used; the message says why, and what to do
    */
   public void prepare() {
     int bytes = socket().toString().getBytes(StandardCharsets.UTF_8).length;
@@ -125,7 +127,7 @@ public record RunDirectory(Path path, Origin origin) {
       Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
     } catch (java.nio.file.FileAlreadyExistsException e) {
       if (!Files.isDirectory(directory)) {
-        throw e; // else another process was faster
+        throw e; // otherwise another process has just created it
       }
     }
   }
@@ -158,15 +160,15 @@ public record RunDirectory(Path path, Origin origin) {
   }
 
   /**
-   * Checks that there is room for a seat's files, if none are there.
+   * Checks that there is room for a seat's files. If there are leases already, checks nothing.
    *
-   * @throws VgpuException if there is not
+   * @throws VgpuException if there is no room
    */
   public void checkSpace() {
     if (hasLeases()) {
       return;
     }
-    // Not the file store's: a chroot may have none.
+    // Not via Files.getFileStore: in a chroot there may be none.
     long usableBytes = path.toFile().getUsableSpace();
     if (usableBytes < LEAST_FREE_BYTES) {
       throw unusable(
@@ -187,7 +189,7 @@ public record RunDirectory(Path path, Origin origin) {
     return false;
   }
 
-  /** Nothing where it is not known: in a chroot whose root is no mount point, there is no entry. */
+  /** Empty if unknown: a chroot whose root is not a mount point has no entry. */
   private String fileSystemType() {
     try {
       return Files.getFileStore(path).type().toLowerCase(Locale.ROOT);

@@ -19,32 +19,32 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A lock on a file that the kernel drops when its holder dies, however it dies. Who holds it is
- * written in a file beside it, for people.
+ * A lock on a file, which the kernel releases when the holder dies, however it dies. The holder's
+ * identity is written to a separate file beside it.
  *
- * <p>The kernel's lock belongs to the process and is dropped when <em>any</em> descriptor of the
- * file is closed. So a JVM that has the lock must not open the file a second time, not even to read
- * it, which is why nothing is in it. Before it opens the file it says so in a system property,
- * which all copies of this class in the JVM see, whatever class loaders they come from. Where that
- * is lost, the JDK says so by an {@link OverlappingFileLockException}, and the descriptor is then
- * kept open for good.
+ * <p>The kernel's lock belongs to the process and is released when <em>any</em> descriptor of the
+ * file is closed. So a JVM that holds the lock must not open the file again, not even to read it.
+ * That is why the file is empty. Before a JVM opens the file, it sets a system property, which all
+ * copies of this class in the JVM see, whatever their class loader. If that property is lost, the
+ * JDK throws an {@link OverlappingFileLockException}. The new descriptor is then kept open until
+ * the JVM ends.
  */
 public final class SeatLock implements AutoCloseable {
   private static final String ENDING = ".lock";
   private static final int MOST_HOLDER_BYTES = 256;
   private static final String HOLDER = "pid=(\\d{1,18}) start=(\\d{1,18})\\s*";
 
-  /** Files that this JVM has the lock of through another descriptor: must never be closed. */
+  /** Files whose lock this JVM holds through another descriptor. They must never be closed. */
   private static final List<RandomAccessFile> neverClosed = new CopyOnWriteArrayList<>();
 
   /**
-   * What came of trying to take a lock.
+   * The result of trying to take a lock.
    *
-   * @param lock the lock; null: another has it
-   * @param holder who has it, if it is known
+   * @param lock the lock; null if another holder has it
+   * @param holder the holder, if it is known
    */
   public record Outcome(@Nullable SeatLock lock, Optional<ProcessIdentity> holder) {
-    /** {@return who has it and what that process is doing, for messages; empty: not known} */
+    /** {@return the holder and its state, for messages; empty if the holder is unknown} */
     public String describedHolder() {
       return holder.map(process -> " " + process.described()).orElse("");
     }
@@ -64,17 +64,17 @@ public final class SeatLock implements AutoCloseable {
   }
 
   /**
-   * Takes the lock, if nobody has it. Does not wait.
+   * Takes the lock if it is free. Does not wait.
    *
-   * @param path the file; made if it is missing
+   * @param path the lock file; created if it is missing
    * @param self this process
-   * @return the lock, or who has it
-   * @throws IOException if the file cannot be opened, or its file system has no locks
+   * @return the lock, or its holder
+   * @throws IOException if the file cannot be opened, or its file system does not support locks
    */
   public static Outcome tryTake(Path path, ProcessIdentity self) throws IOException {
     String property = PROPERTY + path.toFile().getCanonicalPath();
     if (System.getProperties().putIfAbsent(property, "taken") != null) {
-      return new Outcome(null, Optional.of(self)); // by this JVM
+      return new Outcome(null, Optional.of(self)); // held by this JVM
     }
     Outcome outcome = new Outcome(null, Optional.empty());
     try {
@@ -102,7 +102,7 @@ public final class SeatLock implements AutoCloseable {
       return new Outcome(null, holder(path));
     }
     try {
-      // Who has the lock is alone here; a temporary file's random name would cost 10 ms.
+      // Only the lock's holder writes here, so a fixed name is safe; a random one would cost 10 ms.
       Path written = path.resolveSibling(holderFile(path).getFileName() + ".new");
       Files.writeString(written, self + "\n", StandardCharsets.US_ASCII);
       Files.move(written, holderFile(path), StandardCopyOption.ATOMIC_MOVE);
@@ -112,25 +112,25 @@ public final class SeatLock implements AutoCloseable {
     return new Outcome(new SeatLock(file, lock, property), Optional.of(self));
   }
 
-  /** On a full disk: the last holder's name has room for this one's, or almost always. */
+  /** Fallback on a full disk: the old identity almost always takes enough room for the new one. */
   private static void overwrite(Path holderFile, ProcessIdentity self) {
     byte[] text = (self + "\n").getBytes(StandardCharsets.US_ASCII);
     try (RandomAccessFile file = new RandomAccessFile(holderFile.toFile(), "rw")) {
-      // One write, of blanks as well where the old one was longer: no reader sees half of it.
+      // A single write, padded to the old length, so that a reader never sees a mix of both.
       byte[] whole =
           Arrays.copyOf(
               text, (int) Math.max(text.length, Math.min(file.length(), MOST_HOLDER_BYTES)));
       Arrays.fill(whole, text.length, whole.length, (byte) '\n');
       file.write(whole);
     } catch (IOException e) {
-      // Nobody is told who has the lock, but it holds all the same.
+      // The holder is then unknown to others, but the lock is held.
     }
   }
 
   /**
-   * {@return where it is written who has, or had, a lock}
+   * {@return the file with the identity of a lock's current or last holder}
    *
-   * @param path the lock's file
+   * @param path the lock file
    */
   public static Path holderFile(Path path) {
     String name = path.getFileName().toString();
@@ -152,19 +152,19 @@ public final class SeatLock implements AutoCloseable {
         : Optional.empty();
   }
 
-  /** {@return whether it has not been given back; nor is about to be} */
+  /** {@return whether the lock is held: {@link #close} has not been called} */
   public boolean isHeld() {
     return !closed.get();
   }
 
-  /** Gives the lock back. A second call does nothing. */
+  /** Releases the lock. A second call does nothing. */
   @Override
   public void close() {
     boolean isFirst = !closed.getAndSet(true);
     try (file) {
       lock.release();
     } catch (IOException e) {
-      // Closed already, or the descriptor is gone: either way the lock is not held any more.
+      // The descriptor is closed already or gone, so the lock is not held any more.
     } finally {
       if (isFirst) {
         System.clearProperty(property);

@@ -1,15 +1,15 @@
 package dev.vgpu.core.disk;
 
-/** The process that decides is gone, or has given the seat up: the request goes to the next one. */
+/** The deciding process is gone or has given the seat up. The request goes to the next holder. */
 public final class SeatLostException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
-  /** Makes one that says which process is gone. */
+  /** Creates an exception with a message that names the process. */
   public SeatLostException(String message) {
     super(message);
   }
 
-  /** {@return one for a request that met a process as it gave the seat up} */
+  /** {@return the exception for a request that arrives while this process gives the seat up} */
   public static SeatLostException givenUp() {
     return new SeatLostException("this process has given the seat up");
   }

@@ -1,6 +1,6 @@
 /**
- * What the processes of a node keep on disk: the run directory, the lock that only one of them
- * holds, the leases, and how a process is recognised.
+ * What the processes of a node keep on disk: the run directory, the seat's lock, the leases, and
+ * the identity of processes.
  */
 @NullMarked
 package dev.vgpu.core.disk;

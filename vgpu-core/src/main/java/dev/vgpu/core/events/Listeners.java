@@ -19,13 +19,15 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Tells listeners what happens, each on a thread that delivers to it alone and exists while there
- * is something to tell. Safe for use by several threads; never blocks the one that publishes.
+ * Delivers events to listeners. Each listener has one thread at a time, which exists only while
+ * events are pending. Thread-safe; never blocks the publisher.
  */
 public final class Listeners {
   private static final Logger log = LoggerFactory.getLogger(Listeners.class);
 
-  /** How far a listener may fall behind; {@link GpuListener} names the number. */
+  /**
+   * The most events that may be pending for a listener; {@link GpuListener} documents the number.
+   */
   private static final int MOST_PENDING = 10_000;
 
   private static final int MOST_RECENT = 256;
@@ -36,13 +38,13 @@ public final class Listeners {
   private final ReentrantLock recentLock = new ReentrantLock();
   private final Queue<GpuEvent> recent = new ArrayDeque<>();
 
-  /** Makes one that has no listener. */
+  /** Creates an instance without listeners. */
   public Listeners(NanoClock clock, Executor executor) {
     this.clock = clock;
     this.executor = executor;
   }
 
-  /** Tells an event to all who listen now; keeps it for those who ask what has happened. */
+  /** Delivers an event to all current listeners, and keeps it for {@link #recent}. */
   public void publish(Function<Instant, GpuEvent> event) {
     GpuEvent made = event.apply(clock.now());
     keep(made);
@@ -64,7 +66,7 @@ public final class Listeners {
     }
   }
 
-  /** What happened last, the oldest first. */
+  /** The latest events, oldest first. */
   public List<GpuEvent> recent() {
     recentLock.lock();
     try {
@@ -74,19 +76,19 @@ public final class Listeners {
     }
   }
 
-  /** Whether anybody listens. */
+  /** Whether there is a listener. */
   public boolean areAny() {
     return !mailboxes.isEmpty();
   }
 
-  /** Adds a listener; run the result to stop telling it. What was published before is delivered. */
+  /** Adds a listener. Running the result removes it; events published before that are delivered. */
   public Runnable listen(GpuListener listener) {
     Mailbox mailbox = new Mailbox(listener);
     mailboxes.add(mailbox);
     return () -> mailboxes.remove(mailbox);
   }
 
-  /** The events that one listener has not been told yet. */
+  /** The events not yet delivered to one listener. */
   private final class Mailbox {
     private final GpuListener listener;
     private final BlockingQueue<GpuEvent> pending = new ArrayBlockingQueue<>(MOST_PENDING);

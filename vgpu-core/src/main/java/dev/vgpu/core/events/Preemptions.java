@@ -17,9 +17,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Tells who lost a turn to whom: the first time at once; when the same happens again within a
- * second, only how often, once a second. A storm of short requests is some events a second, then,
- * and not thousands. Safe for use by several threads.
+ * Publishes preemptions, at most one event a second for each pair of tenants. The first preemption
+ * is published at once. Repetitions within a second are counted and published together. So a storm
+ * of short requests causes a few events a second, not thousands. Thread-safe.
  */
 public final class Preemptions {
   private static final Logger log = LoggerFactory.getLogger(Preemptions.class);
@@ -38,17 +38,17 @@ public final class Preemptions {
   private final ReentrantLock lock = new ReentrantLock();
   private final Map<Pair, Tally> tallies = new HashMap<>();
 
-  /** Makes one that has counted nothing. */
+  /** Creates an instance that has counted nothing. */
   public Preemptions(Listeners listeners, NanoClock clock) {
     this.listeners = listeners;
     this.clock = clock;
   }
 
   /**
-   * {@return what a GPU's scheduler tells of: preemptions, and standing still}
+   * {@return an observer of a GPU's scheduler, which publishes preemptions and logs stalls}
    *
    * @param gpu the GPU
-   * @param seat its scheduler's owner
+   * @param seat the owner of the scheduler
    */
   public ShareScheduler.Observer observer(GpuId gpu, GpuSeat seat) {
     return new ShareScheduler.Observer() {
@@ -64,12 +64,12 @@ public final class Preemptions {
     };
   }
 
-  /** One has happened. */
+  /** Counts one preemption. */
   public void add(String victim, String by, int cancelledCalls) {
     add(victim, by, cancelledCalls, 1);
   }
 
-  /** Several have happened. */
+  /** Counts several preemptions. */
   public void add(String victim, String by, int cancelledCalls, long times) {
     Pair pair = new Pair(victim, by);
     lock.lock();
@@ -89,7 +89,7 @@ public final class Preemptions {
     publish(pair, cancelledCalls, times);
   }
 
-  /** Tells what has come together. To be called now and then. */
+  /** Publishes the preemptions counted since the last event. Call it periodically. */
   public void tell() {
     List<Runnable> due = new ArrayList<>();
     long nowNs = clock.nanoTime();
@@ -102,7 +102,7 @@ public final class Preemptions {
         if (event != null) {
           due.add(event);
         } else if (nowNs - each.getValue().toldNs >= TOGETHER_NS) {
-          all.remove(); // quiet for a second: the next one is told at once again
+          all.remove(); // quiet for a second: the next one is published at once again
         }
       }
     } finally {

@@ -1,4 +1,4 @@
-/** Telling listeners what happens on a node. */
+/** Delivery of events to listeners. */
 @NullMarked
 package dev.vgpu.core.events;
 

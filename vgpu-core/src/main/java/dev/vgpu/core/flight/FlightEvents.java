@@ -5,21 +5,21 @@ import dev.vgpu.GpuUsage;
 import jdk.jfr.FlightRecorder;
 
 /**
- * Puts what happens into the recordings that are on. Safe for use by several threads.
+ * Writes events to active flight recordings. Thread-safe.
  *
- * <p>Each kind of event is a class that is loaded when the first of its kind happens, and not
- * before: so that the parts here call no more than one static method each.
+ * <p>Each kind of event is a class of its own, loaded when the first event of that kind happens.
+ * For that reason, this class calls only one static method of each.
  */
 public final class FlightEvents {
-  /** Set once, where this Java has no recorder. */
+  /** Set once, if this Java runtime has no flight recorder. */
   private static volatile boolean missing;
 
   private FlightEvents() {}
 
   /**
-   * Records an event, if somebody records.
+   * Records an event if a recording is active.
    *
-   * @param event what happened
+   * @param event the event
    */
   public static void record(GpuEvent event) {
     if (isRecorder()) {
@@ -28,9 +28,9 @@ public final class FlightEvents {
   }
 
   /**
-   * {@return whether there may be a recording} As long as this Java's recorder was never used, it
-   * is not touched: to load the first class of an event sets up all of it, which takes some
-   * hundredths of a second.
+   * {@return whether there may be an active recording} If the flight recorder was never used, it is
+   * not touched: loading the first event class initializes all of it, which takes tens of
+   * milliseconds.
    */
   private static boolean isRecorder() {
     try {
@@ -90,10 +90,10 @@ public final class FlightEvents {
   }
 
   /**
-   * Records what a virtual GPU has used so far, if somebody records.
+   * Records the usage of a virtual GPU if a recording is active.
    *
    * @param virtualGpu its name
-   * @param usage the reading
+   * @param usage its usage so far
    */
   public static void record(String virtualGpu, GpuUsage usage) {
     if (isRecorder()) {

@@ -9,11 +9,10 @@ import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import org.jspecify.annotations.Nullable;
 
-/** What happens to GPUs, as events of a recording. */
+/** Flight events about the health of GPUs. */
 final class HealthFlights {
   private HealthFlights() {}
 
-  /** A GPU was lost, came back, or is faulty */
   @Name("dev.vgpu.HealthChanged")
   @Label("Health Changed")
   @Description("A GPU was lost, came back, or is faulty")
@@ -44,7 +43,6 @@ final class HealthFlights {
     }
   }
 
-  /** A GPU's driver told of a fault */
   @Name("dev.vgpu.GpuFault")
   @Label("GPU Fault")
   @Description("A GPU's driver told of a fault")

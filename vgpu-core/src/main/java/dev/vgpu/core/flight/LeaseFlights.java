@@ -13,12 +13,11 @@ import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 import org.jspecify.annotations.Nullable;
 
-/** Virtual GPUs that come, change and go, as the recorder sees them. */
+/** Flight events about the life of virtual GPUs. */
 @SuppressWarnings("UnusedVariable") // the recorder reads the fields
 final class LeaseFlights {
   private LeaseFlights() {}
 
-  /** A virtual GPU was granted */
   @Name("dev.vgpu.Acquired")
   @Label("Virtual GPU Acquired")
   @Description("A virtual GPU was granted")
@@ -59,7 +58,6 @@ final class LeaseFlights {
     }
   }
 
-  /** A request was refused, or gave up waiting */
   @Name("dev.vgpu.Refused")
   @Label("Request Refused")
   @Description("A request was refused, or gave up waiting")
@@ -100,7 +98,6 @@ final class LeaseFlights {
     }
   }
 
-  /** What a virtual GPU is granted was replaced */
   @Name("dev.vgpu.Resized")
   @Label("Virtual GPU Resized")
   @Description("What a virtual GPU is granted was replaced")
@@ -155,7 +152,6 @@ final class LeaseFlights {
     }
   }
 
-  /** A virtual GPU was closed and what it held is free again */
   @Name("dev.vgpu.Closed")
   @Label("Virtual GPU Closed")
   @Description("A virtual GPU was closed and what it held is free again")
@@ -195,7 +191,6 @@ final class LeaseFlights {
     }
   }
 
-  /** A virtual GPU was not closed and became unreachable; it was closed for its owner */
   @Name("dev.vgpu.Leaked")
   @Label("Virtual GPU Leaked")
   @Description("A virtual GPU was not closed and became unreachable; it was closed for its owner")
@@ -214,7 +209,7 @@ final class LeaseFlights {
     }
   }
 
-  /** As the recorder shows percentages; 0: best effort. */
+  /** The share as a fraction, which the recorder displays as a percentage; 0 for best effort. */
   private static float share(VirtualGpuRequest request) {
     return request.computePercent().orElse(0) / 100f;
   }

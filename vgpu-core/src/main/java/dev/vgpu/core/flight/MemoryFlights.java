@@ -10,12 +10,11 @@ import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import org.jspecify.annotations.Nullable;
 
-/** What happens for memory, as the recorder sees it. */
+/** Flight events about memory. */
 @SuppressWarnings("UnusedVariable") // the recorder reads the fields
 final class MemoryFlights {
   private MemoryFlights() {}
 
-  /** Allocations were refused for the quota */
   @Name("dev.vgpu.AllocationDenied")
   @Label("Allocation Denied")
   @Description("Allocations were refused for the quota")
@@ -42,7 +41,6 @@ final class MemoryFlights {
     }
   }
 
-  /** The owner of a virtual GPU was asked to give memory back */
   @Name("dev.vgpu.ReclaimAsked")
   @Label("Reclaim Asked")
   @Description("The owner of a virtual GPU was asked to give memory back")
@@ -70,7 +68,6 @@ final class MemoryFlights {
     }
   }
 
-  /** The memory of a virtual GPU's processes was moved off the GPU */
   @Name("dev.vgpu.Suspended")
   @Label("Suspended")
   @Description("The memory of a virtual GPU's processes was moved off the GPU")
@@ -98,7 +95,6 @@ final class MemoryFlights {
     }
   }
 
-  /** The processes of a virtual GPU have their memory on the GPU again */
   @Name("dev.vgpu.Resumed")
   @Label("Resumed")
   @Description("The processes of a virtual GPU have their memory on the GPU again")
@@ -121,7 +117,6 @@ final class MemoryFlights {
     }
   }
 
-  /** The processes of a virtual GPU were ended to get memory back */
   @Name("dev.vgpu.EndedByReclaim")
   @Label("Ended By Reclaim")
   @Description("The processes of a virtual GPU were ended to get memory back")
@@ -148,7 +143,6 @@ final class MemoryFlights {
     }
   }
 
-  /** A tenant whose memory was reclaimed may not start again yet */
   @Name("dev.vgpu.HeldBack")
   @Label("Held Back")
   @Description("A tenant whose memory was reclaimed may not start again yet")

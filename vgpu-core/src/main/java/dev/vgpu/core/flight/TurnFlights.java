@@ -9,12 +9,11 @@ import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import org.jspecify.annotations.Nullable;
 
-/** Who uses a GPU when, as the recorder sees it. */
+/** Flight events about sharing a GPU. */
 @SuppressWarnings("UnusedVariable") // the recorder reads the fields
 final class TurnFlights {
   private TurnFlights() {}
 
-  /** A virtual GPU lost its turn to a more urgent one */
   @Name("dev.vgpu.Preempted")
   @Label("Preempted")
   @Description("A virtual GPU lost its turn to a more urgent one")
@@ -45,7 +44,6 @@ final class TurnFlights {
     }
   }
 
-  /** A running call could not be cancelled for a more urgent tenant */
   @Name("dev.vgpu.CancelFailed")
   @Label("Cancel Failed")
   @Description("A running call could not be cancelled for a more urgent tenant")
@@ -68,7 +66,6 @@ final class TurnFlights {
     }
   }
 
-  /** The tenants of a GPU share it in another way from now on */
   @Name("dev.vgpu.SharingChanged")
   @Label("Sharing Changed")
   @Description("The tenants of a GPU share it in another way from now on")
@@ -95,7 +92,6 @@ final class TurnFlights {
     }
   }
 
-  /** What a process tells of itself cannot be true */
   @Name("dev.vgpu.SuspectReport")
   @Label("Suspect Report")
   @Description("What a process tells of itself cannot be true")
@@ -118,7 +114,6 @@ final class TurnFlights {
     }
   }
 
-  /** What processes stand on failed and was begun anew */
   @Name("dev.vgpu.Disturbed")
   @Label("Disturbed")
   @Description("What processes stand on failed and was begun anew")
@@ -141,7 +136,6 @@ final class TurnFlights {
     }
   }
 
-  /** What is used cannot be written down */
   @Name("dev.vgpu.MeteringFailed")
   @Label("Metering Failed")
   @Description("What is used cannot be written down")

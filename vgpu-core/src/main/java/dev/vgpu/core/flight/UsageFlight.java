@@ -11,7 +11,7 @@ import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 import org.jspecify.annotations.Nullable;
 
-/** What a virtual GPU has used so far, as the recorder sees it. */
+/** Flight event with the usage of a virtual GPU so far. */
 @SuppressWarnings("UnusedVariable") // the recorder reads the fields
 @Name("dev.vgpu.Usage")
 @Label("Usage")

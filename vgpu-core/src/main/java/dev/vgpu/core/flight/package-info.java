@@ -1,8 +1,8 @@
 /**
- * The events of a pool as events of the JDK Flight Recorder. A recording of the process with the
- * seat, or of one that listens, shows each {@link dev.vgpu.GpuEvent} with named fields and units
- * under the category {@code vgpu}, and once a second the use of each virtual GPU. Nothing of the
- * recorder is loaded before the first event. Without a recording nothing is recorded.
+ * The events of a pool as JDK Flight Recorder events. Each {@link dev.vgpu.GpuEvent} appears under
+ * the category {@code vgpu} with named fields and units, as does the usage of each virtual GPU,
+ * once a second. Record the process that holds the seat, or one that listens for events. The
+ * recorder is not loaded before the first event. Without a recording, nothing is recorded.
  */
 @NullMarked
 package dev.vgpu.core.flight;

@@ -19,74 +19,76 @@ import java.util.Optional;
 import java.util.function.Function;
 
 /**
- * Who decides about a node's GPUs, as this JVM sees it: itself, or the process that holds the seat.
- * Each method throws {@link SeatLostException} if that process is gone; another decides then. Safe
- * for use by several threads.
+ * The decision-maker for a node's GPUs, as this JVM sees it: this JVM itself, or the process that
+ * holds the seat. Each method throws {@link SeatLostException} if that process is gone; another
+ * process decides then. Thread-safe.
  */
 public interface Authority {
-  /** Grants a request now, or throws why not. */
+  /** Grants a request at once, or throws an exception with the reason. */
   Lease acquire(LocalClaim claim);
 
   /** Waits until a request is granted; empty after the timeout. */
   Optional<Lease> tryAcquire(LocalClaim claim, long timeoutNs) throws InterruptedException;
 
-  /** Replaces what a lease holds, or throws and changes nothing. */
+  /** Replaces what a lease is granted, or throws and changes nothing. */
   void resize(Lease lease, VirtualGpuRequest request);
 
-  /** Moves what idle leases have set aside so that a request fits; what was moved. */
+  /** Moves the partitions of idle leases so that a request fits; returns what was moved. */
   List<String> makeRoom(VirtualGpuRequest request);
 
-  /** Suspends a lease, whosever it is. Blocks, and may take that long. */
+  /** Suspends a lease of any process. Blocks for {@code timeoutNs} at most. */
   void suspend(String id, long timeoutNs);
 
-  /** Lets a suspended lease go on. Blocks, and may take that long. */
+  /** Resumes a suspended lease. Blocks for {@code timeoutNs} at most. */
   void resume(String id, long timeoutNs);
 
-  /** A lease of this JVM was closed and its last call has left. */
+  /** Reports that a lease of this JVM is closed and its last call has left. */
   void ended(Lease lease);
 
-  /** Sends away all who wait on behalf of a pool that closes. */
+  /** Fails all requests that wait on behalf of a pool that closes. */
   void failPending(Object owner);
 
   /** {@return all leases of the node} */
   List<GpuLease> leases();
 
-  /** What each virtual GPU used from a moment on. */
+  /** The usage of each virtual GPU since a moment. */
   List<UsageRecord> usageSince(Instant since);
 
   /** How each GPU is shared. */
   List<GpuState> states();
 
-  /** What it makes of each backend for a request. */
+  /** What each backend can do for a request, and which is chosen. */
   List<BackendChoice> explain(VirtualGpuRequest request);
 
-  /** What happened last. */
+  /** The latest events. */
   List<GpuEvent> recentEvents();
 
-  /** {@return what GPUs are found by and what enforces, and whether it can be used} */
+  /** {@return the status of each provider and each backend} */
   List<BackendStatus> backends();
 
   /** {@return what is enforced for a lease} */
   Capabilities capabilities(Lease lease);
 
-  /** {@return what a lease has used} */
+  /** {@return the usage of a lease} */
   GpuUsage usage(Lease lease);
 
-  /** What puts a program under a lease; {@code program} is checked, if it is there. */
+  /**
+   * What is needed to run a program under a lease. If {@code program} is present, it is checked.
+   */
   ProgramTerms terms(Lease lease, Optional<Path> program);
 
-  /** A program was started under a lease. */
+  /** Reports that a program was started under a lease. */
   void started(Lease lease, ProcessIdentity program);
 
-  /** This very process was put under a lease: what its calls start is measured there. */
+  /** Reports that this JVM was put under a lease, so that the backend measures its calls. */
   void attached(Lease lease);
 
-  /** Its owner can be asked to free memory from now on. */
+  /** Reports that the lease's owner can be asked to free memory. */
   void reclaimable(Lease lease);
 
-  /** Events are listened to in this JVM from now on. */
+  /** Reports that this JVM now has a listener for events. */
   default void listen() {}
 
-  /** Tells all who listen. */
+  /** Publishes an event to all listeners of the node. */
   void publish(Function<Instant, GpuEvent> event);
 }

@@ -15,9 +15,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Has the providers watch the GPUs, in the process that decides about them: marks those that are
- * lost, on which nothing is granted until they are back, and tells it. Safe for use by several
- * threads.
+ * Watches the health of the GPUs, in the process that decides about them. It marks lost GPUs, on
+ * which nothing is granted until they are back, and publishes each change. Thread-safe.
  */
 public final class HealthWatch implements GpuHealthListener, AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(HealthWatch.class);
@@ -36,7 +35,7 @@ public final class HealthWatch implements GpuHealthListener, AutoCloseable {
     this.watches = discovery.watch(this);
   }
 
-  /** Begins to watch the GPUs of a table. */
+  /** Starts to watch the GPUs of a table. */
   public static HealthWatch start(NodeContext node, LeaseTable table, Discovery discovery) {
     return new HealthWatch(node, table, discovery);
   }
@@ -89,8 +88,9 @@ public final class HealthWatch implements GpuHealthListener, AutoCloseable {
   }
 
   /**
-   * The schedulers, the books and what other processes know of the node are made for the GPUs that
-   * were there: a new one is told, and used by the pool that is opened next.
+   * Only announces the GPU. The schedulers, the books and the other processes know only the GPUs
+   * present when the first pool of the node was opened. The new GPU is used after all pools of the
+   * node were closed.
    */
   @Override
   public void appeared(GpuId gpu) {

@@ -28,21 +28,22 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What stands behind a virtual GPU in the JVM that acquired it: its gate and its submitted calls.
- * Must not refer to the handle that the caller holds, or a leak of that could not be found.
+ * The state behind a virtual GPU in the JVM that acquired it: its gate and its submitted calls. It
+ * must not refer to the handle that the caller holds; otherwise a leak of that handle would go
+ * unnoticed.
  */
 public final class Lease implements GateOwner, BookedCalls {
   private static final Logger log = LoggerFactory.getLogger(Lease.class);
 
-  /** Its name on the node. */
+  /** The virtual GPU's name, unique on the node. */
   public final String id;
 
-  /** Where its calls meet: the first of its GPUs. */
+  /** The first of its GPUs, whose seat guards the gate. */
   final NodeGpu on;
 
   private final List<NodeGpu> gpus;
 
-  /** Where its calls wait for their turns. */
+  /** The gate at which its calls wait for turns. */
   public final InProcessGate gate;
 
   /** Its calls on callers' threads. */
@@ -58,13 +59,13 @@ public final class Lease implements GateOwner, BookedCalls {
   private final AtomicBoolean closed = new AtomicBoolean();
   private volatile VirtualGpuRequest request;
 
-  /** In the books of this JVM; null while another process decides. */
+  /** Its entry in the books of this JVM; null while another process decides. */
   private volatile @Nullable Booking booking;
 
-  /** What speaks for it to another process; null while this JVM decides. */
+  /** Its connection to the deciding process; null while this JVM decides. */
   private volatile RemoteTurns.@Nullable Tenant remote;
 
-  /** Whether programs were put under it, so that the one who decides knows more of its use. */
+  /** Whether programs were put under it. If so, the deciding process knows more of its usage. */
   private volatile boolean enforced;
 
   private volatile @Nullable ProcessAttachment attachment;
@@ -104,12 +105,12 @@ public final class Lease implements GateOwner, BookedCalls {
     return gpus.stream().map(NodeGpu::seat).toList();
   }
 
-  /** {@return what it holds} */
+  /** {@return what it is granted} */
   public VirtualGpuRequest request() {
     return request;
   }
 
-  /** Another process has replaced what it holds. */
+  /** Records that another process replaced what it is granted. */
   public void request(VirtualGpuRequest replaced) {
     request = replaced;
   }
@@ -129,34 +130,34 @@ public final class Lease implements GateOwner, BookedCalls {
     return enforced;
   }
 
-  /** Programs were put under it. */
+  /** Records that programs were put under it. */
   public void markEnforced() {
     enforced = true;
   }
 
-  /** {@return whether this JVM is under it} */
+  /** {@return whether this JVM runs under it} */
   public boolean isAttached() {
     return attachment != null;
   }
 
-  /** This JVM is under it from now on. */
+  /** Records that this JVM runs under it from now on. */
   public void attached(ProcessAttachment made) {
     attachedCallsNs = gate.usage().gpuTimeNs();
     attachment = made;
     gate.attach(made);
   }
 
-  /** What its calls had used when it was attached: what they use since then is counted there. */
+  /** The GPU time of its calls before it was attached; the backend counts what they use later. */
   public long attachedCallsNs() {
     return attachedCallsNs;
   }
 
-  /** {@return what frees memory when it is asked for; null: nothing} */
+  /** {@return the handler that frees memory on request; null if there is none} */
   public @Nullable ReclaimHandler reclaimHandler() {
     return reclaimHandler;
   }
 
-  /** Says who frees memory when it is asked for. */
+  /** Sets the handler that frees memory on request. */
   public void reclaimHandler(ReclaimHandler handler) {
     reclaimHandler = handler;
   }
@@ -167,12 +168,12 @@ public final class Lease implements GateOwner, BookedCalls {
     return booking;
   }
 
-  /** {@return what speaks for it to another process; null while this JVM decides} */
+  /** {@return its connection to the deciding process; null while this JVM decides} */
   public RemoteTurns.@Nullable Tenant remote() {
     return remote;
   }
 
-  /** Another process decides from now on. */
+  /** Records that another process decides from now on. */
   public void remote(RemoteTurns.Tenant speaks) {
     booking = null;
     remote = speaks;
@@ -248,7 +249,7 @@ public final class Lease implements GateOwner, BookedCalls {
 
   // ---- the handle's side
 
-  /** Gives all back, at once or when the last call has left. */
+  /** Releases everything, at once or when the last call has left. */
   public void close() {
     if (closed.compareAndSet(false, true)) {
       submitted.close();
@@ -256,7 +257,7 @@ public final class Lease implements GateOwner, BookedCalls {
     }
   }
 
-  /** Closes what its owner forgot. */
+  /** Closes a lease that its owner forgot to close. */
   public void leaked() {
     if (isClosed()) {
       return;
@@ -279,7 +280,7 @@ public final class Lease implements GateOwner, BookedCalls {
   public void drained() {
     ProcessAttachment made = attachment;
     if (made != null) {
-      made.close(); // or this JVM, which lives on, would keep it from being given back
+      made.close(); // otherwise this JVM, which lives on, would prevent its release
     }
     pool.remove(this);
     node.ended(this);

@@ -1,13 +1,13 @@
 package dev.vgpu.core.node;
 
-/** A pool: it closes the leases that were acquired through it. Safe for use by several threads. */
+/** A pool, which closes the leases acquired through it. Thread-safe. */
 public interface LeaseOwner {
-  /** {@return whether it is closed, so that it wants no lease any more} */
+  /** {@return whether it is closed and takes no more leases} */
   boolean isClosed();
 
-  /** Closes this lease at its own end. */
+  /** Registers a lease, to be closed when this pool closes. */
   void add(Lease lease);
 
-  /** The last call of this lease has left. */
+  /** Removes a lease whose last call has left. */
   void remove(Lease lease);
 }

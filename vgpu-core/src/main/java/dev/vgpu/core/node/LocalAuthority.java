@@ -38,7 +38,10 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** This JVM decides: alone, or for all processes of the node. Safe for use by several threads. */
+/**
+ * The authority when this JVM decides, for itself alone or for all processes of the node.
+ * Thread-safe.
+ */
 public final class LocalAuthority implements Authority {
   private static final Logger log = LoggerFactory.getLogger(LocalAuthority.class);
 
@@ -49,7 +52,10 @@ public final class LocalAuthority implements Authority {
   private final Suspensions suspensions;
   private final @Nullable BackendStatus runDirectory;
 
-  /** Makes one; {@code runDirectory} says why it works alone though it should not, or null. */
+  /**
+   * Creates an authority. {@code runDirectory} says why this JVM works alone although it should
+   * not; null if there is no such reason.
+   */
   public LocalAuthority(
       Node node,
       LeaseTable table,
@@ -65,12 +71,12 @@ public final class LocalAuthority implements Authority {
     this.runDirectory = runDirectory;
   }
 
-  /** {@return the book} */
+  /** {@return the books} */
   public LeaseTable table() {
     return table;
   }
 
-  /** The books, while this process decides. */
+  /** The books, if this process still decides. */
   private LeaseTable books() {
     table.checkDecides();
     return table;
@@ -228,7 +234,10 @@ public final class LocalAuthority implements Authority {
     return terms(booking(lease), program);
   }
 
-  /** {@return what puts a program under a booking} The program is checked, if it is there. */
+  /**
+   * {@return what is needed to run a program under a booking} If {@code program} is present, it is
+   * checked.
+   */
   public ProgramTerms terms(Booking booking, Optional<Path> program) {
     books().checkNotHeldBack(booking);
     EnforcedLease enforced = table.enforce(booking);
@@ -239,13 +248,13 @@ public final class LocalAuthority implements Authority {
     return new ProgramTerms(variables, enforcements.stack(String.valueOf(booking.backend)));
   }
 
-  /** Takes over what an earlier holder of the seat had made ready for programs. */
+  /** Takes over what an earlier holder of the seat had prepared for programs. */
   public void takeOver(Booking booking) {
     if (booking.backend != null) {
       try {
         EnforcedLease ignored = table.enforce(booking);
       } catch (RuntimeException e) {
-        // What a tenant has done to its files must not keep the seat from being taken over.
+        // Files that a tenant has damaged must not prevent this process from taking the seat over.
         log.error("the programs of a virtual GPU cannot be taken over: id={}", booking.id, e);
       }
     }
@@ -269,7 +278,7 @@ public final class LocalAuthority implements Authority {
     node.listeners().publish(event);
   }
 
-  /** Says why a run directory is not used. */
+  /** {@return a status that says why the run directory is not used} */
   public static BackendStatus unusable(VgpuException why) {
     return BackendStatus.ofUnavailable("seat", String.valueOf(why.getMessage()));
   }

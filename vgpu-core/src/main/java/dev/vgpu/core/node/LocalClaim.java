@@ -8,12 +8,12 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A pool of this JVM asks for a virtual GPU.
+ * A request for a virtual GPU by a pool of this JVM.
  *
- * @param request what is asked
- * @param node the pool's
- * @param pool what is granted is closed with it
- * @param creationSite where in the caller's code; null when leaks are not tracked
+ * @param request what is requested
+ * @param node the pool's node
+ * @param pool the pool, which closes the lease when it is closed
+ * @param creationSite where the caller's code acquires it; null when leaks are not tracked
  */
 public record LocalClaim(
     VirtualGpuRequest request, Node node, LeaseOwner pool, @Nullable Throwable creationSite)
@@ -43,7 +43,7 @@ public record LocalClaim(
     return lease(id, on.stream().map(slot -> new NodeGpu(slot.gpu, slot.seat)).toList());
   }
 
-  /** Makes the lease that was granted. */
+  /** Creates the lease that was granted. */
   public Lease lease(String id, List<NodeGpu> gpus) {
     Lease lease = new Lease(id, gpus, this);
     pool.add(lease);

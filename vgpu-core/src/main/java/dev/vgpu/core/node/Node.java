@@ -40,13 +40,15 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The GPUs that this JVM's pools share, the leases that were acquired through them, and the threads
- * behind. Who decides about the GPUs may change while it lives: {@link #authority}. Safe for use by
- * several threads.
+ * The node as the pools of this JVM share it: its GPUs, the leases acquired through these pools,
+ * and the threads that serve them. The {@link #authority} that decides about the GPUs may change
+ * during its life. Thread-safe.
  */
 public final class Node implements NodeContext {
 
-  /** How long a pool's closing waits for threads; one may be in a caller's code, or a driver's. */
+  /**
+   * The longest wait for threads when a pool closes; one may be in a caller's or a driver's code.
+   */
   private static final long LONGEST_END_NS = 2_000_000_000L;
 
   private final NanoClock clock;
@@ -73,7 +75,9 @@ public final class Node implements NodeContext {
   private volatile LongConsumer awaitOthers = deadlineNs -> {};
   private volatile boolean jvmAttached;
 
-  /** Makes one that manages no GPU yet; the last argument is told each lease that has ended. */
+  /**
+   * Creates a node without GPUs; {@code whenLeaseReleased} is called after each lease has ended.
+   */
   public Node(PoolSettings settings, NanoClock clock, Consumer<Node> whenLeaseReleased) {
     this.settings = settings;
     this.optedFor = settings;
@@ -85,7 +89,9 @@ public final class Node implements NodeContext {
     this.seatThread = new SeatThread(clock);
   }
 
-  /** What this JVM proves with to each holder of the seat that its leases are its own. */
+  /**
+   * The secret with which this JVM proves to each holder of the seat that its leases are its own.
+   */
   public OwnerSecret secret() {
     return secret;
   }
@@ -105,7 +111,7 @@ public final class Node implements NodeContext {
     return settings;
   }
 
-  /** What this JVM's options ask for; another process's may hold instead. */
+  /** The options of this JVM; the settings in force may be those of another process. */
   public PoolSettings optedFor() {
     return optedFor;
   }
@@ -120,7 +126,7 @@ public final class Node implements NodeContext {
     return preemptions;
   }
 
-  /** Threads for what must not run on a caller's thread; as many as are needed, none when idle. */
+  /** Threads for work that must not run on a caller's thread. They are created as needed. */
   @Override
   public ExecutorService workers() {
     return workers;
@@ -133,7 +139,7 @@ public final class Node implements NodeContext {
     return gpuList;
   }
 
-  /** Says which GPUs there are, and what schedulers go by; once, and again only with the same. */
+  /** Sets the GPUs and the settings of the schedulers. Later calls must pass the same GPUs. */
   public void manage(List<PhysicalGpu> found, PoolSettings goBy) {
     settings = goBy;
     for (PhysicalGpu gpu : found) {
@@ -155,7 +161,7 @@ public final class Node implements NodeContext {
     return gpu;
   }
 
-  /** What stands for a GPU's scheduler while another process decides. */
+  /** The stand-in for a GPU's scheduler while another process decides. */
   public RemoteTurns turns(NodeGpu gpu) {
     return turns.computeIfAbsent(
         gpu.gpu().id(),
@@ -168,7 +174,7 @@ public final class Node implements NodeContext {
         });
   }
 
-  /** {@return what stands for each scheduler while another process decides} */
+  /** {@return the stand-ins for all schedulers while another process decides} */
   public Collection<RemoteTurns> turns() {
     for (PhysicalGpu gpu : gpuList) {
       RemoteTurns ignored = turns(gpu(gpu.id()));
@@ -176,13 +182,13 @@ public final class Node implements NodeContext {
     return turns.values();
   }
 
-  /** {@return what speaks for a lease to another process; null if there is none} */
+  /** {@return a lease's connection to the deciding process; null if there is none} */
   public RemoteTurns.@Nullable Tenant tenant(String lease) {
     Lease of = leases.get(lease);
     return of == null ? null : of.remote();
   }
 
-  /** Takes the seat of each GPU once, and leaves it. */
+  /** Takes and leaves the seat of each GPU once. */
   public void visitSeats() {
     for (NodeGpu gpu : gpus.values()) {
       gpu.seat().take();
@@ -190,9 +196,7 @@ public final class Node implements NodeContext {
     }
   }
 
-  /**
-   * This JVM decides no more, and does not know yet who does: its turns end when they are asked.
-   */
+  /** Stops deciding. Open gates stay open until the next authority, not yet known, shuts them. */
   public void stopDeciding() {
     turns().forEach(each -> each.connect(null));
     for (Lease lease : leases.values()) {
@@ -200,7 +204,7 @@ public final class Node implements NodeContext {
     }
   }
 
-  /** New books, whose schedulers decide from now on. */
+  /** Creates new slots, whose schedulers decide from now on. */
   public List<GpuSlot> newSlots() {
     List<GpuSlot> slots = new ArrayList<>();
     for (PhysicalGpu gpu : gpuList) {
@@ -223,7 +227,7 @@ public final class Node implements NodeContext {
 
   // ---- who decides
 
-  /** Does something while nobody else changes who decides. */
+  /** Runs an action while no other thread can change the authority. */
   public <T> T exclusively(Supplier<T> action) {
     lock.lock();
     try {
@@ -233,7 +237,7 @@ public final class Node implements NodeContext {
     }
   }
 
-  /** Says who decides from now on. */
+  /** Sets the authority that decides from now on. */
   public void authority(Authority decides) {
     lock.lock();
     try {
@@ -244,13 +248,13 @@ public final class Node implements NodeContext {
     }
   }
 
-  /** A question to who decides. */
+  /** A question to the current authority. */
   public interface Question<T> {
     /** {@return the answer} */
     T ask(Authority authority) throws InterruptedException;
   }
 
-  /** Asks who decides; and if that process dies, the one that decides after it. */
+  /** Asks the current authority. If that process dies, asks its successor. */
   public <T> T ask(Question<T> question) throws InterruptedException {
     for (; ; ) {
       Authority asked = current();
@@ -262,7 +266,7 @@ public final class Node implements NodeContext {
     }
   }
 
-  /** Asks without being interruptible. */
+  /** Like {@link #ask}, but ignores interrupts until it has the answer. */
   public <T> T askUninterruptibly(Function<Authority, T> question) {
     boolean interrupted = false;
     try {
@@ -306,7 +310,7 @@ public final class Node implements NodeContext {
     current().publish(event);
   }
 
-  /** {@return what ends the telling of all events to a listener, which begins now} */
+  /** Adds a listener to all events of the node, from now on. Run the result to remove it. */
   public Runnable listen(GpuListener listener) {
     Runnable stop = listeners.listen(listener);
     current().listen();
@@ -324,7 +328,7 @@ public final class Node implements NodeContext {
     leases.put(lease.id, lease);
   }
 
-  /** Books out a lease of which nothing is left. */
+  /** Removes a lease that has ended. */
   void remove(Lease lease) {
     leases.remove(lease.id);
     whenLeaseReleased.accept(this);
@@ -335,17 +339,17 @@ public final class Node implements NodeContext {
     return leases.values();
   }
 
-  /** {@return a lease of this JVM; null if there is none} */
+  /** {@return a lease of this JVM; null if there is none with that name} */
   public @Nullable Lease lease(String id) {
     return leases.get(id);
   }
 
-  /** Whether this JVM is, or was, itself under one of its virtual GPUs. */
+  /** Whether this JVM itself runs, or ran, under one of its virtual GPUs. */
   public boolean isJvmAttached() {
     return jvmAttached;
   }
 
-  /** This JVM is under one of its virtual GPUs from now on. */
+  /** Records that this JVM runs under one of its virtual GPUs. */
   public void markJvmAttached() {
     jvmAttached = true;
   }
@@ -355,7 +359,7 @@ public final class Node implements NodeContext {
     return leases.isEmpty();
   }
 
-  /** A lease was closed and its last call has left. Does not block. */
+  /** Reports that a lease is closed and its last call has left. Does not block. */
   void ended(Lease lease) {
     try {
       current().ended(lease);
@@ -370,33 +374,33 @@ public final class Node implements NodeContext {
     }
   }
 
-  /** Refuses all requests that wait on behalf of an owner that closes. */
+  /** Refuses all waiting requests of an owner that closes. */
   public void failPending(Object owner) {
     current().failPending(owner);
   }
 
-  /** {@return what the deciding process knows of backends} */
+  /** {@return the status of each provider and each backend, from the deciding process} */
   public List<BackendStatus> backends() {
     return askUninterruptibly(Authority::backends);
   }
 
   /**
-   * Says what to do at the end.
+   * Sets what happens at shutdown.
    *
-   * @param action ends what else there is
-   * @param await waits until its threads have ended, until a time at most
+   * @param action stops the remaining components
+   * @param await waits until their threads have ended, up to a deadline in nanoseconds
    */
   public void whenShutDown(Runnable action, LongConsumer await) {
     whenShutDown = action;
     awaitOthers = await;
   }
 
-  /** {@return whether it has ended} */
+  /** {@return whether it was shut down} */
   public boolean isShutDown() {
     return shutDown;
   }
 
-  /** Ends the threads, when no pool is open and nothing is leased any more. */
+  /** Stops the threads. Called when no pool is open and no lease is left. */
   public void shutDown() {
     lock.lock();
     try {
@@ -411,8 +415,8 @@ public final class Node implements NodeContext {
   }
 
   /**
-   * Waits until the threads have ended, so that the class loader of this class may be closed. To be
-   * called without any lock held.
+   * Waits until the threads have ended, so that the class loader of this class can be closed. The
+   * caller must hold no lock.
    */
   public void awaitEnd() {
     long deadlineNs = clock.nanoTime() + LONGEST_END_NS;

@@ -10,15 +10,13 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Calls that were submitted, and the few threads that run them. Safe for use by several threads.
- */
+/** The queue of submitted calls, and the few threads that run them. Thread-safe. */
 public final class SubmittedCalls {
   private record Task<T extends @Nullable Object>(
       Callable<? extends T> call, CompletableFuture<T> future) {
     void run() {
       if (future.isDone()) {
-        return; // cancelled by the caller before it began
+        return; // cancelled by the caller before it started
       }
       try {
         future.complete(call.call());
@@ -43,7 +41,7 @@ public final class SubmittedCalls {
     this.executor = executor;
   }
 
-  /** Queues a call, which is run by one of at most so many threads. */
+  /** Queues a call. Up to {@code mostThreads} threads run the queued calls. */
   public <T extends @Nullable Object> CompletableFuture<T> submit(
       Callable<? extends T> call, int mostThreads) {
     CompletableFuture<T> future = new CompletableFuture<>();
@@ -68,7 +66,7 @@ public final class SubmittedCalls {
   private void work() {
     for (Task<?> task = next(); task != null; task = next()) {
       task.run();
-      Thread.interrupted(); // what one call left behind is not the next one's business
+      Thread.interrupted(); // an interrupt left by one call must not affect the next
     }
   }
 
@@ -85,7 +83,7 @@ public final class SubmittedCalls {
     }
   }
 
-  /** Fails all calls that have not begun. */
+  /** Fails all calls that have not started. */
   void close() {
     List<Task<?>> failed;
     lock.lock();

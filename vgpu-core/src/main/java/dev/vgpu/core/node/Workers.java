@@ -12,9 +12,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A thread for each task of a node, and one that is always there: when the system gives no more,
- * tasks wait for those that there are. Nothing that is asked of them fails then. Safe for use by
- * several threads.
+ * The threads of a node. Each task has its own thread, and one thread always exists. If the system
+ * refuses another thread, the task waits for an existing one, so {@link #execute} never fails.
+ * Thread-safe.
  */
 final class Workers extends ThreadPoolExecutor {
   private static final Logger log = LoggerFactory.getLogger(Workers.class);
@@ -22,7 +22,7 @@ final class Workers extends ThreadPoolExecutor {
 
   private final Queue<Runnable> waiting = new ConcurrentLinkedQueue<>();
 
-  /** Starts the one thread. */
+  /** Starts the first thread. */
   Workers() {
     this(new Threads());
   }
@@ -35,7 +35,7 @@ final class Workers extends ThreadPoolExecutor {
         TimeUnit.SECONDS,
         new SynchronousQueue<>(),
         threads,
-        new DiscardPolicy()); // nobody waits for what comes after the end
+        new DiscardPolicy()); // tasks after shutdown are dropped
     prestartCoreThread();
   }
 
@@ -56,7 +56,7 @@ final class Workers extends ThreadPoolExecutor {
     }
   }
 
-  /** {@return whether the caller is one of the threads} */
+  /** {@return whether the current thread is one of these} */
   static boolean isCaller() {
     return Thread.currentThread() instanceof Worker;
   }

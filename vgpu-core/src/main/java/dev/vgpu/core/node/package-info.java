@@ -1,6 +1,6 @@
 /**
  * A node as one JVM takes part in it: its GPUs, its leases, and the authority that decides about
- * them, which is this JVM or the process that holds the seat.
+ * them. That authority is this JVM or the process that holds the seat.
  */
 @NullMarked
 package dev.vgpu.core.node;

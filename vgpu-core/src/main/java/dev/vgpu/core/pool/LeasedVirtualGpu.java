@@ -30,13 +30,16 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** The handle that the caller holds. When it becomes unreachable, its lease is closed. */
+/** The handle that the caller holds. If it becomes unreachable, its lease is closed. */
 final class LeasedVirtualGpu implements VirtualGpu {
   private static final AtomicReference<@Nullable Cleaner> CLEANER = new AtomicReference<>();
 
   private final Lease lease;
 
-  /** Kept reachable: a pool whose handle is lost must not be closed under its virtual GPUs. */
+  /**
+   * Keeps the pool reachable: a pool whose handle is lost must not be closed before its virtual
+   * GPUs.
+   */
   @SuppressWarnings("UnusedVariable")
   private final NodePool pool;
 
@@ -51,15 +54,15 @@ final class LeasedVirtualGpu implements VirtualGpu {
   }
 
   /**
-   * {@return what looks after lost handles} Not made with the class: where no thread is left for
-   * it, it is made later.
+   * {@return the cleaner for lost handles} Created on first use, so that a failure to start its
+   * thread does not fail the class; a later call tries again.
    */
   static Cleaner cleaner() {
     Cleaner made = CLEANER.get();
     if (made != null) {
       return made;
     }
-    Cleaner another = Cleaner.create(); // one that is not kept ends by itself
+    Cleaner another = Cleaner.create(); // an unused cleaner ends by itself
     Cleaner first = CLEANER.compareAndExchange(null, another);
     return first == null ? another : first;
   }
@@ -144,7 +147,7 @@ final class LeasedVirtualGpu implements VirtualGpu {
     requireNonNull(options, "options");
     int mostThreads =
         Math.min(lease.request().maxConcurrentCalls(), Runtime.getRuntime().availableProcessors());
-    // The queued call refers to this handle, which so stays reachable until the call has ended.
+    // The queued call refers to this handle and keeps it reachable until the call has ended.
     return lease.submitted.submit(() -> this.<T>call(call, options), mostThreads);
   }
 
@@ -242,7 +245,7 @@ final class LeasedVirtualGpu implements VirtualGpu {
   @Override
   public void close() {
     lease.close();
-    leakCheck.clean(); // finds it closed, and forgets it
+    leakCheck.clean(); // finds the lease closed and deregisters the handle
   }
 
   @Override

@@ -31,7 +31,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 
-/** A pool as one caller opened it: what was acquired through it is closed with it. */
+/** A pool opened by a caller. Closing it closes every lease acquired through it. */
 final class NodePool implements GpuPool, LeaseOwner {
   private final Node node;
   private final LeakTracking leakTracking;
@@ -70,7 +70,9 @@ final class NodePool implements GpuPool, LeaseOwner {
     leases.remove(lease);
   }
 
-  /** What can put this very process under a virtual GPU, whoever holds the seat. */
+  /**
+   * The backends that can put this process under a virtual GPU, whichever process holds the seat.
+   */
   List<EnforcementBackend> installedBackends() {
     return backends.get();
   }
@@ -149,7 +151,7 @@ final class NodePool implements GpuPool, LeaseOwner {
         .map(lease -> new LeasedVirtualGpu(lease, this));
   }
 
-  /** Long timeouts are cut to 146 years, so that adding the clock cannot overflow. */
+  /** Caps timeouts at 146 years, so that adding the clock's time cannot overflow. */
   private static long nanos(Duration timeout) {
     Duration longest = Duration.ofNanos(Long.MAX_VALUE / 2);
     return (timeout.compareTo(longest) < 0 ? timeout : longest).toNanos();
@@ -198,7 +200,7 @@ final class NodePool implements GpuPool, LeaseOwner {
             });
   }
 
-  /** Nobody waits for more than a day for a process to come to rest. */
+  /** Caps timeouts of suspending and resuming at one day. */
   private static long shortNanos(Duration timeout) {
     if (timeout.isNegative() || timeout.isZero()) {
       throw new IllegalArgumentException("a timeout is not above 0: timeout=" + timeout);

@@ -6,7 +6,7 @@ import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.spi.GpuPoolProvider;
 
-/** Found by {@code ServiceLoader} behind {@link GpuPool#open()}. */
+/** The service behind {@link GpuPool#open()}, found by {@code ServiceLoader}. */
 public final class NodePoolProvider implements GpuPoolProvider {
   /** For {@code ServiceLoader}. */
   public NodePoolProvider() {}

@@ -36,9 +36,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The nodes of this JVM, so that two pools never schedule one GPU against each other: a second pool
- * on the same GPUs, or in the same run directory, shares the first one's node. A node stays until
- * its last pool is closed and the last call has left its GPUs.
+ * The nodes of this JVM. It ensures that two pools never schedule the same GPU independently: a
+ * second pool on the same GPUs, or in the same run directory, shares the first pool's node. A node
+ * lives until its last pool is closed and the last call has left its GPUs.
  */
 final class NodeRegistry {
   private static final Logger log = LoggerFactory.getLogger(NodeRegistry.class);
@@ -63,7 +63,7 @@ final class NodeRegistry {
     }
   }
 
-  /** Makes one; tests make more than one, each of which stands for a process. */
+  /** Creates a registry. In tests, each registry stands for one process. */
   NodeRegistry(Map<String, String> environment, Supplier<List<EnforcementBackend>> backends) {
     this.environment = environment;
     this.backends = backends;

@@ -24,7 +24,7 @@ import java.util.regex.Pattern;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Programs under one virtual GPU. Safe for use by several threads. */
+/** Programs under one virtual GPU. Thread-safe. */
 final class Programs {
   private static final Logger log = LoggerFactory.getLogger(Programs.class);
   private static final Pattern REFERENCE = Pattern.compile("\\$\\{([A-Za-z_][A-Za-z0-9_]*)}");
@@ -32,7 +32,7 @@ final class Programs {
   private final Lease lease;
   private final ReentrantLock attaching = new ReentrantLock();
 
-  /** It could not be, and may be without. */
+  /** Set if this JVM could not be attached and the failure mode lets calls proceed without it. */
   private volatile boolean unattachable;
 
   Programs(Lease lease) {
@@ -67,7 +67,7 @@ final class Programs {
           lease.node().askUninterruptibly(decides -> decides.terms(lease, path)).variables();
       lease.markEnforced();
     } catch (GpuCapacityException e) {
-      throw e; // held back: to run it beside the others would be worse than not at all
+      throw e; // held back: must not run outside the lease, whatever the failure mode
     } catch (VgpuException e) {
       if (lease.request().failureMode() == FailureMode.REFUSE) {
         throw e;
@@ -101,7 +101,10 @@ final class Programs {
     }
   }
 
-  /** Where this JVM is under virtual GPUs, its calls of others have to be so too. */
+  /**
+   * Attaches this JVM to the lease if it runs under another lease of the node: then its calls under
+   * every lease must be enforced.
+   */
   void followThisJvm(Supplier<List<EnforcementBackend>> backends) {
     if (!lease.node().isJvmAttached() || lease.isAttached() || lease.isClosed()) {
       return;
@@ -139,7 +142,7 @@ final class Programs {
                 });
   }
 
-  /** The file that would be started; empty if it cannot be told, which is the caller's problem. */
+  /** The executable to be started; empty if it is not found, which {@code start} then reports. */
   static Optional<Path> path(ProcessBuilder program) {
     String name = program.command().isEmpty() ? "" : program.command().get(0);
     File directory = program.directory();
@@ -147,7 +150,7 @@ final class Programs {
       Path path = directory == null ? Path.of(name) : directory.toPath().resolve(name);
       return Optional.of(path.toAbsolutePath());
     }
-    // The JDK looks a bare name up in this process's path, not in the program's.
+    // The JDK searches for a bare name in this process's PATH, not in the program's.
     for (String each : System.getenv().getOrDefault("PATH", "").split(":", -1)) {
       Path path = Path.of(each.isEmpty() ? "." : each).resolve(name).toAbsolutePath();
       if (!name.isEmpty() && Files.isExecutable(path) && !Files.isDirectory(path)) {
@@ -163,7 +166,7 @@ final class Programs {
     }
   }
 
-  /** Replaces references to variables of the program's own environment. */
+  /** Replaces references to variables by their values in the program's own environment. */
   static Map<String, String> substituted(Map<String, String> variables, Map<String, String> own) {
     Map<String, String> all = new LinkedHashMap<>();
     variables.forEach(

@@ -1,6 +1,6 @@
 /**
- * The front door: the pool that a caller opens, the virtual GPU that a caller holds, and the nodes
- * of this JVM that they belong to.
+ * The entry point: the pool that a caller opens, the virtual GPU that a caller holds, and the nodes
+ * of this JVM behind them.
  */
 @NullMarked
 package dev.vgpu.core.pool;

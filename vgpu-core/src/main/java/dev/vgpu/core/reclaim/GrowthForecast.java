@@ -4,8 +4,8 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * How fast the use of memory grows. One jump is no growth: what counts is the slower one of the two
- * halves of the window. Confined to one thread.
+ * The rate at which memory use grows. The rate is that of the slower half of the window, so a
+ * single jump does not count as growth. Confined to one thread.
  */
 final class GrowthForecast {
   private static final long WINDOW_NS = 1_000_000_000;
@@ -22,7 +22,9 @@ final class GrowthForecast {
     samples.addLast(new Sample(nowNs, bytes));
   }
 
-  /** How much the use will have grown; 0 if it does not grow steadily, or is not known long. */
+  /**
+   * The expected growth; 0 if there is no steady growth, or samples for half a window are missing.
+   */
   long growthBytes(long aheadNs) {
     Sample first = samples.getFirst();
     Sample last = samples.getLast();

@@ -25,10 +25,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Gets memory back when that of a GPU runs short: reads, has the planner of each GPU decide, and
- * does it. Belongs to the process that decides about the GPUs. A thread of its own takes a step now
- * and then, where watermarks are set; what may take long is done by others, which tell the outcome
- * before the next step.
+ * Reclaims memory when a GPU runs short of it: it takes readings, lets the planner of each GPU
+ * decide, and carries out the actions. Belongs to the process that decides about the GPUs. If
+ * watermarks are set, its own thread takes a step periodically. Worker threads carry out long
+ * actions and report the outcome before a later step.
  */
 public final class MemoryReclaim implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(MemoryReclaim.class);
@@ -49,7 +49,7 @@ public final class MemoryReclaim implements AutoCloseable {
   private volatile boolean closed;
   private @Nullable Thread thread;
 
-  /** Makes one that does nothing yet. */
+  /** Creates an instance that is not started. */
   public MemoryReclaim(
       NodeContext node, LeaseTable table, Discovery discovery, Suspensions suspensions) {
     this.node = node;
@@ -65,7 +65,7 @@ public final class MemoryReclaim implements AutoCloseable {
     }
   }
 
-  /** Begins, where watermarks are set. */
+  /** Starts the thread, if watermarks are set. */
   public void start() {
     if (watched.isEmpty()) {
       return;
@@ -76,7 +76,7 @@ public final class MemoryReclaim implements AutoCloseable {
     made.start();
   }
 
-  /** Waits until the thread has ended, if there is one. */
+  /** Waits until the thread, if there is one, has ended. */
   public void awaitEnd(long deadlineNs) {
     Thread running = thread;
     if (running != null) {
@@ -84,7 +84,10 @@ public final class MemoryReclaim implements AutoCloseable {
     }
   }
 
-  /** Finds those whom an earlier holder of the seat has suspended. Before others are served. */
+  /**
+   * Recovers the tenants that an earlier holder of the seat has suspended. Call it before requests
+   * are served.
+   */
   public void takeOver() {
     for (Booking booking : table.bookings()) {
       if (booking.unsettled) {
@@ -93,7 +96,7 @@ public final class MemoryReclaim implements AutoCloseable {
     }
   }
 
-  /** That one may have died while it suspended it, or let it go on. */
+  /** The earlier holder may have died while it suspended or resumed this tenant. */
   private void recover(Booking booking) {
     boolean suspended = true;
     try {
@@ -110,7 +113,7 @@ public final class MemoryReclaim implements AutoCloseable {
     }
   }
 
-  /** Nobody reclaims here, so nobody else would try again. */
+  /** Retries until the tenant is resumed: without reclaim on its GPUs, nothing else would retry. */
   private void letGoOnOnceItFits(Booking booking) {
     while (!closed
         && !booking.released
@@ -136,7 +139,7 @@ public final class MemoryReclaim implements AutoCloseable {
     }
   }
 
-  /** Takes one step. Not by several threads at once. */
+  /** Takes one step. Must not run concurrently. */
   void step(long nowNs) {
     for (Runnable outcome = outcomes.poll(); outcome != null; outcome = outcomes.poll()) {
       outcome.run();
@@ -173,7 +176,7 @@ public final class MemoryReclaim implements AutoCloseable {
     return Math.max(0, slot.gpu.usableMemory().bytes() - held);
   }
 
-  /** This process, and those that serve online tenants, whatever else they have. */
+  /** Processes that are never ended: this one, and the owners of online tenants. */
   private Set<Long> untouchable() {
     Set<Long> pids = new LinkedHashSet<>();
     pids.add(node.self().pid());
@@ -241,7 +244,7 @@ public final class MemoryReclaim implements AutoCloseable {
               try {
                 if (!suspensions.suspend(
                     booking, Suspensions.BY_RECLAIM, wanted, suspend.timeoutNs())) {
-                  return; // its owner was quicker
+                  return; // its owner was faster
                 }
                 MemorySize freed =
                     lease == null ? held : lease.mover().map(MemoryMover::moved).orElse(held);
@@ -269,7 +272,7 @@ public final class MemoryReclaim implements AutoCloseable {
   private boolean letGoOn(Booking booking, String reason) {
     try {
       if (!suspensions.resume(booking, Suspensions.BY_RECLAIM, RESUME_NS)) {
-        return !booking.suspended; // its owner was quicker, or wants it suspended
+        return !booking.suspended; // its owner was faster, or wants it suspended
       }
     } catch (RuntimeException e) {
       log.warn("cannot go on yet: id={}: {}", booking.id, e.getMessage());
@@ -284,7 +287,7 @@ public final class MemoryReclaim implements AutoCloseable {
     List<ProcessHandle> processes = processes(booking);
     List<Long> pids = processes.stream().map(ProcessHandle::pid).toList();
     if (pids.isEmpty()) {
-      return; // they have ended meanwhile
+      return; // they have ended in the meantime
     }
     log.warn(
         "{}: id={} processes={}: {}",
@@ -292,7 +295,7 @@ public final class MemoryReclaim implements AutoCloseable {
         booking.id,
         pids,
         end.reason());
-    // Before they end, so that whoever waits for them can tell why.
+    // Published before the processes end, so that a process waiting for them can learn the reason.
     node.listeners().publish(at -> new GpuEvent.EndedByReclaim(at, booking.id, pids, end.reason()));
     for (ProcessHandle process : processes) {
       boolean ignored = end.kill() ? process.destroyForcibly() : process.destroy();
@@ -300,8 +303,8 @@ public final class MemoryReclaim implements AutoCloseable {
   }
 
   /**
-   * Those under a virtual GPU that may be ended. Another process may have a number by the time that
-   * it is looked up: it is the right one if the number is under the virtual GPU still after that.
+   * The processes under a virtual GPU that may be ended. A pid may be reused before its handle is
+   * looked up. The handle is the right one if the pid still belongs to the virtual GPU afterwards.
    */
   private List<ProcessHandle> processes(Booking booking) {
     EnforcedLease lease = booking.enforced();
@@ -318,7 +321,7 @@ public final class MemoryReclaim implements AutoCloseable {
     return found.stream().filter(process -> still.contains(process.pid())).toList();
   }
 
-  /** Ends, and leaves those suspended that are: the next holder of the seat looks after them. */
+  /** Stops. Suspended tenants stay suspended, for the next holder of the seat to take over. */
   public void stop() {
     closed = true;
     Thread running = thread;
@@ -327,7 +330,10 @@ public final class MemoryReclaim implements AutoCloseable {
     }
   }
 
-  /** Ends, and lets those go on that are suspended, as far as there is room. */
+  /**
+   * Stops, and resumes suspended tenants as far as there is room, except those that their owner has
+   * suspended.
+   */
   @Override
   public void close() {
     stop();

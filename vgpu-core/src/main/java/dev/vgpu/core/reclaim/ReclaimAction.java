@@ -1,9 +1,12 @@
 package dev.vgpu.core.reclaim;
 
-/** What a {@link ReclaimPlanner} wants done. The outcome is seen in the next readings, or told. */
+/**
+ * An action that a {@link ReclaimPlanner} demands. The planner learns the outcome from the next
+ * readings, or is told.
+ */
 public sealed interface ReclaimAction {
   /**
-   * Ask the owner to free memory; {@link ReclaimPlanner#answered} when it has answered.
+   * Ask the owner to free memory. Call {@link ReclaimPlanner#answered} when it has answered.
    *
    * @param id the virtual GPU
    * @param wantedBytes how much is missing on the GPU
@@ -12,18 +15,18 @@ public sealed interface ReclaimAction {
   record Ask(String id, long wantedBytes, String reason) implements ReclaimAction {}
 
   /**
-   * Suspend its processes; {@link ReclaimPlanner#suspendFailed} if that cannot be done.
+   * Suspend its processes. Call {@link ReclaimPlanner#suspendFailed} if that fails.
    *
    * @param id the virtual GPU
-   * @param timeoutNs how long it may take
-   * @param wantedBytes how much of its memory is needed; more may go
+   * @param timeoutNs the longest that it may take
+   * @param wantedBytes how much of its memory is needed; more may be moved
    * @param reason why
    */
   record Suspend(String id, long timeoutNs, long wantedBytes, String reason)
       implements ReclaimAction {}
 
   /**
-   * Let its processes go on; {@link ReclaimPlanner#resumeFailed} if that cannot be done.
+   * Resume its processes. Call {@link ReclaimPlanner#resumeFailed} if that fails.
    *
    * @param id the virtual GPU
    * @param reason why
@@ -34,13 +37,13 @@ public sealed interface ReclaimAction {
    * End its processes.
    *
    * @param id the virtual GPU
-   * @param kill whether they are killed, or told to end
+   * @param kill true to kill them, false to ask them to terminate
    * @param reason why
    */
   record End(String id, boolean kill, String reason) implements ReclaimAction {}
 
   /**
-   * Let no tenant of this name start until {@link LetBack}.
+   * Let no tenant with this name start until {@link LetBack}.
    *
    * @param name the name in requests
    * @param reason why
@@ -48,7 +51,7 @@ public sealed interface ReclaimAction {
   record HoldBack(String name, String reason) implements ReclaimAction {}
 
   /**
-   * Tenants of this name may start again.
+   * Tenants with this name may start again.
    *
    * @param name the name in requests
    */

@@ -17,12 +17,12 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Decides, for one GPU, from whom memory is taken back, and when they may come back. A state
- * machine: the time and what is on the GPU come in as arguments. See the package for what it does.
+ * Decides, for one GPU, from which tenants memory is reclaimed and when they may come back. A state
+ * machine: the time and the readings are arguments. The package documentation describes the rules.
  * Confined to one thread.
  */
 public final class ReclaimPlanner {
-  /** What a killed process may take to be gone, before it is given up. */
+  /** How long a killed process may take to disappear before the planner moves on. */
   static final long GONE_NS = 2_000_000_000;
 
   private static final List<PreemptionClass> VICTIMS =
@@ -41,31 +41,31 @@ public final class ReclaimPlanner {
   private boolean foretold;
   private long highSinceNs = NOT;
 
-  // Of the step at hand.
+  // State of the current step.
   private final List<ReclaimAction> actions = new ArrayList<>();
   private long freeBytes;
 
   /**
-   * Makes one.
+   * Creates a planner.
    *
-   * @param settings what it goes by
+   * @param settings its settings
    */
   public ReclaimPlanner(ReclaimSettings settings) {
     this.settings = Objects.requireNonNull(settings, "settings");
   }
 
   /**
-   * {@return what is to be done now}
+   * {@return the actions to take now}
    *
-   * @param nowNs the present; never decreases
-   * @param free the memory of the GPU that nobody uses, in bytes
-   * @param tenants who is on the GPU, suspended or not
+   * @param nowNs the current time; never decreases
+   * @param free the free memory of the GPU, in bytes
+   * @param tenants all tenants of the GPU, suspended or not
    */
   public List<ReclaimAction> doWork(long nowNs, long free, List<TenantReading> tenants) {
     actions.clear();
     freeBytes = free;
     observe(nowNs, tenants);
-    // What the suspended would hold counts as used, so that their coming and going is no growth.
+    // Memory of suspended tenants counts as used, so suspending and resuming are not growth.
     long suspendedBytes =
         tenants.stream()
             .filter(TenantReading::suspended)
@@ -88,13 +88,13 @@ public final class ReclaimPlanner {
     return List.copyOf(actions);
   }
 
-  /** {@return whether memory is being taken back} */
+  /** {@return whether memory is being reclaimed} */
   public boolean isReclaiming() {
     return reclaiming;
   }
 
   /**
-   * An owner has answered that it has freed what it can.
+   * Records that an owner has freed what it can.
    *
    * @param id the virtual GPU
    */
@@ -103,7 +103,7 @@ public final class ReclaimPlanner {
   }
 
   /**
-   * A tenant could not be suspended; it goes on as before.
+   * Records that a tenant could not be suspended and keeps running.
    *
    * @param id the virtual GPU
    * @param reason why
@@ -118,10 +118,10 @@ public final class ReclaimPlanner {
   }
 
   /**
-   * A suspended tenant could not go on; it is suspended still.
+   * Records that a tenant could not be resumed and is still suspended.
    *
    * @param id the virtual GPU
-   * @param nowNs the present
+   * @param nowNs the current time
    */
   public void resumeFailed(String id, long nowNs) {
     find(id)
@@ -140,7 +140,7 @@ public final class ReclaimPlanner {
     return Objects.requireNonNull(progress.get(tenant.id()));
   }
 
-  /** Learns from the readings what has become of what was asked for. */
+  /** Updates the progress of each tenant from the readings. */
   private void observe(long nowNs, List<TenantReading> tenants) {
     progress.keySet().retainAll(tenants.stream().map(TenantReading::id).toList());
     for (TenantReading tenant : tenants) {
@@ -165,7 +165,7 @@ public final class ReclaimPlanner {
     boolean resuming =
         tenants.stream().anyMatch(tenant -> tenant.suspended() && of(tenant).resumingNs != NOT);
     if (resuming) {
-      return; // what that takes is not known yet
+      return; // its memory use is not known yet
     }
     for (PreemptionClass victims : VICTIMS) {
       List<TenantReading> candidates =
@@ -179,7 +179,7 @@ public final class ReclaimPlanner {
     }
   }
 
-  /** Asks those who were not asked yet; says whether an answer is awaited. */
+  /** Asks the owners that have not been asked yet; returns whether an answer is pending. */
   private boolean ask(long nowNs, List<TenantReading> candidates) {
     boolean awaited = false;
     for (TenantReading tenant : candidates) {
@@ -196,7 +196,7 @@ public final class ReclaimPlanner {
     return awaited;
   }
 
-  /** Suspends one that can be; says whether that is awaited. */
+  /** Suspends one tenant that can be suspended; returns whether a suspension is pending. */
   private boolean suspend(long nowNs, List<TenantReading> candidates) {
     for (TenantReading tenant : candidates) {
       VictimProgress victim = of(tenant);
@@ -226,7 +226,7 @@ public final class ReclaimPlanner {
     return false;
   }
 
-  /** Ends one that could not be suspended; says whether its end is awaited. */
+  /** Ends one tenant that could not be suspended; returns whether its end is pending. */
   private boolean end(long nowNs, List<TenantReading> candidates) {
     for (TenantReading tenant : candidates) {
       VictimProgress victim = of(tenant);
@@ -266,7 +266,7 @@ public final class ReclaimPlanner {
     actions.add(new ReclaimAction.End(tenant.id(), kill, reason));
   }
 
-  /** One that was ended and holds memory again while it is held back has been started again. */
+  /** Kills tenants that hold memory again after they were ended, though they are held back. */
   private void endThoseWhoCameBack(long nowNs, List<TenantReading> tenants) {
     for (TenantReading tenant : tenants) {
       VictimProgress victim = of(tenant);
@@ -330,7 +330,10 @@ public final class ReclaimPlanner {
             });
   }
 
-  /** One that alone takes more than the high watermark leaves has room on an empty GPU. */
+  /**
+   * Whether the high watermark stays free once the tenant is back. A tenant that is too large for
+   * that may come back to an otherwise empty GPU.
+   */
   private boolean hasRoom(TenantReading tenant) {
     long rest = Math.max(0, settings.usableBytes() - tenant.memoryBytes());
     return freeBytes - tenant.memoryBytes() >= Math.min(settings.highBytes(), rest);

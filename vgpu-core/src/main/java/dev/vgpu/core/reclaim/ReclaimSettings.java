@@ -4,16 +4,16 @@ import dev.vgpu.GpuSettings;
 import dev.vgpu.MemorySize;
 
 /**
- * What a {@link ReclaimPlanner} goes by. Immutable.
+ * The settings of a {@link ReclaimPlanner}. Immutable.
  *
  * @param usableBytes the memory of the GPU that tenants may have
- * @param lowBytes below this, reclaim begins
- * @param highBytes with this, it ends; {@code lowBytes} or more
- * @param forecastNs how far ahead growth is looked at
- * @param askNs how long owners may take; 0: they are not asked
- * @param suspendNs how long a suspension may take; 0: nobody is suspended
- * @param endNs how long programs may take to end; 0: they are killed at once
- * @param holdBackNs how long the high watermark must have been free until tenants may come back
+ * @param lowBytes reclaim starts when less than this is free; 0: never
+ * @param highBytes reclaim stops when this much is free; at least {@code lowBytes}
+ * @param forecastNs how far ahead growth is extrapolated
+ * @param askNs how long owners may take to answer; 0: they are not asked
+ * @param suspendNs how long a suspension may take; 0: tenants are not suspended
+ * @param endNs how long programs may take to terminate; 0: they are killed at once
+ * @param holdBackNs how long the high watermark must have been free before tenants may come back
  */
 public record ReclaimSettings(
     long usableBytes,
@@ -26,7 +26,7 @@ public record ReclaimSettings(
     long holdBackNs) {
   private static final int ALL_PERCENT = 100;
 
-  /** Checks what does not fit together. */
+  /** Checks that the watermarks are in order. */
   public ReclaimSettings {
     if (lowBytes < 0 || highBytes < lowBytes || usableBytes < highBytes) {
       throw new IllegalArgumentException(
@@ -40,9 +40,9 @@ public record ReclaimSettings(
   }
 
   /**
-   * {@return the settings that a GPU's ask for}
+   * {@return the reclaim settings of a GPU}
    *
-   * @param settings the GPU's
+   * @param settings the GPU's settings
    * @param usable the memory that tenants may have
    */
   public static ReclaimSettings from(GpuSettings settings, MemorySize usable) {

@@ -27,15 +27,15 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Suspends what is under a virtual GPU, and lets it go on: all of its processes, or none. What is
- * begun is on disk first, so that the next holder of the seat finds what this one leaves half done.
- * One thread at a time does so for one virtual GPU; otherwise safe for use by several.
+ * Suspends and resumes virtual GPUs: all processes of one, or none. A suspension is on disk from
+ * before its start until after the resumption, so that the next holder of the seat can finish what
+ * this one leaves half done. Operations on the same virtual GPU run one at a time. Thread-safe.
  */
 public final class Suspensions {
-  /** What {@link Booking#suspension} says where memory was reclaimed. */
+  /** The value of {@link Booking#suspension} for a suspension by reclaim. */
   static final String BY_RECLAIM = "reclaim";
 
-  /** All memory that can be moved. */
+  /** As much memory as can be moved. */
   public static final MemorySize ALL = MemorySize.ofBytes(Long.MAX_VALUE);
 
   private static final Logger log = LoggerFactory.getLogger(Suspensions.class);
@@ -49,7 +49,9 @@ public final class Suspensions {
   private final ReentrantLock lock = new ReentrantLock();
   private @Nullable List<ProcessSuspender> suspenders;
 
-  /** Makes one; without a run directory there are no processes, and only calls are held back. */
+  /**
+   * Creates an instance. Without a run directory there are no processes; only calls are held back.
+   */
   public Suspensions(
       NanoClock clock,
       LeaseTable table,
@@ -61,7 +63,7 @@ public final class Suspensions {
     this.find = find;
   }
 
-  /** {@return what can suspend processes on this machine} */
+  /** {@return the installed process suspenders} */
   public static List<ProcessSuspender> installed() {
     return Installed.of(
         ProcessSuspender.class, in -> ServiceLoader.load(ProcessSuspender.class, in));
@@ -84,7 +86,7 @@ public final class Suspensions {
     }
   }
 
-  /** Whether what is under a virtual GPU can be suspended, as far as that can be told. */
+  /** Whether a virtual GPU can probably be suspended. */
   boolean canSuspend(Booking booking) {
     return mover(booking).isPresent() || serving(booking.gpu()).isPresent();
   }
@@ -116,12 +118,12 @@ public final class Suspensions {
   // ---- suspending
 
   /**
-   * Suspends a virtual GPU. Blocks. One that is suspended already stays so: until its owner says
-   * otherwise, once he has asked for it.
+   * Suspends a virtual GPU. Blocks. If it is suspended already, it stays so. If {@code by} is the
+   * owner, it stays suspended until the owner resumes it.
    *
-   * @param wanted how much of its memory is needed, where a part can be moved
-   * @return whether it was not suspended before
-   * @throws GpuSuspendException if one of its processes cannot be, or not in time
+   * @param wanted how much of its memory is needed, if a part can be moved
+   * @return false if it was suspended already
+   * @throws GpuSuspendException if a process cannot be suspended, or not in time
    */
   public boolean suspend(Booking booking, String by, MemorySize wanted, long timeoutNs) {
     long untilNs = clock.nanoTime() + timeoutNs;
@@ -161,7 +163,7 @@ public final class Suspensions {
         all = true;
         return;
       }
-      // A process that has come to hold memory meanwhile is one more; no other will.
+      // Another process may have allocated memory since the last look; suspend it too.
       for (List<Long> more = pids(booking, done); !more.isEmpty(); more = pids(booking, done)) {
         need(booking.gpu()).suspend(booking.gpu(), more, left(untilNs));
         done.addAll(more);
@@ -199,13 +201,16 @@ public final class Suspensions {
     } catch (VgpuException e) {
       log.error("processes stay suspended: id={} pids={}", booking.id, done, e);
       if (mover(booking).isPresent()) {
-        return; // its memory is not all back: it must not go on
+        return; // not all of its memory is back: it must stay suspended
       }
     }
     goOn(booking);
   }
 
-  /** Whoever suspends a process suspends all that it does: it must be this virtual GPU's alone. */
+  /**
+   * Checks that no process of this virtual GPU is also under another one: a process is suspended as
+   * a whole.
+   */
   private void checkAlone(Booking booking) {
     EnforcedLease lease = booking.enforced();
     if (lease == null) {
@@ -238,14 +243,14 @@ public final class Suspensions {
     }
   }
 
-  // ---- going on
+  // ---- resuming
 
   /**
-   * Lets a virtual GPU go on, or leaves all of it suspended. Blocks.
+   * Resumes a virtual GPU, or leaves all of it suspended. Blocks.
    *
-   * @return whether it was suspended before, and goes on now; reclaim does not let go on whom the
-   *     owner has suspended
-   * @throws GpuSuspendException if one of its processes cannot
+   * @return true if it was suspended and is resumed; false also if {@code by} is reclaim and the
+   *     owner has suspended it
+   * @throws GpuSuspendException if a process cannot be resumed
    */
   public boolean resume(Booking booking, String by, long timeoutNs) {
     booking.suspending.lock();
@@ -271,7 +276,7 @@ public final class Suspensions {
     }
   }
 
-  /** Where there is no room for all, all leave. */
+  /** Moves all memory back; if there is not enough room, moves all of it out again. */
   private static void moveBack(MemoryMover mover, long timeoutNs) {
     try {
       mover.moveBack(Duration.ofNanos(timeoutNs));
@@ -295,9 +300,9 @@ public final class Suspensions {
   // ---- taking over
 
   /**
-   * Puts in order what that one left half done. Blocks.
+   * Finishes or undoes what an earlier holder of the seat left half done. Blocks.
    *
-   * @return whether it is suspended
+   * @return whether the virtual GPU is suspended
    */
   boolean recover(Booking booking, long timeoutNs) {
     booking.suspending.lock();
@@ -317,7 +322,7 @@ public final class Suspensions {
     Optional<MemoryMover> mover = mover(booking);
     boolean suspended = booking.isSuspendedByOwner();
     if (mover.isPresent()) {
-      // Nobody was left to bring it back, so after a while the processes did; or it was under way.
+      // Processes without a seat move their memory back after a while; or a move was under way.
       mover.get().moveOut(ALL, Duration.ofNanos(timeoutNs));
       suspended = true;
     } else if (!pids.isEmpty()) {
@@ -329,7 +334,7 @@ public final class Suspensions {
     }
   }
 
-  /** Those that hold memory, but for some; one that dies meanwhile is nobody's loss. */
+  /** The living processes that hold memory, except {@code without}. */
   private static List<Long> pids(Booking booking, Set<Long> without) {
     EnforcedLease lease = booking.enforced();
     return lease == null

@@ -4,18 +4,18 @@ import dev.vgpu.PreemptionClass;
 import java.util.Set;
 
 /**
- * A tenant of a GPU as it is at one moment. Immutable.
+ * A snapshot of a GPU's tenant. Immutable.
  *
  * @param id the virtual GPU's name
  * @param name the name in its request
- * @param preemptionClass who it yields to
- * @param memoryBytes what it holds; while suspended, off the GPU
+ * @param preemptionClass its class
+ * @param memoryBytes the memory that it holds; while it is suspended, off the GPU
  * @param workNs the GPU time that would be lost if it were ended
  * @param canAsk whether its owner can be asked to free memory
  * @param canSuspend whether its processes can be suspended
- * @param processes those that may be ended, by their ids; none: it cannot be ended
+ * @param processes the pids of processes that may be ended; if empty, it cannot be ended
  * @param suspended whether it is suspended
- * @param kept whether it stays suspended until its owner says otherwise
+ * @param kept whether its owner suspended it, so that only the owner resumes it
  */
 public record TenantReading(
     String id,
@@ -34,16 +34,16 @@ public record TenantReading(
   }
 
   /**
-   * Makes one that goes on when there is room.
+   * Creates a reading of a tenant that may be resumed when there is room.
    *
    * @param id the virtual GPU's name
    * @param name the name in its request
-   * @param preemptionClass who it yields to
-   * @param memoryBytes what it holds; while suspended, off the GPU
+   * @param preemptionClass its class
+   * @param memoryBytes the memory that it holds; while it is suspended, off the GPU
    * @param workNs the GPU time that would be lost if it were ended
    * @param canAsk whether its owner can be asked to free memory
    * @param canSuspend whether its processes can be suspended
-   * @param processes those that may be ended, by their ids; none: it cannot be ended
+   * @param processes the pids of processes that may be ended; if empty, it cannot be ended
    * @param suspended whether it is suspended
    */
   public TenantReading(
@@ -69,7 +69,7 @@ public record TenantReading(
         false);
   }
 
-  /** {@return what it holds of the GPU's memory} */
+  /** {@return the memory that it holds on the GPU} */
   long onGpuBytes() {
     return suspended ? 0 : memoryBytes;
   }

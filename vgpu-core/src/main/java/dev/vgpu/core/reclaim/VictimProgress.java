@@ -2,7 +2,7 @@ package dev.vgpu.core.reclaim;
 
 import java.util.Set;
 
-/** How far up the ladder a tenant is. Confined to its planner's thread. */
+/** A tenant's position on the reclaim ladder. Confined to its planner's thread. */
 final class VictimProgress {
   static final long NOT = Long.MIN_VALUE;
 
@@ -11,41 +11,41 @@ final class VictimProgress {
 
   boolean answered;
 
-  /** When its suspension was begun. */
+  /** When its suspension started. */
   long suspendingNs = NOT;
 
-  /** Why it cannot be suspended; empty: it may be. */
+  /** Why it cannot be suspended; empty if it may be. */
   String suspendFailure = "";
 
-  /** When it was told to end. */
+  /** When it was told to terminate. */
   long endingNs = NOT;
 
   /** When it was killed. */
   long killedNs = NOT;
 
-  /** The processes that were told to end. */
+  /** The processes that were told to terminate. */
   Set<Long> ended = Set.of();
 
-  /** Those are gone; what is there now was started after them. */
+  /** Whether all of {@link #ended} are gone; its present processes were started later. */
   boolean gone;
 
-  /** Since when it has been seen suspended. */
+  /** When it was first seen suspended. */
   long suspendedSinceNs = NOT;
 
-  /** When it was told to go on. */
+  /** When its resumption started. */
   long resumingNs = NOT;
 
-  /** It is not told to go on before. */
+  /** It is not resumed before this time. */
   long resumeNotBeforeNs = NOT;
 
-  /** Reclaim is over: the next one begins at the foot of the ladder. */
+  /** Reclaim is over; the next one starts at the bottom of the ladder. */
   void rest() {
     askedNs = NOT;
     answered = false;
     suspendFailure = "";
   }
 
-  /** It may start again. */
+  /** Clears its end, so that it may start again. */
   void forgive() {
     endingNs = NOT;
     killedNs = NOT;

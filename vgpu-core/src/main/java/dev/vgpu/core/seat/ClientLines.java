@@ -13,20 +13,21 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What one client has asked for and is not done: what is quick in its order, what may take long
- * beside it. Bounded: a client that sends faster than it is served is not read from until it is,
- * and has only so many requests that may take long. Filled on the loop's thread.
+ * The unfinished requests of one client. Quick requests run in order; long ones run concurrently.
+ * The queues are bounded: if a client sends faster than it is served, its socket is not read until
+ * the queue has shrunk. The number of its long requests is limited too. Filled on the loop's
+ * thread.
  */
 final class ClientLines {
   private static final Logger log = LoggerFactory.getLogger(ClientLines.class);
 
-  /** With so many requests that are not done, the next ones are left in the socket. */
+  /** With this many unfinished requests, further ones stay in the socket. */
   private static final int MOST_IN_ORDER = 16;
 
   private static final int MOST_LONG_AT_A_TIME = 4;
   private static final int MOST_LONG = 64;
 
-  /** What a request takes here, beside its message. */
+  /** The estimated memory of a request, in addition to its message. */
   private static final int REQUEST_BYTES = 2 << 10;
 
   static final String TOO_MANY = "more requests of one process wait than are kept";
@@ -36,7 +37,7 @@ final class ClientLines {
   private final Desk.Line changes;
   private final Desk.Line readings;
 
-  /** Those in the line that nothing which concerns turns may pass. */
+  /** Queued claims and messages about turns; while there are any, later ones must queue as well. */
   private final AtomicInteger claims = new AtomicInteger();
 
   private volatile boolean heldBack;
@@ -49,7 +50,7 @@ final class ClientLines {
     readings = desks.readings.new Line(1);
   }
 
-  /** A client names a lease that is not its own, or has ended. */
+  /** A client names a lease that is not its own, or that has ended. */
   static final class UnknownLeaseException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -66,7 +67,7 @@ final class ClientLines {
     return waiting() + longRequests() == 0;
   }
 
-  /** Those that hold the next ones back. */
+  /** The requests that count towards {@link #MOST_IN_ORDER}. */
   private int waiting() {
     return inOrder.size() + readings.size();
   }
@@ -79,7 +80,7 @@ final class ClientLines {
     return claims.get() == 0;
   }
 
-  /** What concerns turns, and comes after a claim, is not known before that is done. */
+  /** Queues a claim, or a message about turns that must wait until an earlier claim is done. */
   void claimOrFollow(Link from, Message message, Runnable task) {
     claims.incrementAndGet();
     inOrder(
@@ -96,7 +97,7 @@ final class ClientLines {
 
   void inOrder(Link from, Message message, Runnable task) {
     if (waiting() + 1 >= MOST_IN_ORDER) {
-      from.pause(); // before the last of them can be done
+      from.pause(); // before the last of them can finish
       heldBack = true;
     }
     add(
@@ -119,7 +120,7 @@ final class ClientLines {
     }
   }
 
-  /** What only reads, once what came before it is done; what comes after it does not wait. */
+  /** Queues a read-only request behind the earlier requests. Later requests do not wait for it. */
   void read(Link from, Message message, Runnable task) {
     Runnable last =
         () -> {
@@ -141,8 +142,8 @@ final class ClientLines {
   }
 
   /**
-   * The client is gone: what may take long and is not begun is given up, and with it what it takes
-   * here. Then does something, when the rest is done.
+   * The client is gone: drops its long and read-only requests that have not started, and releases
+   * the memory that they hold. Runs {@code task} when the rest is done.
    */
   void end(Runnable task) {
     ended = true;
@@ -152,7 +153,7 @@ final class ClientLines {
     inOrder.add(task);
   }
 
-  /** What may take long, once what came before it is done; and not more than a few. */
+  /** Queues a long request behind the earlier requests; refuses it if there are too many. */
   private void later(Desk.Line line, Link from, Message message, Runnable task) {
     inOrder(
         from,
@@ -177,7 +178,7 @@ final class ClientLines {
     line.add(new Task(from, bytes(message), work));
   }
 
-  /** What a client asked for, which counts as held for it until it is done or given up. */
+  /** A request, whose memory counts as held for its client until it is done or dropped. */
   private record Task(Link from, long bytes, Runnable work) implements Runnable {
     Task {
       from.hold(bytes);
@@ -205,8 +206,8 @@ final class ClientLines {
   }
 
   /**
-   * Sends a reply, or what went wrong. Who has given the seat up answers nothing: the connection
-   * ends, and the client asks the next holder.
+   * Sends a reply or a failure. If this process has given the seat up, sends nothing: the
+   * connection ends, and the client asks the next holder.
    */
   static void answer(Link from, Message message, Consumer<Message> work) {
     long number = message.number(NUMBER);

@@ -34,12 +34,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One client process, as the seat's holder serves it. Confined to the loop's thread, but for what
- * says otherwise.
+ * One client process, as the seat's holder serves it. Confined to the loop's thread, except where
+ * stated.
  *
- * <p>What concerns turns is done at once. The rest is done at the desks of the {@link SeatServer},
- * in its order where the order matters. A process that sends faster than it is served is not read
- * from until it is.
+ * <p>Messages about turns are handled at once. Everything else runs at the desks of the {@link
+ * SeatServer}, in order where the order matters. If a client sends faster than it is served, its
+ * socket is not read for a while.
  */
 final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Orders {
   private static final Logger log = LoggerFactory.getLogger(ClientSession.class);
@@ -52,7 +52,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
 
   private final SeatServer server;
 
-  /** Also used by who grants a request that waited. */
+  /** Also used by the thread that grants a waiting request. */
   private final Map<String, RemoteLease> leases = new ConcurrentHashMap<>();
 
   private final Map<Long, Waiting> pending = new ConcurrentHashMap<>();
@@ -70,7 +70,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     this.lines = new ClientLines(server.desks());
   }
 
-  /** Whether it can be closed without a loss to anybody. */
+  /** Whether closing it loses nothing. */
   boolean isIdle() {
     return leases.isEmpty() && pending.isEmpty() && lines.areEmpty();
   }
@@ -124,7 +124,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     return lease;
   }
 
-  // ---- orders to the process; with a seat held, on any thread
+  // ---- orders to the process; on any thread that holds a GPU's seat
 
   private void tell(Message message) {
     Link to = link;
@@ -133,7 +133,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     }
   }
 
-  /** Tells what it can miss. On any thread. */
+  /** Sends a message that the client can do without. On any thread. */
   void tellNews(Message message) {
     Link to = link;
     if (to != null) {
@@ -170,7 +170,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     tell(new Message(Protocol.RECLAIM).with(LEASE, lease).with("bytes", wantedBytes));
   }
 
-  // ---- what comes
+  // ---- messages from the process
 
   @Override
   public void received(Link from, Message message) {
@@ -222,7 +222,9 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     }
   }
 
-  /** An event is news, and neither a book nor a flood. */
+  /**
+   * Publishes a client's event, unless the event is too large or there are too many in a second.
+   */
   private void publish(Message message) {
     long nowNs = server.node().clock().nanoTime();
     if (nowNs - eventsSinceNs >= SECOND_NS) {
@@ -276,11 +278,11 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     return lease(message.text(LEASE));
   }
 
-  /** {@return the client's lease of that name} */
+  /** {@return the client's lease with that name} */
   RemoteLease lease(String id) {
     RemoteLease lease = leases.get(id);
     if (lease == null) {
-      // Crossed with its end, or meant for an earlier holder of the seat.
+      // The lease has just ended, or the message was meant for an earlier holder of the seat.
       throw new ClientLines.UnknownLeaseException(id);
     }
     return lease;
@@ -433,7 +435,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       lease.booking().gate.countProcessesOnly(message.number("callsNs"));
     }
     lease.booking().gate.adopt(null);
-    leases.put(lease.id, lease); // at last: what concerns its turns waits until then
+    leases.put(lease.id, lease); // last: messages about its turns wait until then
   }
 
   private void closeLease(Message message) {

@@ -12,10 +12,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Does what the seat's clients ask for, on a bounded number of threads. Those clients that have
- * something to do take turns, one task each, so that one with many tasks holds nobody else up by
- * more than one. The first thread exists from the beginning: without it, a machine that has no
- * thread left would leave the seat mute. Safe for use by several threads.
+ * Runs the requests of the seat's clients on a bounded number of threads. Clients take turns, one
+ * task each, so a client with many tasks delays the others by one task at most. The first thread is
+ * started with the desk: otherwise, a seat on a machine that has run out of threads could not
+ * answer. Thread-safe.
  */
 final class Desk implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(Desk.class);
@@ -39,7 +39,9 @@ final class Desk implements AutoCloseable {
     start();
   }
 
-  /** The tasks of one client, begun in their order; so many of them at a time at most. */
+  /**
+   * The tasks of one client. They start in order, with at most {@code mostAtATime} running at once.
+   */
   final class Line {
     private final int mostAtATime;
     private final Queue<Runnable> tasks = new ArrayDeque<>();
@@ -50,7 +52,7 @@ final class Desk implements AutoCloseable {
       this.mostAtATime = mostAtATime;
     }
 
-    /** Does something soon; dropped if the desk is closed. */
+    /** Queues a task. If the desk is closed, the task never runs. */
     void add(Runnable task) {
       lock.lock();
       try {
@@ -62,7 +64,7 @@ final class Desk implements AutoCloseable {
       }
     }
 
-    /** Forgets the tasks that are not begun. */
+    /** Removes and returns the tasks that have not started. */
     List<Runnable> clear() {
       lock.lock();
       try {
@@ -77,7 +79,7 @@ final class Desk implements AutoCloseable {
       }
     }
 
-    /** How many tasks are not done yet. */
+    /** The number of unfinished tasks. */
     int size() {
       lock.lock();
       try {
@@ -121,7 +123,7 @@ final class Desk implements AutoCloseable {
     }
   }
 
-  /** Without another thread, those that are there do it. */
+  /** If no thread can be started, the existing ones do the work. */
   private void startAnother() {
     threads++;
     boolean begun = false;
@@ -164,7 +166,7 @@ final class Desk implements AutoCloseable {
     }
   }
 
-  /** Whose turn it is; null: nobody's, and the thread is to end. */
+  /** The line to serve next; null if the thread is to end. */
   private @Nullable Line next() {
     lock.lock();
     try {
@@ -190,7 +192,7 @@ final class Desk implements AutoCloseable {
     }
   }
 
-  /** Begins nothing more. */
+  /** Starts no more tasks. */
   @Override
   public void close() {
     lock.lock();

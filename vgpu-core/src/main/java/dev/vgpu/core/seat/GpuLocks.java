@@ -21,13 +21,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Sees to it that two seats of different run directories never manage the same GPU: each holds a
- * lock per GPU in one place that all processes of a user know. Guarded by who joins.
+ * Ensures that two seats in different run directories never manage the same GPU. Each seat holds
+ * one lock per GPU, in a directory that all processes of a user know. Used by one thread at a time,
+ * the one that joins.
  */
 public final class GpuLocks implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(GpuLocks.class);
 
-  /** A GPU is managed from another run directory: no pool may stand in for that. */
+  /** A GPU is managed from another run directory. The pool must not fall back to this JVM alone. */
   public static final class GpuTakenException extends VgpuException {
     private static final long serialVersionUID = 1L;
 
@@ -39,13 +40,16 @@ public final class GpuLocks implements AutoCloseable {
   private final Path place;
   private final List<SeatLock> locks = new ArrayList<>();
 
-  /** Makes one that holds no lock; the place follows from the environment. */
+  /** Creates an instance that holds no lock. The environment determines the directory. */
   public GpuLocks(Map<String, String> environment) {
     String session = environment.getOrDefault("XDG_RUNTIME_DIR", "");
     this.place = Path.of(session.isEmpty() ? "/run" : session).resolve("vgpu-gpus");
   }
 
-  /** Takes the locks of GPUs that a driver has; this machine's CPU may be shared by many. */
+  /**
+   * Takes the locks of all GPUs that have a driver. This machine's CPU needs none: several seats
+   * may share it.
+   */
   void take(List<PhysicalGpu> gpus, Discovery discovery, Path runDirectory, ProcessIdentity self) {
     for (PhysicalGpu gpu : gpus) {
       if (!gpu.provider().equals(HostGpu.PROVIDER)) {
@@ -56,7 +60,7 @@ public final class GpuLocks implements AutoCloseable {
 
   private void take(
       PhysicalGpu gpu, Map<String, String> variables, Path runDirectory, ProcessIdentity self) {
-    // Emulated GPUs of two directories have nothing to do with each other.
+    // Emulated GPUs of two emulator directories are different GPUs.
     String emulated = variables.getOrDefault("VGPU_EMULATOR_DIR", "");
     String name = fileName(gpu.id().value());
     String file =
@@ -88,7 +92,7 @@ public final class GpuLocks implements AutoCloseable {
     locks.add(outcome.lock());
   }
 
-  /** An id with nothing in it that a file's name may not have. */
+  /** The id with all characters replaced that are unsafe in a file name. */
   static String fileName(String id) {
     char[] name = id.toCharArray();
     for (int i = 0; i < name.length; i++) {
@@ -113,7 +117,7 @@ public final class GpuLocks implements AutoCloseable {
     TrustedFiles.checkPrivate(place);
   }
 
-  /** Gives the locks back. A second call does nothing. */
+  /** Releases the locks. A second call does nothing. */
   @Override
   public void close() {
     locks.forEach(SeatLock::close);

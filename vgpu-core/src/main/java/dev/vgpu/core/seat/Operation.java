@@ -30,12 +30,12 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * What a client asks of the seat, and is answered. Each operation is declared here, and here alone:
- * its name on the wire, the line in which it waits, how question and answer are written, and what
- * the seat does. {@link SeatClient} asks it.
+ * A request of a client that the seat answers. Each operation is declared here and nowhere else:
+ * its name on the wire, its line, how question and answer are encoded, and what the seat does.
+ * {@link SeatClient} sends it.
  *
- * @param line where it waits, once what the client sent before it is done
- * @param work runs in the seat's process; what it throws is what the client's call throws
+ * @param line the line in which it runs, after the client's earlier messages are done
+ * @param work runs in the seat's process; its exceptions are rethrown to the client's caller
  */
 record Operation<Q, A>(
     String name,
@@ -44,22 +44,22 @@ record Operation<Q, A>(
     Codec<A> answer,
     BiFunction<ClientSession, Q, A> work) {
 
-  /** Who else waits for it. */
+  /** How an operation is ordered with the client's other operations. */
   enum Line {
-    /** It is quick: the client's next one waits for it. */
+    /** Quick: the client's next operation waits for it. */
     IN_ORDER,
-    /** It reads what may be long, beside what changes something. */
+    /** Reads what may be long; runs beside operations that change something. */
     READ,
-    /** It may take long, because backends are made ready. */
+    /** May take long, because backends are prepared. */
     PREPARE,
-    /** It may take long, because programs are moved or suspended. */
+    /** May take long, because programs are moved or suspended. */
     CHANGE
   }
 
-  /** How a question or an answer is written into a message and read from it. */
+  /** Encodes a question or an answer into a message, and decodes it. */
   record Codec<T>(BiConsumer<Message, T> put, Function<Message, T> get) {}
 
-  /** What says nothing. */
+  /** The empty question or answer. */
   enum Nothing {
     NOTHING
   }
@@ -70,10 +70,10 @@ record Operation<Q, A>(
 
   record Timed(String lease, long timeoutNs) {}
 
-  /** What a lease has used in the asking process. */
+  /** The usage of a lease, as the asking process has counted it. */
   record Used(String lease, UsageReading here) {}
 
-  /** A program to be started under a lease; checked, if its file is named. */
+  /** A program to be started under a lease; if {@code file} is present, it is checked. */
   record Program(String lease, Optional<Path> file) {}
 
   private static final Codec<Nothing> NOTHING =
@@ -251,7 +251,7 @@ record Operation<Q, A>(
             return Nothing.NOTHING;
           });
 
-  /** All of them, by name. */
+  /** All operations, by name. */
   static final Map<String, Operation<?, ?>> ALL =
       Stream.of(
               ACQUIRE,
@@ -277,7 +277,7 @@ record Operation<Q, A>(
     return message;
   }
 
-  /** Answers a client. May take long, but for those in order. */
+  /** Answers a client. May take long, except for operations in order. */
   void serve(ClientSession client, Message asked, Message reply) {
     answer.put.accept(reply, work.apply(client, question.get.apply(asked)));
   }

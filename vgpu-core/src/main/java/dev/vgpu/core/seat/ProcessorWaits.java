@@ -14,17 +14,17 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
 
 /**
- * For how long threads of this process were ready to run and did not get a processor, as the kernel
- * counts it (the second number of {@code /proc/PID/task/TID/schedstat}, in nanoseconds; see
- * Documentation/scheduler/sched-stats.rst of Linux). The kernel counts a wait when it ends: who is
- * ready (state R) and has not run since the last look has waited since then. Confined to one
- * thread.
+ * The time that threads of this process were ready to run but had no processor, as counted by the
+ * kernel: the second number of {@code /proc/PID/task/TID/schedstat}, in nanoseconds (see
+ * Documentation/scheduler/sched-stats.rst of Linux). The kernel counts a wait only when it ends. So
+ * a thread that is ready (state R) and has not run since the last reading counts as waiting since
+ * then. Confined to one thread.
  */
 final class ProcessorWaits {
   private static final Path TASKS = Path.of("/proc/self/task");
   private static final long MILLI_NS = 1_000_000;
 
-  /** Within that time a thread that waits no longer for a processor does what it has to. */
+  /** A thread that has waited less than this for a processor had time to do its work. */
   static final long MOST_WAITED_NS = 10 * MILLI_NS;
 
   private static final long LOOK_NS = 10 * MILLI_NS;
@@ -40,21 +40,21 @@ final class ProcessorWaits {
     this(TASKS, clock);
   }
 
-  /** With another directory in the place of {@code /proc/self/task}. */
+  /** Reads another directory in place of {@code /proc/self/task}. */
   ProcessorWaits(Path tasks, LongSupplier clock) {
     this.tasks = tasks;
     this.clock = clock;
     this.beforeNs = clock.getAsLong();
   }
 
-  /** Of one thread, as the kernel has counted it. */
+  /** The times of one thread, as counted by the kernel. */
   private record Times(long ranNs, long waitedNs) {
     static final Times NONE = new Times(0, 0);
   }
 
   /**
-   * {@return how long the thread that waited most has waited since the last time that this was
-   * asked; of a thread that was not there then, since its start. 0: the kernel does not count}
+   * {@return the longest wait of a thread since the last call; for a new thread, since its start; 0
+   * if the kernel does not count}
    */
   long mostSinceLastNs() {
     Map<Path, Times> now = new HashMap<>();
@@ -77,9 +77,9 @@ final class ProcessorWaits {
   }
 
   /**
-   * Waits until a thread has ended, or seems to hang: until it has taken {@value #MOST_HANGING_NS}
-   * ns in which no thread of this process waited for a processor, {@value #MOST_LATE_NS} ns at
-   * most.
+   * Waits until a thread has ended or seems to hang. A thread seems to hang after {@value
+   * #MOST_HANGING_NS} ns during which no thread of this process waited for a processor. Waits for
+   * about {@value #MOST_LATE_NS} ns at most.
    */
   static void awaitEnd(Thread thread, NanoClock clock) {
     ProcessorWaits waits = new ProcessorWaits(clock::nanoTime);
@@ -104,7 +104,7 @@ final class ProcessorWaits {
           ? Times.NONE
           : new Times(Long.parseLong(numbers[0]), Long.parseLong(numbers[1]));
     } catch (IOException | NumberFormatException e) {
-      return Times.NONE; // it has ended, or the kernel does not count
+      return Times.NONE; // the thread has ended, or the kernel does not count
     }
   }
 

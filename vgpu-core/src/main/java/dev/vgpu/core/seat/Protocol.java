@@ -15,11 +15,11 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * What the processes of a node say to each other. A client begins with {@link #HELLO}; a request
- * has a number, and its {@link #REPLY} the same. The rest is told without a reply.
+ * The messages between the processes of a node. A client begins with {@link #HELLO}. A request
+ * carries a number, and its {@link #REPLY} carries the same one. Other messages have no reply.
  */
 final class Protocol {
-  /** Another version is refused, and both are named. */
+  /** A peer with another version is refused with a message that names both. */
   static final int VERSION = 2;
 
   static final String NUMBER = "number";
@@ -29,14 +29,14 @@ final class Protocol {
   static final String USAGE = "usage.";
   static final String REQUEST = "request.";
 
-  // Requests of a client, beside each Operation.
+  // Requests of a client, in addition to each Operation.
   static final String HELLO = "hello";
   static final String CLAIM = "claim";
   static final String CLAIMED = "claimed";
   static final String ENQUEUE = "enqueue";
   static final String CANCEL = "cancel";
 
-  // What a client tells.
+  // Messages of a client without a reply.
   static final String CLOSE = "close";
   static final String STARTED = "started";
   static final String ATTACHED = "attached";
@@ -48,7 +48,7 @@ final class Protocol {
   static final String RECLAIMABLE = "reclaimable";
   static final String RECLAIMED = "reclaimed";
 
-  // What the seat tells.
+  // Messages of the seat.
   static final String REPLY = "reply";
   static final String OPEN = "open";
   static final String SHUT = "shut";
@@ -58,7 +58,7 @@ final class Protocol {
 
   private Protocol() {}
 
-  /** Adds how the GPUs are shared. */
+  /** Adds the settings of the GPUs. */
   static Message settings(Message message, PoolSettings settings) {
     message.with("settings.", SettingsValues.of(settings.forAll()));
     int at = 0;
@@ -78,7 +78,7 @@ final class Protocol {
     return new PoolSettings(SettingsValues.settings(message.under("settings.")), some);
   }
 
-  /** A reply that says what went wrong. */
+  /** Adds a failure to a reply. */
   static Message failure(Message reply, RuntimeException failure) {
     String text = Objects.requireNonNullElse(failure.getMessage(), failure.toString());
     reply.with("message", text);
@@ -102,7 +102,7 @@ final class Protocol {
     return reply;
   }
 
-  /** Throws what a reply says went wrong, if something did. */
+  /** Throws the failure in a reply, if there is one. */
   static void check(Message reply) {
     String error = reply.find(ERROR).orElse("");
     if (error.isEmpty()) {

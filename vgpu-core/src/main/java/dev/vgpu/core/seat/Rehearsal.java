@@ -22,8 +22,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Loads what a client needs only when it takes the seat over, while nobody waits for it: most of
- * the time that a first take-over takes is that of loading classes.
+ * Loads, in advance, the classes that a client needs to take the seat over. Class loading is the
+ * largest part of a first take-over.
  */
 final class Rehearsal {
   private static final Logger log = LoggerFactory.getLogger(Rehearsal.class);

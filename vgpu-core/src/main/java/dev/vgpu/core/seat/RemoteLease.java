@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 
 /** A virtual GPU of another process, in the books of the seat's holder. */
 final class RemoteLease implements BookedCalls {
-  /** How much use is assumed at most between two reports, in turns. */
+  /** The most usage that is assumed between two reports, in turns. */
   private static final int MOST_GUESSED_TURNS = 1;
 
   final String id;
@@ -26,15 +26,15 @@ final class RemoteLease implements BookedCalls {
   private final AtomicBoolean closed = new AtomicBoolean();
   private volatile @Nullable Booking booking;
 
-  /** What connects its process; null: nothing yet. */
+  /** The connection of its process; null if there has been none. */
   volatile @Nullable ClientSession session;
 
-  /** Whether its process has said that it can be asked to free memory. */
+  /** Whether its process has a handler that frees memory. */
   volatile boolean hasReclaimHandler;
 
   private volatile Runnable reclaimAnswered = () -> {};
 
-  /** Until when its process may come back to claim it; 0: it is connected. */
+  /** Until when its process may return to claim it; 0 if it is connected. */
   volatile long awaitedUntilNs;
 
   RemoteLease(
@@ -88,13 +88,13 @@ final class RemoteLease implements BookedCalls {
     return closed.get();
   }
 
-  /** Until its process has come back after a take-over, it is not. */
+  /** False while its process is disconnected but expected to return. */
   @Override
   public boolean isUsageKnown() {
     return awaitedUntilNs == 0 || isClosed();
   }
 
-  /** Whether this was the first time. */
+  /** Returns whether this call closed it. */
   boolean close() {
     return closed.compareAndSet(false, true);
   }
@@ -130,7 +130,7 @@ final class RemoteLease implements BookedCalls {
     }
   }
 
-  /** Its process has freed what it can. */
+  /** Records that its process has freed what it can. */
   void reclaimed() {
     reclaimAnswered.run();
   }

@@ -26,8 +26,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A client's connection to the process that holds the seat: requests and their answers, and what
- * that process orders. Safe for use by several threads.
+ * A client's connection to the process that holds the seat: requests, their replies, and the orders
+ * of that process. Thread-safe.
  */
 final class SeatCalls implements Link.Handler {
   private final Node node;
@@ -38,7 +38,7 @@ final class SeatCalls implements Link.Handler {
   private volatile Optional<ProcessIdentity> holder;
   private volatile boolean lost;
 
-  /** Makes one; {@code holder} is who has the seat, as far as that is known yet. */
+  /** Creates an instance; {@code holder} is the process that holds the seat, if it is known. */
   SeatCalls(Node node, Optional<ProcessIdentity> holder, Consumer<String> whenLost) {
     this.node = node;
     this.holder = holder;
@@ -98,12 +98,14 @@ final class SeatCalls implements Link.Handler {
       }
     }
 
-    /** Waits for the answer; false if it does not come in time. */
+    /** Waits for the reply; returns false if it does not arrive in time. */
     boolean await(long timeoutNs) throws InterruptedException {
       return answered.await(timeoutNs, TimeUnit.NANOSECONDS);
     }
 
-    /** The answer, which must come; throws what it says went wrong. */
+    /**
+     * The reply. Throws the failure that it contains, or a {@link VgpuException} after the timeout.
+     */
     Message answer(long timeoutNs) {
       boolean interrupted = false;
       long untilNs = node.clock().nanoTime() + timeoutNs;
@@ -138,7 +140,7 @@ final class SeatCalls implements Link.Handler {
     }
   }
 
-  /** Sends a request; {@code owner} is on whose behalf. */
+  /** Sends a request on behalf of {@code owner}. */
   Call begin(Message message, Object owner) {
     Call call = new Call(numbers.incrementAndGet(), owner);
     waiting.put(call.number, call);
@@ -153,7 +155,7 @@ final class SeatCalls implements Link.Handler {
     return begin(message, this).answer(timeoutNs);
   }
 
-  /** Sends what is not answered. */
+  /** Sends a message that has no reply. */
   void tell(Message message) {
     Link to = link;
     if (to != null) {
@@ -161,7 +163,7 @@ final class SeatCalls implements Link.Handler {
     }
   }
 
-  /** Fails all that waits on behalf of an owner. */
+  /** Fails all requests that wait on behalf of an owner. */
   void fail(Object owner, RuntimeException because) {
     for (Call call : waiting.values()) {
       if (call.owner == owner) {
@@ -189,7 +191,7 @@ final class SeatCalls implements Link.Handler {
       case Protocol.RECLAIM -> reclaim(message);
       case Protocol.OPEN, Protocol.SHUT, Protocol.PREEMPT, Protocol.CONTENDED -> order(message);
       default -> {
-        // A later minor may tell more; what is not known is not needed.
+        // A later minor version may send more types; they can be ignored.
       }
     }
   }
@@ -205,7 +207,7 @@ final class SeatCalls implements Link.Handler {
     }
   }
 
-  /** What was granted to one who waits no more. */
+  /** Closes a lease whose requester has stopped waiting. */
   private void giveBack(String lease) {
     Message message = new Message(Protocol.CLOSE).with(LEASE, lease);
     LeaseValues.put(message, Protocol.USAGE, UsageReading.NONE);
@@ -215,7 +217,7 @@ final class SeatCalls implements Link.Handler {
   private void order(Message message) {
     RemoteTurns.Tenant tenant = node.tenant(message.text(LEASE));
     if (tenant == null) {
-      return; // closed meanwhile
+      return; // closed in the meantime
     }
     switch (message.type()) {
       case Protocol.OPEN -> tenant.open(message.number(TURN), message.flag(Protocol.CONTENDED));

@@ -45,9 +45,9 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** Another process holds the seat and decides. Safe for use by several threads. */
+/** The authority when another process holds the seat. Thread-safe. */
 final class SeatClient implements Authority, RemoteTurns.Reports {
-  /** How long the seat's holder may take to answer what does not wait for others. */
+  /** The longest wait for a reply that does not depend on other tenants. */
   private static final long ANSWER_NS = 10_000_000_000L;
 
   private static final long UNDO_NS = 90_000_000_000L;
@@ -55,7 +55,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   private final Node node;
   private final SeatCalls calls;
 
-  /** What the holder said of itself. */
+  /** The identity that the holder has sent. */
   private final ProcessIdentity holder;
 
   private final PoolSettings settings;
@@ -73,9 +73,9 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   /**
    * Connects to the process that holds the seat.
    *
-   * @param holder who that is, as far as it is known
-   * @param whenLost run on the loop's thread when that process is gone
-   * @throws IOException if nobody listens
+   * @param holder that process, if it is known
+   * @param whenLost called on the loop's thread when that process is gone
+   * @throws IOException if no process listens
    */
   static SeatClient connect(
       Node node,
@@ -152,7 +152,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
       interrupt = e;
     }
     if (!answered) {
-      // Answered by a refusal, or by the grant or failure that it crossed.
+      // The reply is the refusal, or the grant or failure that was sent at the same time.
       calls.tell(new Message(Protocol.CANCEL).with("of", call.number()));
     }
     Message reply = call.answer(ANSWER_NS);
@@ -172,17 +172,17 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     Lease lease =
         node.exclusively(
             () -> {
-              if (isLost()) { // the next holder of the seat gives it to nobody, and we ask again
+              if (isLost()) { // the next holder grants it to no process, and this one asks again
                 throw new SeatLostException("the seat's holder is gone");
               }
               List<NodeGpu> gpus = granted.gpus().stream().map(node::gpu).toList();
               Lease made = claim.lease(granted.lease(), gpus);
-              // Its turns are told of the first GPU alone, and are on all of them.
+              // Its turns are announced for the first GPU only, and hold on all of its GPUs.
               made.remote(node.turns(gpus.get(0)).new Tenant(made.id, made.gate));
               return made;
             });
     if (claim.pool().isClosed()) {
-      lease.close(); // it was closed while the answer came
+      lease.close(); // the pool was closed while the reply arrived
       throw new IllegalStateException("the pool is closed");
     }
     return lease;
@@ -202,7 +202,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     if (lease.isClosed()) {
       throw new IllegalStateException("the virtual GPU is closed: id=" + lease.id);
     }
-    // Memory is given up here before it is given back there, and taken there before it is used.
+    // Shrink here before the seat does; grow at the seat before growing here.
     boolean shrinks = asked.memory().compareTo(before.memory()) < 0;
     if (shrinks) {
       resizeHere(lease, asked);
@@ -243,7 +243,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     change(Operation.RESUME, id, timeoutNs);
   }
 
-  /** What fails is undone before it is answered, which may take as long again. */
+  /** The seat undoes a failed change before it replies, which may take as long again. */
   private void change(
       Operation<Operation.Timed, Operation.Nothing> what, String id, long timeoutNs) {
     Object ignored = ask(what, new Operation.Timed(id, timeoutNs), 2 * timeoutNs + UNDO_NS);
@@ -356,7 +356,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     calls.tell(new Message(Protocol.LISTEN));
   }
 
-  /** Tells what a lease has used so far. */
+  /** Reports the usage of a lease so far. */
   void report(Lease lease, UsageReading usage) {
     Message message = new Message(Protocol.REPORT).with(LEASE, lease.id);
     LeaseValues.put(message, USAGE, usage);
@@ -389,9 +389,10 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   }
 
   /**
-   * Comes back to a new holder of the seat with a lease. Returns at once.
+   * Claims a lease at a new holder of the seat. Returns at once.
    *
-   * @return to be answered; a failure says that the lease is lost
+   * @return the pending call, which fails if the lease is lost; null if the lease has no connection
+   *     to a deciding process
    */
   SeatCalls.@Nullable Call claim(Lease lease) {
     RemoteTurns.Tenant tenant = lease.remote();

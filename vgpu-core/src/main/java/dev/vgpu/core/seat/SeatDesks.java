@@ -3,30 +3,30 @@ package dev.vgpu.core.seat;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Where the seat does what its clients ask for. */
+/** The desks at which the seat runs its clients' requests. */
 final class SeatDesks implements AutoCloseable {
   private static final int ORDER_THREADS = 4;
   private static final int PREPARATION_THREADS = 8;
   private static final int CHANGE_THREADS = 16;
 
-  /** One: whoever lists all there is without a pause has no more than a processor of the seat. */
+  /** One thread: clients that list everything in a loop occupy one processor at most. */
   private static final int READING_THREADS = 1;
 
   private final List<Desk> open = new ArrayList<>();
 
-  /** For what is quick, and is done for a client in its order. */
+  /** For quick requests, which run in the order of their client. */
   final Desk orders = desk("orders", ORDER_THREADS);
 
-  /** For what makes ready for programs, or asks backends. */
+  /** For requests that prepare for programs, or query backends. */
   final Desk preparations = desk("preparations", PREPARATION_THREADS);
 
-  /** For what suspends, resumes or moves, and may wait for tenants. */
+  /** For requests that suspend, resume or move, and may wait for tenants. */
   final Desk changes = desk("changes", CHANGE_THREADS);
 
-  /** For what only reads, and grows with the number of leases, of events or of records. */
+  /** For read-only requests, whose cost grows with the number of leases, events or records. */
   final Desk readings = desk("readings", READING_THREADS);
 
-  /** Where no thread is left for one of them, those before it keep none. */
+  /** Opens a desk. If no thread can be started for it, closes the desks opened before. */
   private Desk desk(String name, int mostThreads) {
     boolean opened = false;
     try {

@@ -36,9 +36,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Sees to it that a node has a seat: takes it where nobody has it, else works for the process that
- * has it, and when that dies tries again. One thread at a time does so. Safe for use by several
- * threads.
+ * Ensures that a node has a seat. It takes the seat if it is free; otherwise it becomes a client of
+ * the process that holds it. When that process dies, it tries again. One thread at a time does so.
+ * Thread-safe.
  */
 public final class SeatKeeper {
   private static final Logger log = LoggerFactory.getLogger(SeatKeeper.class);
@@ -47,7 +47,9 @@ public final class SeatKeeper {
   private static final long WELCOME_NS = 2_000 * MILLI_NS;
   private static final long OPENING_NS = 5_000 * MILLI_NS;
 
-  /** A holder that listens not yet, or no more, may be late; for longer than it is given to end. */
+  /**
+   * The limit for a holder that is starting or giving up; longer than the time it has to stop.
+   */
   private static final long BEGINNING_NS = 15_000 * MILLI_NS;
 
   private static final long AGAIN_NS = 100 * MILLI_NS;
@@ -62,7 +64,7 @@ public final class SeatKeeper {
   private final GpuLocks gpuLocks;
   private final ReentrantLock joining = new ReentrantLock();
 
-  /** Another one when the seat was given up, or its thread has ended. */
+  /** Replaced after the seat was given up, or if its thread has ended. */
   private volatile LinkLoop loop;
 
   private volatile Enforcements enforcements;
@@ -72,7 +74,7 @@ public final class SeatKeeper {
   private final Map<String, UsageReading> reported = new HashMap<>();
   private long reportedNs;
 
-  // Changed by who joins, under the node's lock.
+  // Changed by the joining thread, under the node's lock.
   private @Nullable SeatLock seatLock;
   private @Nullable SeatServer server;
   private @Nullable LeaseDirectory disk;
@@ -82,7 +84,7 @@ public final class SeatKeeper {
   private @Nullable SeatWatch watch;
   private volatile @Nullable SeatClient client;
 
-  /** Makes one; the node ends it. */
+  /** Creates a keeper, which stops when the node is shut down. */
   public SeatKeeper(
       Node node,
       RunDirectory directory,
@@ -103,7 +105,7 @@ public final class SeatKeeper {
   }
 
   /**
-   * Takes the seat, or finds who has it.
+   * Takes the seat, or connects to the process that holds it.
    *
    * @throws VgpuException if neither is possible
    */
@@ -122,9 +124,9 @@ public final class SeatKeeper {
                 node, loop, directory.socket(), outcome.holder(), WELCOME_NS, this::lost));
         return;
       } catch (IOException | SeatLostException e) {
-        failure = e.toString(); // it is starting, or has just died
+        failure = e.toString(); // the holder is starting, or has just died
       }
-      boolean begins = !Files.exists(directory.socket()); // or gives up, and stops deciding
+      boolean begins = !Files.exists(directory.socket()); // or is giving the seat up
       if (clock.nanoTime() - startNs > (begins ? BEGINNING_NS : OPENING_NS)) {
         throw new VgpuException(
             "another process has the seat and does not answer: path="
@@ -211,7 +213,7 @@ public final class SeatKeeper {
       sees = HealthWatch.start(node, table, discovery);
       begun = true;
     } finally {
-      if (!begun) { // no room, or no thread is left
+      if (!begun) { // out of disk space, or of threads
         serves.close();
         reclaims.stop();
         if (sees != null) {
@@ -231,7 +233,7 @@ public final class SeatKeeper {
   private void watch() {
     try {
       watch = SeatWatch.start(node, loop, enforcements::atWork, this::giveUp);
-    } catch (OutOfMemoryError e) { // no thread is left
+    } catch (OutOfMemoryError e) { // no thread can be started
       if (server != null) {
         server.close();
       }
@@ -281,7 +283,7 @@ public final class SeatKeeper {
     }
     log.debug("the seat is held by {}", with.holder());
     if (with.isLost()) {
-      lost("it died at once"); // before it was known here, so that nobody else looks after it
+      lost("it died at once"); // before the client was set here, so no other thread handles it
     }
     node.workers().execute(Rehearsal::run);
   }
@@ -314,14 +316,14 @@ public final class SeatKeeper {
     try {
       Object ignored = claim.answer(WELCOME_NS);
     } catch (SeatLostException e) {
-      log.debug("the seat's holder died again", e); // the next one is asked
+      log.debug("the seat's holder died again", e); // the next holder is asked
     } catch (RuntimeException e) {
       log.error("a virtual GPU is lost and closed: id={}", lease.id, e);
       lease.close();
     }
   }
 
-  /** A connection is closed: matters if it was to the process that decides. */
+  /** A connection was closed. It matters only if it led to the process that decides. */
   private void lost(String reason) {
     SeatClient had = client;
     if (had != null && had.isLost() && !node.isShutDown()) {
@@ -341,7 +343,7 @@ public final class SeatKeeper {
     return Long.MAX_VALUE;
   }
 
-  /** Finds or becomes the next holder of the seat; gives up only when the node is shut down. */
+  /** Finds or becomes the next holder of the seat. Retries until the node is shut down. */
   private void rejoin(String reason) {
     joining.lock();
     try {
@@ -355,7 +357,7 @@ public final class SeatKeeper {
       node.turns().forEach(turns -> turns.connect(null));
       while (!node.isShutDown()) {
         try {
-          directory.prepare(); // somebody may have removed it
+          directory.prepare(); // it may have been removed
           if (!loop.isAlive()) {
             loop = new LinkLoop(clock);
           }
@@ -379,7 +381,7 @@ public final class SeatKeeper {
     }
   }
 
-  /** Tells the seat's holder now and then what this process's calls have used. */
+  /** Reports periodically to the seat's holder what this process's calls have used. */
   private long report(long nowNs) {
     SeatClient to = client;
     if (to == null || to.isLost()) {
@@ -399,16 +401,16 @@ public final class SeatKeeper {
   }
 
   /**
-   * This process has the seat and does not serve. Another takes it at once; this one goes on as its
-   * client as soon as it can. What is not stopped within a moment is what hangs, and writes
-   * nothing.
+   * Gives the seat up, because this process holds it but does not serve. Another process takes it
+   * at once; this one becomes its client as soon as it can. If its work does not stop in time, it
+   * hangs and so writes nothing: the seat's lock is released anyway.
    */
   private void giveUp(String reason) {
     if (node.isShutDown() || server == null || seatLock == null) {
       return;
     }
     log.error("this process gives the seat up: {}", reason);
-    server.close(); // before the links: those who look for a seat must not find this one
+    server.close(); // before the links: clients that look for a seat must not find this one
     loop.abandon();
     Thread stopping = new Thread(this::stopDeciding, "vgpu-seat-stop");
     stopping.setDaemon(true);
@@ -424,7 +426,7 @@ public final class SeatKeeper {
     rejoin(reason);
   }
 
-  /** In an order in which what hangs leaves as little undone as can be. */
+  /** Stops in an order that leaves as little undone as possible if a step hangs. */
   private void stopDeciding() {
     if (disk != null) {
       disk.close();
@@ -441,13 +443,13 @@ public final class SeatKeeper {
       health.close();
     }
     if (meter != null && seatLock != null && seatLock.isHeld()) {
-      meter.close(); // else the next holder writes the journal
+      meter.close(); // otherwise the next holder writes the journal
     }
   }
 
-  // ---- the end
+  // ---- shutdown
 
-  /** Waits for the threads. Without any lock held: they may need one in order to end. */
+  /** Waits for the threads. The caller must hold no lock: the threads may need it to end. */
   private void awaitEnd(long deadlineNs) {
     MemoryReclaim reclaimed = reclaim;
     if (reclaimed != null) {
@@ -456,7 +458,7 @@ public final class SeatKeeper {
     loop.awaitEnd(deadlineNs);
   }
 
-  /** Gives the seat up; another process takes it. */
+  /** Gives the seat up on shutdown; another process takes it. */
   private void leave() {
     node.exclusively(
         () -> {
@@ -474,7 +476,7 @@ public final class SeatKeeper {
             health.close();
           }
           if (server != null) {
-            server.close(); // first: who asks for more asks the next holder
+            server.close(); // first: later requests go to the next holder
           }
           enforcements.close();
           if (meter != null) {

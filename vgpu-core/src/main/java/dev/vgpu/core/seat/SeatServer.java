@@ -43,10 +43,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the other processes of the node, while this one holds the seat. The loop's thread never
- * waits: neither for the table's lock nor for a file. What may do so is done at four desks, so that
- * what takes long holds up nothing that is quick. Confined to the loop's thread, but for what says
- * otherwise.
+ * Serves the other processes of the node while this one holds the seat. The loop's thread never
+ * waits, neither for the table's lock nor for a file. Work that may wait runs at four desks, so
+ * that slow requests do not delay quick ones. Confined to the loop's thread, except where stated.
  */
 final class SeatServer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatServer.class);
@@ -58,14 +57,15 @@ final class SeatServer implements AutoCloseable {
   private static final long MILLI_NS = 1_000_000;
 
   /**
-   * How long a living process may take to come back with its leases. On an overloaded machine it
-   * takes seconds; one that has closed its pool meanwhile leaves them reserved for so long.
+   * How long a living process may take to return with its leases. On an overloaded machine that
+   * takes seconds. If the process has closed its pool in the meantime, its leases stay reserved for
+   * this long.
    */
   private static final long GRACE_NS = 10_000 * MILLI_NS;
 
   private static final long AWAITED_EVERY_NS = 2 * MILLI_NS;
 
-  /** One who looks for the awaited later than this was stopped meanwhile, and heard nobody. */
+  /** If the last look was longer ago, this process was stopped and could not receive messages. */
   private static final long MOST_BETWEEN_LOOKS_NS = 100 * MILLI_NS;
 
   private static final long KEPT_EVERY_NS = 100 * MILLI_NS;
@@ -81,16 +81,16 @@ final class SeatServer implements AutoCloseable {
 
   private final SeatDesks desks = new SeatDesks();
 
-  /** The seat's own orders. */
+  /** The line for the seat's own work. */
   private final Desk.Line own = desks.orders.new Line(2);
 
-  /** Who is told what happens; on any thread. */
+  /** Clients that listen for events; on any thread. */
   private final Set<ClientSession> listening = ConcurrentHashMap.newKeySet();
 
   private final ReentrantLock claiming = new ReentrantLock();
   private @Nullable Runnable stopListening;
 
-  /** Those whose process is not connected now. */
+  /** Leases whose process is not connected. */
   private final Set<RemoteLease> awaited = ConcurrentHashMap.newKeySet();
 
   private volatile Set<UserPrincipal> mayConnect = Set.of();
@@ -128,10 +128,10 @@ final class SeatServer implements AutoCloseable {
     return desks;
   }
 
-  /** Lets others connect. Called once, by who has taken the seat. */
+  /** Accepts connections. Called once, by the thread that has taken the seat. */
   void listen(Path socket) {
     try {
-      Files.deleteIfExists(socket); // the last holder's, who is gone
+      Files.deleteIfExists(socket); // left by the last holder, which is gone
       ServerSocketChannel channel = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server = channel;
       channel.bind(UnixDomainSocketAddress.of(socket), BACKLOG);
@@ -144,7 +144,7 @@ final class SeatServer implements AutoCloseable {
     }
   }
 
-  /** How many leases one process may have. */
+  /** The most leases that one process may have. */
   int mostLeasesOfOne() {
     return mostLeasesOfOne;
   }
@@ -154,8 +154,8 @@ final class SeatServer implements AutoCloseable {
   }
 
   /**
-   * Refuses a process of another user than this process's and root, by what the kernel knows of it.
-   * On any thread.
+   * Refuses a process whose user, according to the kernel, is neither this process's nor root. On
+   * any thread.
    */
   void checkUser(SocketChannel channel) {
     try {
@@ -185,7 +185,7 @@ final class SeatServer implements AutoCloseable {
     return session;
   }
 
-  /** The one that has been connected the longest of those that have nothing here, if one has. */
+  /** Closes the idle session that has been connected longest; returns whether there was one. */
   private boolean closeIdleSession() {
     for (ClientSession session : sessions) {
       if (session.isIdle()) {
@@ -198,19 +198,19 @@ final class SeatServer implements AutoCloseable {
   }
 
   void greeted(ClientSession session) {
-    if (ungreeted.remove(session)) { // else it was closed meanwhile
+    if (ungreeted.remove(session)) { // otherwise it was closed in the meantime
       sessions.add(session);
     }
   }
 
-  /** A process wants to be told what happens. */
+  /** Adds a client that listens for events. */
   void listen(ClientSession session) {
     if (listening.add(session) && stopListening == null) {
       stopListening = node.listeners().listen(this::tell);
     }
   }
 
-  /** On one thread at a time. */
+  /** Runs on one thread at a time. */
   private void tell(GpuEvent event) {
     for (ClientSession session : listening) {
       session.tellNews(EventValues.of(event));
@@ -227,7 +227,10 @@ final class SeatServer implements AutoCloseable {
     return new RemoteLease(id, first.seat, turnNs, request, owner);
   }
 
-  /** Books a lease of another process, which may come back for it. Before others can connect. */
+  /**
+   * Books a lease of another process, which may return for it. Called before clients can connect,
+   * and for the claim of a lease that is not on disk.
+   */
   void restore(LeaseRecord record, List<GpuSlot> slots) {
     RemoteLease[] made = new RemoteLease[1];
     Booking booking =
@@ -247,7 +250,7 @@ final class SeatServer implements AutoCloseable {
     await(made[0]);
   }
 
-  /** A process that is not connected. */
+  /** The claimant for a process that is not connected. */
   abstract static class Owner implements Asked.Claimant {
     private final ProcessIdentity process;
     private final String key;
@@ -284,7 +287,7 @@ final class SeatServer implements AutoCloseable {
     awaited.add(lease);
   }
 
-  /** A process comes for a lease that it had before. On any thread. */
+  /** A process claims a lease that it had before. On any thread. */
   RemoteLease claim(ClientSession session, Message message) {
     String id = message.text(Protocol.LEASE);
     if (table().booking(id).isEmpty()) {
@@ -312,12 +315,12 @@ final class SeatServer implements AutoCloseable {
     return lease;
   }
 
-  /** What a process says of its number and its start, everybody can say; its secret it alone. */
+  /** Any process can state another's pid and start time, but only the owner knows its secret. */
   private static boolean isOwner(ClientSession session, Booking booking) {
     return booking.owner.equals(session.process()) && booking.ownerKey.equals(session.ownerKey());
   }
 
-  /** It is not on disk: what its process says is taken. */
+  /** The lease is not on disk, so the process's own statement is accepted. */
   private void restoreClaimed(String id, ClientSession session, Message message) {
     VirtualGpuRequest request = RequestValues.request(message.under(Protocol.REQUEST));
     List<GpuId> gpus = RequestValues.gpus(message::find);
@@ -342,7 +345,7 @@ final class SeatServer implements AutoCloseable {
         slots);
   }
 
-  /** A process has come for all that it still has. On any thread. */
+  /** A process has claimed all the leases that it still has. On any thread. */
   void claimed(ClientSession session, Set<String> ids) {
     for (RemoteLease lease : List.copyOf(awaited)) {
       if (isOwner(session, lease.booking()) && !ids.contains(lease.id)) {
@@ -354,7 +357,7 @@ final class SeatServer implements AutoCloseable {
   private void endAwaited(RemoteLease lease) {
     claiming.lock();
     try {
-      if (awaited.remove(lease)) { // else its process has come just now
+      if (awaited.remove(lease)) { // otherwise its process has just returned
         end(lease);
       }
     } finally {
@@ -362,7 +365,7 @@ final class SeatServer implements AutoCloseable {
     }
   }
 
-  /** A lease is closed by its process, or its process is dead. On any thread. */
+  /** A lease was closed by its process, or its process is dead. On any thread. */
   void end(RemoteLease lease) {
     if (lease.close()) {
       lease.gate.ended();
@@ -371,20 +374,20 @@ final class SeatServer implements AutoCloseable {
     }
   }
 
-  /** A connection is closed. */
+  /** A connection was closed. */
   void left(ClientSession session) {
     sessions.remove(session);
     ungreeted.remove(session);
     listening.remove(session);
   }
 
-  /** What a process had that is not connected any more. On any thread. */
+  /** Ends or awaits the leases of a process that has disconnected. On any thread. */
   void gone(ClientSession session, Collection<RemoteLease> leases) {
     claiming.lock();
     try {
       for (RemoteLease lease : leases) {
         if (lease.session != session) {
-          continue; // its process has come again already
+          continue; // its process has connected again already
         }
         if (!session.process().isAlive()) {
           end(lease);
@@ -398,7 +401,10 @@ final class SeatServer implements AutoCloseable {
     loop.wakeup();
   }
 
-  /** Only time in which they could come, and be heard here, counts. */
+  /**
+   * Ends awaited leases whose process is dead or late. Time in which the process or the seat was
+   * stopped does not count.
+   */
   private void lookForAwaited(long nowNs) {
     long sinceNs = looksForAwaited ? nowNs - lookedForAwaitedNs : 0;
     boolean wasStopped = sinceNs > MOST_BETWEEN_LOOKS_NS;
@@ -421,7 +427,7 @@ final class SeatServer implements AutoCloseable {
   private void awaitUntil(RemoteLease lease, long untilNs) {
     claiming.lock();
     try {
-      if (awaited.contains(lease)) { // else its process has come just now
+      if (awaited.contains(lease)) { // otherwise its process has just returned
         lease.awaitedUntilNs = untilNs;
       }
     } finally {
@@ -440,7 +446,7 @@ final class SeatServer implements AutoCloseable {
     if (keepsEnded) {
       if (nowNs - keptDueNs >= 0) {
         keptDueNs = nowNs + KEPT_EVERY_NS;
-        keepsEnded = false; // before looking: what ends meanwhile sets it again
+        keepsEnded = false; // before looking: a lease that ends in the meantime sets it again
         LeaseTable table = table();
         own.add(table::releaseUnused);
       }
@@ -455,7 +461,7 @@ final class SeatServer implements AutoCloseable {
     loop.wakeup();
   }
 
-  /** Listens no more, and does nothing more that was asked for. */
+  /** Stops listening, and starts no more requests. */
   @Override
   public void close() {
     desks.close();

@@ -14,24 +14,25 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Sees to it that the process which has the seat serves. Now and then it asks the thread that
- * serves the clients to go through what each of their messages needs, and each backend's thread
- * that serves programs for a sign. If one of these answers does not come, the seat is given up. The
- * watch is a thread of its own, which takes no lock.
+ * Watches whether the process that holds the seat serves. Periodically it asks the thread that
+ * serves the clients to visit everything that a message may need, and each backend's thread that
+ * serves programs for a sign of life. If an answer is missing, the seat is given up. The watch has
+ * its own thread, which takes no lock.
  *
- * <p>Only time in which the machine lets this process run counts. A process that is stopped is
- * silent as a whole, and cannot depose itself; one whose threads wait for a processor is late, and
- * the next holder would be later still. Where some thread of it always waits, a longer time counts.
+ * <p>Only time in which the machine runs this process counts. A stopped process is silent as a
+ * whole and cannot depose itself. A process whose threads wait for a processor is merely late, and
+ * the next holder would be later still. If some thread of it always waits for a processor, a longer
+ * limit applies.
  */
 final class SeatWatch implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatWatch.class);
   private static final long MILLI_NS = 1_000_000;
   private static final long EVERY_NS = 50 * MILLI_NS;
 
-  /** So many looks in time without an answer mean that none will come. */
+  /** The number of timely looks without an answer after which the seat is given up. */
   private static final int MOST_SILENT = 4;
 
-  /** The same where threads of this process wait for a processor. */
+  /** The same limit, including looks at which a thread of this process waited for a processor. */
   private static final int MOST_LATE = 100;
 
   private final Node node;
@@ -40,7 +41,7 @@ final class SeatWatch implements AutoCloseable {
   private final Consumer<String> whenMute;
   private final LongSupplier waitedNs;
 
-  /** How many answers are still to come. */
+  /** The number of answers still missing. */
   private final AtomicInteger awaited = new AtomicInteger();
 
   private volatile boolean closed;
@@ -58,7 +59,7 @@ final class SeatWatch implements AutoCloseable {
     this.waitedNs = waitedNs;
   }
 
-  /** Begins; {@code whenMute} is run once at most, on the thread of the watch. */
+  /** Starts the watch. {@code whenMute} runs at most once, on the thread of the watch. */
   static SeatWatch start(
       Node node, LinkLoop loop, Supplier<List<Enforcement>> backends, Consumer<String> whenMute) {
     return start(
@@ -69,7 +70,10 @@ final class SeatWatch implements AutoCloseable {
         new ProcessorWaits(node.clock()::nanoTime)::mostSinceLastNs);
   }
 
-  /** With what tells for how long a thread has waited for a processor since it was asked last. */
+  /**
+   * Starts the watch. {@code waitedNs} returns the longest wait of a thread for a processor since
+   * its last call.
+   */
   static SeatWatch start(
       Node node,
       LinkLoop loop,
@@ -135,7 +139,7 @@ final class SeatWatch implements AutoCloseable {
     }
   }
 
-  /** What a client's message may need: this thread, and the scheduler of each GPU. */
+  /** Visits everything that a client's message may need: this thread, and each GPU's scheduler. */
   private void serve() {
     node.visitSeats();
     awaited.decrementAndGet();

@@ -16,7 +16,9 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Fills the book of a new holder of the seat with what the last one had granted. */
+/**
+ * Fills the books of a new holder of the seat with the leases that earlier holders have granted.
+ */
 final class TakeOver {
   private static final Logger log = LoggerFactory.getLogger(TakeOver.class);
 
@@ -30,7 +32,7 @@ final class TakeOver {
     this.server = server;
   }
 
-  /** Books what an earlier holder of the seat had granted. */
+  /** Books these leases, and those of this JVM that are not on disk. */
   void restore(List<LeaseRecord> records) {
     Set<String> seen = new HashSet<>();
     for (LeaseRecord record : records) {
@@ -56,7 +58,7 @@ final class TakeOver {
     }
   }
 
-  /** What this JVM knows of its own, and what was on disk of it, if it was. */
+  /** Combines what this JVM knows of its own lease with the record on disk, if there is one. */
   private LeaseRecord record(Lease own, @Nullable LeaseRecord onDisk) {
     return new LeaseRecord(
         own.id,

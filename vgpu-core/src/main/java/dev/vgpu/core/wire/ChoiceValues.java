@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** What a pool makes of each backend for a request, as messages. */
+/** Encodes and decodes the choices among backends for a request. */
 public final class ChoiceValues {
   private static final String COUNT = "choice.count";
   private static final int MOST_CHOICES = 1_000;
@@ -16,13 +16,13 @@ public final class ChoiceValues {
   private ChoiceValues() {}
 
   /**
-   * What a pool makes of one backend on one GPU.
+   * What one backend on one GPU can do for a request.
    *
    * @param gpu the GPU
-   * @param backend its name
-   * @param verdict what comes of it
+   * @param backend the backend's name
+   * @param verdict whether it is chosen, possible or impossible
    * @param reason why
-   * @param cost what it costs
+   * @param cost its cost
    * @param capabilities what it enforces
    */
   public record Choice(
@@ -35,10 +35,10 @@ public final class ChoiceValues {
       implements BackendChoice {}
 
   /**
-   * Adds choices.
+   * Adds choices to a message.
    *
-   * @param message to this
-   * @param choices in their order; more than a message holds are left out
+   * @param message the message
+   * @param choices the choices, in order; those beyond the limit of a message are left out
    */
   public static void put(Message message, List<? extends BackendChoice> choices) {
     int count = Math.min(MOST_CHOICES, choices.size());
@@ -57,9 +57,9 @@ public final class ChoiceValues {
   }
 
   /**
-   * {@return choices}
+   * {@return the choices in a message}
    *
-   * @param message as {@link #put} made it
+   * @param message a message filled by {@link #put}
    */
   public static List<BackendChoice> choices(Message message) {
     List<BackendChoice> choices = new ArrayList<>();

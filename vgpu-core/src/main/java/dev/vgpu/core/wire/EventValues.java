@@ -11,9 +11,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Events as messages. */
+/** Encodes and decodes events. */
 public final class EventValues {
-  /** The type of such messages. */
+  /** The type of event messages. */
   public static final String TYPE = "event";
 
   private static final String COUNT = "event.count";
@@ -22,9 +22,9 @@ public final class EventValues {
   private EventValues() {}
 
   /**
-   * {@return a message that tells an event}
+   * {@return an event as a message}
    *
-   * @param event what happened
+   * @param event the event
    */
   public static Message of(GpuEvent event) {
     Message message =
@@ -94,9 +94,9 @@ public final class EventValues {
   }
 
   /**
-   * {@return the event}
+   * {@return the event in a message}
    *
-   * @param message as {@link #of} made it
+   * @param message a message created by {@link #of}
    */
   public static GpuEvent event(Message message) {
     Instant at = instant(message.text("at"));
@@ -179,10 +179,10 @@ public final class EventValues {
   }
 
   /**
-   * Adds events.
+   * Adds events to a message.
    *
-   * @param message to this
-   * @param events what happened
+   * @param message the message
+   * @param events the events
    */
   public static void put(Message message, List<GpuEvent> events) {
     message.with(COUNT, events.size());
@@ -192,9 +192,9 @@ public final class EventValues {
   }
 
   /**
-   * {@return events}
+   * {@return the events in a message}
    *
-   * @param message as {@link #put} made it
+   * @param message a message filled by {@link #put}
    */
   public static List<GpuEvent> events(Message message) {
     List<GpuEvent> events = new ArrayList<>();

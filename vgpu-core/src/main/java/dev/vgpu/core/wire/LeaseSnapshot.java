@@ -10,22 +10,22 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * A {@link GpuLease} as it was at one moment.
+ * A snapshot of a {@link GpuLease}.
  *
  * @param id the virtual GPU's name
  * @param gpus the GPUs that it was cut from, at least one
  * @param request what was granted
- * @param pid who holds it
- * @param entitledPercent of the GPU's time
- * @param processes under it
- * @param usage until then
- * @param suspended whether its processes are
- * @param memorySuspended what of their memory is in the host's
- * @param backend what enforces it, or will
- * @param impaired why it cannot be relied on
- * @param passedThrough calls that are let through unhandled
- * @param preemption where its programs can be interrupted now
- * @param preemptionReason why not inside a kernel
+ * @param pid the process that holds it
+ * @param entitledPercent the percent of GPU time that it is entitled to
+ * @param processes the processes under it
+ * @param usage its usage so far
+ * @param suspended whether its processes are suspended
+ * @param memorySuspended the part of their memory that was moved to the host
+ * @param backend the backend that enforces it, or will
+ * @param impaired why its enforcement cannot be relied on
+ * @param passedThrough the number of calls passed through unhandled
+ * @param preemption where its programs can be preempted now
+ * @param preemptionReason why they cannot be preempted inside a kernel
  */
 public record LeaseSnapshot(
     String id,
@@ -44,16 +44,15 @@ public record LeaseSnapshot(
     Optional<String> preemptionReason)
     implements GpuLease {
   /**
-   * Makes one that is not suspended, and for which no backend is chosen, and of which nothing is
-   * wrong.
+   * Creates a snapshot of a lease that is not suspended, not impaired, and has no chosen backend.
    *
    * @param id the virtual GPU's name
    * @param gpus the GPUs that it was cut from, at least one
    * @param request what was granted
-   * @param pid who holds it
-   * @param entitledPercent of the GPU's time
-   * @param processes under it
-   * @param usage until then
+   * @param pid the process that holds it
+   * @param entitledPercent the percent of GPU time that it is entitled to
+   * @param processes the processes under it
+   * @param usage its usage so far
    */
   public LeaseSnapshot(
       String id,

@@ -18,7 +18,7 @@ import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/** Readings as named values in messages. */
+/** Encodes and decodes usage, leases, GPUs and the status of backends. */
 public final class LeaseValues {
   private static final int MOST_ITEMS = 10_000;
   private static final int MOST_NOTES = 100;
@@ -35,11 +35,11 @@ public final class LeaseValues {
       implements PhysicalGpu {}
 
   /**
-   * Adds what was used.
+   * Adds usage to a message.
    *
-   * @param message to this
-   * @param prefix before each name
-   * @param usage what was used
+   * @param message the message
+   * @param prefix a prefix for each name
+   * @param usage the usage
    */
   public static void put(Message message, String prefix, GpuUsage usage) {
     message
@@ -58,10 +58,10 @@ public final class LeaseValues {
   }
 
   /**
-   * {@return what was used}
+   * {@return the usage in a message}
    *
-   * @param message as {@link #put(Message, String, GpuUsage)} made it
-   * @param prefix before each name
+   * @param message a message filled by {@link #put(Message, String, GpuUsage)}
+   * @param prefix the prefix of each name
    */
   public static UsageReading usage(Message message, String prefix) {
     return new UsageReading(
@@ -121,10 +121,10 @@ public final class LeaseValues {
   }
 
   /**
-   * Adds leases.
+   * Adds leases to a message.
    *
-   * @param message to this
-   * @param leases who holds what
+   * @param message the message
+   * @param leases the leases
    */
   public static void putLeases(Message message, List<? extends GpuLease> leases) {
     putAll(
@@ -155,9 +155,9 @@ public final class LeaseValues {
   }
 
   /**
-   * {@return leases}
+   * {@return the leases in a message}
    *
-   * @param message as {@link #putLeases} made it
+   * @param message a message filled by {@link #putLeases}
    */
   public static List<GpuLease> leases(Message message) {
     Map<String, Map<String, String>> requests = new LinkedHashMap<>();
@@ -205,10 +205,10 @@ public final class LeaseValues {
   }
 
   /**
-   * Adds GPUs.
+   * Adds GPUs to a message.
    *
-   * @param message to this
-   * @param gpus the node's
+   * @param message the message
+   * @param gpus the GPUs of the node
    */
   public static void putGpus(Message message, List<? extends PhysicalGpu> gpus) {
     putAll(
@@ -227,9 +227,9 @@ public final class LeaseValues {
   }
 
   /**
-   * {@return GPUs}
+   * {@return the GPUs in a message}
    *
-   * @param message as {@link #putGpus} made it
+   * @param message a message filled by {@link #putGpus}
    */
   public static List<PhysicalGpu> gpus(Message message) {
     return getAll(
@@ -246,10 +246,10 @@ public final class LeaseValues {
   }
 
   /**
-   * Adds what can be used.
+   * Adds statuses to a message.
    *
-   * @param message to this
-   * @param statuses of providers and backends
+   * @param message the message
+   * @param statuses the statuses of providers and backends
    */
   public static void putBackends(Message message, List<BackendStatus> statuses) {
     putAll(
@@ -267,9 +267,9 @@ public final class LeaseValues {
   }
 
   /**
-   * {@return what can be used}
+   * {@return the statuses in a message}
    *
-   * @param message as {@link #putBackends} made it
+   * @param message a message filled by {@link #putBackends}
    */
   public static List<BackendStatus> backends(Message message) {
     return getAll(

@@ -11,38 +11,40 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One connection between two processes of a node. Sending never blocks: what the other side does
- * not take at once is kept, up to a bound, and beyond that the connection is closed. Messages
- * arrive on the thread of the {@link LinkLoop}. Safe for use by several threads.
+ * A connection between two processes of a node. Sending never blocks: bytes that the other side
+ * does not take at once are queued up to a limit, beyond which the link is closed. Messages arrive
+ * on the thread of the {@link LinkLoop}. Thread-safe, except where stated.
  */
 public final class Link {
-  /** Is told what arrives, on the loop's thread; must not block. */
+  /** Receives the messages, on the loop's thread. Must not block. */
   public interface Handler {
     /**
-     * A message has come.
+     * Called for each message.
      *
-     * @param link from where
-     * @param message what it says
-     * @throws MalformedMessageException if it makes no sense; the link is closed
+     * @param link the link
+     * @param message the message
+     * @throws MalformedMessageException if the message makes no sense; the link is then closed
      */
     void received(Link link, Message message);
 
     /**
-     * The link is closed: by the other side, by its death, or because of what it sent. Told once.
+     * Called once, when the link is closed: by either side, by a failure, or because of a message.
      *
-     * @param link which one
+     * @param link the link
      * @param reason why
      */
     void closed(Link link, String reason);
   }
 
-  /** As much is read of one link before the next one's turn comes. */
+  /**
+   * The initial size of the receive buffer, which bounds a read before the next link's turn.
+   */
   private static final int READ_BYTES = 2 << 10;
 
-  /** If the other side has more to read than this, the next message closes the link. */
+  /** If the other side leaves more than this unread, the next message closes the link. */
   private static final long MOST_UNREAD_BYTES = 4 << 20;
 
-  /** If the other side has more to read than this, news is not sent to it. */
+  /** If the other side leaves more than this unread, news is not sent to it. */
   private static final long MOST_UNREAD_FOR_NEWS_BYTES = 256 << 10;
 
   private final SocketChannel channel;
@@ -75,9 +77,9 @@ public final class Link {
   }
 
   /**
-   * Sends a message, or drops it where the link is closed.
+   * Sends a message. If the link is closed, drops it.
    *
-   * @param message what to say
+   * @param message the message
    */
   public void send(Message message) {
     ByteBuffer bytes = message.encode();
@@ -87,7 +89,7 @@ public final class Link {
         return;
       }
       if (queue.isEmpty()) {
-        // Does not block, and so is not disturbed by an interrupt of this thread.
+        // Does not block, so an interrupt of this thread does not affect it.
         channel.write(bytes);
       }
       if (bytes.hasRemaining()) {
@@ -107,9 +109,9 @@ public final class Link {
   }
 
   /**
-   * Sends a message that the other side can miss, unless that has much to read already.
+   * Sends a message that the other side can do without, unless it leaves much unread already.
    *
-   * @param message what to say
+   * @param message the message
    */
   public void sendNews(Message message) {
     if (queuedBytes.get() <= MOST_UNREAD_FOR_NEWS_BYTES) {
@@ -118,9 +120,9 @@ public final class Link {
   }
 
   /**
-   * Notes that this process holds something for the other side, or does no more.
+   * Adjusts the number of bytes that this process holds for the other side.
    *
-   * @param bytes how much more; negative: less
+   * @param bytes the change; negative if less is held
    */
   public void hold(long bytes) {
     held.addAndGet(bytes);
@@ -132,7 +134,7 @@ public final class Link {
   }
 
   /**
-   * Closes it. The handler is told on the loop's thread.
+   * Closes the link. The handler is called on the loop's thread.
    *
    * @param reason why
    */
@@ -145,17 +147,17 @@ public final class Link {
 
   // ---- on the loop's thread
 
-  /** Closes it at once, and tells nobody here. On any thread. */
+  /** Closes the socket at once, without calling the handler. On any thread. */
   void abandon() {
     closedBecause = "this process serves nobody any more";
     try {
       channel.close();
     } catch (IOException e) {
-      // Nothing is lost: it is not used any more.
+      // Nothing is lost: the socket is not used any more.
     }
   }
 
-  /** {@return the socket, for what the kernel knows of the other side} */
+  /** {@return the socket, for example to ask the kernel for the peer's credentials} */
   public SocketChannel channel() {
     return channel;
   }
@@ -172,13 +174,13 @@ public final class Link {
     }
   }
 
-  /** Takes no more messages for now. On the loop's thread. */
+  /** Stops receiving messages for now. On the loop's thread. */
   public void pause() {
     paused = true;
     awaitMore();
   }
 
-  /** Takes messages again. On any thread. */
+  /** Receives messages again. On any thread. */
   public void resume() {
     loop.performFor(this, this::goOn);
   }
@@ -191,7 +193,7 @@ public final class Link {
     }
   }
 
-  /** Reads what is there and hands on what is whole. */
+  /** Reads the available bytes and passes complete messages on. */
   void read() {
     try {
       int got = channel.read(received);
@@ -236,7 +238,7 @@ public final class Link {
     return true;
   }
 
-  /** Makes room as bytes come, not as they are announced; and no room without need. */
+  /** The buffer grows as bytes arrive, not by the announced length, and shrinks when it can. */
   private void keepRest() {
     int rest = received.remaining();
     int capacity = received.capacity();
@@ -256,15 +258,15 @@ public final class Link {
   }
 
   /**
-   * Says who is on the other side.
+   * Sets the kind of peer.
    *
-   * @param known decides what is taken from now on
+   * @param known determines the limits for messages from now on
    */
   public void peer(LinkLoop.Peer known) {
     peer = known;
   }
 
-  /** Writes what is queued, and what is left when the other side has read some. */
+  /** Writes the queue. If some is left, continues when the other side has read. */
   void writeAndWait() {
     boolean left = write();
     if (left != writes) {
@@ -292,16 +294,16 @@ public final class Link {
     }
   }
 
-  /** Tells the handler that it is closed, once. */
+  /** Calls the handler once, to say that the link is closed. */
   void tellClosed() {
     if (!closedTold) {
       closedTold = true;
-      boolean ignored = write(); // what was said last, for example why
+      boolean ignored = write(); // the last messages, for example the reason
       forget();
       try {
         channel.close();
       } catch (IOException e) {
-        // Nothing is lost: it is not used any more.
+        // Nothing is lost: the socket is not used any more.
       }
       String reason = closedBecause;
       handler.closed(this, reason == null ? "closed" : reason);

@@ -24,21 +24,21 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Reads and writes all links of a process, on one daemon thread that sleeps while nothing comes.
- * Whatever goes wrong with one link closes that link and no other. Safe for use by several threads.
+ * Reads and writes all links of a process, on one daemon thread that sleeps while there is nothing
+ * to do. A failure on one link closes that link and no other. Thread-safe.
  *
- * <p>All that the links hold for those on the other side is bounded together: frames that have come
- * in part, requests that are not answered, answers that are not read. If it comes to more than
- * {@value #MOST_HELD_BYTES} bytes, the link that holds most is closed.
+ * <p>The memory held for all peers together is bounded: partial frames, unanswered requests, and
+ * unread replies. If it exceeds {@value #MOST_HELD_BYTES} bytes, the link that holds most is
+ * closed.
  */
 public final class LinkLoop implements AutoCloseable {
-  /** Who is on the other side, and what it may send at once. */
+  /** The kind of peer, with the limits for its messages. */
   public enum Peer {
-    /** It has not said who it is. */
+    /** A process that has not identified itself yet. */
     STRANGER(4 << 10, 16),
     /** A client of the seat. */
     CLIENT(256 << 10, 1_000),
-    /** The seat: lists of all that is leased. */
+    /** The seat, which sends lists of all leases. */
     SEAT(16 << 20, 65_535);
 
     final int mostFrameBytes;
@@ -50,20 +50,20 @@ public final class LinkLoop implements AutoCloseable {
     }
   }
 
-  /** What all links hold together at most. */
+  /** The most memory that all links together may hold, in bytes. */
   public static final long MOST_HELD_BYTES = 24 << 20;
 
   private static final long MILLI_NS = 1_000_000;
   private static final long PAUSE_NS = 100 * MILLI_NS;
   private static final Logger log = LoggerFactory.getLogger(LinkLoop.class);
 
-  /** Is called now and then, for what is due by time. */
+  /** Called periodically, for work that is due at a certain time. */
   public interface Ticker {
     /**
      * Does what is due.
      *
-     * @param nowNs the present
-     * @return when to call again at the latest; {@link Long#MAX_VALUE}: not
+     * @param nowNs the current time
+     * @return when to call again at the latest; {@link Long#MAX_VALUE} for never
      */
     long tick(long nowNs);
   }
@@ -84,8 +84,8 @@ public final class LinkLoop implements AutoCloseable {
   /**
    * Starts the thread.
    *
-   * @param clock the time
-   * @throws IOException if the system gives no selector
+   * @param clock the time source
+   * @throws IOException if the system provides no selector
    */
   public LinkLoop(NanoClock clock) throws IOException {
     this.clock = clock;
@@ -96,12 +96,12 @@ public final class LinkLoop implements AutoCloseable {
   }
 
   /**
-   * Connects to the process that listens.
+   * Connects to a listening process.
    *
-   * @param socket where
-   * @param handler is told what arrives
+   * @param socket the path of its socket
+   * @param handler receives the messages
    * @return the link
-   * @throws IOException if nobody listens
+   * @throws IOException if no process listens
    */
   public Link connect(Path socket, Link.Handler handler) throws IOException {
     SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
@@ -124,11 +124,11 @@ public final class LinkLoop implements AutoCloseable {
   }
 
   /**
-   * Listens for processes that connect.
+   * Accepts connections of other processes.
    *
-   * @param server bound
-   * @param accept makes a handler for each; null turns it away
-   * @throws IOException if it cannot
+   * @param server a bound channel
+   * @param accept creates a handler for each connection; null refuses it
+   * @throws IOException if the channel cannot be made non-blocking
    */
   public void listen(
       ServerSocketChannel server, Function<SocketChannel, Link.@Nullable Handler> accept)
@@ -145,9 +145,9 @@ public final class LinkLoop implements AutoCloseable {
   }
 
   /**
-   * Sets what is called by time.
+   * Sets the ticker.
    *
-   * @param called now and then, on the loop's thread
+   * @param called called periodically on the loop's thread; null for none
    */
   public void ticker(@Nullable Ticker called) {
     ticker = called;
@@ -155,7 +155,7 @@ public final class LinkLoop implements AutoCloseable {
   }
 
   /**
-   * Does something on the loop's thread; at once, if this is it.
+   * Runs a task on the loop's thread; immediately, if that is the calling thread.
    *
    * @param task must not block
    */
@@ -168,17 +168,17 @@ public final class LinkLoop implements AutoCloseable {
     }
   }
 
-  /** Calls the ticker soon. */
+  /** Makes the loop call the ticker soon. */
   public void wakeup() {
     selector.wakeup();
   }
 
-  /** {@return whether it reads and writes still} */
+  /** {@return whether it still reads and writes} */
   public boolean isAlive() {
     return !closed && thread.isAlive();
   }
 
-  /** Does something for a link on the loop's thread; what goes wrong closes the link. */
+  /** Runs a task for a link on the loop's thread. A failure closes the link. */
   void performFor(Link link, Runnable task) {
     perform(
         () -> {
@@ -191,7 +191,7 @@ public final class LinkLoop implements AutoCloseable {
   }
 
   void closeLater(Link link) {
-    // Never at once: the closer may hold locks.
+    // Never immediately: the closing thread may hold locks.
     tasks.add(
         () -> {
           links.remove(link);
@@ -204,14 +204,14 @@ public final class LinkLoop implements AutoCloseable {
     return held.get();
   }
 
-  /** Notes that the links hold more, or less. On any thread. */
+  /** Adjusts the number of bytes that the links hold. On any thread. */
   void hold(long bytes) {
     if (held.addAndGet(bytes) > MOST_HELD_BYTES && bytes > 0) {
       closeFullest();
     }
   }
 
-  /** Those that are closed already give back what they hold in a moment. */
+  /** Ignores links that are closed already: they release their memory in a moment. */
   private void closeFullest() {
     long all = 0;
     Link fullest = null;
@@ -234,7 +234,7 @@ public final class LinkLoop implements AutoCloseable {
         } catch (ClosedSelectorException e) {
           throw e;
         } catch (RuntimeException | Error e) {
-          // Whatever it is, all who are linked to this process depend on this thread.
+          // Continue after any failure: all peers of this process depend on this thread.
           LockSupport.parkNanos(this, MILLI_NS);
           log.error("the links to other processes were not served once", e);
         }
@@ -308,7 +308,7 @@ public final class LinkLoop implements AutoCloseable {
     }
   }
 
-  /** Closes first: on a heap that is full, a word of it may not be possible. */
+  /** Closes before logging: if the heap is exhausted, logging may fail. */
   private static void failed(@Nullable Link link, Throwable because) {
     if (link != null) {
       link.close("it could not be served");
@@ -339,7 +339,7 @@ public final class LinkLoop implements AutoCloseable {
       }
     } catch (IOException e) {
       log.warn("a process could not be let in: {}", e.getMessage());
-      key.interestOps(0); // it would be tried again at once, for ever
+      key.interestOps(0); // otherwise it would be retried at once, endlessly
       paused = key;
       resumeNs = clock.nanoTime() + PAUSE_NS;
     }
@@ -365,16 +365,13 @@ public final class LinkLoop implements AutoCloseable {
     }
   }
 
-  /**
-   * Closes all links at once, though the thread may never come back from what it does. On any
-   * thread.
-   */
+  /** Closes all links at once, even if the thread hangs. On any thread. */
   public void abandon() {
     close();
     links.forEach(Link::abandon);
   }
 
-  /** Closes all links and ends the thread, soon. A second call does nothing. */
+  /** Closes all links and ends the thread soon. A second call does nothing. */
   @Override
   public void close() {
     closed = true;
@@ -382,9 +379,9 @@ public final class LinkLoop implements AutoCloseable {
   }
 
   /**
-   * Waits until the thread has ended, which must have been told so.
+   * Waits until the thread has ended. Call {@link #close} or {@link #abandon} first.
    *
-   * @param deadlineNs until when at most
+   * @param deadlineNs when to stop waiting
    */
   public void awaitEnd(long deadlineNs) {
     ThreadEnd.await(thread, clock, deadlineNs);

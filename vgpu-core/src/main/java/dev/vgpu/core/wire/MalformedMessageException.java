@@ -2,12 +2,12 @@ package dev.vgpu.core.wire;
 
 import org.jspecify.annotations.Nullable;
 
-/** What another process sent, or what a file holds, makes no sense. */
+/** A message of another process, or the content of a file, makes no sense. */
 public final class MalformedMessageException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   /**
-   * Makes one.
+   * Creates an exception without a cause.
    *
    * @param message what is wrong
    */
@@ -16,10 +16,10 @@ public final class MalformedMessageException extends RuntimeException {
   }
 
   /**
-   * Makes one.
+   * Creates an exception.
    *
    * @param message what is wrong
-   * @param cause what led to it, or null
+   * @param cause the cause, or null
    */
   public MalformedMessageException(String message, @Nullable Throwable cause) {
     super(message, cause);

@@ -12,17 +12,17 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * One message between two processes of a node: named values. On the wire: the length of what
- * follows (4 bytes), the number of pairs (2 bytes), then each name and value as {@link
- * DataOutputStream#writeUTF} writes them. What comes from the wire is not trusted: reading a value
- * that is missing or makes no sense throws {@link MalformedMessageException}. Confined to one
- * thread until it is sent.
+ * A message between two processes of a node: named values. On the wire: the length of what follows
+ * (4 bytes), the number of pairs (2 bytes), then each name and value as {@link
+ * DataOutputStream#writeUTF} writes them. Received messages are not trusted: reading a value that
+ * is missing or malformed throws {@link MalformedMessageException}. Confined to one thread until it
+ * is sent.
  */
 public final class Message {
-  /** What a pair takes beside its text: two strings with their arrays, and a place in the map. */
+  /** The heap size of a pair without its text: two strings with their arrays, and a map entry. */
   private static final int PAIR_HEAP_BYTES = 160;
 
-  /** What two bytes can count. */
+  /** The largest number that fits in two bytes. */
   private static final int MOST_PAIRS = 65_535;
 
   private static final int MOST_CHARACTERS = 20_000;
@@ -35,21 +35,21 @@ public final class Message {
   private Message() {}
 
   /**
-   * Makes one.
+   * Creates a message.
    *
-   * @param type what it says
+   * @param type its type
    */
   public Message(String type) {
     values.put(TYPE, type);
   }
 
-  /** {@return what it says} */
+  /** {@return its type} */
   public String type() {
     return text(TYPE);
   }
 
   /**
-   * Adds a value. One that is too long for a message is cut off.
+   * Adds a value. A value that is too long is truncated.
    *
    * @param name its name
    * @param value a text or a number
@@ -64,7 +64,7 @@ public final class Message {
   /**
    * Adds values.
    *
-   * @param prefix is put before each name
+   * @param prefix a prefix for each name
    * @param more names and values
    * @return this message
    */
@@ -74,9 +74,10 @@ public final class Message {
   }
 
   /**
-   * {@return a value}
+   * {@return the value with a name}
    *
-   * @param name its name
+   * @param name the name
+   * @throws MalformedMessageException if there is none
    */
   public String text(String name) {
     String value = values.get(name);
@@ -87,18 +88,19 @@ public final class Message {
   }
 
   /**
-   * {@return a value, if there is one}
+   * {@return the value with a name, if there is one}
    *
-   * @param name its name
+   * @param name the name
    */
   public Optional<String> find(String name) {
     return Optional.ofNullable(values.get(name));
   }
 
   /**
-   * {@return a number}
+   * {@return the value with a name, as a number}
    *
-   * @param name its name
+   * @param name the name
+   * @throws MalformedMessageException if there is none, or it is not a number
    */
   public long number(String name) {
     try {
@@ -109,18 +111,19 @@ public final class Message {
   }
 
   /**
-   * {@return whether it says {@code true}}
+   * {@return whether the value with a name is {@code true}}
    *
-   * @param name its name
+   * @param name the name
+   * @throws MalformedMessageException if there is none
    */
   public boolean flag(String name) {
     return text(name).equals("true");
   }
 
   /**
-   * {@return the values whose names begin with this, without it}
+   * {@return the values whose names start with a prefix; the prefix is removed from the names}
    *
-   * @param prefix the beginning
+   * @param prefix the prefix
    */
   public Map<String, String> under(String prefix) {
     Map<String, String> found = new LinkedHashMap<>();
@@ -133,12 +136,12 @@ public final class Message {
     return found;
   }
 
-  /** {@return how long it was on the wire; 0 if it has not come from there} */
+  /** {@return its length on the wire, in bytes, if it was received; otherwise 0} */
   public int bytes() {
     return bytes;
   }
 
-  /** {@return about how many bytes of the heap it takes, once it was received} */
+  /** {@return the approximate heap size of a received message, in bytes} */
   public long heapBytes() {
     return 2L * bytes + (long) PAIR_HEAP_BYTES * values.size();
   }

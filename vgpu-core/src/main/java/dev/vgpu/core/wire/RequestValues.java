@@ -17,12 +17,12 @@ import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/** Requests as named values, in messages and in files. */
+/** Encodes and decodes requests, for messages and files. */
 public final class RequestValues {
   private RequestValues() {}
 
   /**
-   * {@return a request's values}
+   * {@return the values of a request}
    *
    * @param request the request
    */
@@ -47,8 +47,7 @@ public final class RequestValues {
   }
 
   /**
-   * {@return the names of a virtual GPU's GPUs as values: {@code gpu}, {@code gpu.1}, {@code
-   * gpu.2}}
+   * {@return the ids of a virtual GPU's GPUs as values: {@code gpu}, {@code gpu.1}, {@code gpu.2}}
    *
    * @param gpus at least one
    */
@@ -61,10 +60,10 @@ public final class RequestValues {
   }
 
   /**
-   * {@return the GPUs that values name}
+   * {@return the GPUs named by values}
    *
    * @param values finds a value by its name
-   * @throws MalformedMessageException if there is none
+   * @throws MalformedMessageException if no GPU is named
    */
   public static List<GpuId> gpus(Function<String, Optional<String>> values) {
     List<GpuId> gpus = new ArrayList<>();
@@ -80,10 +79,10 @@ public final class RequestValues {
   }
 
   /**
-   * {@return the request that values say}
+   * {@return the request described by values}
    *
-   * @param values as {@link #of(VirtualGpuRequest)} gave them
-   * @throws MalformedMessageException if they make no sense
+   * @param values values from {@link #of(VirtualGpuRequest)}
+   * @throws MalformedMessageException if they do not describe a request
    */
   public static VirtualGpuRequest request(Map<String, String> values) {
     try {
@@ -114,7 +113,7 @@ public final class RequestValues {
   }
 
   /**
-   * {@return what capabilities say}
+   * {@return the values of capabilities}
    *
    * @param capabilities the capabilities
    */
@@ -134,10 +133,10 @@ public final class RequestValues {
   }
 
   /**
-   * {@return the capabilities that values say}
+   * {@return the capabilities described by values}
    *
-   * @param prefix before each name
-   * @param values as {@link #of(Capabilities)} gave them
+   * @param prefix the prefix of each name
+   * @param values values from {@link #of(Capabilities)}
    */
   public static Capabilities capabilities(String prefix, Map<String, String> values) {
     String worksFor = need(values, prefix + "worksFor");
@@ -154,7 +153,11 @@ public final class RequestValues {
         .build();
   }
 
-  /** {@return a value that must be there} */
+  /**
+   * {@return a required value}
+   *
+   * @throws IllegalArgumentException if it is missing
+   */
   public static String need(Map<String, String> values, String name) {
     String value = values.get(name);
     if (value == null) {

@@ -5,7 +5,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Settings as named values, in messages. */
+/** Encodes and decodes the settings of a GPU. */
 public final class SettingsValues {
   private SettingsValues() {}
 
@@ -33,10 +33,10 @@ public final class SettingsValues {
   }
 
   /**
-   * {@return the settings that values say}
+   * {@return the settings described by values}
    *
-   * @param values as {@link #of} gave them
-   * @throws MalformedMessageException if they make no sense
+   * @param values values from {@link #of}
+   * @throws MalformedMessageException if they do not describe settings
    */
   public static GpuSettings settings(Map<String, String> values) {
     try {

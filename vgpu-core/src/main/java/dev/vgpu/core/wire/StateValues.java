@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/** How GPUs are shared, as messages. */
+/** Encodes and decodes how GPUs are shared. */
 public final class StateValues {
   private static final String COUNT = "state.count";
   private static final int MOST_GPUS = 10_000;
@@ -22,18 +22,18 @@ public final class StateValues {
    * How one GPU is shared.
    *
    * @param gpu the GPU
-   * @param mode how
+   * @param mode how its tenants share it
    * @param reason why
-   * @param holder who has the turn
-   * @param heldBack who is above its share
-   * @param turnLength of a turn
-   * @param switches turns so far
-   * @param memoryFree what nobody holds
-   * @param memoryLowWatermark where reclaim begins
-   * @param memoryHighWatermark where it ends
-   * @param suspended whose processes are suspended
-   * @param health whether the GPU answers
-   * @param healthReason why not
+   * @param holder the tenant that has the turn
+   * @param heldBack tenants that are above their share
+   * @param turnLength the length of a turn
+   * @param switches the number of turns so far
+   * @param memoryFree the memory that is free
+   * @param memoryLowWatermark reclaim starts below this
+   * @param memoryHighWatermark reclaim stops at this
+   * @param suspended tenants whose processes are suspended
+   * @param health the GPU's health
+   * @param healthReason why it is not healthy
    */
   public record State(
       GpuId gpu,
@@ -96,9 +96,9 @@ public final class StateValues {
   }
 
   /**
-   * Adds states.
+   * Adds states to a message.
    *
-   * @param message to this
+   * @param message the message
    * @param states one for each GPU
    */
   public static void put(Message message, List<? extends GpuState> states) {
@@ -132,9 +132,9 @@ public final class StateValues {
   }
 
   /**
-   * {@return states}
+   * {@return the states in a message}
    *
-   * @param message as {@link #put} made it
+   * @param message a message filled by {@link #put}
    */
   public static List<GpuState> states(Message message) {
     List<GpuState> states = new ArrayList<>();

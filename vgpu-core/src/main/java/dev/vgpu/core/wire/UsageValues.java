@@ -12,7 +12,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Records of what was used as messages: a part of the list at a time, for it may be long. */
+/** Encodes and decodes usage records. The list may be long, so it is sent in parts. */
 public final class UsageValues {
   private static final String SINCE = "since";
   private static final String FROM = "from";
@@ -25,11 +25,11 @@ public final class UsageValues {
   /**
    * A question for a part of the list.
    *
-   * @param since when the list begins
-   * @param from how many records the asker has
+   * @param since the start of the period
+   * @param from the number of records that the client already has
    */
   public record Question(Instant since, long from) {
-    /** {@return the part that is asked for, of all records since then} */
+    /** {@return the requested part of all records since {@code since}} */
     public Part of(List<UsageRecord> all) {
       int first = (int) Math.max(0, Math.min(from, all.size()));
       int last = Math.min(all.size(), first + MOST_RECORDS);
@@ -40,21 +40,22 @@ public final class UsageValues {
   /**
    * A part of the list.
    *
-   * @param total how many records there are in all
+   * @param records the records of this part
+   * @param total the number of records in the whole list
    */
   public record Part(List<UsageRecord> records, long total) {}
 
-  /** Adds a question. */
+  /** Adds a question to a message. */
   public static void put(Message message, Question question) {
     message.with(SINCE, question.since).with(FROM, question.from);
   }
 
-  /** {@return the question} */
+  /** {@return the question in a message} */
   public static Question question(Message message) {
     return new Question(instant(message.text(SINCE)), message.number(FROM));
   }
 
-  /** Adds a part of the list. */
+  /** Adds a part of the list to a message. */
   public static void put(Message reply, Part part) {
     reply.with(TOTAL, part.total).with(COUNT, part.records.size());
     for (int i = 0; i < part.records.size(); i++) {
@@ -79,7 +80,7 @@ public final class UsageValues {
         .with(at + "copyNs", record.copyTime().toNanos());
   }
 
-  /** {@return the part of the list} */
+  /** {@return the part of the list in a message} */
   public static Part part(Message reply) {
     List<UsageRecord> records = new ArrayList<>();
     long count = Math.min(MOST_RECORDS, reply.number(COUNT));

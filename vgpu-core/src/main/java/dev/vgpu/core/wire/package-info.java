@@ -1,6 +1,6 @@
 /**
- * Messages between the seat and its clients: the connection, the form of a message, and how each
- * value is written into one.
+ * Messages between the seat and its clients: the connection, the message format, and the encoding
+ * of each kind of value.
  */
 @NullMarked
 package dev.vgpu.core.wire;

@@ -58,7 +58,7 @@ class ProcessIdentityTest {
     assertThat(process.waitFor()).isZero();
   }
 
-  /** What a process thinks of itself and of one that has ended. */
+  /** Prints the states of itself and of an ended process, before and after descriptors run out. */
   static final class WithoutDescriptors {
     public static void main(String[] arguments) throws Exception {
       Process process = new ProcessBuilder("cat").start();
@@ -119,7 +119,7 @@ class ProcessIdentityTest {
     child.destroyForcibly().waitFor();
     Optional<Process> other = ReusedPid.start(child.pid(), "sleep", "60");
     while (other.isPresent() && ProcessIdentity.of(child.pid()).equals(alive)) {
-      int ignored = other.get().destroyForcibly().waitFor(); // born within the same tick
+      int ignored = other.get().destroyForcibly().waitFor(); // started within the same clock tick
       other = ReusedPid.start(child.pid(), "sleep", "60");
     }
     try {

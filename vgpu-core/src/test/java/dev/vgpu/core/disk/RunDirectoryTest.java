@@ -101,14 +101,14 @@ class RunDirectoryTest {
     assertThatThrownBy(() -> named(inner).prepare()).hasMessageContaining("path=" + open);
   }
 
-  /** As somebody who could write to it once has left it there. */
+  /** A user who once had write access could have left it there. */
   @Test
   void directoryWithSomethingOfAnotherUserInItIsRefused() throws Exception {
     RunDirectory directory = named(temporary.resolve("run"));
     directory.prepare();
     Path lib = Files.createDirectory(directory.path().resolve("lib"));
     directory.prepare();
-    if (ProcessUser.id() == 0) { // only root can give it away
+    if (ProcessUser.id() == 0) { // only root can change the owner
       Files.setAttribute(lib, "unix:uid", 12_345);
       assertThatThrownBy(directory::prepare)
           .hasMessageContaining("belongs to another user: path=" + lib);
@@ -117,7 +117,7 @@ class RunDirectoryTest {
 
   @Test
   void systemDirectoryIsRefused() {
-    // Read-only for all; for root it is not on a file system that can hold it.
+    // Read-only for other users; for root, the file system does not support it.
     assertThatThrownBy(() -> named(Path.of("/proc/vgpu")).prepare())
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("/proc/vgpu");

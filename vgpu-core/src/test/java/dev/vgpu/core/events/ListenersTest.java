@@ -21,9 +21,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** Listeners that are slow, and what they are told of a storm. */
+/** Slow listeners, and storms of events. */
 class ListenersTest {
-  /** A listener that does not come back until the test says so: a minute, or a year. */
+  /** Blocks a listener until the test releases it. */
   private final CountDownLatch blocked = new CountDownLatch(1);
 
   private final CountDownLatch blocks = new CountDownLatch(1);
@@ -73,12 +73,12 @@ class ListenersTest {
       }
       assertThat(calls).hasValue(200);
       blocks.await();
-      Pools.await(() -> told.size() == 400); // each acquired, each closed
+      Pools.await(() -> told.size() == 400); // one Acquired and one Closed each
       assertThat(pool.leases()).isEmpty();
       assertThat(pool.recentEvents()).hasSize(256);
       listening.close();
       stuck.close();
-    } // a pool is closed all the same
+    } // the pool closes although a listener is blocked
   }
 
   @Test
@@ -108,7 +108,7 @@ class ListenersTest {
     assertThat(listeners.recent().get(255).virtualGpu()).isEqualTo("gpu-49999");
   }
 
-  /** A thousand short requests a second are some events a second, and none is forgotten. */
+  /** A thousand preemptions a second become a few events a second, and all are counted. */
   @Test
   void stormOfPreemptionsIsToldTogether() {
     Listeners listeners = new Listeners(new Clock(), threads);
@@ -136,6 +136,6 @@ class ListenersTest {
     preemptions.tell();
     preemptions.tell();
     preemptions.add("batch-1", "online-2", 0);
-    assertThat(listeners.recent()).hasSize(8); // at once again, after a quiet second
+    assertThat(listeners.recent()).hasSize(8); // published at once again after a quiet second
   }
 }

@@ -70,7 +70,7 @@ class FlightEventsTest {
 
   @TempDir private Path directory;
 
-  /** What a recording shows, by the names of the events. */
+  /** The events in a recording, by name. */
   private Map<String, RecordedEvent> recorded() throws IOException {
     Path file = directory.resolve("recording.jfr");
     try (Recording recording = new Recording()) {
@@ -119,7 +119,7 @@ class FlightEventsTest {
     assertThat(events.get("dev.vgpu.Usage").getDouble("slowdown")).isEqualTo(1.25);
   }
 
-  /** So that a new kind of event is not forgotten here. */
+  /** Fails if a new kind of event is missing in this test. */
   @Test
   void allKindsAreTried() {
     assertThat(Arrays.stream(GpuEvent.class.getPermittedSubclasses()).map(Class::getSimpleName))
@@ -130,7 +130,6 @@ class FlightEventsTest {
                 .toList());
   }
 
-  /** Those that carry a reason show it. */
   @Test
   void reasonsAreRecorded() throws IOException {
     Map<String, RecordedEvent> events = recorded();
@@ -147,7 +146,7 @@ class FlightEventsTest {
     try {
       return (String) event.getClass().getMethod("reason").invoke(event);
     } catch (ReflectiveOperationException e) {
-      return ""; // it has none
+      return ""; // the event has no reason
     }
   }
 

@@ -22,7 +22,7 @@ import org.openjdk.jmc.common.unit.IQuantity;
 import org.openjdk.jmc.common.unit.UnitLookup;
 import org.openjdk.jmc.flightrecorder.JfrLoaderToolkit;
 
-/** JDK Mission Control's own reader shows the events with their names and units. */
+/** The reader of JDK Mission Control shows the events with their names and units. */
 class MissionControlTest {
   @TempDir private Path directory;
 

@@ -12,7 +12,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** The system gives a node one thread and no more. */
+/** The system allows a node one thread and no more. */
 class WorkersTest {
   private static final String NO_THREAD = "unable to create native thread: possibly out of memory";
 

@@ -62,7 +62,7 @@ class AdmissionProperties {
     CLOSE
   }
 
-  /** What is asked; percent 0: best effort; gpu 3: any. */
+  /** A request; percent 0: best effort; gpu beyond the last: any. */
   record Terms(PreemptionClass cls, SharePolicy policy, int percent, int mebibytes, int gpu) {
     VirtualGpuRequest request(List<Gpu> gpus) {
       VirtualGpuRequest.Builder builder =
@@ -79,7 +79,7 @@ class AdmissionProperties {
     }
   }
 
-  /** One step; resize and close are of the so many-th virtual GPU that was ever granted. */
+  /** A step; resize and close choose a granted virtual GPU by {@code which}. */
   record Step(Kind kind, Terms terms, int which) {}
 
   @Provide
@@ -105,7 +105,7 @@ class AdmissionProperties {
     return Combinators.combine(kinds, terms, Arbitraries.integers().between(0, 15)).as(Step::new);
   }
 
-  /** A pool, what was granted through it, and what came of each step. */
+  /** A pool, the virtual GPUs granted through it, and the results of the steps. */
   private static final class Run implements AutoCloseable {
     private static int made;
 
@@ -122,7 +122,7 @@ class AdmissionProperties {
               GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).gpus(gpus).build());
     }
 
-    /** Takes a step; says on which GPU something was granted, or what was thrown. */
+    /** Takes a step; returns the GPU of the grant, or what was thrown. */
     String take(Step step) throws InterruptedException {
       VirtualGpuRequest request = step.terms().request(gpus);
       try {
@@ -162,7 +162,7 @@ class AdmissionProperties {
       return gpus.stream().map(Gpu::id).toList().indexOf(id);
     }
 
-    /** Who holds what, in words that do not depend on the names of this run's GPUs. */
+    /** The leases, as text that does not depend on the names of this run's GPUs. */
     List<String> held() {
       return pool.leases().stream()
           .map(l -> l.id() + " " + index(l.gpu()) + " " + terms(l))
@@ -180,7 +180,7 @@ class AdmissionProperties {
           + request.preemptionClass();
     }
 
-    /** What is guaranteed on a GPU to offline tenants, or to the others. */
+    /** The percent of a GPU that is guaranteed to offline tenants, or to the others. */
     int percent(GpuId gpu, boolean offline) {
       return pool.leases().stream()
           .filter(lease -> lease.gpu().equals(gpu))
@@ -197,7 +197,7 @@ class AdmissionProperties {
           .sum();
     }
 
-    /** Whether a GPU has room, beside what is held there, less what is given back for it. */
+    /** Whether a GPU has room for a request after another one is given back. */
     boolean fits(GpuId gpu, VirtualGpuRequest asked, Optional<VirtualGpuRequest> givenBack) {
       boolean offline = asked.preemptionClass() == PreemptionClass.OFFLINE;
       int percent = percent(gpu, offline) + asked.computePercent().orElse(0);

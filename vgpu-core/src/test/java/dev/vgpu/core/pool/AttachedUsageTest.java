@@ -19,7 +19,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What a JVM that is attached itself has used, over a take-over. */
+/** The usage of an attached JVM, across a take-over. */
 class AttachedUsageTest {
   private final FakeBackend backend = new FakeBackend();
   private final List<Pools.TestGpu> gpus = Pools.gpus(1);
@@ -41,7 +41,7 @@ class AttachedUsageTest {
     }
   }
 
-  /** What its calls use is measured with its process: nobody counts it a second time. */
+  /** The backend measures the process, calls included; they must not be counted again. */
   @Test
   void callsOfAnAttachedJvmAreNotCountedTwiceWhenTheSeatIsTakenOver() throws Exception {
     GpuPool holder = open();
@@ -52,7 +52,7 @@ class AttachedUsageTest {
       for (int i = 0; i < 5; i++) {
         gpu.run(AttachedUsageTest::work);
       }
-      backend.leases.get(gpu.id()).gpuTimeNs = 10_000_000; // as the hook measured it
+      backend.leases.get(gpu.id()).gpuTimeNs = 10_000_000; // measured by the hook
       Duration before = gpu.usage().gpuTime();
       assertThat(metered(client)).isEqualTo(before);
       holder.close();
@@ -64,7 +64,7 @@ class AttachedUsageTest {
     }
   }
 
-  /** The fake backend's processes were refused three allocations, however short they lived. */
+  /** The fake backend reports three refused allocations, however short the lease lived. */
   @Test
   void refusedAllocationsAreToldAlsoOfAVirtualGpuThatIsClosedAtOnce() throws Exception {
     try (GpuPool pool = open()) {
@@ -77,7 +77,7 @@ class AttachedUsageTest {
     }
   }
 
-  /** Who gives way by itself loses no turn that the scheduler would know of. */
+  /** A tenant that yields by itself loses no turn that the scheduler knows of. */
   @Test
   void whoGivesWayByItselfIsToldAsPreempted() throws Exception {
     try (GpuPool pool = open()) {

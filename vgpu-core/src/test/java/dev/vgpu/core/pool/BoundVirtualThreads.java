@@ -15,16 +15,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
 /**
- * A JVM that is under two virtual GPUs, with virtual threads: run by {@link VirtualThreadsTest} on
- * a JDK that has them, and prints what each attempt came to.
+ * A JVM under two virtual GPUs, with virtual threads. {@link VirtualThreadsTest} runs it on a JDK
+ * that has them. Prints the result of each attempt.
  */
 final class BoundVirtualThreads {
   private BoundVirtualThreads() {}
 
   /**
-   * Runs it.
+   * Runs all attempts.
    *
-   * @param args a directory for the pool
+   * @param args the run directory of the pool
    */
   public static void main(String[] args) throws Exception {
     FakeBackend backend = new FakeBackend();
@@ -77,7 +77,7 @@ final class BoundVirtualThreads {
 
   private static void onVirtualThread(String what, Supplier<String> attempt) throws Exception {
     Runnable body = () -> System.out.println(what + ": " + attempt.get());
-    // Compiled for a JDK that has no virtual threads.
+    // By reflection: the build's JDK has no virtual threads.
     Thread thread =
         (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, body);
     thread.join(20_000);

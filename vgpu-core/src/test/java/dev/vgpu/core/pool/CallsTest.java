@@ -35,7 +35,7 @@ class CallsTest {
     pool.close();
   }
 
-  /** Starts a thread and returns what it comes to. */
+  /** Runs work on a new thread and returns its result. */
   static <T> FutureTask<T> start(java.util.concurrent.Callable<T> work) {
     FutureTask<T> task = new FutureTask<>(work);
     Thread thread = new Thread(task);
@@ -179,7 +179,7 @@ class CallsTest {
             })
         .get();
     assertThat(gpu.usage().running()).isZero();
-    // This thread is not inside any more, so it may use the other one, and must queue for this one.
+    // This thread has left the turn: it may enter the other one, and must queue for this one.
     assertThat(other.<Integer>call(() -> 3)).isEqualTo(3);
     assertThat(gpu.<Integer>call(() -> 4)).isEqualTo(4);
   }

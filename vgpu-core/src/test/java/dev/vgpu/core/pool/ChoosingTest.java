@@ -45,7 +45,7 @@ class ChoosingTest {
   private List<? extends PhysicalGpu> gpus = Pools.gpus(1);
   private Path directory;
 
-  /** A GPU that runs nothing as a whole. */
+  /** A GPU that cannot be used as a whole. */
   private record Divided(GpuId id) implements PhysicalGpu {
     @Override
     public String model() {
@@ -126,7 +126,7 @@ class ChoosingTest {
     assertThat(backendOf(pool, pool.acquire(request().build()))).isEmpty();
     assertThat(backendOf(pool, pool.acquire(exact()))).contains("fake");
     assertThat(space.prepared).isEmpty();
-    assertThat(hook.opened).isZero(); // before the first program nothing of it is needed
+    assertThat(hook.opened).isZero(); // not needed before the first program
   }
 
   @Test
@@ -208,7 +208,7 @@ class ChoosingTest {
     assertThatThrownBy(() -> pool.acquire(request().require(Capabilities.Scope.THIS_JVM).build()))
         .isInstanceOf(GpuCapacityException.class)
         .hasMessageContaining("the GPU is shared in space");
-    // Who demands nothing that only turns do is served in space as well.
+    // A request without demands that only turns meet is served in space too.
     assertThat(backendOf(pool, pool.acquire(request().build()))).contains("staged");
     gpu.close();
   }

@@ -24,7 +24,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 
-/** A backend whose processes are played by the test. */
+/** A backend whose processes are simulated by the test. */
 public final class FakeBackend implements EnforcementBackend {
   static final Capabilities CAPABILITIES =
       Capabilities.builder()
@@ -37,17 +37,17 @@ public final class FakeBackend implements EnforcementBackend {
   final Map<String, FakeLease> leases = new ConcurrentHashMap<>();
   final List<Map<String, String>> attached = new CopyOnWriteArrayList<>();
 
-  /** The lease that a thread is bound to, and how often one was bound. */
+  /** The lease that the current thread is bound to. */
   final ThreadLocal<String> bound = ThreadLocal.withInitial(() -> "none");
 
   final AtomicInteger binds = new AtomicInteger();
 
-  /** One for each time that the backend was asked whether it serves. */
+  /** A permit for each time that the backend was asked whether it serves. */
   public final Semaphore asked = new Semaphore(0);
 
   public volatile boolean hangs;
 
-  /** Run when a holder of the seat closes the backend, before it is closed. */
+  /** Runs when a holder of the seat closes the backend, before it is closed. */
   volatile Runnable beforeClose = () -> {};
 
   volatile int opened;
@@ -106,7 +106,7 @@ public final class FakeBackend implements EnforcementBackend {
             (key, before) -> {
               FakeLease lease = new FakeLease(id, listener);
               if (before != null) {
-                lease.pids.addAll(before.pids); // they have come back to the new seat
+                lease.pids.addAll(before.pids); // they have attached to the new seat
                 lease.gpuTimeNs = before.gpuTimeNs;
               }
               return lease;
@@ -148,7 +148,7 @@ public final class FakeBackend implements EnforcementBackend {
     };
   }
 
-  /** One lease; what the seat did to it, and what its processes do. */
+  /** A lease: records the seat's orders, and simulates its processes. */
   static final class FakeLease implements EnforcedLease {
     volatile Runnable beforeOpen = () -> {};
     final String id;
@@ -188,7 +188,7 @@ public final class FakeBackend implements EnforcementBackend {
       listener.wanted();
     }
 
-    /** Starts work, which it may while open. */
+    /** Starts work, which is allowed only while open. */
     void begin() {
       if (!open) {
         throw new IllegalStateException("begun while shut");
@@ -197,7 +197,7 @@ public final class FakeBackend implements EnforcementBackend {
       wants = false;
     }
 
-    @SuppressWarnings("NonAtomicVolatileUpdate") // by the test's thread alone
+    @SuppressWarnings("NonAtomicVolatileUpdate") // by the test's thread only
     void end(long usedNs) {
       gpuTimeNs += usedNs;
       busy = false;

@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 
-/** The seat's messages as bytes, written by their description and not by the product's code. */
+/** Encodes the seat's messages according to the protocol, without the product's code. */
 final class Frames {
   private Frames() {}
 
@@ -22,7 +22,7 @@ final class Frames {
     return frame.putInt(bytes.size()).put(bytes.toByteArray()).flip();
   }
 
-  /** One frame's text, with what is between its values. */
+  /** Reads one frame as text, including the bytes between its values. */
   static String read(SocketChannel channel) throws IOException {
     ByteBuffer length = ByteBuffer.allocate(4);
     while (length.hasRemaining() && channel.read(length) >= 0) {

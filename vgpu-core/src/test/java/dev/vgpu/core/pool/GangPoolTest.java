@@ -21,7 +21,7 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Virtual GPUs of several GPUs, asked of the seat's holder and of another process. */
+/** Virtual GPUs on several GPUs, acquired by the seat's holder and by another process. */
 @Timeout(60)
 class GangPoolTest extends TwoPools {
   private static final int GPUS = 3;
@@ -94,7 +94,7 @@ class GangPoolTest extends TwoPools {
     assertThat(holder.leases()).map(GpuLease::entitledPercent).containsExactly(50.0);
   }
 
-  /** Threads of both pools call for a while; no two tenants are on one GPU at once. */
+  /** Threads of both pools make calls; two tenants are never on one GPU at once. */
   @Test
   void callsOfGangsAndSinglesNeverMeetOnOneGpu() throws Exception {
     List<VirtualGpu> tenants =
@@ -134,7 +134,7 @@ class GangPoolTest extends TwoPools {
     Pools.await(() -> holder.leases().isEmpty());
   }
 
-  /** How many other tenants it met. */
+  /** Returns how many GPUs were in use by other tenants. */
   private int use(VirtualGpu tenant, AtomicReferenceArray<String> inside) {
     int met = 0;
     for (PhysicalGpu gpu : tenant.gpus()) {

@@ -31,9 +31,8 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.junit.jupiter.api.Test;
 
 /**
- * Threads do all that can be done with virtual GPUs, at random; afterwards nothing is left behind.
- * {@code -Dvgpu.stress.steps=1000000} by hand: longer; then with {@code -Dvgpu.testTimeout} as
- * well.
+ * Threads do at random everything that virtual GPUs allow; afterwards nothing is left behind. For a
+ * longer run, set {@code -Dvgpu.stress.steps=1000000} and {@code -Dvgpu.testTimeout}.
  */
 class GateStressTest {
   private static final List<PreemptionClass> CLASSES = List.of(PreemptionClass.values());
@@ -51,7 +50,7 @@ class GateStressTest {
   private final AtomicLong refused = new AtomicLong();
   private final AtomicBoolean over = new AtomicBoolean();
 
-  /** A virtual GPU and what is known of it to be inside. */
+  /** A virtual GPU, with the calls that are inside and their memory. */
   private static final class Used {
     final VirtualGpu gpu;
     final AtomicLong memory = new AtomicLong();
@@ -74,7 +73,7 @@ class GateStressTest {
     return new Used(pool.acquire(request.build()));
   }
 
-  /** Notes that a call of a tenant is inside; no other tenant's may be. */
+  /** Records that a call of a tenant is inside; no other tenant's call may be. */
   private void arrive(Used used, int mebibytes) {
     if (used.calls.incrementAndGet() > MOST_CALLS) {
       broken.compareAndSet(null, "more calls than the bound");
@@ -97,7 +96,7 @@ class GateStressTest {
     private static final long serialVersionUID = 1L;
   }
 
-  /** One thread's life. */
+  /** The work of one thread. */
   private final class Worker {
     private final Random random;
     private volatile Thread thread;
@@ -112,12 +111,12 @@ class GateStressTest {
         int which = random.nextInt(tenants.length());
         try {
           Used used = tenants.get(which);
-          if (used != null) { // null: another thread is about to open it again
+          if (used != null) { // null: another thread is about to reopen it
             step(which, used);
           }
         } catch (InterruptedException | VgpuException | Refused | IllegalStateException e) {
-          // As it should be: too late; no memory beside a reservation; closed by another thread; or
-          // this thread was inside another tenant's turn.
+          // Expected: a timeout; a reservation that leaves too little memory; a virtual GPU closed
+          // by another thread; or this thread was inside another tenant's turn.
           refused.incrementAndGet();
         } catch (Exception e) {
           broken.compareAndSet(null, "unexpected: " + e);
@@ -189,7 +188,7 @@ class GateStressTest {
             closed.set(true);
           });
       try {
-        used.gpu.run(() -> {}); // inside the turn, or behind it if that is closed already
+        used.gpu.run(() -> {}); // inside the turn, or after it if it is closed already
         Used other = tenants.get(random.nextInt(tenants.length()));
         if (other != null) {
           other.gpu.run(() -> {}); // nested, or refused, or after the turn
@@ -268,7 +267,7 @@ class GateStressTest {
     }
   }
 
-  /** Closes the turns that are handed over, and interrupts now and then whom it meets. */
+  /** Closes the turns that are handed over, and interrupts random threads. */
   private Integer disturb(List<Worker> workers) throws InterruptedException {
     Random random = new Random(TestSeed.seed() - 1);
     while (!over.get() || !handedOver.isEmpty()) {

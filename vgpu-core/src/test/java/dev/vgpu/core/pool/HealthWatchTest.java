@@ -37,7 +37,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** GPUs that are lost and come back, as the seat's holder and a client of it see them. */
+/** GPUs that are lost and come back, as seen by the seat's holder and by a client. */
 @Timeout(60)
 class HealthWatchTest {
   private final List<Pools.TestGpu> gpus = Pools.gpus(2);
@@ -47,7 +47,7 @@ class HealthWatchTest {
   private GpuPool holder;
   private GpuPool client;
 
-  /** Tells what the test has it tell. */
+  /** Reports what the test makes it report. */
   private final class Provider implements GpuProvider {
     final AtomicInteger watches = new AtomicInteger();
     final CompletableFuture<GpuHealthListener> listener = new CompletableFuture<>();
@@ -93,7 +93,7 @@ class HealthWatchTest {
     holder = open(provider);
     client = open(new Provider());
     GpuPool.Listening ignored = client.listen(events::add);
-    assertThat(client.states()).hasSize(2); // the holder knows by now that it listens
+    assertThat(client.states()).hasSize(2); // the holder now knows that it listens
   }
 
   @AfterEach
@@ -172,7 +172,7 @@ class HealthWatchTest {
   @Test
   void aGpuThatComesLaterIsToldAndNotUsedYet() throws Exception {
     GpuHealthListener watch = provider.listener.get(30, TimeUnit.SECONDS);
-    watch.appeared(gpus.get(0).id()); // that one is known
+    watch.appeared(gpus.get(0).id()); // known already
     watch.appeared(new GpuId("GPU-new"));
     GpuEvent.HealthChanged event = next();
     assertThat(event.gpu()).isEqualTo(new GpuId("GPU-new"));

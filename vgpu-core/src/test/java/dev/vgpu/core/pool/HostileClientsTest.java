@@ -32,12 +32,12 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What a client that means harm, or is broken, can make of the seat. */
+/** Limits to the harm that a hostile or broken client can do to the seat. */
 @Timeout(60)
 class HostileClientsTest extends TwoPools {
   private static final int MOST_THREADS = 64;
 
-  /** So much of the heap all clients together may make the seat hold. */
+  /** The most heap that all clients together may make the seat hold. */
   private static final long MOST_HEAP_BYTES = 64 << 20;
 
   private final List<SocketChannel> channels = new ArrayList<>();
@@ -49,7 +49,7 @@ class HostileClientsTest extends TwoPools {
     }
   }
 
-  /** Says that it is this process, and proves nothing. */
+  /** Connects with the pid of this process, but without its secret. */
   private SocketChannel connect() throws IOException {
     SocketChannel channel =
         SocketChannel.open(UnixDomainSocketAddress.of(directory.resolve("seat.sock")));
@@ -79,7 +79,7 @@ class HostileClientsTest extends TwoPools {
         .count();
   }
 
-  /** How long others wait for an answer now, at worst. */
+  /** The longest of 20 answers to another client, in milliseconds. */
   private double worstAnswerMs() {
     long worstNs = 0;
     for (int i = 0; i < 20; i++) {
@@ -93,7 +93,7 @@ class HostileClientsTest extends TwoPools {
   @Test
   void requestsThatBlockTakeFewThreadsAndHoldUpNobody() throws Exception {
     VirtualGpu busy = holder.acquire(Pools.request(NEARLINE).build());
-    GpuTurn turn = busy.enter(); // so that it cannot be suspended before it ends
+    GpuTurn turn = busy.enter(); // keeps it from being suspended
     long before = threads();
     double quietMs = worstAnswerMs();
     for (int i = 0; i < 8; i++) {
@@ -129,12 +129,12 @@ class HostileClientsTest extends TwoPools {
 
   private static long heapBytes() {
     for (int i = 0; i < 3; i++) {
-      System.gc(); // what is not held goes
+      System.gc(); // frees what is not held
     }
     return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
   }
 
-  /** A request that blocks, and holds as many values as a message may have. */
+  /** A request that blocks and holds as many values as a message may have. */
   private static ByteBuffer manyValues(String lease, int number) throws IOException {
     List<String> pairs =
         new ArrayList<>(
@@ -196,7 +196,7 @@ class HostileClientsTest extends TwoPools {
   @Test
   void heapThatClientsMakeTheSeatHoldIsBounded() throws Exception {
     VirtualGpu busy = holder.acquire(Pools.request(NEARLINE).build());
-    GpuTurn turn = busy.enter(); // so that it cannot be suspended before it ends
+    GpuTurn turn = busy.enter(); // keeps it from being suspended
     long beforeBytes = heapBytes();
     ByteBuffer half = ByteBuffer.allocate(250 << 10).putInt(0, 256 << 10);
     int closed = 0;
@@ -208,7 +208,7 @@ class HostileClientsTest extends TwoPools {
         }
         write(channel, half.duplicate());
       } catch (IOException e) {
-        closed++; // by the seat, of which it made too much be held
+        closed++; // by the seat, because it made the seat hold too much
       }
     }
     assertThat(client.leases()).isNotEmpty();
@@ -244,21 +244,21 @@ class HostileClientsTest extends TwoPools {
     assertThat(client.acquire(Pools.request(NEARLINE).build()).id()).isNotEmpty();
   }
 
-  /** Asks without reading an answer. */
+  /** Sends requests without reading the answers. */
   private static void flood(SocketChannel channel) {
     try {
       for (int i = 2; ; i++) {
         write(channel, Frames.of("type", i % 2 == 0 ? "leases" : "states", "number", "" + i));
       }
     } catch (IOException e) {
-      assertThat(channel.isOpen()).isIn(true, false); // it is over, one way or the other
+      assertThat(channel.isOpen()).isIn(true, false); // over, with or without a close by the seat
     }
   }
 
   @Test
   void numberAndStartOfTheOwnerDoNotMakeTheOwner() throws Exception {
     VirtualGpu gpu = client.acquire(Pools.share(ONLINE, 30));
-    SocketChannel other = connect(); // of the same process, as it says
+    SocketChannel other = connect(); // claims to be the same process
     write(
         other,
         Frames.of(

@@ -32,9 +32,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/**
- * A holder of the seat and a client of it, on one GPU of 1,000 MiB with 50 % more quota than that.
- */
+/** The seat's holder and a client, on one GPU of 1,000 MiB with 50 % oversubscription. */
 @Timeout(30)
 class MemoryReclaimTest {
   private static final GpuSettings SETTINGS =
@@ -96,7 +94,7 @@ class MemoryReclaimTest {
     assertThatThrownBy(() -> client.acquire(request(OFFLINE, 1)))
         .isInstanceOf(GpuCapacityException.class);
     offline.close();
-    Pools.await(() -> holder.leases().size() == 1); // the holder of the seat is told of it
+    Pools.await(() -> holder.leases().size() == 1); // the holder learns of it
     assertThatThrownBy(() -> holder.acquire(request(ONLINE, 101)))
         .isInstanceOf(GpuCapacityException.class)
         .hasMessageContaining("more than the 100MiB that are free");
@@ -151,7 +149,7 @@ class MemoryReclaimTest {
     assertThat(offline.isClosed()).isFalse();
   }
 
-  /** Its number was a tenant's when it was read, and is another process's when it is acted on. */
+  /** The pid belonged to a tenant when it was read, and to another process afterwards. */
   @Test
   void processThatIsNotUnderTheLeaseAnyMoreIsNotEnded() throws Exception {
     VirtualGpu offline = holder.acquire(request(OFFLINE, 1_000));
@@ -167,7 +165,7 @@ class MemoryReclaimTest {
             lease.usedBytes = MemorySize.ofMebibytes(950).bytes(); // from the first look on
             return look <= 2 ? List.of(foreign.pid()) : List.of();
           };
-      Pools.await(() -> looks.get() >= 6); // the second look was in order to end it
+      Pools.await(() -> looks.get() >= 6); // the second look prepares to end it
       assertThat(foreign.isAlive()).isTrue();
       assertThat(events).noneMatch(GpuEvent.EndedByReclaim.class::isInstance);
       lease.exit(foreign.pid());

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/** What real processes use is counted, whoever of them is killed. */
+/** The usage of real processes is counted, whichever of them is killed. */
 class MeteringIT {
   @Test
   void usageOutlastsSeatsThatAreKilled() throws Exception {
@@ -20,14 +20,14 @@ class MeteringIT {
       String lost = first.ask("acquire lost 20");
       assertThat(first.ask("work " + lost + " 300")).isEqualTo("working");
       long written;
-      do { // until it was written twice: the first time it had used nothing
+      do { // until it is written twice: the first record is from before any use
         written = lines(node.directory.resolve("usage"), lost);
       } while (written < 2);
       Child working = node.start();
       String id = working.ask("acquire kept 30");
       assertThat(working.ask("work " + id + " 300")).isEqualTo("working");
       while (lines(node.directory.resolve("usage"), id) == 0) {
-        Thread.onSpinWait(); // what a seat has not written yet, its first second, dies with it
+        Thread.onSpinWait(); // up to a second of usage that is not written yet dies with a seat
       }
       long before = 0;
       for (int i = 0; i < 4; i++) {
@@ -50,7 +50,7 @@ class MeteringIT {
         closed = working.ask("metered " + id);
       } while (!closed.endsWith(" closed"));
       assertThat(ns(closed)).isBetween(last, working.number("used " + id));
-      // That of the first holder was counted until a second before it died, at least.
+      // The first holder's usage was counted up to a second before its death or later.
       assertThat(ns(working.ask("metered " + lost))).isPositive();
     }
   }
@@ -80,7 +80,7 @@ class MeteringIT {
     }
   }
 
-  /** Neither the recorder nor the journal makes the opening of a pool slower. */
+  /** Neither the flight recorder nor the journal slows the opening of a pool. */
   @Test
   void openingAPoolLoadsNeitherTheRecorderNorTheJournal() throws Exception {
     try (SeatProcesses node = new SeatProcesses()) {
@@ -105,7 +105,7 @@ class MeteringIT {
         || line.contains("dev.vgpu.core.metering.Meter");
   }
 
-  /** What only a recording needs. */
+  /** Classes needed only for a recording. */
   private static boolean isRecording(String line) {
     return line.contains("jdk.jfr.internal.");
   }

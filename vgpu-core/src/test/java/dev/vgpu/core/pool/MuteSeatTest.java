@@ -20,7 +20,7 @@ import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The process that has the seat lives, and serves nobody. */
+/** The process that holds the seat is alive but does not serve. */
 @Timeout(60)
 class MuteSeatTest extends TwoPools {
   private static final long HANGS_NS = 3_000_000_000L;
@@ -32,7 +32,10 @@ class MuteSeatTest extends TwoPools {
     goesOn.countDown();
   }
 
-  /** The scheduler of the GPU comes back only when it is let; told when it hangs. */
+  /**
+   * Makes the scheduler of the GPU hang until it is released; the result is counted down when it
+   * hangs.
+   */
   private CountDownLatch hang(VirtualGpu programs) {
     CountDownLatch hangs = new CountDownLatch(1);
     FakeBackend.FakeLease lease = backend.leases.get(programs.id());
@@ -100,7 +103,7 @@ class MuteSeatTest extends TwoPools {
     assertThat(programs.environment()).isNotEmpty();
     GpuTurn turn = ofHolder.enter();
     FutureTask<Integer> call = CallsTest.start(() -> ofClient.call(() -> 42));
-    CountDownLatch hangs = hang(programs); // when the turn has ended
+    CountDownLatch hangs = hang(programs); // once the turn has ended
     FutureTask<?> ends =
         CallsTest.start(
             () -> {

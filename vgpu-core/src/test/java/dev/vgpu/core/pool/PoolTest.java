@@ -338,7 +338,7 @@ class PoolTest {
     assertThat(pool.leases()).hasSize(10_000);
     open.forEach(VirtualGpu::close);
     assertThat(pool.leases()).isEmpty();
-    Pools.await(() -> Thread.activeCount() <= threads + 2); // idle ones end after a while
+    Pools.await(() -> Thread.activeCount() <= threads + 2); // idle threads end after a while
   }
 
   @Test

@@ -64,7 +64,7 @@ public final class Pools {
     };
   }
 
-  /** A pool over this many GPUs of 1,000 MiB each, which no other pool manages. */
+  /** Opens a pool over new GPUs of 1,000 MiB each. */
   public static GpuPool open(int count) {
     return GpuPool.open(
         GpuPoolOptions.builder().scope(GpuPoolOptions.Scope.THIS_JVM).gpus(gpus(count)).build());
@@ -84,7 +84,7 @@ public final class Pools {
     return request(preemptionClass).policy(SharePolicy.BURST_SHARE).computePercent(percent).build();
   }
 
-  /** Waits for something that another thread does; the test's timeout bounds the wait. */
+  /** Waits for a condition that another thread fulfils; the test's timeout bounds the wait. */
   public static void await(BooleanSupplier condition) throws InterruptedException {
     while (!condition.getAsBoolean()) {
       if (Thread.interrupted()) {

@@ -37,7 +37,7 @@ class PreemptibleCallsTest {
     pool.close();
   }
 
-  /** Runs until it is cancelled or released; counts what happens to it. */
+  /** Runs until it is cancelled or released; counts its attempts and cancellations. */
   private static class Work implements PreemptibleCall<Integer> {
     final Semaphore started = new Semaphore(0);
     final Semaphore end = new Semaphore(0);
@@ -58,7 +58,7 @@ class PreemptibleCallsTest {
     }
 
     @Override
-    @SuppressWarnings("NonAtomicVolatileUpdate") // at most one an attempt
+    @SuppressWarnings("NonAtomicVolatileUpdate") // at most one per attempt
     public void cancel() {
       cancels++;
       end.release();

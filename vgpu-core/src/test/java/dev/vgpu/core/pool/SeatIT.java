@@ -20,7 +20,7 @@ import java.util.Random;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
-/** Several processes in one run directory, and what can go wrong there. */
+/** Several processes in one run directory, and their failures. */
 class SeatIT {
   @Test
   void ofRacingProcessesExactlyOneHasTheSeat() throws Exception {
@@ -94,7 +94,7 @@ class SeatIT {
   @Test
   void halfSentFramesDoNotFillTheHoldersHeap() throws Exception {
     try (SeatProcesses node = new SeatProcesses()) {
-      Child holder = node.start(); // with a heap of 128 MiB
+      Child holder = node.start(); // its heap is limited to 128 MiB
       Child client = node.start();
       String id = client.ask("acquire model 50");
       ProcessIdentity self = ProcessIdentity.current();
@@ -131,7 +131,7 @@ class SeatIT {
     try {
       return SocketChannel.open(UnixDomainSocketAddress.of(node.directory.resolve("seat.sock")));
     } catch (IOException e) {
-      return null; // turned away
+      return null; // refused
     }
   }
 
@@ -139,7 +139,7 @@ class SeatIT {
     try {
       channel.write(ByteBuffer.wrap(bytes));
     } catch (IOException e) {
-      // Dropped already, as it should be.
+      // The connection was closed already, as expected.
     }
   }
 
@@ -215,7 +215,8 @@ class SeatIT {
       do {
         leases = child.ask("leases");
       } while (leases.contains("reused-1"));
-      String id = child.ask("acquire model 80"); // when its owner has not come back for a second
+      // Granted once the seat stops waiting for the owner of living-2.
+      String id = child.ask("acquire model 80");
       assertThat(id).startsWith("model-");
       assertThat(child.ask("leases")).isEqualTo(id);
     }

@@ -24,8 +24,8 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 
 /**
- * A process of a node, as tests start it: does what the lines of its input say, and answers each by
- * one line. Ends with its input.
+ * A process of a node, started by tests. It executes commands from its standard input, one a line,
+ * and answers each with one line. It ends at the end of its input.
  */
 final class SeatProcess {
   private static final class Worker {
@@ -42,7 +42,7 @@ final class SeatProcess {
     this.pool = pool;
   }
 
-  /** Starts with the run directory and the GPU's name. */
+  /** Arguments: the run directory and the GPU's name. */
   public static void main(String[] arguments) throws Exception {
     GpuPoolOptions options =
         GpuPoolOptions.builder()
@@ -114,7 +114,7 @@ final class SeatProcess {
     return gpu.get().id();
   }
 
-  /** Makes one call after the other. */
+  /** Makes calls in a loop. */
   private String work(String id, long callNs) {
     VirtualGpu gpu = gpus.get(id);
     Worker worker = worker(id);

@@ -25,7 +25,6 @@ final class SeatProcesses implements AutoCloseable {
     directory = Files.createTempDirectory("vg");
   }
 
-  /** One process. */
   static final class Child {
     final Process process;
     private final BufferedReader out;
@@ -75,7 +74,7 @@ final class SeatProcesses implements AutoCloseable {
     }
   }
 
-  /** Starts a process, with options for its JVM, and does not wait for it. */
+  /** Starts a process with JVM options, and does not wait for it. */
   Child begin(String... options) throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -108,7 +107,7 @@ final class SeatProcesses implements AutoCloseable {
     return gpu;
   }
 
-  /** The process that has the seat, as the file beside its lock says. */
+  /** The process that holds the seat, according to the file beside the lock. */
   Child holder() throws IOException {
     String text = Files.readString(directory.resolve("seat.holder"));
     return children.stream()

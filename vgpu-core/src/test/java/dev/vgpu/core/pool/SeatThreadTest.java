@@ -19,10 +19,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 class SeatThreadTest {
-  /** Long beside what the steps of the test take; where they take longer, the test proves less. */
+  /** Long compared with the test's own steps; if they take longer, the test proves less. */
   private static final Duration TURN = Duration.ofMillis(500);
 
-  /** The system's, which can stop the seat's thread as it reads it. */
+  /** The system's clock, which can stop the seat's thread when it reads the time. */
   private static final class StoppingClock implements NanoClock {
     final CountDownLatch stopped = new CountDownLatch(1);
     final CountDownLatch goOn = new CountDownLatch(1);
@@ -39,7 +39,7 @@ class SeatThreadTest {
       return NanoClock.SYSTEM.nanoTime();
     }
 
-    @SuppressWarnings("NonAtomicVolatileUpdate") // the seat's thread alone, once it is asked
+    @SuppressWarnings("NonAtomicVolatileUpdate") // only the seat's thread, once asked
     private void stopIfAsked() {
       if (readsUntilStop > 0 && --readsUntilStop == 0) {
         stopped.countDown();
@@ -52,7 +52,7 @@ class SeatThreadTest {
       }
     }
 
-    /** Asks for a stop at the second read: after its first it has said until when it sleeps. */
+    /** Stops the thread at its second read: by then it has announced until when it sleeps. */
     void askToStop() {
       readsUntilStop = 2;
     }
@@ -71,8 +71,8 @@ class SeatThreadTest {
   }
 
   /**
-   * The thread has said that it sleeps until the end of a turn; before it sleeps, that turn ends
-   * early and nothing is due. The next turn's end, which is later, must wake it all the same.
+   * The thread has announced that it sleeps until the end of a turn. Before it sleeps, that turn
+   * ends early and nothing is due. The end of the next turn, which is later, must still wake it.
    */
   @Test
   @Timeout(20)
@@ -96,7 +96,7 @@ class SeatThreadTest {
       Pools.await(clock::isAsleep);
       clock.askToStop();
       FutureTask<GpuTurn> second = CallsTest.start(other::enter);
-      clock.stopped.await(); // the end of the first turn is due, and the thread is about to sleep
+      clock.stopped.await(); // the first turn is due to end, and the thread is about to sleep
       first.close();
       GpuTurn held = second.get(); // it is alone, so nothing is due
       clock.goOn.countDown();

@@ -45,7 +45,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Two nodes of one run directory, each of which stands for a process. */
+/** Two nodes in one run directory, each standing for a process. */
 @Timeout(30)
 class SharedNodeTest {
   private final FakeBackend backend = new FakeBackend();
@@ -124,7 +124,7 @@ class SharedNodeTest {
         .matches(lease -> lease.entitledPercent() == 50)
         .matches(lease -> lease.pid() == ProcessHandle.current().pid());
     two.close();
-    Pools.await(() -> client.leases().size() == 2); // a client's close is told, not asked
+    Pools.await(() -> client.leases().size() == 2); // a client's close has no reply
     assertThat(directory.resolve("leases").resolve(two.id())).doesNotExist();
   }
 
@@ -226,7 +226,7 @@ class SharedNodeTest {
                 closed.countDown();
               }
             });
-    assertThat(client.leases()).isEmpty(); // the seat has heard that this listens
+    assertThat(client.leases()).isEmpty(); // the seat now knows that it listens
     holder.acquire(Pools.share(ONLINE, 50)).close();
     assertThat(acquired.await(10, TimeUnit.SECONDS)).isTrue();
     assertThat(closed.await(10, TimeUnit.SECONDS)).isTrue();
@@ -337,7 +337,7 @@ class SharedNodeTest {
     turn.close();
     assertThat(call.get(10, TimeUnit.SECONDS)).isEqualTo(42);
     assertThat(client.leases()).singleElement().matches(lease -> lease.id().equals(gpu.id()));
-    holder = open(registry()); // is a client now
+    holder = open(registry()); // now a client
     assertThat(holder.leases()).hasSize(1);
     VirtualGpu other = holder.acquire(Pools.share(ONLINE, 50));
     assertThat(other.id()).isNotEqualTo(gpu.id());
@@ -362,7 +362,7 @@ class SharedNodeTest {
   void leaseThatCannotBeWrittenIsRefusedAndNotBooked() throws Exception {
     Path leases = directory.resolve("leases");
     Path away = directory.resolve("away");
-    Files.move(leases, away); // as good as a full disk
+    Files.move(leases, away); // fails every write, as a full disk does
     Files.createFile(leases);
     for (GpuPool pool : List.of(holder, client)) {
       assertThatThrownBy(() -> pool.acquire(Pools.share(ONLINE, 80)))

@@ -17,7 +17,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** A backend in space that stands on the fake one, set up by the test. */
+/** A spatial backend on top of the fake one, configured by the test. */
 final class StagedBackend implements EnforcementBackend {
   static final Capabilities CAPABILITIES =
       Capabilities.builder()
@@ -27,7 +27,7 @@ final class StagedBackend implements EnforcementBackend {
           .worksFor(Capabilities.Scope.PROCESS)
           .build();
 
-  /** Which leases were prepared, in their order; one that was taken over is there twice. */
+  /** The prepared leases, in order; a lease that was taken over occurs twice. */
   final List<String> prepared = new CopyOnWriteArrayList<>();
 
   volatile boolean whenGranted = true;

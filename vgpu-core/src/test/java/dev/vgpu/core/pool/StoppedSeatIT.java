@@ -11,12 +11,12 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /**
- * The process that has the seat is stopped as a whole. Nobody takes the seat over from it: it could
- * go on at any instruction, before it can look whether it still has the seat. Its clients run on,
- * are told what is wrong, and lose nothing.
+ * The process that holds the seat is stopped as a whole. No other process takes the seat over: the
+ * stopped process could continue at any instruction, before it can check whether it still holds the
+ * seat. Its clients keep running, are told what is wrong, and lose nothing.
  */
 class StoppedSeatIT {
-  /** Longer than the next holder of the seat waits for a process that lives. */
+  /** Longer than the next holder of the seat waits for a living process. */
   private static final long LONG_MS = 11_000;
 
   @Test
@@ -35,7 +35,7 @@ class StoppedSeatIT {
       stop(holder);
       awaitProgress(client, there);
       assertSaysWhatToDo(client.ask("leases"), holder);
-      assertSaysWhatToDo(node.begin().read(), holder); // a pool that is opened meanwhile
+      assertSaysWhatToDo(node.begin().read(), holder); // a pool opened in the meantime
       assertNobodyElseHasTheSeat(node, holder);
       dies.kill();
 
@@ -88,7 +88,8 @@ class StoppedSeatIT {
       awaitLeases(next, there);
       assertThat(List.of(next, greedy)).contains(node.holder());
       Child seat = node.holder();
-      (seat == next ? greedy : next).send("acquire greedy 80"); // takes what the client loses
+      // Would get the share if the client lost it.
+      (seat == next ? greedy : next).send("acquire greedy 80");
       stop(seat);
       signal("CONT", client);
       long untilNs = NanoClock.SYSTEM.nanoTime() + LONG_MS * 1_000_000;
@@ -114,7 +115,7 @@ class StoppedSeatIT {
       stop(client);
       first.kill();
       awaitLeases(next, there);
-      greedy.send("acquire greedy 80"); // takes what the client loses
+      greedy.send("acquire greedy 80"); // would get the share if the client lost it
       assertThat(next.ask("sleep " + LONG_MS)).isEqualTo("slept");
       signal("CONT", client);
       assertComesBack(next, client, there);
@@ -122,7 +123,7 @@ class StoppedSeatIT {
   }
 
   private static void assertComesBack(Child seat, Child client, String id) {
-    awaitLeases(client, id); // it is answered only when it has claimed what it has
+    awaitLeases(client, id); // is answered only after it has claimed its leases
     awaitProgress(client, id);
     awaitLeases(seat, id);
     assertWorks(client, id);
@@ -161,7 +162,7 @@ class StoppedSeatIT {
     }
   }
 
-  /** Deaths, and what ends by them, are seen a moment later. */
+  /** Waits until the leases are exactly these: a death is noticed a moment later. */
   private static void awaitLeases(Child child, String... ids) {
     List<String> wanted = List.of(ids);
     List<String> found;

@@ -11,7 +11,7 @@ import java.util.Locale;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/** The process that has the seat dies, under load. */
+/** The process that holds the seat dies under load. */
 class TakeOverIT {
   private static final int TIMES = 20;
 
@@ -41,7 +41,7 @@ class TakeOverIT {
           String leases;
           do {
             leases = child.ask("leases");
-          } while (leases.contains(lost)); // its death is seen a moment after its end
+          } while (leases.contains(lost)); // its death is noticed a moment later
           assertThat(leases.split(" ")).containsExactlyInAnyOrderElementsOf(working.values());
         }
         assertThat(node.lease(lost)).doesNotExist();

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A JVM that is itself under several virtual GPUs: which of them each thread works for. */
+/** A JVM that runs under several virtual GPUs: which one each thread is bound to. */
 class ThreadBindingTest {
   private final FakeBackend backend = new FakeBackend();
   @TempDir private Path directory;
@@ -126,7 +126,7 @@ class ThreadBindingTest {
     assertThat(bound()).isEqualTo("none");
   }
 
-  /** The kernels take turns, not the calls: one that never ends holds nobody up. */
+  /** Kernels take turns, calls do not: an endless call delays no other. */
   @Test
   void callsNeedNoTurn() throws Exception {
     CountDownLatch end = new CountDownLatch(1);
@@ -139,7 +139,7 @@ class ThreadBindingTest {
     assertThat(endless.get(10, TimeUnit.SECONDS)).isTrue();
   }
 
-  /** This JVM lives on, and must not keep what it has closed. */
+  /** This JVM lives on, but must leave a virtual GPU that is closed. */
   @Test
   void closingTakesThisJvmFromUnderIt() throws Exception {
     b.run(() -> {});

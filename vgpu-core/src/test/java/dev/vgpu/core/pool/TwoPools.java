@@ -13,7 +13,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
-/** Two pools on one run directory, as of two processes: one holds the seat, one is its client. */
+/** Two pools in one run directory, as if of two processes: the seat's holder and a client. */
 abstract class TwoPools {
   final FakeBackend backend = new FakeBackend();
   final List<Pools.TestGpu> gpus;

@@ -14,9 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Virtual threads wait for their turn without holding on to the thread that carries them. They need
- * a newer JDK than the one that this is built with, which runs {@code VirtualThreads.java} from its
- * source.
+ * Virtual threads wait for their turn without pinning their carrier. They need a newer JDK than the
+ * build's, which runs {@code VirtualThreads.java} from source.
  */
 @Tag("newer-jdk")
 class VirtualThreadsTest {
@@ -37,7 +36,7 @@ class VirtualThreadsTest {
     assertThat(printed).doesNotContain("completed=0 ", "interrupted=0 ", "attempts=0 ");
   }
 
-  /** A carrier would take the binding along to whatever it runs next. */
+  /** A carrier would keep the binding for the next virtual thread that it runs. */
   @Test
   void aVirtualThreadIsNeverBoundWhereThisJvmIsUnderSeveral() throws Exception {
     Path output = directory.resolve("bound.txt");

@@ -26,13 +26,13 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Tag;
 
-/** Any mix of tenants, in any manner, whose use goes up and down at random. */
+/** Any mix of tenants, with any behaviour, whose memory use varies at random. */
 @Tag("property")
 class ReclaimPlannerProperties {
   private static final int TRIES = 200;
   private static final List<Manner> MANNERS = List.of(Manner.values());
 
-  /** Plays a random history; {@code look} is told each action with the memory as it then is. */
+  /** Plays a random history; calls {@code look} after each step. */
   private static VirtualMemory play(long seed, long forecastNs, Consumer<VirtualMemory> look) {
     Random random = new Random(seed);
     long low = 10L + random.nextInt(200);

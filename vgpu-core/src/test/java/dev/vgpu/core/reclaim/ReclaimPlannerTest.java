@@ -121,7 +121,7 @@ class ReclaimPlannerTest {
     Virtual online = memory.add("online", ONLINE, Manner.UNTOUCHABLE, 500, 0);
     Virtual batch = memory.add("batch", OFFLINE, Manner.SUSPENDABLE, 460, 0);
     memory.run(30 * S);
-    assertThat(batch.suspended).isTrue(); // 500 are free, and it needs 460 above 100
+    assertThat(batch.suspended).isTrue(); // 500 are free, but it needs 460, and 100 must stay free
     online.bytes = 400;
     memory.run(S);
     assertThat(batch.suspended).isFalse();
@@ -151,7 +151,7 @@ class ReclaimPlannerTest {
     int ends = memory.order(End.class).size();
     memory.run(5 * S);
     assertThat(memory.order(End.class)).hasSizeGreaterThan(ends);
-    zombie.respawnBytes = 0; // whoever starts it again gives up
+    zombie.respawnBytes = 0; // it is not restarted any more
     memory.run(12 * S);
     assertThat(memory.heldBack).isEmpty();
     assertThat(memory.done.stream().map(Done::action)).contains(new LetBack("zombie"));
@@ -162,7 +162,7 @@ class ReclaimPlannerTest {
     Virtual online = memory.add("online", ONLINE, Manner.UNTOUCHABLE, 300, 0);
     memory.add("batch", OFFLINE, Manner.SUSPENDABLE, 300, 0);
     while (memory.done.isEmpty()) {
-      online.bytes += 10; // 100 a second
+      online.bytes += 10; // 100 per second
       memory.run(VirtualMemory.STEP_NS);
     }
     Done first = memory.done.get(0);

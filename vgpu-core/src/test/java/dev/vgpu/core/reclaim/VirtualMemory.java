@@ -8,15 +8,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** A GPU's memory and its tenants in virtual time, with a planner that decides about them. */
+/** A GPU's memory and its tenants in virtual time, with a planner. */
 final class VirtualMemory {
   static final long MS = 1_000_000;
   static final long S = 1_000 * MS;
   static final long STEP_NS = 100 * MS;
 
-  /** What a tenant does when it is reclaimed from. */
+  /** How a tenant behaves under reclaim. */
   enum Manner {
-    /** Has a handler that drops half of what it holds. */
+    /** Has a handler that frees half of its memory. */
     YIELDS,
     /** Has a handler that never answers. */
     IGNORES_ASKING,
@@ -24,15 +24,15 @@ final class VirtualMemory {
     SUSPENDABLE,
     /** Its suspension fails. */
     RESISTS,
-    /** Its suspension neither fails nor ends. */
+    /** Its suspension neither fails nor finishes. */
     HANGS_IN_SUSPENSION,
-    /** Cannot be suspended, ends when it is told. */
+    /** Cannot be suspended; terminates when it is told. */
     ENDS,
     /** Ends only when it is killed. */
     IGNORES_SIGTERM,
-    /** Is started again at once, whenever it has ended. */
+    /** Is restarted whenever it has ended. */
     RESPAWNS,
-    /** Nothing can be done to it. */
+    /** Cannot be reclaimed from. */
     UNTOUCHABLE
   }
 
@@ -75,7 +75,7 @@ final class VirtualMemory {
     }
   }
 
-  /** An action, when it was wanted, and how the memory was then. */
+  /** An action, its time, and the free memory at that time. */
   record Done(long atNs, long freeBytes, ReclaimAction action) {}
 
   final ReclaimSettings settings;
@@ -104,7 +104,7 @@ final class VirtualMemory {
     return settings.usableBytes() - used;
   }
 
-  /** Takes one step, and returns what was wanted in it. */
+  /** Takes one step, and returns its actions. */
   List<ReclaimAction> step() {
     nowNs += STEP_NS;
     for (Virtual tenant : tenants.values()) {
@@ -162,7 +162,7 @@ final class VirtualMemory {
     }
   }
 
-  /** The names of whom something was done to, by kind of action, in order. */
+  /** The tenants of all actions of a kind, in order. */
   List<String> order(Class<? extends ReclaimAction> kind) {
     List<String> ids = new ArrayList<>();
     for (Done each : done) {

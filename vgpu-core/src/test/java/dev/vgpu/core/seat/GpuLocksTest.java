@@ -22,7 +22,7 @@ class GpuLocksTest {
     assertThat(GpuLocks.fileName("MIG-a/1:2 ü")).isEqualTo("MIG-a_1_2__");
   }
 
-  /** Where another user could have put a link in the way of what is written there. */
+  /** Another user has planted a symbolic link in place of a file to be written. */
   @Test
   void nothingIsWrittenWhereAnotherUserCanWrite(@TempDir Path session) throws Exception {
     Path place = Files.createDirectory(session.resolve("vgpu-gpus"));

@@ -23,14 +23,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** When the seat is given up because nobody is served. */
+/** When the seat is given up because its holder does not serve. */
 @Timeout(60)
 class SeatWatchTest {
   private static final long MILLI_NS = 1_000_000;
   private static final int MOST_LOOKS = 400;
   @TempDir private Path directory;
 
-  /** {@return how many looks it took until the seat was given up} */
+  /** {@return the number of looks until the seat was given up} */
   private static int looksOfASeatThatHangs(long waitedNs) throws Exception {
     Node node =
         new Node(PoolSettings.from(GpuPoolOptions.defaults()), NanoClock.SYSTEM, ended -> {});
@@ -86,7 +86,7 @@ class SeatWatchTest {
                 return 0;
               });
       try {
-        backend.asked.acquire(3); // asked anew once it has answered
+        backend.asked.acquire(3); // it is asked again after it has answered
         backend.hangs = true;
         assertThat(givenUp.get(50, TimeUnit.SECONDS)).contains("have not been served for");
       } finally {

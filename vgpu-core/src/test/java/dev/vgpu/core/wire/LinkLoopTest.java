@@ -18,7 +18,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What those on the other side of links can make a process hold, and break. */
+/** Limits to what peers can make a process hold, and to the harm that they can do. */
 @Timeout(60)
 class LinkLoopTest {
   private final List<SocketChannel> channels = new ArrayList<>();
@@ -26,7 +26,7 @@ class LinkLoopTest {
   private LinkLoop loop;
   private ServerSocketChannel server;
 
-  /** Answers "ping", and does as it is told otherwise. */
+  /** Answers "ping"; fails or sends much on demand. */
   private static final class Answers implements Link.Handler {
     @Override
     public void received(Link link, Message message) {

@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Which members of a gang have to be on the node of which others. Immutable. */
+/** Which members of a gang must share a node with another member. Immutable. */
 final class Affinity {
   private final Map<String, Request> members = new HashMap<>();
 
@@ -14,7 +14,7 @@ final class Affinity {
     all.forEach(member -> members.put(member.name(), member));
   }
 
-  /** {@return how many members have to be placed before this one} */
+  /** {@return the number of members that must be placed before this one} */
   int depth(Request member) {
     int depth = 0;
     Request at = member;
@@ -25,7 +25,7 @@ final class Affinity {
     return depth;
   }
 
-  /** {@return all that follow this one to its node, in the order in which they are placed} */
+  /** {@return all members that must share the node of this one, directly or not, by name} */
   List<Request> followers(Request member) {
     List<Request> found = new ArrayList<>();
     for (Request other : members.values()) {

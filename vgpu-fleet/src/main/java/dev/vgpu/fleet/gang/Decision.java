@@ -3,7 +3,7 @@ package dev.vgpu.fleet.gang;
 import dev.vgpu.fleet.model.Placement;
 import java.util.List;
 
-/** Something that the queue decided; whoever drives it carries it out. */
+/** A decision of the queue, to be carried out by its caller. */
 public sealed interface Decision {
   /** {@return the gang's name} */
   String gang();
@@ -22,10 +22,10 @@ public sealed interface Decision {
   }
 
   /**
-   * A gang has to end at once; it waits again, at its old place in line.
+   * A gang must end at once. It waits again, at its old place in line.
    *
    * @param gang the gang's name
-   * @param forGang the gang that is started in its place
+   * @param forGang the gang that starts instead
    */
   record Evict(String gang, String forGang) implements Decision {}
 }

@@ -18,17 +18,18 @@ import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The line in front of a fleet. Gangs start in order of class, then of request; all members or
- * none. Confined to one thread; time comes in as an argument.
+ * The queue of gangs for a fleet. Gangs start in order of class, then of arrival; either all
+ * members of a gang start, or none. Confined to one thread; the time is an argument.
  *
  * <p>The first gang that does not fit gets a {@link Reservation}: the earliest time at which it
- * fits if what runs ends as expected, and its nodes then. Until then others may start if they end
- * before that time, or stay off those nodes; so nothing that starts later delays it. It keeps these
- * nodes until it starts: were they chosen anew each time, work that runs longer than expected could
- * push it back without end.
+ * fits if all running gangs end as expected, and its nodes at that time. Until then, another gang
+ * may start only if it ends before that time, stays off those nodes, or has a more urgent class. So
+ * no later start of equal or lower class delays the first gang. The reserved nodes stay the same
+ * until the gang starts. If they were chosen anew each time, gangs that run longer than expected
+ * could delay it without bound.
  *
- * <p>Where an online or nearline gang does not fit, offline gangs are evicted if that makes room,
- * which is tried in memory first; whoever is not in the way stays.
+ * <p>If an online or nearline gang does not fit, offline gangs are evicted, provided that this
+ * makes room. The eviction is first tried on the model. Gangs that are not in the way stay.
  */
 public final class FleetQueue {
   static final IntPredicate ANY = node -> true;
@@ -45,10 +46,10 @@ public final class FleetQueue {
   private boolean mayEvict = true;
 
   /**
-   * Makes an empty line.
+   * Creates an empty queue.
    *
-   * @param fleet where gangs are placed; nobody else writes to it
-   * @param policy decides where
+   * @param fleet the fleet; only this queue may change it
+   * @param policy chooses the nodes
    */
   public FleetQueue(Fleet fleet, PlacementPolicy policy) {
     this.fleet = fleet;
@@ -57,12 +58,12 @@ public final class FleetQueue {
   }
 
   /**
-   * Adds a member to a gang; the gang waits from its first member on.
+   * Adds a member to a gang. The gang waits from its first member on.
    *
-   * @param terms the gang's, the same for each member
-   * @param member what it needs
-   * @throws IllegalArgumentException if the request could not even be met on an empty fleet (the
-   *     message says what could), the gang is complete, or its terms are others
+   * @param terms the gang's terms, the same for each member
+   * @param member the member's request
+   * @throws IllegalArgumentException if the request does not fit even an empty fleet (the message
+   *     says what would fit), the gang is complete or running, or its terms differ
    */
   public void add(Terms terms, Request member) {
     Fit.require(fleet.nodes(), member);
@@ -92,7 +93,7 @@ public final class FleetQueue {
   }
 
   /**
-   * Ends a gang, or takes it out of the line. An unknown name does nothing.
+   * Ends a gang, or removes it from the queue. An unknown name has no effect.
    *
    * @param name the gang's name
    */
@@ -114,13 +115,13 @@ public final class FleetQueue {
   }
 
   /**
-   * Takes over a gang that runs already, as somebody else reports it: all of it, or nothing.
+   * Adopts a gang that runs already, as reported by the caller: all of it, or nothing.
    *
-   * @param terms the gang's
-   * @param placements where its members are; nothing of it is trusted
-   * @param nowS the time in seconds; its expected end is counted from now
-   * @throws IllegalArgumentException if the name is known, the gang is not whole, or a member has
-   *     no room where it is said to be; the message says which
+   * @param terms the gang's terms
+   * @param placements where its members are; they are checked
+   * @param nowS the current time in seconds, from which its expected end is counted
+   * @throws IllegalArgumentException if the name is known, the number of members is wrong, or a
+   *     member does not fit where it is reported; the message says which
    */
   public void adopt(Terms terms, List<Placement> placements, double nowS) {
     if (known.containsKey(terms.name()) || placements.size() != terms.size()) {
@@ -146,8 +147,8 @@ public final class FleetQueue {
   }
 
   /**
-   * Takes a gang that was started but did not begin off its nodes; it waits again, at its old place
-   * in line. A name that does not run does nothing.
+   * Takes back a gang that was started but did not begin. It waits again, at its old place in line.
+   * If no such gang runs, has no effect.
    *
    * @param name the gang's name
    */
@@ -164,8 +165,8 @@ public final class FleetQueue {
   }
 
   /**
-   * Takes one member out of its gang: what it holds is free at once. A gang that waits is not tried
-   * again before another member has come; one without members ends. Unknown names do nothing.
+   * Removes one member from its gang, and frees what it holds at once. A waiting gang is not tried
+   * again until another member is added. A gang without members ends. Unknown names have no effect.
    *
    * @param name the gang's name
    * @param member the member's name
@@ -185,7 +186,7 @@ public final class FleetQueue {
   }
 
   /**
-   * Says whether offline gangs may be evicted; they may at first.
+   * Sets whether offline gangs may be evicted; by default they may.
    *
    * @param allowed whether they may
    */
@@ -194,10 +195,10 @@ public final class FleetQueue {
   }
 
   /**
-   * Changes what a member of a waiting gang needs; a name that does not wait does nothing.
+   * Replaces the request of a member of a waiting gang. If no such gang waits, has no effect.
    *
    * @param gang the gang's name
-   * @param member the member as it is now, under its old name
+   * @param member the new request, under the same name
    */
   public void change(String gang, Request member) {
     Gang found = known.get(gang);
@@ -206,26 +207,26 @@ public final class FleetQueue {
     }
   }
 
-  /** {@return the place that is held for the first gang that does not fit} */
+  /** {@return the reservation for the first gang that does not fit} */
   public Optional<Reservation> reservation() {
     return Optional.ofNullable(reservation);
   }
 
-  /** {@return the names of the gangs that wait, in order} */
+  /** {@return the names of the waiting gangs, in order} */
   public List<String> waiting() {
     return waiting.stream().map(Gang::name).toList();
   }
 
-  /** {@return the names of the gangs that run} */
+  /** {@return the names of the running gangs} */
   public Collection<String> running() {
     return List.copyOf(running.keySet());
   }
 
   /**
-   * Starts all that may start now.
+   * Starts all gangs that may start now.
    *
-   * @param nowS the time in seconds
-   * @return what was decided, in order
+   * @param nowS the current time in seconds
+   * @return the decisions, in order
    */
   public List<Decision> decide(double nowS) {
     List<Decision> decisions = new ArrayList<>();
@@ -248,8 +249,8 @@ public final class FleetQueue {
   }
 
   /**
-   * {@return the gang and those that have to be on its nodes; empty if it cannot be tried, as a
-   * member of it or whom it depends on is missing}
+   * {@return the gang and all gangs that must share its nodes; empty if it cannot be tried, because
+   * a member or a request that a member depends on is missing}
    */
   private List<Gang> bundle(Gang gang, List<Gang> dependents) {
     List<Gang> bundle = new ArrayList<>(List.of(gang));
@@ -311,7 +312,7 @@ public final class FleetQueue {
     return placed.isPresent();
   }
 
-  /** {@return whether it cannot delay whom a place is held for} */
+  /** {@return whether it may use reserved nodes: it ends in time or is more urgent} */
   private boolean mayUseAll(Gang gang, List<Gang> bundle, double nowS) {
     Reservation held = reservation;
     if (held == null) {
@@ -360,7 +361,7 @@ public final class FleetQueue {
     return Optional.of(eviction.get().placed());
   }
 
-  /** Holds a place for the first that does not fit; what is held for it already stays. */
+  /** Makes a reservation for the first gang that does not fit, unless it has one. */
   private void hold(Gang gang, List<Gang> bundle) {
     if (reservation == null || !reservation.gang().equals(gang.name())) {
       reservation =

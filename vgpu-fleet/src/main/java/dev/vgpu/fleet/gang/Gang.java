@@ -7,9 +7,9 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
-/** A gang that waits or runs. Written by its {@link FleetQueue} alone. */
+/** A waiting or running gang. Changed only by its {@link FleetQueue}. */
 final class Gang {
-  /** By class, then by request. */
+  /** By class, then by arrival. */
   static final Comparator<Gang> ORDER =
       Comparator.comparing((Gang gang) -> gang.terms.preemptionClass())
           .thenComparingLong(gang -> gang.number);
@@ -33,7 +33,7 @@ final class Gang {
     return terms.name();
   }
 
-  /** {@return its place in the order of requests} */
+  /** {@return its number in the order of arrival} */
   long number() {
     return number;
   }
@@ -50,7 +50,7 @@ final class Gang {
     return placements;
   }
 
-  /** {@return when it is expected to end} */
+  /** {@return its expected end, in seconds} */
   double endS() {
     return endS;
   }
@@ -64,7 +64,7 @@ final class Gang {
     placements = List.of();
   }
 
-  /** {@return the place of a member that has left; empty: it had none} */
+  /** {@return the placement of a member that leaves; empty if it had none} */
   Optional<Placement> leave(String member) {
     Optional<Placement> left =
         placements.stream().filter(one -> one.request().name().equals(member)).findFirst();
@@ -72,12 +72,12 @@ final class Gang {
     return left;
   }
 
-  /** {@return whether a member has to be where another request is} */
+  /** {@return whether a member must share the node of another request} */
   boolean isDependent() {
     return members.stream().anyMatch(member -> !member.sameNodeAs().isEmpty());
   }
 
-  /** {@return whether a member has to be where one of the other's is} */
+  /** {@return whether a member must share the node of a member of the other gang} */
   boolean dependsOn(Gang other) {
     return members.stream()
         .anyMatch(

@@ -13,8 +13,8 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Looks ahead in memory: what would fit once others have ended, or were evicted. Every look leaves
- * the fleet as it was.
+ * Tries on the model what would fit once gangs have ended or are evicted. Every trial restores the
+ * fleet.
  */
 final class Planner {
   private final Fleet fleet;
@@ -26,8 +26,8 @@ final class Planner {
   }
 
   /**
-   * {@return when and where a gang would fit first if everything ends as expected; empty: not even
-   * on an empty fleet}
+   * {@return the earliest time and place at which a gang fits if all running gangs end as expected;
+   * empty if it does not fit even on an empty fleet}
    */
   Optional<Reservation> reserve(
       String name, List<Request> members, Terms terms, Collection<Gang> running) {
@@ -39,7 +39,7 @@ final class Planner {
     if (found.isEmpty()) {
       return Optional.empty();
     }
-    // The fewest that have to end: the first place that can be had.
+    // Find the smallest number of gangs that must end: it gives the earliest time.
     while (low < high) {
       int middle = (low + high) >>> 1;
       Optional<Set<Integer>> nodes = nodesWithout(order, middle, members, terms);
@@ -78,12 +78,12 @@ final class Planner {
     }
   }
 
-  /** A gang in its place, and those that have to go for it. */
+  /** A placed gang, and the gangs evicted for it. */
   record Eviction(List<Placement> placed, List<Gang> victims) {}
 
   /**
-   * {@return the gang in its place, with the offline gangs that were taken off the fleet for it;
-   * empty if it would not fit even without them, and nothing has changed}
+   * {@return the placed gang, and the offline gangs that were evicted for it; empty if the gang
+   * would not fit even without any of them, and then nothing has changed}
    */
   Optional<Eviction> evictFor(List<Request> members, Terms terms, Collection<Gang> running) {
     List<Gang> offline = new ArrayList<>(running);
@@ -91,7 +91,7 @@ final class Planner {
     if (offline.isEmpty() || nodesWithout(offline, offline.size(), members, terms).isEmpty()) {
       return Optional.empty();
     }
-    // The youngest go first: they lose the least.
+    // The youngest first: they have the least work to lose.
     offline.sort(Comparator.comparingLong(Gang::number).reversed());
     int low = 1;
     int high = offline.size();
@@ -110,7 +110,7 @@ final class Planner {
       victims.forEach(gang -> restore(gang.placements()));
       return Optional.empty();
     }
-    // Whoever is not in the way stays, the oldest first.
+    // Keep gangs that are not in the way, the oldest first.
     for (int i = victims.size() - 1; i >= 0; i--) {
       if (canStay(victims.get(i))) {
         victims.remove(i);

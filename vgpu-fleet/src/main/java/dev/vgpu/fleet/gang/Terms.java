@@ -3,25 +3,25 @@ package dev.vgpu.fleet.gang;
 import dev.vgpu.PreemptionClass;
 
 /**
- * What holds for a gang as a whole; a single request is a gang of one. Immutable.
+ * What holds for a gang as a whole. A single request is a gang of one. Immutable.
  *
- * @param name unique among what waits or runs
- * @param size how many members it has; it is not tried before all have come
+ * @param name unique among the waiting and running gangs
+ * @param size the number of members; the gang is not tried before all have been added
  * @param preemptionClass the class of all its members
- * @param runS how long it is expected to run, in seconds; infinite: not known
- * @param closeness how close its members have to be
+ * @param runS its expected running time in seconds; infinite if unknown
+ * @param closeness how close its members must be
  */
 public record Terms(
     String name, int size, PreemptionClass preemptionClass, double runS, Closeness closeness) {
-  /** How close members have to be to each other. */
+  /** How close members must be to each other. */
   public enum Closeness {
-    /** They may be anywhere. */
+    /** On any nodes. */
     ANYWHERE,
 
-    /** One rack, if there is one with room for all. */
+    /** In one rack if one has room for all, otherwise on any nodes. */
     RACK_PREFERRED,
 
-    /** One rack, or they wait. */
+    /** In one rack; until one has room, they wait. */
     RACK_REQUIRED
   }
 
@@ -38,12 +38,12 @@ public record Terms(
   }
 
   /**
-   * {@return the terms of a gang that may be anywhere}
+   * {@return the terms of a gang whose members may be on any nodes}
    *
    * @param name its name
-   * @param size how many members it has
+   * @param size the number of members
    * @param preemptionClass their class
-   * @param runS the expected time in seconds
+   * @param runS its expected running time in seconds
    */
   public static Terms of(String name, int size, PreemptionClass preemptionClass, double runS) {
     return new Terms(name, size, preemptionClass, runS, Closeness.ANYWHERE);

@@ -17,7 +17,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.IntPredicate;
 
-/** Places all members of a gang, or none: what was placed before a failure is undone. */
+/** Places all members of a gang, or none: if one does not fit, the others are undone. */
 final class Trial {
   private final Fleet fleet;
   private final PlacementPolicy policy;
@@ -28,11 +28,11 @@ final class Trial {
   }
 
   /**
-   * {@return where all members are now; empty if they are not, and nothing has changed}
+   * {@return the placements of all members; empty if they do not fit, and then nothing has changed}
    *
-   * @param members what is placed together
-   * @param closeness how close they have to be
-   * @param allowed says which nodes may be taken
+   * @param members the requests to place together
+   * @param closeness how close they must be
+   * @param allowed which nodes may be used
    */
   Optional<List<Placement>> place(
       List<Request> members, Terms.Closeness closeness, IntPredicate allowed) {
@@ -54,7 +54,7 @@ final class Trial {
   private Optional<List<Placement>> anywhere(List<Request> members, IntPredicate allowed) {
     Affinity affinity = new Affinity(members);
     List<Request> order = new ArrayList<>(members);
-    // The largest first; whoever depends on another comes after it.
+    // The largest first, but a request that depends on another comes after it.
     order.sort(
         Comparator.comparing(affinity::depth)
             .thenComparing(member -> -member.shape().totalPercent()));
@@ -129,7 +129,7 @@ final class Trial {
     return true;
   }
 
-  /** A node without a member of the group, in the rack with the fewest of them. */
+  /** Chooses a node without a member of the group, in the rack with the fewest members. */
   private Optional<Spot> spread(Request member, List<Shape> others, IntPredicate allowed) {
     Map<Integer, List<String>> byCount = new TreeMap<>();
     Map<String, Integer> counts = new TreeMap<>();
@@ -162,7 +162,7 @@ final class Trial {
     return fleet.nodes().get(node).rack();
   }
 
-  /** {@return the racks with enough idle GPU time for all, the fullest first} */
+  /** {@return the racks with enough idle GPU time for all members, the fullest first} */
   private List<String> racks(List<Request> members) {
     long needed = members.stream().mapToLong(member -> member.shape().totalPercent()).sum();
     Map<String, Long> idle = new TreeMap<>();

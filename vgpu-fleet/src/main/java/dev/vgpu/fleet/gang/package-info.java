@@ -1,5 +1,5 @@
 /**
- * Gangs, waiting, reservations and preemption: a gang is placed with all its members or with none.
+ * Gangs, the queue, reservations and preemption. Either all members of a gang are placed, or none.
  */
 @NullMarked
 package dev.vgpu.fleet.gang;

@@ -7,17 +7,17 @@ import java.util.TreeSet;
 import java.util.function.ToLongFunction;
 import java.util.stream.Stream;
 
-/** Whether a request could be met on an empty fleet, and if not, what could. */
+/** Whether a request fits an empty fleet, and if not, what would fit. */
 public final class Fit {
   private Fit() {}
 
   /**
-   * Refuses what no node could ever host.
+   * Refuses a request that no node could ever host.
    *
-   * @param nodes the fleet's
-   * @param request what is asked
-   * @throws IllegalArgumentException if no node could host it; the message says what was asked and
-   *     what would fit
+   * @param nodes the fleet's nodes
+   * @param request the request
+   * @throws IllegalArgumentException if no node could host it; the message says what was requested
+   *     and what would fit
    */
   public static void require(List<NodeSpec> nodes, Request request) {
     Shape shape = request.shape();

@@ -12,9 +12,9 @@ import java.util.Set;
 import java.util.function.BiConsumer;
 
 /**
- * The nodes and what is placed on them: the one owner of that state. {@link #place} and {@link
- * #release} are exact inverses, so a trial is undone by releasing what it placed. Both touch one
- * node. Confined to one thread.
+ * The nodes and all placements; the one owner of that state. {@link #place} and {@link #release}
+ * restore capacity exactly. A trial placement is taken back with {@link #undo}, which also restores
+ * the counters. All of them touch one node. Confined to one thread.
  */
 public final class Fleet {
   private final List<NodeSpec> specs;
@@ -34,9 +34,9 @@ public final class Fleet {
   private long releasedCount;
 
   /**
-   * Makes a fleet on which nothing is placed.
+   * Creates an empty fleet.
    *
-   * @param specs its nodes; of equally good ones the first is taken
+   * @param specs its nodes; scored policies take the first of equally good nodes
    */
   public Fleet(List<NodeSpec> specs) {
     this.specs = List.copyOf(specs);
@@ -62,7 +62,7 @@ public final class Fleet {
     capacityPercent = idlePercent;
   }
 
-  /** {@return its nodes; a node's number is its place here} */
+  /** {@return its nodes; a node's number is its index} */
   public List<NodeSpec> nodes() {
     return specs;
   }
@@ -77,7 +77,7 @@ public final class Fleet {
   }
 
   /**
-   * {@return the state of a node, with its number}
+   * {@return the group of nodes with the same state as a node}
    *
    * @param node its number
    */
@@ -85,7 +85,7 @@ public final class Fleet {
     return groups[node];
   }
 
-  /** {@return the distinct states in which nodes are now, in no particular order} */
+  /** {@return the distinct states of all nodes, in no particular order} */
   public List<StateGroup> groups() {
     return table.live();
   }
@@ -96,46 +96,46 @@ public final class Fleet {
   }
 
   /**
-   * Tells somebody of every change of a node's state from now on.
+   * Adds a listener for every change of a node's state.
    *
-   * @param listener is given the states before and after
+   * @param listener receives the states before and after
    */
   public void listen(BiConsumer<StateGroup, StateGroup> listener) {
     listeners.add(listener);
   }
 
-  /** {@return a number that changes when states get other numbers} */
+  /** {@return a number that changes when states are renumbered} */
   public int era() {
     return table.era();
   }
 
-  /** {@return all GPUs, in percent of one} */
+  /** {@return the capacity of all GPUs, in percent of one GPU} */
   public long capacityPercent() {
     return capacityPercent;
   }
 
-  /** {@return free online and nearline shares, in percent of one GPU} */
+  /** {@return the free online and nearline shares, in percent of one GPU} */
   public long idlePercent() {
     return idlePercent;
   }
 
-  /** {@return how often something was placed so far, without what was undone} */
+  /** {@return the number of placements so far, without those undone} */
   public long placedCount() {
     return placedCount;
   }
 
-  /** {@return how often something that had been placed ended} */
+  /** {@return the number of releases so far} */
   public long releasedCount() {
     return releasedCount;
   }
 
-  /** {@return what is placed, by its request's name} */
+  /** {@return all placements, by the names of their requests} */
   public Map<String, Placement> placements() {
     return Collections.unmodifiableMap(placements);
   }
 
   /**
-   * {@return where a request is placed}
+   * {@return the placement of a request}
    *
    * @param name the request's name
    */
@@ -144,7 +144,7 @@ public final class Fleet {
   }
 
   /**
-   * {@return the nodes on which members of a group are}
+   * {@return the nodes that hold members of a group}
    *
    * @param group see {@link Request#spread()}
    */
@@ -155,9 +155,9 @@ public final class Fleet {
   /**
    * Places a request.
    *
-   * @param request what is not placed yet
+   * @param request a request that is not placed yet
    * @param spot where it fits
-   * @return what was placed, to be released later
+   * @return the placement, to be released later
    * @throws IllegalArgumentException if it does not fit there, or its name is placed already
    */
   public Placement place(Request request, Spot spot) {
@@ -187,10 +187,10 @@ public final class Fleet {
   }
 
   /**
-   * Takes a request that has ended off its node.
+   * Removes the placement of a request that has ended.
    *
-   * @param placement what {@link #place} returned
-   * @throws IllegalArgumentException if that is not placed
+   * @param placement a placement from {@link #place}
+   * @throws IllegalArgumentException if it is not placed
    */
   public void release(Placement placement) {
     remove(placement);
@@ -198,10 +198,10 @@ public final class Fleet {
   }
 
   /**
-   * Takes back a placement that was only tried: afterwards all is as it was before it.
+   * Takes back a trial placement. Afterwards everything is as it was before it.
    *
-   * @param placement what {@link #place} returned
-   * @throws IllegalArgumentException if that is not placed
+   * @param placement a placement from {@link #place}
+   * @throws IllegalArgumentException if it is not placed
    */
   public void undo(Placement placement) {
     remove(placement);
@@ -209,11 +209,11 @@ public final class Fleet {
   }
 
   /**
-   * Places what is known to run on certain GPUs, as somebody else reports it.
+   * Adds a placement that exists already, as reported by the caller.
    *
-   * @param placement where it is; nothing of it is trusted
-   * @throws IllegalArgumentException if the node does not have such GPUs, the request is not for so
-   *     many, its name is placed already, or it does not fit there
+   * @param placement the placement, which is checked
+   * @throws IllegalArgumentException if the node has no such GPUs, the number of GPUs differs from
+   *     the request's, the name is placed already, or it does not fit there
    */
   public void adopt(Placement placement) {
     Request request = placement.request();
@@ -244,9 +244,10 @@ public final class Fleet {
   }
 
   /**
-   * Puts back what {@link #undo} took, on the very same GPUs, if they still have room for it.
+   * Adds a placement again that {@link #undo} has removed, on the same GPUs, if they still have
+   * room.
    *
-   * @param placement what was undone
+   * @param placement the removed placement
    * @return whether it is placed again
    */
   public boolean restore(Placement placement) {
@@ -330,9 +331,9 @@ public final class Fleet {
     Arrays.sort(sorted);
     NodeState after = new NodeState(kinds[node], sorted, cpu[node], host[node]);
     if (after.equals(before.state())) {
-      return; // a request may ask for nothing of the node
+      return; // a request may need nothing of the node
     }
-    // Added first: a state that comes back at once keeps what is known of it.
+    // Add before removing, so that a state that reappears at once keeps its number.
     StateGroup group = table.add(after, node);
     table.remove(before, node);
     groups[node] = group;
@@ -341,7 +342,7 @@ public final class Fleet {
   }
 
   /**
-   * {@return what is placed on a node, in no particular order}
+   * {@return the placements on a node, in no particular order}
    *
    * @param node the node's number
    */

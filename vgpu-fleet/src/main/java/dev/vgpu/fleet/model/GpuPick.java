@@ -6,16 +6,16 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Chooses which GPUs of a node stand for the chosen conditions: close ones, where there are. */
+/** Chooses the GPUs of a node that match the chosen conditions; close ones where possible. */
 final class GpuPick {
   private GpuPick() {}
 
   /**
-   * {@return the GPUs' numbers}
+   * {@return the numbers of the chosen GPUs}
    *
    * @param words the condition of each GPU
-   * @param taken the conditions that are taken
-   * @param gpuGroups for each GPU the number of its clique
+   * @param taken the conditions to be taken
+   * @param gpuGroups the number of each GPU's clique
    */
   static List<Integer> pick(long[] words, long[] taken, List<Integer> gpuGroups) {
     Map<Integer, Integer> room = new HashMap<>();
@@ -29,7 +29,7 @@ final class GpuPick {
       order.add(gpu);
     }
     if (room.size() > 1) {
-      // The smallest clique that has room for all; where none has, the largest first.
+      // The smallest clique with room for all first; if there is none, the largest first.
       order.sort(
           (a, b) ->
               Integer.compare(
@@ -49,7 +49,7 @@ final class GpuPick {
     return picked;
   }
 
-  /** Stable sorting keeps GPUs of one clique together only if no two cliques rank alike. */
+  /** The rank differs between cliques, so that sorting keeps the GPUs of a clique together. */
   private static int rank(Map<Integer, Integer> room, int group, int needed) {
     int size = room.getOrDefault(group, 0);
     int fit = size >= needed ? size : (1 << 20) - size;

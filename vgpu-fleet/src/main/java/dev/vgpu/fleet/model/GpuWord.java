@@ -1,9 +1,9 @@
 package dev.vgpu.fleet.model;
 
 /**
- * What is free on one GPU, in one number: percent for online and nearline shares, percent for
- * offline ones, MiB of memory, and the MIG slices in use. Sorted, the GPU with the least free share
- * comes first.
+ * The free capacity of one GPU, packed into one number: the percent for online and nearline shares,
+ * the percent for offline shares, the memory in MiB, and the MIG slices in use. Sorting puts the
+ * GPU with the smallest free share first.
  */
 final class GpuWord {
   static final int FULL_PERCENT = 100;
@@ -50,7 +50,7 @@ final class GpuWord {
     return free >= shape.sharePercent() && memory(word) >= shape.mebibytesOn(memory(untouched));
   }
 
-  /** {@return the GPU after such a share has been placed on it} */
+  /** {@return the GPU after a share of this shape was placed on it} */
   static long take(long word, Shape shape, long untouched) {
     if (shape.isWhole()) {
       return TAKEN;
@@ -63,7 +63,7 @@ final class GpuWord {
         slices(word));
   }
 
-  /** {@return the GPU after that share has gone} */
+  /** {@return the GPU after a share of this shape was released} */
   static long give(long word, Shape shape, long untouched) {
     if (shape.isWhole()) {
       return untouched;
@@ -76,7 +76,7 @@ final class GpuWord {
         slices(word));
   }
 
-  /** {@return a GPU of which these slices are in use} */
+  /** {@return the GPU with exactly these MIG slices in use} */
   static long cut(long word, int slices, int allSlices) {
     int free = FULL_PERCENT - FULL_PERCENT * Integer.bitCount(slices) / allSlices;
     return word(free, offline(word), memory(word), slices);

@@ -3,10 +3,10 @@ package dev.vgpu.fleet.model;
 import java.util.List;
 
 /**
- * A kind of MIG instance that a GPU can be cut into. Immutable.
+ * A kind of MIG instance. Immutable.
  *
  * @param profile its name, for example {@code 3g.40gb}
- * @param slices how many memory slices it occupies
+ * @param slices the number of memory slices that it occupies
  * @param starts the memory slices at which it may begin
  */
 public record MigCut(String profile, int slices, List<Integer> starts) {
@@ -15,7 +15,7 @@ public record MigCut(String profile, int slices, List<Integer> starts) {
   /**
    * Copies the list.
    *
-   * @throws IllegalArgumentException if a start lies outside a GPU
+   * @throws IllegalArgumentException if an instance would lie outside the GPU
    */
   public MigCut {
     starts = List.copyOf(starts);

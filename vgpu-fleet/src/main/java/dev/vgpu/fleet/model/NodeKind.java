@@ -5,12 +5,12 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What nodes of equal GPUs have in common. Immutable.
+ * The common properties of nodes with equal GPUs. Immutable.
  *
- * @param model the GPUs' model
- * @param gpus how many
- * @param gpuMebibytes the memory of each
- * @param migCuts how they can be cut
+ * @param model the model of the GPUs
+ * @param gpus the number of GPUs
+ * @param gpuMebibytes the memory of each GPU, in MiB
+ * @param migCuts the kinds of MIG instances that they can be divided into
  */
 public record NodeKind(String model, int gpus, int gpuMebibytes, List<MigCut> migCuts) {
   private static final int MEBIBYTE_BITS = 20;
@@ -25,12 +25,12 @@ public record NodeKind(String model, int gpus, int gpuMebibytes, List<MigCut> mi
         spec.gpuModel(), spec.gpus(), mebibytes(spec.gpuMemory().bytes()), spec.migCuts());
   }
 
-  /** {@return whole MiB that are there} */
+  /** {@return the number of whole MiB in so many bytes} */
   static int mebibytes(long bytes) {
     return (int) Math.min(Integer.MAX_VALUE, bytes >>> MEBIBYTE_BITS);
   }
 
-  /** {@return the MiB that it takes to have so many bytes} */
+  /** {@return the number of MiB needed to hold so many bytes} */
   static int mebibytesFor(long bytes) {
     long whole = bytes >>> MEBIBYTE_BITS;
     return (int) Math.min(Integer.MAX_VALUE, whole << MEBIBYTE_BITS == bytes ? whole : whole + 1);
@@ -48,7 +48,7 @@ public record NodeKind(String model, int gpus, int gpuMebibytes, List<MigCut> mi
     return migCuts.stream().mapToInt(cut -> cut.slices()).max().orElse(1);
   }
 
-  /** {@return the memory of such an instance: its part of the slices} */
+  /** {@return the memory of such an instance in MiB, in proportion to its slices} */
   int mebibytesOf(MigCut cut) {
     return (int) ((long) gpuMebibytes * cut.slices() / allSlices());
   }
@@ -57,7 +57,7 @@ public record NodeKind(String model, int gpus, int gpuMebibytes, List<MigCut> mi
     return migCuts.stream().filter(cut -> cut.profile().equals(profile)).findFirst();
   }
 
-  /** {@return how many kinds of instances still have a place, counted by place} */
+  /** {@return the number of free places for instances, summed over all kinds} */
   int placesLeft(int slices) {
     int places = 0;
     for (MigCut cut : migCuts) {
@@ -68,7 +68,7 @@ public record NodeKind(String model, int gpus, int gpuMebibytes, List<MigCut> mi
     return places;
   }
 
-  /** {@return the start that leaves the most other places; empty: none is free} */
+  /** {@return the start that leaves the most other places; empty if none is free} */
   Optional<Integer> bestStart(MigCut cut, int slices) {
     int best = -1;
     int most = -1;
@@ -83,7 +83,7 @@ public record NodeKind(String model, int gpus, int gpuMebibytes, List<MigCut> mi
     return best < 0 ? Optional.empty() : Optional.of(best);
   }
 
-  /** Kinds of one fleet are mostly the same object: decisions compare them often. */
+  /** Compares identity first: kinds of one fleet are mostly the same object, and compared often. */
   @Override
   public boolean equals(@Nullable Object other) {
     return other == this

@@ -5,18 +5,19 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * A node as it is when nothing runs on it. Immutable.
+ * A node when it is empty. Immutable.
  *
  * @param name its name, unique in the fleet
- * @param gpuModel the model of its GPUs, which are alike
- * @param gpus how many GPUs it has, at most {@value #MOST_GPUS}
+ * @param gpuModel the model of its GPUs, all of which are equal
+ * @param gpus the number of GPUs, at most {@value #MOST_GPUS}
  * @param gpuMemory the memory of each GPU
- * @param cpuMillis thousandths of a processor
+ * @param cpuMillis processors, in thousandths
  * @param hostMemory host memory
- * @param rack the rack it stands in; empty: not known
- * @param gpuGroups for each GPU the number of its NVLink clique or NUMA node; GPUs with equal
- *     numbers are close. Empty: all are alike
- * @param migCuts how its GPUs can be cut; empty: they are shared or given whole, not cut
+ * @param rack its rack; empty if unknown
+ * @param gpuGroups the number of each GPU's NVLink clique or NUMA node; GPUs with equal numbers are
+ *     close. If empty, all are equally close
+ * @param migCuts the kinds of MIG instances that its GPUs can be divided into; if empty, GPUs are
+ *     shared or given whole
  */
 public record NodeSpec(
     String name,
@@ -54,13 +55,13 @@ public record NodeSpec(
   }
 
   /**
-   * {@return a node of GPUs that are not cut and equally close to each other}
+   * {@return a node without MIG, whose GPUs are equally close to each other}
    *
    * @param name its name
-   * @param gpuModel the GPUs' model
-   * @param gpus how many
-   * @param gpuMemory the memory of each
-   * @param cpuMillis thousandths of a processor
+   * @param gpuModel the model of its GPUs
+   * @param gpus the number of GPUs
+   * @param gpuMemory the memory of each GPU
+   * @param cpuMillis processors, in thousandths
    * @param hostMemory host memory
    */
   public static NodeSpec of(
@@ -75,7 +76,7 @@ public record NodeSpec(
   }
 
   /**
-   * {@return the same node in a rack}
+   * {@return the same node in another rack}
    *
    * @param newRack the rack's name
    */

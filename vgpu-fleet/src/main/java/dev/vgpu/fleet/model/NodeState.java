@@ -4,7 +4,7 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is free on a node, without saying which GPU is which: two nodes that could host the same
+ * What is free on a node, regardless of which GPU is which. Two nodes that can host the same
  * requests in the same ways have equal states. Immutable.
  */
 public final class NodeState {
@@ -33,12 +33,12 @@ public final class NodeState {
     this.hash = (Arrays.hashCode(sortedWords) * 31 + cpuMillis) * 31 + hostMebibytes;
   }
 
-  /** {@return what its GPUs are} */
+  /** {@return the kind of its GPUs} */
   public NodeKind kind() {
     return kind;
   }
 
-  /** {@return how many GPUs the node has} */
+  /** {@return the number of GPUs} */
   public int gpus() {
     return words.length;
   }
@@ -48,17 +48,17 @@ public final class NodeState {
     return kind.model();
   }
 
-  /** {@return how many GPUs nobody uses} */
+  /** {@return the number of unused GPUs} */
   public int untouchedGpus() {
     return untouchedGpus;
   }
 
-  /** {@return free online and nearline shares of all GPUs, in percent of one GPU} */
+  /** {@return the free online and nearline shares of all GPUs, in percent of one GPU} */
   public int idlePercent() {
     return idlePercent;
   }
 
-  /** {@return free thousandths of a processor} */
+  /** {@return free processors, in thousandths} */
   public int cpuMillis() {
     return cpuMillis;
   }
@@ -71,7 +71,7 @@ public final class NodeState {
   /**
    * {@return the free online and nearline share of a GPU, in percent}
    *
-   * @param slot 0 for the GPU with the least
+   * @param slot the GPU's index by free share; 0 has the least
    */
   public int freePercent(int slot) {
     return GpuWord.urgent(words[slot]);
@@ -80,7 +80,7 @@ public final class NodeState {
   /**
    * {@return the free memory of a GPU, in MiB}
    *
-   * @param slot as above
+   * @param slot as for {@link #freePercent}
    */
   public int freeMebibytes(int slot) {
     return GpuWord.memory(words[slot]);
@@ -89,17 +89,17 @@ public final class NodeState {
   /**
    * {@return whether a GPU has room for one of a shape's shares}
    *
-   * @param slot as above
-   * @param shape what is asked
+   * @param slot as for {@link #freePercent}
+   * @param shape the shape
    */
   public boolean slotFits(int slot, Shape shape) {
     return GpuWord.fits(words[slot], shape, kind.untouched());
   }
 
   /**
-   * {@return whether the shape fits this node}
+   * {@return whether a shape fits this node}
    *
-   * @param shape what is asked
+   * @param shape the shape
    */
   public boolean fits(Shape shape) {
     if (shape.cpuMillis() > cpuMillis
@@ -119,15 +119,15 @@ public final class NodeState {
   }
 
   /**
-   * {@return the next slot at which the shape can begin, where GPUs in equal condition count once;
-   * -1: there is none} The shape's GPUs are that slot and the next ones with room.
+   * {@return the next slot at which the shape can begin; -1 if there is none} The shape takes that
+   * slot and the next slots with room. GPUs in equal condition count once.
    *
-   * @param shape what is asked; its processors and host memory are not looked at
-   * @param after the last slot; -1 to begin
+   * @param shape the shape; its processors and host memory are not checked
+   * @param after the previous result; -1 to begin
    */
   public int nextSlot(Shape shape, int after) {
     if (shape.isWhole()) {
-      int first = words.length - untouchedGpus; // Sorted, those that nobody uses come last.
+      int first = words.length - untouchedGpus; // sorted, so unused GPUs are last
       return after < first && untouchedGpus >= shape.gpus() ? first : -1;
     }
     for (int slot = after + 1; slot < words.length; slot++) {
@@ -162,7 +162,7 @@ public final class NodeState {
         .orElse(null);
   }
 
-  /** {@return the GPUs, by their condition, that the shape takes from that slot on} */
+  /** {@return the conditions of the GPUs that the shape takes from a slot on} */
   long[] taken(Shape shape, int slot) {
     long[] taken = new long[shape.gpus()];
     long whole = kind.untouched();
@@ -176,10 +176,10 @@ public final class NodeState {
   }
 
   /**
-   * {@return the node after the shape has been placed there}
+   * {@return the node after the shape is placed on it}
    *
-   * @param shape what fits
-   * @param slot where it begins, from {@link #nextSlot}; not looked at if it needs no GPU
+   * @param shape a shape that fits
+   * @param slot where it begins, from {@link #nextSlot}; ignored if it needs no GPU
    */
   public NodeState after(Shape shape, int slot) {
     long[] changed = words;
@@ -212,9 +212,7 @@ public final class NodeState {
     return GpuWord.cut(words[slot], slices, kind.allSlices());
   }
 
-  /**
-   * {@return how many places for MIG instances are left, of all kinds}; 0 where GPUs are not cut
-   */
+  /** {@return the number of free places for MIG instances of all kinds; 0 without MIG} */
   public int migPlaces() {
     int places = 0;
     for (int i = 0; kind.isMig() && i < words.length; i++) {

@@ -6,7 +6,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import java.util.Set;
 
-/** What somebody wants of the fleet. Immutable; made by a builder. */
+/** A request for part of the fleet. Immutable; created by a builder. */
 public final class Request {
   private final String name;
   private final PreemptionClass preemptionClass;
@@ -45,9 +45,9 @@ public final class Request {
   }
 
   /**
-   * {@return a builder of a request for no GPU}
+   * {@return a builder; without further settings, the request needs no GPU}
    *
-   * @param name unique among what is placed or waits
+   * @param name unique among waiting and placed requests
    */
   public static Builder builder(String name) {
     return new Builder(name);
@@ -77,17 +77,19 @@ public final class Request {
     return shape;
   }
 
-  /** {@return the request whose node it must share; empty: none} */
+  /** {@return the request whose node it must share; empty if none} */
   public String sameNodeAs() {
     return sameNodeAs;
   }
 
-  /** {@return the group whose members are on different nodes, evenly over racks; empty: none} */
+  /**
+   * {@return the group whose members must be on different nodes, evenly over racks; empty if none}
+   */
   public String spread() {
     return spread;
   }
 
-  /** {@return the names of the nodes that will do; empty: any} */
+  /** {@return the names of the allowed nodes; empty for any} */
   public Set<String> nodes() {
     return nodes;
   }
@@ -97,7 +99,7 @@ public final class Request {
     return name + " " + shape;
   }
 
-  /** Describes a request. Confined to one thread. */
+  /** Builds a request. Confined to one thread. */
   public static final class Builder {
     private static final int MOST_PERCENT = 100;
 
@@ -151,12 +153,12 @@ public final class Request {
     }
 
     /**
-     * Asks for room on GPUs of one node without a promised share. It needs memory: else a GPU would
-     * count as unused beside it.
+     * Asks for memory on GPUs of one node, without a guaranteed share. The request must set memory;
+     * otherwise these GPUs would still count as unused.
      *
      * @param count 1 or more
      * @return this builder
-     * @throws IllegalArgumentException if it is less
+     * @throws IllegalArgumentException if it is out of range
      */
     public Builder bestEffort(int count) {
       gpus = positive(count);
@@ -166,11 +168,11 @@ public final class Request {
     }
 
     /**
-     * Asks for GPUs that nobody else uses, all on one node.
+     * Asks for unshared GPUs, all on one node.
      *
      * @param count 1 or more
      * @return this builder
-     * @throws IllegalArgumentException if it is less
+     * @throws IllegalArgumentException if it is out of range
      */
     public Builder wholeGpus(int count) {
       gpus = positive(count);
@@ -211,10 +213,10 @@ public final class Request {
     }
 
     /**
-     * Sets a part of each GPU's memory, whatever card it is. With {@link #memory}, the larger
-     * holds.
+     * Sets the memory on each GPU as a part of the GPU's memory. If {@link #memory} is set too, the
+     * larger value applies.
      *
-     * @param percent 0 to 100 percent of the card
+     * @param percent 0 to 100
      * @return this builder
      * @throws IllegalArgumentException if it is out of range
      */
@@ -231,12 +233,12 @@ public final class Request {
     }
 
     /**
-     * Sets what is needed of the node beside GPUs.
+     * Sets the need for processors and host memory.
      *
-     * @param millis thousandths of a processor, 0 or more
+     * @param millis processors, in thousandths; 0 or more
      * @param size host memory, rounded up to MiB
      * @return this builder
-     * @throws IllegalArgumentException if there are fewer processors than none
+     * @throws IllegalArgumentException if {@code millis} is negative
      */
     public Builder host(int millis, MemorySize size) {
       if (millis < 0) {
@@ -249,9 +251,9 @@ public final class Request {
     }
 
     /**
-     * Sets the GPU models that will do.
+     * Sets the allowed GPU models.
      *
-     * @param names empty: any
+     * @param names empty for any
      * @return this builder
      */
     public Builder models(Set<String> names) {
@@ -293,9 +295,9 @@ public final class Request {
     }
 
     /**
-     * Sets the nodes that will do.
+     * Sets the allowed nodes.
      *
-     * @param names empty: any
+     * @param names empty for any
      * @return this builder
      */
     public Builder nodes(Set<String> names) {
@@ -306,7 +308,7 @@ public final class Request {
     /**
      * {@return the request}
      *
-     * @throws IllegalArgumentException if neither a share nor memory is asked of a shared GPU
+     * @throws IllegalArgumentException if it shares GPUs without asking for a share or memory
      */
     public Request build() {
       boolean isBestEffort = gpus > 0 && !isWhole && migProfile.isEmpty() && sharePercent == 0;

@@ -3,19 +3,20 @@ package dev.vgpu.fleet.model;
 import java.util.Set;
 
 /**
- * The part of a request that decides where it fits. Immutable; requests with equal shapes are alike
- * to every placement policy.
+ * The part of a request that decides where it fits. Placement policies treat requests with equal
+ * shapes alike. Immutable.
  *
- * @param gpus how many GPUs on one node; 0: none
- * @param sharePercent percent of each GPU's time; 0 for whole GPUs, MIG instances and best effort
- * @param isWhole whether each GPU is held alone
+ * @param gpus the number of GPUs on one node; 0 for none
+ * @param sharePercent the percent of each GPU's time; 0 for whole GPUs, MIG instances and best
+ *     effort
+ * @param isWhole whether its GPUs are unshared
  * @param isOffline whether the share counts against the offline shares of a GPU
- * @param memoryMebibytes GPU memory on each GPU; a whole GPU has all of its own
- * @param memoryPercent the least part of each GPU's memory, in percent of the card; 0: none
- * @param cpuMillis thousandths of a processor
- * @param hostMebibytes host memory
- * @param models the GPU models that will do; empty: any
- * @param migProfile the kind of MIG instance; empty: none
+ * @param memoryMebibytes the memory on each GPU in MiB; a whole GPU includes all of its memory
+ * @param memoryPercent the least memory on each GPU, in percent of the GPU's memory; 0 for none
+ * @param cpuMillis processors, in thousandths
+ * @param hostMebibytes host memory in MiB
+ * @param models the allowed GPU models; empty for any
+ * @param migProfile the kind of MIG instance; empty for none
  */
 public record Shape(
     int gpus,
@@ -36,16 +37,16 @@ public record Shape(
   }
 
   /**
-   * {@return the memory that is asked on such a GPU, in MiB}
+   * {@return the memory needed on a GPU, in MiB}
    *
-   * @param cardMebibytes the memory of the GPU
+   * @param cardMebibytes the memory of that GPU, in MiB
    */
   public int mebibytesOn(int cardMebibytes) {
     int part = (int) ((long) cardMebibytes * memoryPercent / WHOLE_PERCENT);
     return Math.max(memoryMebibytes, part);
   }
 
-  /** {@return whether an instance of MIG is asked for} */
+  /** {@return whether it needs a MIG instance} */
   public boolean isMig() {
     return !migProfile.isEmpty();
   }
@@ -55,13 +56,13 @@ public record Shape(
     return gpus > 1;
   }
 
-  /** {@return GPU time, in percent of one GPU} */
+  /** {@return its GPU time, in percent of one GPU} */
   public int totalPercent() {
     return gpus * (isWhole ? WHOLE_PERCENT : sharePercent);
   }
 
   /**
-   * {@return whether a GPU model will do}
+   * {@return whether a GPU model is allowed}
    *
    * @param model the model's name
    */

@@ -1,7 +1,7 @@
 package dev.vgpu.fleet.model;
 
 /**
- * Where a policy wants a request. Immutable.
+ * The place that a policy chooses for a request. Immutable.
  *
  * @param node the node's number
  * @param slot where on the node it begins, see {@link NodeState#nextSlot}

@@ -2,7 +2,7 @@ package dev.vgpu.fleet.model;
 
 import java.util.Arrays;
 
-/** The nodes of one state, in order. Written by its {@link StateTable} alone. */
+/** The nodes that have the same state, in order. Changed only by its {@link StateTable}. */
 public final class StateGroup {
   private final NodeState state;
   private int id;
@@ -20,17 +20,19 @@ public final class StateGroup {
     return state;
   }
 
-  /** {@return a small number that no other state of the table has, until {@link Fleet#era}} */
+  /**
+   * {@return a small number, unique among the states of the table until {@link Fleet#era} changes}
+   */
   public int id() {
     return id;
   }
 
-  /** {@return how many nodes are in that state} */
+  /** {@return the number of nodes in this state} */
   public int size() {
     return size;
   }
 
-  /** {@return the first of them} */
+  /** {@return the first node in this state} */
   public int firstNode() {
     return nodes[0];
   }

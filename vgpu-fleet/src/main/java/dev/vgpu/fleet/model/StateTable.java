@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The distinct states of a fleet's nodes. States that no node is in are kept for a while: they come
- * back, and what policies remember of them with them.
+ * The distinct states of a fleet's nodes. A state that no node has any more is kept for a while: it
+ * often reappears, and policies then still know its cost.
  */
 final class StateTable {
   private static final int MOST_STATES = 1 << 16;
@@ -22,7 +22,7 @@ final class StateTable {
     return live;
   }
 
-  /** {@return the numbers of {@link #live}, in its order; longer than that} */
+  /** {@return the numbers of {@link #live}, in its order; the array may be longer} */
   int[] liveIds() {
     return liveIds;
   }
@@ -60,7 +60,7 @@ final class StateTable {
     }
   }
 
-  /** Starts a new era: states that no node is in are dropped, the others get new numbers. */
+  /** Starts a new era: drops states that no node has, and renumbers the others. */
   private void forget() {
     era++;
     known.clear();

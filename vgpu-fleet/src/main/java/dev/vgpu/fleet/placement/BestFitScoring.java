@@ -3,16 +3,16 @@ package dev.vgpu.fleet.placement;
 import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Shape;
 
-/** Best fit: the node on which the least is left, of processors and of GPUs alike. */
+/** Best fit: prefers the node with the least left over, of processors and GPUs alike. */
 final class BestFitScoring implements Scoring {
   private final double mostCpuMillis;
   private final double mostPercent;
 
   /**
-   * Makes the scoring.
+   * Creates the scoring.
    *
-   * @param mostCpuMillis of a node
-   * @param mostGpus of a node
+   * @param mostCpuMillis the most processors of a node, in thousandths
+   * @param mostGpus the most GPUs of a node
    */
   BestFitScoring(int mostCpuMillis, int mostGpus) {
     this.mostCpuMillis = Math.max(1, mostCpuMillis);

@@ -8,12 +8,12 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How much idle GPU time of a node a request drawn from the workload could not use, on average: the
- * measure of FGD (Weng et al., "Beware of Fragmentation", USENIX ATC 2023).
+ * The idle GPU time of a node that a request drawn from the workload could not use, on average.
+ * This is the measure of FGD (Weng et al., "Beware of Fragmentation", USENIX ATC 2023).
  *
- * <p>A GPU's free part is the lesser of its free share and its free memory. Host memory is not
- * looked at, as in the published measure; nor are offline shapes, which use no idle share. The sums
- * over the workload are made once for each kind of node.
+ * <p>The free part of a GPU is its free share or its free memory, whichever is less. As in the
+ * published measure, host memory is ignored. Offline shapes are ignored too, because they use no
+ * idle share. The sums over the workload are computed once for each kind of node.
  */
 final class Fragmentation {
   private final Workload workload;
@@ -40,7 +40,7 @@ final class Fragmentation {
     return table;
   }
 
-  /** {@return what a share of this shape needs of such a GPU, in percent} */
+  /** {@return the part of such a GPU that a share of this shape needs, in percent} */
   static int need(NodeKind kind, Shape shape) {
     return shape.isWhole()
         ? FragmentationTable.WHOLE

@@ -4,8 +4,8 @@ import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Shape;
 
 /**
- * FGD: the steepest descent of fragmentation. Its score is rounded as the published one is: nodes
- * that differ by less count as equal, and the first of them is taken.
+ * FGD: prefers the steepest descent of fragmentation. The score is rounded as in the published
+ * version; among nodes with equal rounded scores, the first is taken.
  */
 final class FragmentationScoring implements Scoring {
   private static final double WHOLE_PERCENT = 100;

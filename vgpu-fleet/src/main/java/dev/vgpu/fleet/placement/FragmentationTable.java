@@ -6,24 +6,24 @@ import dev.vgpu.fleet.model.Shape;
 import java.util.List;
 
 /**
- * For one kind of node, the odds of all shapes added up by how many processors, which share and how
- * many whole GPUs they need. Immutable.
+ * The cumulative odds of a workload's shapes for one kind of node, by the processors and the share
+ * or number of whole GPUs that they need. Immutable.
  */
 final class FragmentationTable {
   static final int WHOLE = 100;
 
   private final NodeKind kind;
 
-  /** Numbers of processors that some shape needs, in order. */
+  /** The distinct numbers of processors (in thousandths) that shapes need, ascending. */
   private final int[] cpuSteps;
 
-  /** By the step of processors, then by percent: the odds of shares that fit. */
+  /** By processor step, then percent: the cumulative odds of shares that fit. */
   private final float[][] shares;
 
-  /** By the step of processors, then by GPUs: the odds of whole GPUs that fit. */
+  /** By processor step, then GPUs: the cumulative odds of whole-GPU shapes that fit. */
   private final float[][] wholes;
 
-  /** The odds of all shapes but offline shares, which use no idle share. */
+  /** The odds of all shapes except offline shares, which use no idle share. */
   private final float counted;
 
   FragmentationTable(NodeKind kind, Workload workload) {
@@ -61,7 +61,7 @@ final class FragmentationTable {
     }
   }
 
-  /** {@return how many steps so many processors reach} */
+  /** {@return the number of steps that so many processors cover} */
   private int step(int cpuMillis) {
     int low = 0;
     int high = cpuSteps.length;

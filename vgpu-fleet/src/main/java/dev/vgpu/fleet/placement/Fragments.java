@@ -3,24 +3,24 @@ package dev.vgpu.fleet.placement;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.StateGroup;
 
-/** How fragmented a whole fleet is, for what usually comes. Confined to one thread. */
+/** The fragmentation of a whole fleet under a typical workload. Confined to one thread. */
 public final class Fragments {
   private final Fragmentation fragmentation;
 
   /**
-   * Makes the measure.
+   * Creates the measure.
    *
-   * @param workload what usually comes
+   * @param workload the typical requests
    */
   public Fragments(Workload workload) {
     fragmentation = new Fragmentation(workload);
   }
 
   /**
-   * {@return the idle GPU time that a usual request could not use on average, in percent of one
+   * {@return the idle GPU time that a typical request could not use on average, in percent of one
    * GPU}
    *
-   * @param fleet the fleet as it is now
+   * @param fleet the fleet
    */
   public double of(Fleet fleet) {
     double sum = 0;

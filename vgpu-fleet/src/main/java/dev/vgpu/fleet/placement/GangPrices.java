@@ -10,9 +10,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What it costs to take away one of the last nodes that can host several GPUs at once: the GPUs of
- * the shape, times the square of how sure it is that they will be missed. Remembers, by a state's
- * number, which of these shapes it can host.
+ * The price of losing one of the last nodes that can host a shape with several GPUs: the GPU time
+ * of the shape, times the square of the probability that the node will be missed. Caches which of
+ * these shapes each state can host, by the state's number.
  */
 final class GangPrices {
   private static final int MOST_SHAPES = 62;
@@ -38,7 +38,7 @@ final class GangPrices {
     }
   }
 
-  /** {@return as bits, which of the shapes fit before and not after} */
+  /** {@return a bit set of the shapes that fit before and do not fit after} */
   long lost(NodeState before, NodeState after) {
     long bits = 0;
     for (int i = 0; i < shapes.size(); i++) {
@@ -47,7 +47,7 @@ final class GangPrices {
     return bits;
   }
 
-  /** {@return the price of each of them as the fleet is now, in percent of one GPU} */
+  /** {@return the current price of each shape, in percent of one GPU} */
   float[] prices(Fleet fleet) {
     int[] hosting = hostingNodes(fleet);
     double arrivals = fleet.idlePercent() / meanPercent;
@@ -59,7 +59,7 @@ final class GangPrices {
     return prices;
   }
 
-  /** {@return for each shape, how many nodes can host it} Counted once, then kept up to date. */
+  /** {@return for each shape, the number of nodes that can host it} Counted once, then updated. */
   private int[] hostingNodes(Fleet fleet) {
     if (!fleet.equals(watched)) {
       watched = fleet;

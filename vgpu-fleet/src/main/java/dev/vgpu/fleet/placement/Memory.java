@@ -2,7 +2,7 @@ package dev.vgpu.fleet.placement;
 
 import java.util.Arrays;
 
-/** What is known of one shape at each state, by the state's number. */
+/** The cached results for one shape, by the number of the state. */
 final class Memory {
   private static final int LEAST = 256;
 
@@ -18,7 +18,7 @@ final class Memory {
     return state < costs.length && !Float.isNaN(costs[state]);
   }
 
-  /** {@return the cost; infinite where the shape does not fit} */
+  /** {@return the cost; infinite if the shape does not fit} */
   float cost(int state) {
     return costs[state];
   }

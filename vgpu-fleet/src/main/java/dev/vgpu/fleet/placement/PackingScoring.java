@@ -4,8 +4,8 @@ import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Shape;
 
 /**
- * What cluster schedulers offer as "binpack" and "spread": the node with the least, or the most,
- * free GPU time, and on it the GPU with the least, or the most.
+ * The "binpack" and "spread" of cluster schedulers: the node with the least (or the most) free GPU
+ * time, and on it the GPU with the least (or the most).
  */
 final class PackingScoring implements Scoring {
   private final boolean isSpread;
@@ -26,7 +26,7 @@ final class PackingScoring implements Scoring {
       float free = after.freePercent(slot) / 100f;
       squares += free * free;
     }
-    // The node's free time decides; of its GPUs, the evenness of what is left.
+    // The node's free time decides; the evenness of what is left chooses among its GPUs.
     float even = squares / (1 + after.gpus());
     return isSpread ? even - before.idlePercent() : before.idlePercent() - even;
   }

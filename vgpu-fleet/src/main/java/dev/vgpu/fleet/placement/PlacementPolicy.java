@@ -6,25 +6,25 @@ import dev.vgpu.fleet.model.Spot;
 import java.util.Optional;
 import java.util.function.IntPredicate;
 
-/** Decides where a request goes. Confined to one thread, and made for one fleet. */
+/** Chooses a place for a request. Created for one fleet; confined to one thread. */
 public interface PlacementPolicy {
-  /** {@return its name, as in tables} */
+  /** {@return its name, as shown in tables} */
   String name();
 
   /**
-   * {@return the spot for a request; empty if it fits nowhere} Nothing is placed.
+   * {@return the spot for a request; empty if it fits nowhere} Does not place it.
    *
-   * @param fleet the fleet for which this policy was made
-   * @param request what is asked
+   * @param fleet the fleet for which this policy was created
+   * @param request the request
    */
   Optional<Spot> choose(Fleet fleet, Request request);
 
   /**
-   * {@return the spot for a request on one of some nodes; empty if it fits none of them}
+   * {@return the spot for a request on one of the allowed nodes; empty if it fits none of them}
    *
-   * @param fleet the fleet for which this policy was made
-   * @param request what is asked
-   * @param allowed says of a node's number whether it may be taken
+   * @param fleet the fleet for which this policy was created
+   * @param request the request
+   * @param allowed whether the node with a number may be used
    */
   Optional<Spot> choose(Fleet fleet, Request request, IntPredicate allowed);
 }

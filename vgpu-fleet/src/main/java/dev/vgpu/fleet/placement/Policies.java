@@ -4,28 +4,28 @@ import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.NodeSpec;
 import java.util.List;
 
-/** Makes placement policies by name. */
+/** Creates placement policies by name. */
 public final class Policies {
-  /** The name of ours. */
+  /** The name of vgpu's own policy. */
   public static final String OURS = "vgpu";
 
-  /** The name of the published one that others are compared with. */
+  /** The name of the published policy that others are compared with. */
   public static final String REFERENCE = "fgd";
 
   private Policies() {}
 
-  /** {@return the names, the weakest first} */
+  /** {@return the names, weakest policy first} */
   public static List<String> names() {
     return List.of("random", "spread", "binpack", "best-fit", REFERENCE, OURS);
   }
 
   /**
-   * {@return a new policy for one fleet}
+   * {@return a new policy for a fleet}
    *
    * @param name one of {@link #names}
    * @param fleet the fleet
-   * @param workload what usually comes
-   * @throws IllegalArgumentException if the name is not known
+   * @param workload the typical requests
+   * @throws IllegalArgumentException if the name is unknown
    */
   public static PlacementPolicy of(String name, Fleet fleet, Workload workload) {
     List<NodeSpec> nodes = fleet.nodes();

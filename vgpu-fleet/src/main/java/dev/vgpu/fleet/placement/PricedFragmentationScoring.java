@@ -5,14 +5,14 @@ import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Shape;
 
 /**
- * For a fleet in which work comes and goes: fragmentation, and the price of places for several
- * GPUs. Nodes whose costs differ by less than 1 % of a GPU count as equal, so the first nodes stay
- * full and the last ones stay empty.
+ * The scoring for a fleet in which work starts and ends: fragmentation, plus the price of places
+ * for several GPUs. Costs are rounded to 1 % of a GPU. Nodes with equal costs are taken in order,
+ * so the first nodes stay full and the last ones stay empty.
  */
 final class PricedFragmentationScoring implements Scoring {
   private static final float STEP_PERCENT = 1;
 
-  /** A place for several GPUs that is gone comes back by itself when work ends. */
+  /** Less than 1, because a lost place for several GPUs reappears when work ends. */
   private static final double PRICE_WEIGHT = 0.25;
 
   private final Fragmentation fragmentation;

@@ -8,7 +8,7 @@ import java.util.Optional;
 import java.util.Random;
 import java.util.function.IntPredicate;
 
-/** Any node on which it fits, and there the first GPU: what many schedulers do without a hint. */
+/** A random node on which the request fits, and on it the first suitable GPU. */
 final class RandomPolicy implements PlacementPolicy {
   private static final long SEED = 7;
 

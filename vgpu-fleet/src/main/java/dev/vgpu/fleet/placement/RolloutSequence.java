@@ -5,7 +5,7 @@ import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Shape;
 import java.util.Arrays;
 
-/** Requests that come to one kind of node, one after the other, each to the tightest GPU. */
+/** A sequence of requests for one kind of node. Each is placed on the tightest GPU. */
 final class RolloutSequence {
   private static final int WHOLE = 100;
 
@@ -14,7 +14,7 @@ final class RolloutSequence {
   private final int[] need;
   private final int[] gpus;
 
-  /** By position: the least share of this and of all later requests. */
+  /** By position: the smallest share that this or any later request needs. */
   private final int[] leastNeed;
 
   RolloutSequence(NodeKind kind, Shape[] drawn) {
@@ -39,7 +39,7 @@ final class RolloutSequence {
    * {@return the share that stays free, in percent of one GPU}
    *
    * @param state the node before
-   * @param free room for the node's GPUs
+   * @param free working space for the node's GPUs
    */
   int fill(NodeState state, int[] free) {
     int count = state.gpus();

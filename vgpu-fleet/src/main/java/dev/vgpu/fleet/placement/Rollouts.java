@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.Random;
 
 /**
- * A node's potential: the GPU time that stays stranded after the node has been filled with what
- * usually comes, on average over some sequences that are the same for all nodes. Remembers nodes.
+ * The potential of a node: the GPU time that stays stranded after the node was filled with typical
+ * requests, on average over fixed sequences that are the same for all nodes. Caches the results.
  */
 final class Rollouts {
   private static final int SEQUENCES = 32;
@@ -43,7 +43,7 @@ final class Rollouts {
     return workload.shapes().get(workload.shapes().size() - 1);
   }
 
-  /** {@return what stays stranded, in percent of one GPU} */
+  /** {@return the stranded GPU time, in percent of one GPU} */
   float of(NodeState state) {
     if (state.idlePercent() == 0) {
       return 0;

@@ -13,17 +13,17 @@ import java.util.Optional;
 import java.util.function.IntPredicate;
 
 /**
- * Takes the spot of least cost; of equal ones the first node. Looks at each distinct state once,
- * and computes only what it does not remember.
+ * Chooses the spot with the least cost; among equal costs, the first node. Evaluates each distinct
+ * state once, and computes only the costs that are not cached.
  *
- * <p>A decision computes at most {@code mostFresh} unknown costs. In a very large fleet with a
- * shape that was never asked before, the states beyond are looked at by later decisions; this
- * bounds the time of each.
+ * <p>In a fleet with more than {@value #FEW_STATES} states, a decision that has found a node
+ * computes about {@code mostFresh} unknown costs at most. Later decisions compute the others. This
+ * bounds the time of a decision.
  */
 final class ScoredPolicy implements PlacementPolicy {
   private static final int MOST_SHAPES = 512;
 
-  /** With so few distinct states, a decision computes all costs that it does not know. */
+  /** With at most this many distinct states, a decision computes all unknown costs. */
   private static final int FEW_STATES = 2000;
 
   private static final float NOWHERE = Float.POSITIVE_INFINITY;
@@ -115,7 +115,7 @@ final class ScoredPolicy implements PlacementPolicy {
     return step > 0 ? (float) Math.rint(cost / step) * step : cost;
   }
 
-  /** {@return how many costs it had to compute} */
+  /** {@return the number of costs that were computed} */
   private int remember(StateGroup group, Shape shape, Memory memory) {
     NodeState before = group.state();
     int bestSlot = 0;

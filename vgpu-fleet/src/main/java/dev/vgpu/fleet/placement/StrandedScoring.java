@@ -4,7 +4,9 @@ import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Shape;
 
-/** For a fleet that fills: what stays stranded, and the price of places for several GPUs. */
+/**
+ * The scoring for a fleet that fills: stranded GPU time, plus the price of places for several GPUs.
+ */
 final class StrandedScoring implements Scoring {
   private final Rollouts rollouts;
   private final GangPrices gangs;
@@ -34,7 +36,7 @@ final class StrandedScoring implements Scoring {
     return gangs.prices(fleet);
   }
 
-  /** A rollout takes longer than the other measures. */
+  /** Fewer, because a rollout takes longer than other measures. */
   @Override
   public int mostFresh() {
     return 20;

@@ -7,11 +7,12 @@ import java.util.Optional;
 import java.util.function.IntPredicate;
 
 /**
- * Uses one policy while a fleet fills, and another once work ends about as often as it comes.
+ * Uses one policy while a fleet fills, and another once requests end more than half as often as
+ * they are placed. Both rates are decaying sums over about 2,000 decisions.
  *
- * <p>What would stay stranded is the right measure for a node from which nothing goes any more.
- * Where work goes, stranded capacity comes back together with its neighbours', and fragmentation is
- * the better measure. Of late means: over some thousand requests.
+ * <p>Stranded GPU time is the right measure for a node on which no work ends. Where work ends,
+ * stranded capacity is freed together with its neighbours', and fragmentation is the better
+ * measure.
  */
 final class TurnoverPolicy implements PlacementPolicy {
   private static final double MEMORY = 1 - 1.0 / 2000;

@@ -9,10 +9,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The shapes that usually come, and how often. Immutable.
+ * The typical shapes and their odds. Immutable.
  *
  * @param shapes the shapes
- * @param odds for each shape the part of all requests, which add up to 1
+ * @param odds the fraction of all requests that have each shape; they add up to 1
  */
 public record Workload(List<Shape> shapes, List<Double> odds) {
   private static final double COVERED = 0.95;
@@ -24,9 +24,9 @@ public record Workload(List<Shape> shapes, List<Double> odds) {
   }
 
   /**
-   * {@return the most frequent shapes that together make up 95 % of some requests}
+   * {@return the most frequent shapes, which together make up 95 % of these requests}
    *
-   * @param requests what came, or is expected
+   * @param requests past or expected requests
    */
   public static Workload of(Iterable<Request> requests) {
     Map<Shape, Integer> counts = new LinkedHashMap<>();
@@ -51,7 +51,7 @@ public record Workload(List<Shape> shapes, List<Double> odds) {
     return new Workload(shapes, kept.stream().map(count -> count / sum).toList());
   }
 
-  /** {@return what a request asks on average, in percent of one GPU} */
+  /** {@return the mean GPU time of a request, in percent of one GPU} */
   double meanPercent() {
     double mean = 0;
     for (int i = 0; i < shapes.size(); i++) {

@@ -1,9 +1,9 @@
 /**
  * The choice of a node for a request: one interface, several policies.
  *
- * <p>A policy gives each possible change of a node's state a cost; the least cost wins, and of
- * equal ones the first node. Costs depend on the two states alone and are remembered, so a decision
- * computes only the changes since the last one of its shape.
+ * <p>A policy assigns a cost to each possible change of a node's state. The least cost wins; among
+ * equal costs, the first node. A cost depends on the two states alone and is cached, so a decision
+ * computes only what has changed since the last decision for the same shape.
  */
 @NullMarked
 package dev.vgpu.fleet.placement;

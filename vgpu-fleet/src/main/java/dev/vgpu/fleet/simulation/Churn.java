@@ -17,9 +17,9 @@ import java.util.function.BiFunction;
 import java.util.function.LongSupplier;
 
 /**
- * Requests that come and go: drawn from a trace, at times of a Poisson process, each for a time
- * that is exponentially distributed; what does not fit is lost. Allocation is the mean over time
- * once the cluster has filled.
+ * A test in which requests arrive and end. They are drawn from a trace and arrive in a Poisson
+ * process; their lifetimes are exponentially distributed. Requests that do not fit are dropped.
+ * Allocation is the mean over time after the cluster has filled.
  */
 public final class Churn {
   private final Trace trace;
@@ -31,12 +31,12 @@ public final class Churn {
   private record End(double time, Placement placement) {}
 
   /**
-   * Makes the test.
+   * Creates the test.
    *
-   * @param trace the cluster and what is asked of it
-   * @param clock nanoseconds, for the decisions' times
-   * @param load what is asked, of the capacity, for example 1.05
-   * @param counted how long it is measured, in mean lifetimes
+   * @param trace the cluster and its requests
+   * @param clock nanoseconds, to time the decisions
+   * @param load the offered load as a fraction of the capacity, for example 1.05
+   * @param counted the measured time, in mean lifetimes
    */
   public Churn(Trace trace, LongSupplier clock, double load, double counted) {
     this.trace = trace;
@@ -47,11 +47,11 @@ public final class Churn {
   }
 
   /**
-   * Runs it.
+   * Runs the test.
    *
-   * @param policies makes the policy for a fleet and the usual requests
-   * @param seed of what comes when, and of the order of nodes
-   * @return the figures
+   * @param policies creates the policy for a fleet and its typical requests
+   * @param seed determines the arrivals and the order of nodes
+   * @return the results
    */
   public Outcome run(BiFunction<Fleet, Workload, PlacementPolicy> policies, long seed) {
     Random random = new Random(seed);

@@ -2,7 +2,7 @@ package dev.vgpu.fleet.simulation;
 
 import java.util.Arrays;
 
-/** How long decisions took. Confined to one thread. */
+/** The durations of decisions. Confined to one thread. */
 public final class DecisionTimes {
   private long[] times = new long[1024];
   private int size;
@@ -15,7 +15,7 @@ public final class DecisionTimes {
   }
 
   /**
-   * {@return the time that this part of the decisions did not exceed, in ns; 0 if there were none}
+   * {@return a quantile of the durations in ns; 0 if there are none}
    *
    * @param part for example 0.99
    */
@@ -25,7 +25,7 @@ public final class DecisionTimes {
     return size == 0 ? 0 : sorted[Math.min(size - 1, (int) (part * size))];
   }
 
-  /** {@return the mean in ns; 0 if there were none} */
+  /** {@return the mean in ns; 0 if there are none} */
   public double mean() {
     return Arrays.stream(times, 0, size).average().orElse(0);
   }

@@ -14,8 +14,8 @@ import java.util.Locale;
 import java.util.Set;
 
 /**
- * Reads a cluster and its jobs from a text file, a line each; empty lines and lines with {@code #}
- * count for nothing.
+ * Reads a cluster and its jobs from a text file. Each line describes nodes or a job. Empty lines
+ * and lines that begin with {@code #} are ignored.
  *
  * <pre>
  * node,NAME,COUNT,MODEL,GPUS,GPU_MEMORY,CPU_MILLIS,HOST_MEMORY,RACK
@@ -23,7 +23,8 @@ import java.util.Set;
  * </pre>
  *
  * <p>WHAT is {@code 2} for two whole GPUs, {@code 50%} for a share of one, {@code 2x50%} for shares
- * of two, or {@code 0}. MODELS are divided by {@code |}; an empty field means any.
+ * of two, or {@code 0} for no GPU. MODELS are separated by {@code |}; if empty, any model is
+ * allowed.
  */
 public final class FleetFile {
   private static final int NODE_FIELDS = 9;

@@ -15,8 +15,9 @@ import java.util.function.BiFunction;
 import java.util.function.LongSupplier;
 
 /**
- * The published test of FGD: a trace's requests in random order, some of them repeated, come until
- * they have asked for 130 % of the cluster; what does not fit is dropped, nothing ends.
+ * The published test of FGD: the requests of a trace arrive in random order, some of them
+ * repeatedly, until they have asked for 130 % of the cluster. Requests that do not fit are dropped;
+ * none ends.
  */
 public final class Inflation {
   private static final double ASKED = 1.3;
@@ -25,10 +26,10 @@ public final class Inflation {
   private final LongSupplier clock;
 
   /**
-   * Makes the test.
+   * Creates the test.
    *
-   * @param trace the cluster and what is asked of it
-   * @param clock nanoseconds, for the decisions' times
+   * @param trace the cluster and its requests
+   * @param clock nanoseconds, to time the decisions
    */
   public Inflation(Trace trace, LongSupplier clock) {
     this.trace = trace;
@@ -36,11 +37,11 @@ public final class Inflation {
   }
 
   /**
-   * Runs it.
+   * Runs the test.
    *
-   * @param policies makes the policy for a fleet and the usual requests
-   * @param seed of the order of requests and of nodes
-   * @return the figures
+   * @param policies creates the policy for a fleet and its typical requests
+   * @param seed determines the order of requests and of nodes
+   * @return the results
    */
   public Outcome run(BiFunction<Fleet, Workload, PlacementPolicy> policies, long seed) {
     Random random = new Random(seed);

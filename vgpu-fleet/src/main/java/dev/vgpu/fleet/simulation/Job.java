@@ -4,12 +4,12 @@ import dev.vgpu.fleet.model.Request;
 import java.util.List;
 
 /**
- * Requests that come together and run together. Immutable.
+ * Requests that arrive and run together. Immutable.
  *
  * @param name its name
  * @param members one request, or the members of a gang
- * @param arrivalS when it comes, in seconds
- * @param runS how long it runs once it is placed, in seconds
+ * @param arrivalS its arrival, in seconds
+ * @param runS its running time once it is placed, in seconds
  */
 public record Job(String name, List<Request> members, double arrivalS, double runS) {
   /** Copies the list. */

@@ -26,11 +26,11 @@ public final class OpenbTrace {
   /**
    * Reads a cluster and a list of pods.
    *
-   * @param directory where the files lie
+   * @param directory the directory of the files
    * @param list for example {@code default} or {@code gpushare40}
    * @return the trace, in order of arrival
    * @throws IOException if a file cannot be read
-   * @throws IllegalArgumentException if a line is not of that form
+   * @throws IllegalArgumentException if a line has another format
    */
   public static Trace read(Path directory, String list) throws IOException {
     List<NodeSpec> nodes = new ArrayList<>();

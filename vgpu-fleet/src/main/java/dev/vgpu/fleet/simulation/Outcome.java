@@ -1,15 +1,15 @@
 package dev.vgpu.fleet.simulation;
 
 /**
- * What a policy made of a trace. Immutable.
+ * The results of a policy on a trace. Immutable.
  *
- * @param policy its name
- * @param allocatedPercent GPU time that was given away, of all
- * @param asked how many requests came
+ * @param policy the policy's name
+ * @param allocatedPercent the allocated GPU time, in percent of all
+ * @param asked the number of requests
  * @param placed how many of them were placed
- * @param severalAsked how many of them need several GPUs
+ * @param severalAsked the number of requests for several GPUs
  * @param severalPlaced how many of these were placed
- * @param decisionNs how long each decision took
+ * @param decisionNs the durations of the decisions
  */
 public record Outcome(
     String policy,

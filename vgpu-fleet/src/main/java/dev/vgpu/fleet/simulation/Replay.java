@@ -16,8 +16,8 @@ import java.util.PriorityQueue;
 import java.util.function.LongSupplier;
 
 /**
- * Plays a trace through the line in front of a fleet, in virtual time: jobs wait until they fit, in
- * order of class and request, gangs as a whole.
+ * Replays a trace through the queue of a fleet, in virtual time. Jobs wait until they fit, in order
+ * of class and arrival, gangs as a whole.
  */
 public final class Replay {
   private final Trace trace;
@@ -26,10 +26,10 @@ public final class Replay {
   private record End(double timeS, String job, int run) {}
 
   /**
-   * Makes a replay.
+   * Creates a replay.
    *
    * @param trace the cluster and the jobs
-   * @param clock nanoseconds, for the decisions' times
+   * @param clock nanoseconds, to time the decisions
    */
   public Replay(Trace trace, LongSupplier clock) {
     this.trace = trace;
@@ -37,10 +37,10 @@ public final class Replay {
   }
 
   /**
-   * Runs it to the end of the last job.
+   * Runs until the last job has ended.
    *
    * @param policyName one of {@link Policies#names}
-   * @return the figures
+   * @return the results
    */
   public ReplayResult run(String policyName) {
     Fleet fleet = new Fleet(trace.nodes());

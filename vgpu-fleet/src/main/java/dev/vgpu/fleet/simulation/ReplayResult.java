@@ -5,19 +5,20 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a replay came to. Immutable.
+ * The results of a replay. Immutable.
  *
- * @param policy the placement policy's name
- * @param allocatedPercent GPU time given away, of all, over the replay
- * @param fragmentedPercent idle GPU time that the usual request could not use, of all
- * @param started how many jobs started
- * @param gangs how many of them had several members
- * @param waiting how many never started
- * @param refused how many could not even be met by an empty fleet
- * @param evictions how often a job had to go for a more urgent one
- * @param waits how long jobs waited, by class
- * @param decisionTimes how long each look at the line took
- * @param points how allocation went
+ * @param policy the name of the placement policy
+ * @param allocatedPercent the mean allocated GPU time, in percent of all
+ * @param fragmentedPercent the mean idle GPU time that a typical request could not use, in percent
+ *     of all
+ * @param started the number of jobs that started
+ * @param gangs how many of these had several members
+ * @param waiting the number of jobs that never started
+ * @param refused the number of jobs that do not fit even an empty fleet
+ * @param evictions how often a job was evicted for a more urgent one
+ * @param waits the waiting times of jobs, by class
+ * @param decisionTimes the durations of the queue's decisions
+ * @param points the allocation over time
  */
 public record ReplayResult(
     String policy,
@@ -40,20 +41,21 @@ public record ReplayResult(
   /**
    * Waiting times, in seconds. Immutable.
    *
-   * @param jobs how many jobs
+   * @param jobs the number of jobs
    * @param mean their mean
    * @param median their median
-   * @param p99 what 99 of 100 did not exceed
-   * @param most the longest
+   * @param p99 their 99th percentile
+   * @param most their maximum
    */
   public record Waits(int jobs, double mean, double median, double p99, double most) {}
 
   /**
-   * The fleet at one time. Immutable.
+   * The fleet at one moment. Immutable.
    *
-   * @param timeS seconds since the first job came
-   * @param allocatedPercent GPU time given away, of all
-   * @param fragmentedPercent idle GPU time that the usual request could not use, of all
+   * @param timeS seconds since the first arrival
+   * @param allocatedPercent the allocated GPU time, in percent of all
+   * @param fragmentedPercent the idle GPU time that a typical request could not use, in percent of
+   *     all
    */
   public record Point(double timeS, double allocatedPercent, double fragmentedPercent) {}
 }

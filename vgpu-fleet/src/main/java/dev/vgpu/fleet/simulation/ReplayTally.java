@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Counts what a replay does. Confined to one thread. */
+/** Collects the results of a replay. Confined to one thread. */
 final class ReplayTally {
   private static final int MOST_POINTS = 400;
 
@@ -56,7 +56,7 @@ final class ReplayTally {
     nowS = toS;
   }
 
-  /** Keeps every second point when there are too many. */
+  /** Keeps every second point once there are too many. */
   private void thin() {
     if (points.size() >= 2 * MOST_POINTS) {
       List<ReplayResult.Point> kept = new ArrayList<>();

@@ -14,7 +14,8 @@ import java.util.Random;
 import java.util.function.LongSupplier;
 
 /**
- * How long decisions take in a large fleet: while it fills, and while it is full and work turns.
+ * Measures decision times in a large fleet: while it fills, and while it is full and requests end
+ * and arrive.
  */
 public final class Scale {
   private static final long SEED = 5;
@@ -25,9 +26,9 @@ public final class Scale {
   private final List<Placement> placed = new ArrayList<>();
 
   /**
-   * Makes the test.
+   * Creates the test.
    *
-   * @param trace the cluster and what usually comes
+   * @param trace the cluster and its typical requests
    * @param clock nanoseconds
    */
   public Scale(Trace trace, LongSupplier clock) {
@@ -36,12 +37,12 @@ public final class Scale {
   }
 
   /**
-   * What was measured. Immutable.
+   * The results. Immutable.
    *
    * @param filling the decisions until the fleet was full
-   * @param turning those afterwards, one request ending before each
-   * @param allocatedPercent at the end
-   * @param fleet the fleet, which keeps alive what it takes
+   * @param turning the later decisions, each after one request has ended
+   * @param allocatedPercent the allocated GPU time at the end, in percent of all
+   * @param fleet the fleet, kept so that its memory can be measured
    * @param policy the policy
    */
   public record Result(
@@ -52,11 +53,11 @@ public final class Scale {
       PlacementPolicy policy) {}
 
   /**
-   * Runs it.
+   * Runs the test.
    *
    * @param policyName one of {@link Policies#names}
-   * @param turns how many requests come once the fleet is full
-   * @return what was measured
+   * @param turns the number of requests after the fleet is full
+   * @return the results
    */
   public Result run(String policyName, int turns) {
     Fleet fleet = new Fleet(trace.nodes());

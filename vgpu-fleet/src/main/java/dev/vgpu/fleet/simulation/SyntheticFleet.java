@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * A large cluster that exists nowhere, for the time that decisions take: three of four nodes have 8
- * GPUs, the fourth has 16; requests are for shares, whole GPUs and whole nodes.
+ * A large synthetic cluster for measuring decision times. Three of four nodes have 8 GPUs, the
+ * fourth has 16. Requests are for shares, whole GPUs and whole nodes.
  */
 public final class SyntheticFleet {
   private static final int SHAPES = 120;
@@ -19,10 +19,10 @@ public final class SyntheticFleet {
   private SyntheticFleet() {}
 
   /**
-   * {@return the trace; its jobs have no times}
+   * {@return the trace; its jobs all arrive at 0 and run for one second}
    *
-   * @param nodes how many nodes; they have ten times as many GPUs
-   * @param seed of the requests
+   * @param nodes the number of nodes; there are ten times as many GPUs
+   * @param seed determines the requests
    */
   public static Trace of(int nodes, long seed) {
     Random random = new Random(seed);

@@ -4,7 +4,7 @@ import dev.vgpu.fleet.model.Request;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 
-/** Counts decisions and takes their time. Confined to one thread. */
+/** Counts and times decisions. Confined to one thread. */
 final class Tally {
   private final String policy;
   private final LongSupplier clock;
@@ -19,7 +19,7 @@ final class Tally {
     this.clock = clock;
   }
 
-  /** Forgets what was before. */
+  /** Forgets all earlier decisions. */
   void restart() {
     times = new DecisionTimes();
     asked = 0;

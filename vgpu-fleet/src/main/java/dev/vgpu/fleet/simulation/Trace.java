@@ -4,11 +4,11 @@ import dev.vgpu.fleet.model.NodeSpec;
 import java.util.List;
 
 /**
- * A cluster and what was asked of it. Immutable.
+ * A cluster and its jobs. Immutable.
  *
- * @param name its name, as in tables
+ * @param name its name, as shown in tables
  * @param nodes the cluster
- * @param jobs what came, in order of arrival
+ * @param jobs the jobs, in order of arrival
  */
 public record Trace(String name, List<NodeSpec> nodes, List<Job> jobs) {
   /** Copies the lists. */

@@ -1,4 +1,4 @@
-/** The same decisions over a trace in virtual time, with figures. */
+/** Simulations: the same decisions over a trace in virtual time, with results. */
 @NullMarked
 package dev.vgpu.fleet.simulation;
 

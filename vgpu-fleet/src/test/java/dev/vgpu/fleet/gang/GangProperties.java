@@ -21,7 +21,7 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Tag;
 
-/** What holds for gangs, whatever comes, ends and is evicted. */
+/** What holds for gangs under any sequence of arrivals, ends and evictions. */
 @Tag("property")
 class GangProperties {
   private static final int STEPS = 40;

@@ -48,7 +48,10 @@ class GangTest {
     return decisions.stream().filter(Decision.Evict.class::isInstance).map(Decision::gang).toList();
   }
 
-  /** Two gangs whose members come in turn, and room for one: half of each would block both. */
+  /**
+   * The members of two gangs arrive alternately, with room for one gang: half of each would block
+   * both.
+   */
   @Test
   void membersOfTwoGangsThatComeInTurnDoNotBlockEachOther() {
     FleetQueue queue = queue(SmallFleets.alike(2, 1));
@@ -96,7 +99,7 @@ class GangTest {
     assertThat(queue.waiting()).containsExactly("more");
   }
 
-  /** Small ones come without end; the large one starts when those before it have ended. */
+  /** Small gangs arrive without end; the large one starts when the earlier ones have ended. */
   @Test
   void aStreamOfSmallOnesDoesNotDelayALargeGang() {
     Fleet fleet = SmallFleets.alike(4, 2);
@@ -148,7 +151,7 @@ class GangTest {
     assertThat(queue.waiting()).containsExactly("young");
   }
 
-  /** Four free halves of memory are no place for one that needs most of a card. */
+  /** Four GPUs with half of their memory free are no place for a gang that needs most of one. */
   @Test
   void nobodyIsEvictedInVain() {
     Fleet fleet = SmallFleets.alike(1, 4);

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
-/** A line that is fed by somebody who reports what runs, what left, and what may be taken. */
+/** A queue whose caller reports what runs, what has ended, and which nodes may be used. */
 class ReportedStateTest {
   private static final double NEVER = Double.POSITIVE_INFINITY;
 
@@ -93,7 +93,7 @@ class ReportedStateTest {
     assertThat(queue.decide(0)).hasSize(1);
   }
 
-  /** Else small ones without a known end could delay a large one for ever. */
+  /** Otherwise small gangs without a known end could delay a large one forever. */
   @Test
   void whatHasNoKnownEndStaysOffAHeldPlace() {
     add("runs", 1, NEVER);

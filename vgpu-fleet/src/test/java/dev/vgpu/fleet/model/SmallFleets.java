@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/** Fleets for tests, and what must hold of each at any time. */
+/** Fleets for tests, and their invariants. */
 public final class SmallFleets {
   public static final MemorySize CARD = MemorySize.ofGibibytes(40);
   public static final MigCut CUT_1G = new MigCut("1g.5gb", 1, List.of(0, 1, 2, 3, 4, 5, 6));
@@ -28,7 +28,7 @@ public final class SmallFleets {
     return NodeSpec.of(name, model, gpus, CARD, 64_000, MemorySize.ofGibibytes(256));
   }
 
-  /** Three models, one without GPUs, one that is cut. */
+  /** Nodes of two GPU models, one without GPUs, and one divided by MIG. */
   public static Fleet mixed() {
     List<NodeSpec> nodes = new ArrayList<>();
     nodes.add(node("a", "A100", 4));
@@ -49,7 +49,7 @@ public final class SmallFleets {
     return new Fleet(nodes);
   }
 
-  /** Adds up what is placed, and compares that with the nodes and with what the fleet says. */
+  /** Sums up the placements, and compares the sums with the nodes and the fleet's figures. */
   public static void check(Fleet fleet) {
     long idle = 0;
     for (int node = 0; node < fleet.nodes().size(); node++) {

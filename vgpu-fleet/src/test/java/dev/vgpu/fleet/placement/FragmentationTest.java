@@ -16,7 +16,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 class FragmentationTest {
-  /** The published definition, added up shape by shape, without tables. */
+  /** The published definition, summed up shape by shape without tables. */
   private static double defined(Workload workload, NodeState state) {
     double sum = 0;
     for (int i = 0; i < workload.shapes().size(); i++) {

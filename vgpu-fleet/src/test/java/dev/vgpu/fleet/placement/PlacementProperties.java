@@ -23,7 +23,7 @@ import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 import net.jqwik.api.Tag;
 
-/** What holds for every policy, whatever comes and goes. */
+/** What holds for every policy, under any sequence of arrivals and ends. */
 @Tag("property")
 class PlacementProperties {
   private static final int STEPS = 60;

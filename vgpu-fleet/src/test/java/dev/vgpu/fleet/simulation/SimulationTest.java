@@ -40,7 +40,7 @@ class SimulationTest {
       assertThat(result.gangs()).isEqualTo(1);
       assertThat(result.waits().get(PreemptionClass.NEARLINE).most()).isEqualTo(90);
       assertThat(result.waits().get(PreemptionClass.ONLINE).most()).isZero();
-      // 100 + 2 x 50 + 0.5 x 30 of 2 x 150
+      // (100 + 2 x 50 + 0.5 x 30) of (2 x 150)
       assertThat(result.allocatedPercent()).isCloseTo(100 * 215.0 / 300, within());
       assertThat(result.waiting()).isZero();
     }
@@ -70,7 +70,7 @@ class SimulationTest {
         .hasMessageContaining(message);
   }
 
-  /** On a small cluster that fills, ours gives away no less than first choice at random. */
+  /** On a small cluster that fills, vgpu's policy allocates more than the random one. */
   @Test
   void oursGivesAwayMoreThanChance() {
     Inflation inflation = new Inflation(SyntheticFleet.of(40, 3), ticks::incrementAndGet);
