@@ -172,7 +172,7 @@ void vgpu__express_announce(struct vgpu_tenant *tenant) {
   vgpu__count_return(tenant, now);
   if (vgpu__is_set(tenant)) return;
   __atomic_fetch_or(&tenant->express.page->busy, tenant->express.bit, __ATOMIC_SEQ_CST);
-  if (LOAD(tenant->express.page->watched) != 0) vgpu__wake_half(tenant); /* offline processes stop their running kernels */
+  if (LOAD(tenant->express.page->watched) != 0) vgpu__wake_half(tenant); /* running offline kernels are stopped */
 }
 
 static void vgpu__withdraw(struct vgpu_tenant *tenant) {
