@@ -41,7 +41,7 @@ static int vgpu__add(nvmlDevice_t device) {
     return -1;
   }
   for (unsigned i = 0; i < entry_count; i++) {
-    if (strcmp(entries[i].uuid, entry->uuid) == 0) return -1; /* as in CUDA, a duplicate ends the list; earlier entries stay */
+    if (strcmp(entries[i].uuid, entry->uuid) == 0) return -1; /* as in CUDA, a duplicate ends the list */
   }
   int is_mig = strncmp(entry->uuid, "MIG-", 4) == 0;
   if (is_mig && REAL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(device, &parent) != NVML_SUCCESS) return -1;

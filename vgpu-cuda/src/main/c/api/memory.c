@@ -130,7 +130,7 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
     } else if (freed_in_order) {                                                                           \
     } else {                                                                                               \
       if (kind == KIND_POOL) vgpu__pool_freed(&record, 1, NULL);                                           \
-      else vgpu__give_back(record.tenant, record.bytes); /* to the tenant that paid, whichever thread frees it */                            \
+      else vgpu__give_back(record.tenant, record.bytes); /* to its payer */                                 \
       vgpu__pools_settle();                         /* the driver may have waited for all work */          \
     }                                                                                                      \
   }                                                                                                        \
@@ -164,7 +164,7 @@ abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop 
   if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
   CHANGING();
   if (vgpu__reserve_or_trim(tenant, size) != 0) return vgpu__refusal(tenant);
-  vgpu__lock(&vgpu__vmm_call); /* the last unmap frees a handle, and the driver could reuse it here before that is noted */
+  vgpu__lock(&vgpu__vmm_call); /* the last unmap frees a handle, and the driver could reuse it before that is noted */
   abi_result result = REAL(cuMemCreate)(handle, size, property, flags);
   if (result == ABI_SUCCESS) vgpu__vmm_created(tenant, *handle, size);
   vgpu__unlock(&vgpu__vmm_call);

@@ -262,7 +262,7 @@ void vgpu__batch_called(struct vgpu_lane *lane); /* a launch into the open batch
 int vgpu__batch_runs(struct vgpu_lane *lane); /* whether some of its work has begun on the GPU and not ended */
 void vgpu__batch_stalled(struct vgpu_lane *lane); /* it counts as stalled until one of its batches ends */
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* returns the number of batches left */
-uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant); /* expected time in flight; overlapping work counts once */
+uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant); /* expected time in flight; overlaps count once */
 
 /* rounds.c; lane's lock held */
 /* Whether the batch about to be opened is a silent round. */
