@@ -1,6 +1,4 @@
-/*
- * Initialisation and shutdown, and the list of devices.
- */
+/* Initialisation and shutdown, and the list of devices. */
 #include <pthread.h>
 #include <stddef.h>
 

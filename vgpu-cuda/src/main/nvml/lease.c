@@ -1,6 +1,4 @@
-/*
- * Maps the lease's pages read-only, without becoming one of its processes.
- */
+/* Maps the lease's pages read-only, without becoming one of its processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,4 @@
-/*
- * The part of NVML's binary interface that the stand-in uses, declared here.
- */
+/* The part of NVML's binary interface that the stand-in uses, declared here. */
 #ifndef VGPU_NVML_ABI_H
 #define VGPU_NVML_ABI_H
 

@@ -1,6 +1,4 @@
-/*
- * Finds and loads the real NVML, and binds its functions.
- */
+/* Finds and loads the real NVML, and binds its functions. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * Wrappers for the C library and the kernel that need nothing newer than glibc 2.17.
- */
+/* Wrappers for the C library and the kernel that need nothing newer than glibc 2.17. */
 #ifndef VGPU_NVML_SYS_H
 #define VGPU_NVML_SYS_H
 

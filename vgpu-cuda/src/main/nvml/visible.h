@@ -1,6 +1,4 @@
-/*
- * visible.c: counting and numbering devices.
- */
+/* visible.c: counting and numbering devices. */
 #ifndef VGPU_VISIBLE_H
 #define VGPU_VISIBLE_H
 

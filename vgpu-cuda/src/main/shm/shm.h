@@ -1,6 +1,4 @@
-/*
- * The structs and constants of the shared region. The preprocessor makes them from vgpu_shm.def.
- */
+/* The structs and constants of the shared region. The preprocessor makes them from vgpu_shm.def. */
 #ifndef VGPU_SHM_H
 #define VGPU_SHM_H
 

@@ -1,6 +1,4 @@
-/*
- * Arrays and mipmaps: their shape determines their memory.
- */
+/* Arrays and mipmaps: their shape determines their memory. */
 #include "../lane/lane.h"
 
 /* Bits of one element. Other formats are compressed or planar, and are charged the next larger size. */

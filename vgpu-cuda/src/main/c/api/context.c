@@ -1,6 +1,4 @@
-/*
- * Contexts that a program makes itself, and changes of the current context.
- */
+/* Contexts that a program makes itself, and changes of the current context. */
 #include "../lane/lane.h"
 
 static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUcontext *context, CUcontext before) {

@@ -1,6 +1,4 @@
-/*
- * Modules and libraries. Their device memory is measured after loading: see measure.c.
- */
+/* Modules and libraries. Their device memory is measured after loading: see measure.c. */
 #include "../lane/lane.h"
 
 /* If the quota has no room, the load is undone. If undoing fails, the memory is owed. */

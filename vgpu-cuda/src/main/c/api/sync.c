@@ -1,6 +1,4 @@
-/*
- * Calls that wait: they close the open batches before, and harvest them after. Also ends of streams, and captures.
- */
+/* Calls that wait: they close the open batches before, and harvest them after. Also ends of streams, and captures. */
 #include "../lane/lane.h"
 
 static CUstream vgpu__own(CUstream stream) { return stream == NULL ? ABI_STREAM_PER_THREAD : stream; }

@@ -1,6 +1,4 @@
-/*
- * All calls that start work: each passes the gate and joins a batch of its stream.
- */
+/* All calls that start work: each passes the gate and joins a batch of its stream. */
 #include <stdarg.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
-/*
- * The current context of a thread, and what ends with a context.
- */
+/* The current context of a thread, and what ends with a context. */
 #include "lane.h"
 
 static uint32_t epoch = 1; /* changes when a context is destroyed */

@@ -1,6 +1,4 @@
-/*
- * A lease's memory: its ledger (docs/memory-ledger.md), and all kinds of memory that are charged to it.
- */
+/* A lease's memory: its ledger (docs/memory-ledger.md), and all kinds of memory that are charged to it. */
 #ifndef VGPU_MEMORY_H
 #define VGPU_MEMORY_H
 
@@ -65,7 +63,7 @@ void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream str
 /* after a free in stream order, of any kind */
 void vgpu__freed(enum vgpu_kind kind, const struct vgpu_record *record, CUstream stream, int thread);
 void vgpu__pool_reached(unsigned number); /* called by later.c: a stream has reached a free */
-void vgpu__pools_forget_stream(CUstream stream, CUcontext context); /* before their destruction; context: all its streams */
+void vgpu__pools_forget_stream(CUstream stream, CUcontext context); /* before they end; context: all its streams */
 /* After a wait: gives back the charge of memory that pools have given back. Costs two loads if nothing was freed. */
 void vgpu__pools_settle(void);
 int vgpu__pools_trim(void);        /* 1: some charge was given back */

@@ -1,6 +1,4 @@
-/*
- * The driver's contexts by handle, entering and leaving one for the hook's own calls, and the hook's events in each.
- */
+/* The driver's contexts by handle, entering and leaving one for the hook's own calls, and the hook's events in each. */
 #include "region.h"
 
 struct vgpu_context vgpu__contexts[VGPU_CONTEXTS];

@@ -1,6 +1,4 @@
-/*
- * The real driver: its location, and a typed pointer to each of its functions that the hook calls.
- */
+/* The real driver: its location, and a typed pointer to each of its functions that the hook calls. */
 #ifndef VGPU_DRIVER_H
 #define VGPU_DRIVER_H
 

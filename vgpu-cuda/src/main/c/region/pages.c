@@ -1,6 +1,4 @@
-/*
- * The shared pages: mapping their files, and the fixed address range of each tenant.
- */
+/* The shared pages: mapping their files, and the fixed address range of each tenant. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * Parses the driver's ioctl requests. The only place that reads a foreign layout. All input is untrusted.
- */
+/* Parses the driver's ioctl requests. The only place that reads a foreign layout. All input is untrusted. */
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>

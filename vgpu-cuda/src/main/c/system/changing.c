@@ -1,6 +1,4 @@
-/*
- * Which threads are changing what the GPU holds: see system.h.
- */
+/* Which threads are changing what the GPU holds: see system.h. */
 #include <string.h>
 
 #include "system.h"

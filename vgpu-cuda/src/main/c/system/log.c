@@ -1,6 +1,4 @@
-/*
- * The log: one sink, off by default, limited to a few lines a second.
- */
+/* The log: one sink, off by default, limited to a few lines a second. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

@@ -1,6 +1,4 @@
-/*
- * The VGPU_ settings. A value given to vgpu_attach takes precedence over the environment.
- */
+/* The VGPU_ settings. A value given to vgpu_attach takes precedence over the environment. */
 #include <stdlib.h>
 #include <string.h>
 

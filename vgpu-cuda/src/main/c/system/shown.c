@@ -1,6 +1,4 @@
-/*
- * Which of a lease's GPUs a program is shown. Works on plain text only.
- */
+/* Which of a lease's GPUs a program is shown. Works on plain text only. */
 #include "shown.h"
 
 #include <ctype.h>

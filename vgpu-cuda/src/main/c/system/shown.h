@@ -1,6 +1,4 @@
-/*
- * Which of a lease's GPUs a program is shown. Shared by the hook and the NVML stand-in.
- */
+/* Which of a lease's GPUs a program is shown. Shared by the hook and the NVML stand-in. */
 #ifndef VGPU_SHOWN_H
 #define VGPU_SHOWN_H
 

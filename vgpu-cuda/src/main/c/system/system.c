@@ -1,6 +1,4 @@
-/*
- * Wrappers for the kernel and the C library, as of glibc 2.17.
- */
+/* Wrappers for the kernel and the C library, as of glibc 2.17. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>

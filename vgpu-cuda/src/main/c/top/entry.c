@@ -1,6 +1,4 @@
-/*
- * Ways in: cuInit, and both forms of cuGetProcAddress. For dlopen see dlopen.c.
- */
+/* Ways in: cuInit, and both forms of cuGetProcAddress. For dlopen see dlopen.c. */
 #include <string.h>
 
 #include "top.h"

@@ -1,6 +1,4 @@
-/*
- * The ways in and the supervision: attaching, the monitor, cuInit, fork, dlopen.
- */
+/* The ways in and the supervision: attaching, the monitor, cuInit, fork, dlopen. */
 #ifndef VGPU_TOP_H
 #define VGPU_TOP_H
 

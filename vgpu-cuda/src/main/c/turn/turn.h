@@ -1,6 +1,4 @@
-/*
- * Whether work may start now: the gate, the express lane, and stopping running work.
- */
+/* Whether work may start now: the gate, the express lane, and stopping running work. */
 #ifndef VGPU_TURN_H
 #define VGPU_TURN_H
 

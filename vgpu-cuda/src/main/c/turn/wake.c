@@ -1,6 +1,4 @@
-/*
- * Waking the monitor, which sleeps while the process has no work, and the heartbeats of this process.
- */
+/* Waking the monitor, which sleeps while the process has no work, and the heartbeats of this process. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
