@@ -174,8 +174,8 @@ struct vgpu_batch {
   int alone;         /* it is one piece */
   int guessed;       /* cost_ns is a guess: its progress is unknown */
   int lent;          /* its end event is also the next batch's start, and belongs to that batch */
-  int only;          /* when it was opened, no other work of the tenant was on the GPU */
-  int idle;          /* nor any in its stream */
+  int only;          /* when it was opened, no other lane of the tenant had work */
+  int idle;          /* nor had this lane */
   int waited;        /* its stream had nothing else, and its thread has waited for it */
   int silent;        /* a silent round: rounds.c */
   uint64_t closed_ns;
@@ -193,7 +193,7 @@ struct vgpu_rounds {
   uint32_t launches;  /* of each round */
   CUgraphExec graph;  /* or the graph of each round */
   uint64_t took_ns;   /* average GPU time of a round */
-  uint64_t beside_ns; /* host time of a round beyond that, about the least */
+  uint64_t beside_ns; /* host time of a round beyond that; follows the least */
   uint64_t owed_ns;   /* excess host time of silent rounds: charged if the next measured round took longer too */
 };
 

@@ -36,8 +36,8 @@ static int vgpu__context_charge(struct vgpu_tenant *tenant) {
   if (vgpu__is_suspended(tenant)) return 1;
   if (vgpu__reserve_or_trim(tenant, tenant->context_bytes) != 0) return -1;
   /*
-   * We charge, then check the flag. The seat sets the flag, then checks who is charged. So one of the two sees the
-   * other.
+   * We charge, then check the flag. The seat sets the flag, then checks which processes are charged. So one of the two
+   * sees the other.
    */
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (!vgpu__is_suspended(tenant)) return 0;

@@ -1,4 +1,4 @@
-/* Opens libraries through the C library's own dlopen, also where the hook's dlopen is preloaded. */
+/* Opens libraries through the C library's own dlopen, even if the hook's dlopen is preloaded. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>

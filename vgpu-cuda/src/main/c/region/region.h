@@ -93,7 +93,7 @@ struct vgpu_tenant {
   struct shm_slot *slots; /* SLOT_COUNT of them */
   struct shm_slot *slot;  /* ours */
   uint32_t index;      /* in vgpu__tenants */
-  uint32_t generation; /* changes when the lease is dropped: threads bound before are then bound to none */
+  uint32_t generation; /* changes when the lease is dropped: threads bound before then get vgpu__ended */
   uint64_t dropped_ns;
   char *region; /* the address range of its pages, fixed for life; only the mappings change */
   uint32_t slot_number;
@@ -185,7 +185,7 @@ enum { VGPU_SEAT_NOTHING, VGPU_SEAT_MESSAGE, VGPU_SEAT_GONE };
 
 /* Connects and sends HELLO, with our slot if we have one. Returns 0 or an errno. The WELCOME follows later. */
 int vgpu__seat_connect(struct vgpu_tenant *tenant);
-/* Keeps the slot's secret, without which the slot cannot be reclaimed after a lost connection. */
+/* Keeps the slot's secret, which is needed to get the slot back after a lost connection. */
 void vgpu__seat_welcomed(struct vgpu_tenant *tenant, const struct shm_message *welcome);
 /* Receives one message, if it is complete. */
 int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into);

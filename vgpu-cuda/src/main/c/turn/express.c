@@ -1,8 +1,8 @@
 /*
  * The express lane: how an offline process learns within microseconds, without the seat, that a more urgent process is
  * busy. An urgent process sets its bit in the GPU's express page before its work, and clears it a little after. An
- * offline process starts nothing while one of the bits named in its grant is set. A bit does not count if its process
- * has not beaten for STALE_NS.
+ * offline process starts nothing while one of the bits named in its grant is set. A bit does not count if its process's
+ * last heartbeat is older than STALE_NS.
  */
 #include <errno.h>
 #include <fcntl.h>
