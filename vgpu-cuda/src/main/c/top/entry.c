@@ -3,7 +3,7 @@
 
 #include "top.h"
 
-/* The newest CUDA version whose forms vgpu_hooks.def knows. */
+/* Up to this CUDA version the table in vgpu_hooks.def is trusted; for newer ones the driver is asked again. */
 enum { KNOWN_VERSION = 13000 };
 
 static uint32_t foreign; /* the driver shows a GPU outside the leases: this process gets nothing */
