@@ -1,11 +1,11 @@
 /*
- * vgpu-checkpoint: suspends the CUDA part of another process, through the driver's own functions
- * (cuCheckpointProcess…, driver 570 and later). Takes the options of NVIDIA's cuda-checkpoint, so that
- * whoever calls the one can call the other. A program of its own, because a call of the driver may
- * hang, and then can be ended; and because who calls it need not load the driver.
+ * vgpu-checkpoint: suspends the CUDA part of another process through the driver's own functions (cuCheckpointProcess…,
+ * driver 570 and later). It takes the options of NVIDIA's cuda-checkpoint, so that a caller can use either. It is a
+ * program of its own for two reasons: a call of the driver may hang, and can then be killed; and the caller need not
+ * load the driver.
  *
- * Exit codes: 0 done; 1 the driver refuses, or there is none; 2 wrong usage; 3 the driver has no
- * such functions. It dies with the process that started it.
+ * Exit codes: 0 done; 1 the driver refuses, or there is none; 2 wrong usage; 3 the driver has no such functions. It
+ * dies with the process that started it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,8 +26,7 @@ enum { DONE, REFUSED, USAGE, TOO_OLD };
 enum { CUDA_SUCCESS = 0, CUDA_ERROR_NOT_INITIALIZED = 3 };
 enum { STATE_RUNNING, STATE_LOCKED, STATE_CHECKPOINTED, STATE_FAILED };
 
-/* Every step's arguments are 64 bytes. Drivers have laid them out anew, so all that is not asked for
- * is zero. */
+/* The arguments of every step are 64 bytes. Drivers have changed their layout, so all unused bytes are zero. */
 typedef struct {
   uint32_t timeout_ms; /* of a lock */
   uint32_t rest[15];
@@ -64,7 +63,7 @@ static void *find(void *library, const char *name) {
   return dlsym(library, name);
 }
 
-/* Function pointers come as objects' from dlsym. */
+/* dlsym returns an object pointer, which ISO C cannot cast to a function pointer. */
 #define FIND(library, member, name) \
   do { \
     void *found = find(library, name); \
@@ -108,7 +107,7 @@ static int report(const char *what, int error) {
   return REFUSED;
 }
 
-/* Most steps need no cuInit, which may take a second; a restore does, where nobody has the GPU open. */
+/* Most steps need no cuInit, which may take a second. A restore needs it if no process has the GPU open. */
 static int take(step_function *step, uint32_t timeout_ms) {
   arguments with;
   memset(&with, 0, sizeof with);
@@ -148,7 +147,7 @@ static int act(void) {
   return USAGE;
 }
 
-/* What fails half-way is undone: nobody is left locked. */
+/* A step that fails halfway is undone, so that no process is left locked. */
 static int toggle(void) {
   int state = STATE_FAILED;
   int error = read_state(&state);
@@ -224,7 +223,7 @@ static int wrong(const char *argument) {
   return USAGE;
 }
 
-/* Reads one option, and its value from `value`; how many words that were, or 0: wrong. */
+/* Parses one option, and its value from `value`. Returns the number of words used, or 0 if it is wrong. */
 static int option(const char *name, const char *value) {
   operation wanted = strcmp(name, "--toggle") == 0            ? TOGGLE
                      : strcmp(name, "--get-state") == 0       ? GET_STATE
@@ -258,7 +257,7 @@ int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--pages") == 0) {
     return serve_pages(); /* it ends with its input */
   }
-  /* Who started it must not be survived: the next one looks at what is left. */
+  /* Must not outlive the process that started it: the next one looks at what is left. */
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int i = 1; i < argc;) {
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {

@@ -1,9 +1,9 @@
 /*
- * vgpu-checkpoint --pages: changes words of files that tenants write, by compare-and-swap, for the seat. A tenant may
- * cut such a file short at any moment; an access to its mapping then ends the process, and a JVM cannot survive that.
- * This one can: it answers that the page is lost.
+ * vgpu-checkpoint --pages: changes words in files that tenants write, by compare-and-swap, for the seat. A tenant may
+ * truncate such a file at any moment. An access to its mapping then raises SIGBUS, which a JVM cannot survive. This
+ * process can: it answers that the page is lost.
  *
- * A request is a struct request and the path's bytes; the answer is one byte. It ends with its input.
+ * A request is a struct request followed by the path's bytes; the answer is one byte. The process ends with its input.
  */
 #include "pages.h"
 
@@ -23,7 +23,7 @@ enum { CHANGED = 'y', OTHER = 'n', LOST = '-' };
 
 struct request {
   uint64_t offset, expected, value;
-  uint32_t size, path_length; /* of the file; of its path, without a zero */
+  uint32_t size, path_length; /* of the file; of its path, without a terminating zero */
 };
 _Static_assert(sizeof(struct request) == 32, "as in PageChanger");
 
@@ -72,7 +72,7 @@ int serve_pages(void) {
   struct request request;
   char path[PATH_MAX];
   sigaction(SIGBUS, &action, NULL);
-  signal(SIGINT, SIG_IGN); /* of the terminal: it ends when the seat does */
+  signal(SIGINT, SIG_IGN); /* from the terminal: this process ends when the seat does */
   signal(SIGPIPE, SIG_IGN);
   while (read_all(&request, sizeof request) == 0) {
     if (request.path_length >= sizeof path || request.offset % 8 != 0 || request.size < 8 || request.offset > request.size - 8) return 2;

@@ -1,7 +1,7 @@
 #ifndef VGPU_PAGES_H
 #define VGPU_PAGES_H
 
-/* Serves requests from the input until it ends; the exit code. */
+/* Serves requests from standard input until it ends. Returns the exit code. */
 int serve_pages(void);
 
 #endif

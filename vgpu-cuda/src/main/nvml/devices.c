@@ -1,4 +1,4 @@
-/* Beginning and ending, and which devices there are. */
+/* Initialisation and shutdown, and the list of devices. */
 #include <pthread.h>
 #include <stddef.h>
 
@@ -10,13 +10,13 @@ static unsigned users;
 
 static int vgpu__leased(void) { return vgpu__lease_mode() == VGPU_NVML_LEASED; }
 
-/* NVML_SUCCESS when the real library may be initialised. */
+/* NVML_SUCCESS if the real library may be initialised. */
 static nvmlReturn_t vgpu__ready(void) {
   if (vgpu__real_load() != 0) return NVML_LIBRARY_NOT_FOUND;
   return vgpu__lease_find() == VGPU_NVML_REFUSED ? NVML_NO_PERMISSION : NVML_SUCCESS;
 }
 
-/* After the real library's own. */
+/* After the real library's nvmlInit. */
 static nvmlReturn_t vgpu__begun(nvmlReturn_t result) {
   if (result != NVML_SUCCESS || !vgpu__leased()) return result;
   pthread_mutex_lock(&lock);
@@ -66,7 +66,7 @@ nvmlReturn_t nvmlDeviceGetCount(unsigned *count) {
 
 static nvmlReturn_t vgpu__at(unsigned index, nvmlDevice_t *device) {
   unsigned count;
-  nvmlReturn_t result = REAL(nvmlDeviceGetCount_v2)(&count); /* whether it is initialised at all */
+  nvmlReturn_t result = REAL(nvmlDeviceGetCount_v2)(&count); /* fails if NVML is not initialised */
   if (result != NVML_SUCCESS && result != NVML_FUNCTION_NOT_FOUND) return result;
   return device == NULL ? NVML_INVALID_ARGUMENT : vgpu__visible_at(index, device);
 }
@@ -132,7 +132,7 @@ nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvml
   return vgpu__only_visible(REAL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(mig, device), device);
 }
 
-/* Takes out of a list what is not visible; how many are left. */
+/* Removes invisible devices from a list; returns how many are left. */
 static unsigned vgpu__filter(nvmlDevice_t *devices, unsigned count) {
   unsigned left = 0;
   for (unsigned i = 0; i < count; i++) {
@@ -141,7 +141,7 @@ static unsigned vgpu__filter(nvmlDevice_t *devices, unsigned count) {
   return left;
 }
 
-/* As NVML hands out a list of devices: asked with room for none, it says how many there are. */
+/* Hands out a list as NVML does: if the caller has no room at all, only the count is returned. */
 static nvmlReturn_t vgpu__hand_out(nvmlDevice_t *from, unsigned found, unsigned *count, nvmlDevice_t *into) {
   unsigned room = *count, left = vgpu__filter(from, found);
   *count = left;

@@ -6,7 +6,7 @@
 
 static int vgpu__leased(void) { return vgpu__lease_mode() == VGPU_NVML_LEASED; }
 
-/* ---- memory: the quota and what is used of it, as cuMemGetInfo has it ---- */
+/* ---- memory: the quota and its use, as in cuMemGetInfo ---- */
 
 static void vgpu__cut(unsigned long long *total, unsigned long long *free, unsigned long long *used) {
   struct vgpu_look look;
@@ -32,7 +32,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_
 
 /* ---- processes: the virtual GPU's own ---- */
 
-/* Says how many there are where the caller has no room for them. */
+/* Sets *count to the number found, and reports if the caller's array is too small. */
 static nvmlReturn_t vgpu__room(nvmlDevice_t device, unsigned *count, const void *infos, unsigned found) {
   nvmlReturn_t result = vgpu__check_device(device);
   if (result != NVML_SUCCESS) return result;
@@ -65,7 +65,7 @@ static nvmlReturn_t vgpu__list_v2(nvmlDevice_t device, unsigned *count, struct n
   return result;
 }
 
-/* Those of graphics and of MPS are nobody's here. */
+/* Graphics and MPS processes: none. */
 static nvmlReturn_t vgpu__none(nvmlDevice_t device, unsigned *count) { return vgpu__room(device, count, NULL, 0); }
 
 #define LIST(name, version, ours)                                                                       \
@@ -131,7 +131,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, struct nvml_util
   struct vgpu_usage usage;
   vgpu__usage_read(&usage);
   utilization->gpu = usage.percent;
-  /* What the memory's time was used for is not told apart: no more than the virtual GPU's own. */
+  /* The memory's busy time is not known by process, so it is capped by the virtual GPU's own utilisation. */
   if (utilization->memory > usage.percent) utilization->memory = usage.percent;
   return result;
 }

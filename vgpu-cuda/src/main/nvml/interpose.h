@@ -1,9 +1,9 @@
 /*
- * What the files of libvgpu_nvml.so share. It stands in for libnvidia-ml.so.1 in a program under a virtual GPU: what
- * tells of memory, processes, utilisation and which GPUs there are speaks of the virtual GPU, the rest goes to the
+ * Shared declarations of libvgpu_nvml.so. It stands in for libnvidia-ml.so.1 in a program under a virtual GPU.
+ * Functions about memory, processes, utilisation and the list of GPUs describe the virtual GPU; the rest goes to the
  * real library.
  *
- * It takes no part in the lease: no slot, no message, no thread. It reads the lease's two pages, mapped read-only.
+ * It takes no part in the lease: no slot, no message, no thread. It maps the lease's two files read-only.
  */
 #ifndef VGPU_INTERPOSE_H
 #define VGPU_INTERPOSE_H
@@ -39,16 +39,16 @@ struct vgpu_nvml_real {
 extern struct vgpu_nvml_real vgpu_nvml_real __attribute__((visibility("hidden")));
 #define REAL(name) vgpu_nvml_real.name
 
-/* Loads it once: 0, or -1 when there is none. */
+/* Loads it once: 0, or -1 if there is none. */
 int vgpu__real_load(void);
 VGPU_EXPORT const char *vgpu_nvml_version(void);
 
-/* ---- lease.c: what the seat grants and what the lease's processes report ---- */
+/* ---- lease.c: the seat's grants and the reports of the lease's processes ---- */
 enum vgpu_nvml_mode {
-  VGPU_NVML_UNKNOWN, /* not looked for yet */
+  VGPU_NVML_UNKNOWN, /* not looked up yet */
   VGPU_NVML_LEASED,
-  VGPU_NVML_OPEN,    /* no lease that can be read, and VGPU_FAILURE_MODE=open: everything is the real library's */
-  VGPU_NVML_REFUSED, /* the same without that: nvmlInit fails */
+  VGPU_NVML_OPEN,    /* no readable lease, and VGPU_FAILURE_MODE=open: all calls go to the real library */
+  VGPU_NVML_REFUSED, /* no readable lease otherwise: nvmlInit fails */
 };
 
 enum { VGPU_MOST_PROCESSES = 128 };
@@ -58,34 +58,34 @@ struct vgpu_process {
   uint64_t bytes, gpu_ns;
 };
 
-/* One look at the lease. */
+/* A snapshot of the lease. */
 struct vgpu_look {
   uint64_t now_ns;
   uint64_t quota, used; /* bytes */
-  uint64_t gpu_ns;      /* of all its processes, also those that have ended */
+  uint64_t gpu_ns;      /* of all its processes, including ended ones */
   unsigned share_permille;
   unsigned count;
-  struct vgpu_process processes[VGPU_MOST_PROCESSES]; /* with a context, alive, in this process's pid namespace */
+  struct vgpu_process processes[VGPU_MOST_PROCESSES]; /* alive, with a context, in this pid namespace */
 };
 
 enum vgpu_nvml_mode vgpu__lease_find(void);
 enum vgpu_nvml_mode vgpu__lease_mode(void);
 void vgpu__lease_look(struct vgpu_look *look);
-const char *vgpu__lease_devices(void); /* the UUIDs of its GPUs with commas between them; empty: not told */
+const char *vgpu__lease_devices(void); /* UUIDs of its GPUs, separated by commas; empty: unknown */
 
-/* ---- visible.c: those of the lease's GPUs that CUDA_VISIBLE_DEVICES names, in its order ---- */
+/* ---- visible.c: the lease's GPUs that CUDA_VISIBLE_DEVICES names, in its order ---- */
 enum { VGPU_MOST_GPUS = 64 };
-nvmlReturn_t vgpu__visible_read(void); /* by nvmlInit; the real library is initialised */
+nvmlReturn_t vgpu__visible_read(void); /* in nvmlInit, after the real library's */
 void vgpu__visible_forget(void);
 int vgpu__is_visible(nvmlDevice_t device);
-/* The device if it is visible, else the error that NVML gives for one that is not there. */
+/* The device if it is visible, else NVML's error for a missing device. */
 nvmlReturn_t vgpu__only_visible(nvmlReturn_t result, nvmlDevice_t *device);
-/* NVML_SUCCESS for a handle that may be asked about. */
+/* NVML_SUCCESS for a valid handle. */
 nvmlReturn_t vgpu__check_device(nvmlDevice_t device);
 
 /* ---- usage.c: utilisation relative to the share ---- */
 struct vgpu_usage {
-  uint64_t time_us; /* of the reading; on the clock that NVML's samples have */
+  uint64_t time_us; /* of the reading, on the clock of NVML's samples */
   unsigned percent;
   unsigned count;
   struct {

@@ -1,4 +1,4 @@
-/* The lease's pages, mapped read-only, without becoming one of its processes. */
+/* Maps the lease's pages read-only, without becoming one of its processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static const char *vgpu__named(const char *name) {
   return value == NULL || value[0] == '\0' ? NULL : value;
 }
 
-/* NULL with the reason in `why`. */
+/* Returns NULL with the reason in `why`. */
 static const char *vgpu__map_page(const char *name, uint64_t size, uint64_t magic, char *why, size_t why_size) {
   const char *directory = vgpu__named("VGPU_RUN_DIR"), *lease = vgpu__named("VGPU_LEASE");
   char path[1400];
@@ -78,7 +78,7 @@ static int vgpu__map_pages(char *why, size_t why_size) {
 
 enum vgpu_nvml_mode vgpu__lease_mode(void) { return LOAD_ACQUIRE(mode); }
 
-/* Once found, the pages stay mapped as long as the process lives; where it failed, the next nvmlInit tries again. */
+/* Once found, the pages stay mapped for the life of the process. After a failure the next nvmlInit tries again. */
 enum vgpu_nvml_mode vgpu__lease_find(void) {
   pthread_mutex_lock(&lock);
   uint32_t found = mode;
@@ -124,7 +124,7 @@ void vgpu__lease_look(struct vgpu_look *look) {
     process.bytes = (LOAD_ACQUIRE(slot->memory_own) >> OWN_SEQ_BITS) * SHM_MEMORY_UNIT;
     process.gpu_ns = LOAD_ACQUIRE(slot->gpu_ns);
     look->gpu_ns += process.gpu_ns;
-    /* Without a context it is not on the GPU; in another namespace its number means another process. */
+    /* Without memory it is not on the GPU. In another namespace its pid means another process. */
     if (process.bytes == 0 || LOAD(slot->pid_namespace) != space) continue;
     if (!vgpu__process_exists(process.pid, LOAD(slot->start_time))) continue;
     look->processes[look->count++] = process;

@@ -1,9 +1,9 @@
-/* The part of NVML's binary interface that the library itself speaks: our own declarations. */
+/* The part of NVML's binary interface that the stand-in uses, declared here. */
 #ifndef VGPU_NVML_ABI_H
 #define VGPU_NVML_ABI_H
 
 typedef int nvmlReturn_t;
-typedef struct nvml_device *nvmlDevice_t; /* the real library's own; never looked into */
+typedef struct nvml_device *nvmlDevice_t; /* the real library's own; opaque */
 
 enum {
   NVML_SUCCESS = 0,
@@ -18,14 +18,14 @@ enum {
   NVML_VERSION_MISMATCH = 25,
   NVML_UNKNOWN = 999,
   NVML_UUID_SIZE = 96,
-  NVML_NO_INSTANCE = -1, /* of the unsigned ids of MIG instances: not on one */
+  NVML_NO_INSTANCE = -1, /* as unsigned, an id of MIG instances: none */
   NVML_GPU_SAMPLES = 1,
   NVML_MEMORY_SAMPLES = 2,
   NVML_MODE_COMPUTE = 0,
   NVML_MODE_ALL = 3,
 };
 
-/* A structure's own version field: its size, with the version's number above. */
+/* The version field of a structure: its size, with the version number in the upper bits. */
 #define NVML_VERSION(type, number) ((unsigned)sizeof(type) | (unsigned)(number) << 24)
 
 struct nvml_memory {

@@ -1,4 +1,4 @@
-/* Finding and loading the real NVML, and binding its functions. */
+/* Finds and loads the real NVML, and binds its functions. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static const char *const USUAL_PLACES[] = {
 
 const char *vgpu_nvml_version(void) { return "1"; }
 
-/* The C library's own dlopen: the hook's, which comes before, would give this very library back. */
+/* Uses the C library's dlopen. The hook's comes first, and would return this very library. */
 static void *vgpu__load_library(const char *path, int flags) {
   void *(*next)(const char *, int);
   void *found = dlsym(RTLD_NEXT, "dlopen");
@@ -67,8 +67,8 @@ static int vgpu__is_this(const char *path) {
 }
 
 /*
- * Its functions are found by name where ours are, so that a program gets also those that this library does not know;
- * but not where ours are not found by everybody: there they would take the place of ours.
+ * Global scope, so that a program also finds functions by name that this library does not know. Local scope if our own
+ * functions are not global: the real ones would then be found instead of ours.
  */
 static int vgpu__scope(void) {
   return dlsym(RTLD_DEFAULT, "vgpu_nvml_version") == (void *)(uintptr_t)&vgpu_nvml_version ? RTLD_GLOBAL : RTLD_LOCAL;
@@ -83,7 +83,7 @@ static void *vgpu__open_real(const char *path) {
     vgpu__say("cannot load NVML", why == NULL ? path : why);
     return NULL;
   }
-  /* The marker tells a copy of this library. */
+  /* The marker identifies a copy of this library. */
   if (dlsym(opened, "vgpu_nvml_version") != NULL) return NULL;
   return dlsym(opened, "nvmlShutdown") == NULL ? NULL : opened;
 }
@@ -101,7 +101,7 @@ static void *vgpu__find_real(void) {
 
 static void vgpu__bind_all(void *opened) {
   void *found;
-/* ISO C has no cast from an object's to a function's pointer; POSIX has dlsym. */
+/* ISO C has no cast from an object pointer to a function pointer, and dlsym returns an object pointer. */
 #define HANDLED(name, params)               \
   found = dlsym(opened, #name);              \
   if (found != NULL) memcpy(&vgpu_nvml_real.name, &found, sizeof found);
@@ -125,7 +125,7 @@ int vgpu__real_load(void) {
   return library == NULL ? -1 : 0;
 }
 
-/* ---- the trampolines' other side ---- */
+/* ---- called by the trampolines ---- */
 
 struct vgpu_nvml_slot {
   void *target;
@@ -138,7 +138,7 @@ static nvmlReturn_t vgpu__denied(void) { return NVML_NO_PERMISSION; }
 
 void *vgpu__nvml_bind(struct vgpu_nvml_slot *slot) __attribute__((visibility("hidden")));
 
-/* Called by trampolines.S; keeps the address once there is a library. */
+/* Called by trampolines.S. Keeps the address once the library is loaded. */
 void *vgpu__nvml_bind(struct vgpu_nvml_slot *slot) {
   if (slot->denied && vgpu__lease_mode() != VGPU_NVML_OPEN) return (void *)(uintptr_t)&vgpu__denied;
   void *found = vgpu__real_load() == 0 ? dlsym(library, slot->name) : NULL;

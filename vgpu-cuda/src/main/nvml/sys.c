@@ -1,4 +1,4 @@
-/* The kernel and the C library, as of glibc 2.17. */
+/* Wrappers for the kernel and the C library, as of glibc 2.17. */
 #include "sys.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ void vgpu__sleep_ns(uint64_t ns) {
   errno = kept;
 }
 
-/* stat and fstat became symbols of their own in glibc 2.33 only. */
+/* stat and fstat are exported symbols only from glibc 2.33 on. */
 int vgpu__stat(const char *path, struct stat *into) { return (int)syscall(SYS_stat, path, into); }
 
 int vgpu__fstat(int fd, struct stat *into) { return (int)syscall(SYS_fstat, fd, into); }
@@ -48,7 +48,7 @@ int vgpu__process_exists(uint32_t pid, uint64_t start_time) {
   close(fd);
   if (size <= 0) return 0;
   text[size] = '\0';
-  /* The name in field 2 may hold spaces and parentheses. */
+  /* The name in field 2 may contain spaces and parentheses. */
   const char *at = strrchr(text, ')');
   if (at == NULL || at[1] != ' ' || strchr("ZXx", at[2]) != NULL) return 0;
   for (int field = 2; at != NULL && field < 22; field++) at = strchr(at + 1, ' ');

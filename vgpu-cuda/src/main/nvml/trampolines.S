@@ -1,7 +1,6 @@
 /*
- * One trampoline per function that is passed through or denied: it jumps to where its slot says, at first to the lazy entry,
- * which binds and jumps.
- * Slots lie as struct vgpu_nvml_slot of real.c.
+ * One trampoline per function that is passed through or denied: it jumps to its slot's target. That is at first the lazy
+ * entry, which binds and jumps. Slots are laid out as struct vgpu_nvml_slot of real.c.
  */
 #include "../c/system/lazy.h"
 

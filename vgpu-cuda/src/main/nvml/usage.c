@@ -1,9 +1,9 @@
 /*
- * Utilisation, relative to the share: of the GPU time that the virtual GPU may have, how much it used since the
- * reading before.
+ * Utilisation relative to the share: the part of the virtual GPU's allowed GPU time that was used since the last
+ * reading.
  *
- * A program that asks once, as nvidia-smi does, has no reading before: it waits until the first one, of nvmlInit, is
- * old enough.
+ * A program that asks only once, like nvidia-smi, has no earlier reading. It waits until the reading of nvmlInit is old
+ * enough.
  */
 #include <pthread.h>
 #include <string.h>

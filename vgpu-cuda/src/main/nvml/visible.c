@@ -1,6 +1,6 @@
 /*
- * Which GPUs there are for this process: those of its lease that CUDA_VISIBLE_DEVICES names, in its order, as CUDA
- * numbers them under the hook. Where the seat does not say which the lease has: those that it names.
+ * The GPUs that this process sees: those of its lease that CUDA_VISIBLE_DEVICES names, in its order, as CUDA numbers
+ * them under the hook. If the seat does not tell the lease's GPUs: those that the variable names.
  */
 #include <ctype.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ static int vgpu__add(nvmlDevice_t device) {
     return -1;
   }
   for (unsigned i = 0; i < entry_count; i++) {
-    if (strcmp(entries[i].uuid, entry->uuid) == 0) return -1; /* CUDA sees none then; what it saw before stays */
+    if (strcmp(entries[i].uuid, entry->uuid) == 0) return -1; /* as in CUDA, a duplicate ends the list */
   }
   int is_mig = strncmp(entry->uuid, "MIG-", 4) == 0;
   if (is_mig && REAL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(device, &parent) != NVML_SUCCESS) return -1;
@@ -55,7 +55,7 @@ static int vgpu__add(nvmlDevice_t device) {
   return 0;
 }
 
-/* By its UUID, or the beginning of one, as CUDA allows. */
+/* By UUID, or a prefix of one, as in CUDA. */
 static int vgpu__add_named(const char *name) {
   nvmlDevice_t device = NULL, found = NULL;
   unsigned count = 0, matches = 0;
@@ -81,7 +81,7 @@ static int vgpu__add_numbered(const char *number) {
   return vgpu__real_at((unsigned)index, &device) == NVML_SUCCESS ? vgpu__add(device) : -1;
 }
 
-/* As CUDA reads it: what comes after the first name that is none is not seen. */
+/* As in CUDA, entries after the first invalid one are not shown. */
 static void vgpu__add_list(const char *list) {
   char name[NVML_UUID_SIZE];
   for (const char *at = list; *at != '\0';) {
@@ -145,14 +145,14 @@ nvmlReturn_t vgpu__visible_at(unsigned index, nvmlDevice_t *device) {
   return result;
 }
 
-/* A MIG device counts within its GPU. */
+/* A MIG device's index counts within its GPU. */
 static int vgpu__index_within(const struct entry *entry) {
   int index = 0;
   for (const struct entry *at = entries; at < entry; at++) index += at->gpu == entry->gpu && at->mig != NULL;
   return index;
 }
 
-/* -1 where it is not visible. */
+/* -1 if it is not visible. */
 int vgpu__visible_index(nvmlDevice_t device) {
   char uuid[NVML_UUID_SIZE] = "";
   int index = -1;

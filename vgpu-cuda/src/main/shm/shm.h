@@ -1,4 +1,4 @@
-/* The shared region's structs and constants, made by the preprocessor from vgpu_shm.def. */
+/* The structs and constants of the shared region. The preprocessor makes them from vgpu_shm.def. */
 #ifndef VGPU_SHM_H
 #define VGPU_SHM_H
 
@@ -10,7 +10,7 @@ typedef uint32_t shm_u32;
 typedef uint64_t shm_u64;
 typedef int64_t shm_i64;
 
-/* Each BLOCK ends the struct before it and begins its own; the first and the last brace are written here. */
+/* Each BLOCK closes the struct before it and opens its own. The first and last braces are written here. */
 struct shm_none {
   char none;
 #define CONST(name, value, doc)

@@ -1,4 +1,4 @@
-/* Compiled, not run: holds cuda_abi.h to the real cuda.h, where there is one. */
+/* Compiled, not run: compares cuda_abi.h with the real cuda.h, where installed. */
 #include <cuda.h>
 
 #include "../../main/c/region/cuda_abi.h"

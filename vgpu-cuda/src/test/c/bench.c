@@ -1,6 +1,7 @@
 /*
- * What the hook costs: nanoseconds per launch, and per alloc and free with 0, 1,000 and 10,000 alive. The same
- * program bare and hooked: it opens libcuda.so.1 by name. Prints the median over blocks. Usage: bench launch|alloc
+ * The hook's cost: nanoseconds per launch, and per alloc and free with 0, 1,000 and 10,000 live allocations. The same
+ * program runs bare and hooked, since it opens libcuda.so.1 by name. Prints the median over blocks. Usage: bench
+ * launch|alloc
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
-/* Runs a command under the fake seat's lease. Usage: bench_seat HOOK DRIVER free|limited|turns COMMAND...
- * (turns: the gate opens and shuts every 3 ms). */
+/*
+ * Runs a command under the fake seat's lease. Usage: bench_seat HOOK DRIVER free|limited|turns COMMAND... (turns: the
+ * gate opens and shuts every 3 ms)
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Compatibility: each way for a program to reach the driver and NVML, and to live and end as a process, under the
- * hook over the emulated driver. Usage: compat HOOK NVML REAL_CUDA REAL_NVML OTHER [CASE...]; prints a line per case.
+ * Compatibility: each way in which a program reaches the driver and NVML, and lives and ends as a process, under the
+ * hook over the emulated driver. Usage: compat HOOK NVML REAL_CUDA REAL_NVML OTHER [CASE...]; prints one line per case.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ int failures;
 enum preload { HOOK_AND_NVML, OTHER_FIRST, OTHER_LAST, BY_FILE };
 enum attaches { AT_LEAST_ONE, NONE };
 
-/* ROW(case, the program's role, how it is preloaded, a variable for it, whether a process of it may attach) */
+/* ROW(case, role, preload, variable, whether a process of it may attach) */
 #define CASES(ROW)                                                              \
   ROW("direct link", "linked", HOOK_AND_NVML, NULL, AT_LEAST_ONE)               \
   ROW("dlopen", "dlopen", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                    \
@@ -112,7 +112,7 @@ static void become(const char *role) {
   _exit(127);
 }
 
-/* The seat says that the lease is on the second of the two; a program without the hook tells their UUIDs. */
+/* Puts the lease on the second of two GPUs. A program without the hook prints their UUIDs. */
 static void lease_second(const struct fake_seat *seat) {
   char devices[128] = "";
   int from[2], status = -1;

@@ -1,4 +1,4 @@
-/* What compat.c and its programs share. */
+/* Declarations shared by compat.c and its programs. */
 #ifndef VGPU_COMPAT_TEST_H
 #define VGPU_COMPAT_TEST_H
 
@@ -9,7 +9,7 @@
 
 int nvml_role(const char *role);
 
-/* compat_program.c: that what this handle of dlopen finds is the hook's */
+/* compat_program.c: checks that symbols found by this dlopen handle are the hook's */
 void is_held_in(void *library);
 
 /* compat_open.c */

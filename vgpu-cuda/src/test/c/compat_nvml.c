@@ -1,4 +1,4 @@
-/* The programs of compat.c that ask NVML. They never call CUDA, except for those that they look at. */
+/* The programs of compat.c that call NVML. They never call CUDA, except for the processes that they look at. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -90,7 +90,7 @@ static void role_nvml_open(void) {
   CHECK(nvmlDeviceGetMemoryInfo(first(), &memory) == NVML_SUCCESS && memory.total == 1ull << 30, "%llu", memory.total);
 }
 
-/* Run with CUDA_VISIBLE_DEVICES=1: the second of the two. */
+/* Runs with CUDA_VISIBLE_DEVICES=1: the second of two GPUs. */
 static void role_nvml_devices(void) {
   unsigned count = 0, index = 7;
   char uuid[96] = "", others[128] = "";
@@ -182,14 +182,17 @@ static void role_nvml_usage(void) {
     if (busy.gpu > most) most = busy.gpu;
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
   }
-  /* Of a share of half of the GPU, a process that never stops takes all that it may, and more: never more than 100. */
+  /*
+   * With a share of half of the GPU, a process that never stops uses all that it may, and more; the figure is 100 at
+   * most.
+   */
   CHECK(most >= 50 && busy.memory <= busy.gpu, "busy: %u %%, memory %u %%", most, busy.memory);
   CHECK(nvmlDeviceGetProcessUtilization(device, sample, &count, 0) == NVML_SUCCESS && count == 1, "%u samples", count);
   CHECK(sample[0].pid == (unsigned)pid && sample[0].sm <= 100, "%u: %u %%", sample[0].pid, sample[0].sm);
   end(pid, input);
 }
 
-/* What would change the GPU for all, and what makes no sense. */
+/* Calls that would change the GPU for all, and invalid calls. */
 static void role_nvml_denied(void) {
   nvmlReturn_t (*set)(nvmlDevice_t, unsigned), (*query)(nvmlDevice_t, unsigned *);
   nvmlDevice_t device = first();

@@ -1,4 +1,4 @@
-/* Programs of compat.c: each name by which one may open the driver or NVML. Where they lie: run_compat.sh. */
+/* Programs of compat.c: each name by which a program may open the driver or NVML. run_compat.sh lays out the files. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void is_stand_in(void *library, const char *name) {
   CHECK(library != NULL && dlsym(library, "vgpu_nvml_version") != NULL, "NVML as %s", name);
 }
 
-/* Where the real driver and NVML lie, a relative path leads to them. */
+/* Changes to the directory of the real driver or NVML, so that a relative path leads to it. */
 static void go_to(const char *variable) {
   char directory[4096];
   snprintf(directory, sizeof directory, "%s", getenv(variable));
@@ -57,7 +57,7 @@ void role_dlopen_links(void) {
   CHECK(dlopen("no_driver.so", RTLD_NOW) == NULL && strstr(dlerror(), "no_driver.so") != NULL, "a name that is none");
 }
 
-/* The search path of the library that asks: its RPATH, or its RUNPATH, has links that nobody else finds. */
+/* The calling library's search path: its RPATH or RUNPATH contains links that no other search finds. */
 void role_dlopen_search(void) {
   static const char *const libraries[] = {"libopens_rpath.so", "libopens_runpath.so"};
   CHECK(dlopen("its_driver.so", RTLD_NOW) == NULL, "found without the search path");
@@ -71,7 +71,7 @@ void role_dlopen_search(void) {
   }
 }
 
-/* A library whose own dlopen would be the C library's. */
+/* A library whose dlopen would resolve to the C library's. */
 void role_dlopen_deep(void) {
   static const char *const libraries[] = {"libopens_lazy.so", "libopens_now.so", "libopens_needed.so"};
   for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
@@ -89,7 +89,7 @@ void role_dlopen_deep(void) {
   CHECK(dlopen("libno.so", RTLD_NOW | RTLD_DEEPBIND) == NULL && strstr(dlerror(), "libno.so") != NULL, "a name that is none");
 }
 
-/* Linked with the driver by a name that is not its SONAME: it is loaded beside the hook, and nobody calls it. */
+/* Linked with the driver by a name that is not its SONAME: the driver is loaded beside the hook, and never called. */
 void role_linked_names(void) {
   void *(*its)(void) = NULL;
   Dl_info from = {.dli_fname = "nowhere"};
@@ -109,7 +109,7 @@ void role_dlmopen(void) {
   CHECK(dlmopen(LM_ID_BASE, "libneeds.so", RTLD_NOW) != NULL, "beside the hook: %s", dlerror());
 }
 
-/* Whether a file of this path is mapped. */
+/* Whether a file with this path is mapped. */
 static int is_loaded(const char *part) {
   char line[4096];
   int found = 0;
@@ -119,14 +119,14 @@ static int is_loaded(const char *part) {
   return found;
 }
 
-/* With COMPAT_CHOSEN the driver behind the hook is to be the image's. */
+/* With COMPAT_CHOSEN, the driver behind the hook must be the image's. */
 void role_forward_chosen(void) {
   is_held(dlopen("libcuda.so.1", RTLD_NOW), "libcuda.so.1");
   CHECK(is_loaded("/image/compat/libcuda.so.1") == (getenv("COMPAT_CHOSEN") != NULL), "the image's driver with LD_LIBRARY_PATH=%s",
         getenv("LD_LIBRARY_PATH"));
 }
 
-/* An image's newer driver goes before the machine's where the dynamic linker comes upon it first, and not elsewhere. */
+/* An image's newer driver is used if the dynamic linker finds it first, and not otherwise. */
 void role_forward(void) {
   static const char *const kinds[] = {"first", "of another name", "second"};
   const char *work = getenv("COMPAT_WORK");

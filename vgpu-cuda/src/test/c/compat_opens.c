@@ -6,7 +6,7 @@ void *opens_apart(Lmid_t space, const char *path, int flags);
 
 void *opens(const char *path, int flags) {
   void *opened = dlopen(path, flags);
-  return opened; /* no jump: dlopen is to see this library as its caller */
+  return opened; /* no tail call: dlopen must see this library as its caller */
 }
 
 void *opens_apart(Lmid_t space, const char *path, int flags) {

@@ -1,4 +1,4 @@
-/* Another preloaded library, as an allocator or a profiler is one: it takes malloc and dlopen, and passes them on. */
+/* Another preloaded library, like an allocator or a profiler: it interposes malloc and dlopen, and passes them on. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * The programs of compat.c: each a way to reach the driver, or to live and end as a process. Linked with libcuda.so.1
- * and libnvidia-ml.so.1. Usage: compat_program ROLE [ARGUMENT]; the exit code counts what went wrong, each told on
- * stderr.
+ * The programs of compat.c: each is a way to reach the driver, or to live and end as a process. Linked with
+ * libcuda.so.1 and libnvidia-ml.so.1. Usage: compat_program ROLE [ARGUMENT]; the exit code is the number of failures,
+ * each reported on stderr.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ int failures;
 extern char **environ;
 
 typedef void *handle;
-/* ROW(function, parameters): what the programs call; also declared, for those that are linked. */
+/* ROW(function, parameters): the functions that the programs call; also declared, for the linked programs. */
 #define FUNCTIONS(ROW)                                                                                                      \
   ROW(cuInit, (unsigned flags))                                                                                             \
   ROW(cuDeviceGetCount, (int *count))                                                                                       \
@@ -113,7 +113,7 @@ static handle begin(const struct api *api) {
   return context;
 }
 
-/* That these functions are the hook's: the whole quota is there, and not a byte more. */
+/* Checks that these functions are the hook's: the whole quota is there, and not a byte more. */
 static void is_held(const struct api *api) {
   uint64_t pointer = 0, more = 0;
   size_t left = 0, total = 0;
@@ -192,7 +192,7 @@ static void role_fork(void) {
   CHECK(cuMemAlloc_v2(&pointer, 1 << 20) == 0, "before");
   pid_t pid = fork();
   if (pid == 0) {
-    /* CUDA gives a forked child nothing until it has begun by itself, and the real driver not even then. */
+    /* A forked child cannot use CUDA before its own cuInit, and with the real driver not even after that. */
     failures = 0;
     CHECK(cuMemAlloc_v2(&pointer, 1 << 20) != 0, "a child has nothing of its parent's");
     _exit(failures);
@@ -276,7 +276,7 @@ static void *short_life(void *number) {
   CHECK(cuMemAlloc_v2(&pointer, 4096) == 0, "alloc");
   if (n % 5 >= 3) CHECK(launch(shared_function) == 0, "launch");
   CHECK(cuMemFree_v2(pointer) == 0, "free");
-  if (n % 5 == 4) pthread_exit(NULL); /* with work of its own in flight */
+  if (n % 5 == 4) pthread_exit(NULL); /* with its own work in flight */
   return NULL;
 }
 
@@ -311,7 +311,7 @@ static void role_exit_in_the_middle(void) {
 
 static void *goes_on(void *unused) {
   role_linked();
-  exit(failures); /* a driver's own threads would keep the process, and so does the hook's */
+  exit(failures); /* a driver's own threads keep the process alive, and so do the hook's */
   return unused;
 }
 
@@ -341,7 +341,7 @@ static void role_contexts(void) {
   CHECK(cuCtxDestroy_v2(contexts[0]) == 0, "destroy");
 }
 
-/* Where the driver has green contexts they live in the primary one; where it has not, it says so. */
+/* If the driver has green contexts, they share the primary one; otherwise it says so. */
 static void role_green_contexts(void) {
   int (*get)(int, void *, int) = NULL, (*create)(handle *, void *, int, unsigned) = NULL;
   char resource[256] = "";
@@ -371,7 +371,7 @@ static void role_never_synchronises(void) {
   }
 }
 
-/* ---- for the NVML programs to look at: they say when they are ready, and end when their input does ---- */
+/* ---- for the NVML programs to look at: they report when they are ready, and end with their input ---- */
 
 static void until_told(void) {
   char byte;
@@ -397,7 +397,7 @@ static void role_spin(void) {
   until_told();
 }
 
-/* ---- ld.so.preload, in a mount namespace of its own ---- */
+/* ---- ld.so.preload, in its own mount namespace ---- */
 
 static void write_text(const char *path, const char *text) {
   int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -405,7 +405,7 @@ static void write_text(const char *path, const char *text) {
   close(fd);
 }
 
-/* The argument: what ld.so.preload is to hold. LD_PRELOAD is not set here. */
+/* Argument: the content for ld.so.preload. LD_PRELOAD is not set here. */
 static void role_ld_so_preload(void) {
   char map[64], line[600];
   unsigned uid = getuid(), gid = getgid();
@@ -420,7 +420,7 @@ static void role_ld_so_preload(void) {
   }
   CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, "private mounts: %m");
   CHECK(mount("none", "/etc", "tmpfs", 0, "size=64k") == 0, "tmpfs over /etc: %m");
-  if (failures != 0) return; /* never write to the machine's own */
+  if (failures != 0) return; /* never write to the machine's own file */
   snprintf(line, sizeof line, "%s\n", getenv("COMPAT_PRELOAD"));
   write_text("/etc/ld.so.preload", line);
   pid_t pid = fork();

@@ -1,6 +1,6 @@
 /*
- * An NVML with what the emulator's lacks: two GPUs, the first one cut into three MIG devices, each GPU near to the
- * other, and a function that no header has yet. Exports no more than these.
+ * An NVML with features that the emulator's lacks: two GPUs, the first cut into three MIG devices, each GPU near the
+ * other, and a function that no header has yet. Exports only these.
  */
 #include <stdio.h>
 #include <string.h>

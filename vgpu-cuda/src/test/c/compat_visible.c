@@ -1,6 +1,6 @@
 /*
- * Programs of compat.c that choose their GPUs themselves, by CUDA_VISIBLE_DEVICES, before their cuInit: of two, the
- * lease is on the second. COMPAT_DEVICES has the UUIDs of both.
+ * Programs of compat.c that choose their GPUs by CUDA_VISIBLE_DEVICES before their cuInit. The lease is on the second
+ * of two GPUs. COMPAT_DEVICES has the UUIDs of both.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void tell_uuid(int device, char *into) {
            u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
-/* For compat.c: without the hook. */
+/* For compat.c: runs without the hook. */
 void role_uuids(void) {
   char first[UUID_TEXT + 1], second[UUID_TEXT + 1];
   CHECK(cuInit(0) == 0, "cuInit");

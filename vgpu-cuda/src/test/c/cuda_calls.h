@@ -1,4 +1,4 @@
-/* The driver functions that the tests call: as a program that links with libcuda.so.1 has them. */
+/* The driver functions that the tests call, as in a program linked with libcuda.so.1. */
 #ifndef VGPU_CUDA_CALLS_H
 #define VGPU_CUDA_CALLS_H
 

@@ -1,4 +1,4 @@
-/* The seat's side of the hook's protocol, as plainly as it can be written; docs/memory-ledger.md. */
+/* The seat's side of the hook's protocol, written as plainly as possible; docs/memory-ledger.md. */
 #include "fake_seat.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes) {
   SET(seat->slots[0].state, (uint32_t)SHM_SLOT_ATTACHED);
 }
 
-/* ---- the express lane: slot n of an urgent lease has bit n - 1, of an offline one every bit counts ---- */
+/* ---- the express lane: slot n of an urgent lease has bit n - 1; an offline lease obeys every bit ---- */
 
 void seat_express(struct fake_seat *seat, uint32_t preemption_class) {
   char path[128];
@@ -120,7 +120,7 @@ static void express_take_back(struct fake_seat *seat, uint32_t number) {
   }
 }
 
-/* ---- slot 0's own changes, and what the dead held ---- */
+/* ---- slot 0's own changes, and recovery of a dead process's memory ---- */
 
 static int help(struct fake_seat *seat, uint64_t word) {
   uint64_t who = word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK, seq = word & SHM_MEMORY_SEQ_MASK;
@@ -180,7 +180,7 @@ static void recover(struct fake_seat *seat, uint32_t number) {
 
 /* ---- the socket ---- */
 
-/* The secrets are text of the greatest length: the lease's, and for each slot another one. */
+/* Secrets of maximum length: the lease's, and a different one for each slot. */
 static void slot_secret(uint32_t number, char into[41]) { snprintf(into, 41, "%040u", number); }
 
 static int names_secrets(const struct fake_seat *seat, const struct shm_message *hello) {
@@ -226,7 +226,9 @@ static void answer(struct fake_seat *seat, int fd, const struct shm_message *hel
   }
 }
 
-/* Of one without a connection. In another pid namespace it cannot be looked for: then that is enough. */
+/*
+ * Whether a process without a connection is dead. In another pid namespace it cannot be looked up, and counts as dead.
+ */
 static int is_dead(const struct fake_seat *seat, const struct shm_slot *slot) {
   char path[64], text[512];
   uint64_t space = GET(slot->pid_namespace);
@@ -242,7 +244,7 @@ static int is_dead(const struct fake_seat *seat, const struct shm_slot *slot) {
   return state == NULL || state[2] == 'Z' || state[2] == 'X';
 }
 
-/* It lives, and has left the lease: it maps the report no more. */
+/* Whether a live process has left the lease: it no longer maps the report. */
 static int has_left(const struct fake_seat *seat, uint32_t pid) {
   char path[64], line[512], report[128];
   int maps = 0;

@@ -1,4 +1,4 @@
-/* A seat for tests: one lease, its pages, its socket, its recovery of the dead. The Java seat does the same. */
+/* A seat for tests: one lease, its pages, its socket, and recovery after deaths. The Java seat does the same. */
 #ifndef VGPU_FAKE_SEAT_H
 #define VGPU_FAKE_SEAT_H
 
@@ -16,21 +16,21 @@ struct fake_seat {
   struct shm_slot *slots;
   struct shm_header *express_header; /* NULL: no express lane */
   struct shm_express *express;
-  int urgent; /* its processes announce */
+  int urgent; /* its processes announce their work */
   int listener;
   int connection[128]; /* by slot; -1: none */
   pthread_t thread;
-  uint32_t stop, mute;         /* mute: no heartbeat, no answer */
-  uint64_t longest_gap_ns;     /* between two beats of this seat's heart */
+  uint32_t stop, mute;         /* mute: sends no heartbeat and no answer */
+  uint64_t longest_gap_ns;     /* the longest gap between two heartbeats of this seat */
   uint32_t wants, idles, hellos, welcomes_refused;
-  void (*died)(uint32_t pid); /* told before the memory of a dead process is taken back */
+  void (*died)(uint32_t pid); /* called before a dead process's memory is taken back */
 };
 
 void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes);
 void seat_express(struct fake_seat *seat, uint32_t preemption_class); /* before seat_start */
 void seat_express_clear(struct fake_seat *seat, uint64_t bits);
 void seat_start(struct fake_seat *seat);
-void seat_stop(struct fake_seat *seat); /* the process that holds it "dies": sockets close, the pages stay */
+void seat_stop(struct fake_seat *seat); /* simulates the death of the seat's holder: sockets close, the pages stay */
 void seat_close(struct fake_seat *seat);
 void seat_gate(struct fake_seat *seat, uint32_t flags);
 uint32_t seat_busy(const struct fake_seat *seat); /* of all slots */

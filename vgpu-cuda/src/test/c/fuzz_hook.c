@@ -1,9 +1,8 @@
 /*
- * Random input for what the hook reads from others: the driver's ioctls (rm_parse.c, channels.c), the shared pages
- * (gate.c, express.c, ledger.c), the seat's messages (seat.c). Built with the hook's own sources under sanitizers by
- * fuzz.sh.
- * Usage: fuzz_hook ioctl|region|socket SECONDS SEED. Whatever is read, it must come back, and name no other process's
- * objects.
+ * Random input for everything that the hook reads from others: the driver's ioctls (rm_parse.c, channels.c), the shared
+ * pages (gate.c, express.c, ledger.c), the seat's messages (seat.c). fuzz.sh builds it from the hook's own sources
+ * under sanitizers. Usage: fuzz_hook ioctl|region|socket SECONDS SEED. Whatever is read, each call must return, and
+ * must name no other process's objects.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -41,18 +40,18 @@ static void fail(const char *what) {
 /* ---- the driver's ioctls ---- */
 
 enum { ARENA = 8192, CLIENTS = 4 };
-static unsigned char *arena; /* its last page is not there */
+static unsigned char *arena; /* followed by an inaccessible page */
 static const uint32_t CLIENT_HANDLES[CLIENTS] = {0xc1d00001, 0xc1d00002, 0xc1d00003, 7};
 static const uint32_t CLASSES[] = {0, 0x41, 0x80, 0x2080, 0xa06c, 0xa06f, 0xc56f, 0xc86f, 0x40, 0x3e};
 static const uint32_t COMMANDS[] = {0xa06c0101, 0xa06c0103, 0xa06c0105, 0xa06f0103, 0x2080110b, 0x20801303};
 static uint32_t made[64];
-static int own_call; /* we are in a call of the hook's own */
+static int own_call; /* inside one of the hook's own calls */
 
 static void put(uint64_t at, uint32_t value) {
   if (vgpu__poke(at, &value, sizeof value) != 0) return;
 }
 
-/* What stands for the kernel: answers at random, sometimes with what was asked for. */
+/* Stands for the kernel: answers at random, sometimes as asked. */
 static int answer(int fd, unsigned long request, ...) {
   va_list arguments;
   va_start(arguments, request);
@@ -84,7 +83,7 @@ static uint64_t place(size_t size) {
   switch (below(12)) {
     case 0: return random64();
     case 1: return 0;
-    case 2: return (uint64_t)(uintptr_t)arena + ARENA - below((uint32_t)size + 8); /* runs out of what is there */
+    case 2: return (uint64_t)(uintptr_t)arena + ARENA - below((uint32_t)size + 8); /* runs into the inaccessible page */
     default: return (uint64_t)(uintptr_t)arena + below(ARENA - 1024);
   }
 }
@@ -112,7 +111,7 @@ static void one_ioctl(void) {
     store(at, 24, below(2) ? 536 : below(16));
   }
   unsigned long request = 3ul << 30 | (unsigned long)size << 16 | 0x46ul << 8 | number;
-  if (below(4) == 0) { /* behind an XFER */
+  if (below(4) == 0) { /* wrapped in an XFER */
     uint64_t outer = place(16);
     store(outer, 0, number);
     store(outer, 4, below(8) == 0 ? (uint32_t)random64() : size);
@@ -235,5 +234,5 @@ int main(int count, char **arguments) {
   for (; vgpu__now_ns() < until; rounds++) step();
   printf("ok   fuzz %s: %llu rounds, seed %s\n", arguments[1], (unsigned long long)rounds, arguments[3]);
   fflush(stdout);
-  _exit(0); /* the hook's own end of program is not what is tested */
+  _exit(0); /* skips the hook's destructors, which are not tested here */
 }

@@ -1,4 +1,4 @@
-/* Prints the shared region as C sees it, in the form that the generator of the Java constants prints too. */
+/* Prints the shared region's layout as C sees it, in the same form as the generator of the Java constants. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* What the programs of test_memory.c share. */
+/* Declarations shared by the programs of test_memory.c. */
 #ifndef VGPU_MEMORY_TEST_H
 #define VGPU_MEMORY_TEST_H
 
@@ -13,20 +13,20 @@ extern void *library, *real; /* the hook; the driver behind it */
 extern CUcontext context;
 
 void *look(void *where, const char *name);
-/* A function by its name, of the hook or of the driver itself. */
+/* Looks up a function by name, in the hook or in the driver itself. */
 #define FN(where, type, name) (*(type *)(&(void *){look(where, name)}))
 #define CU(name, ...) ((abi_result(*)())FN(library, void *, #name))(__VA_ARGS__)
 
 #define OF_DRIVER(name, ...) ((abi_result(*)())FN(real, void *, #name))(__VA_ARGS__)
 
 uint64_t ledger_bytes(void);
-uint64_t real_bytes(void); /* what the driver has given to all: only this process uses it */
+uint64_t real_bytes(void); /* bytes that the driver has given out; only this process uses it */
 #define EXACT(what) CHECK(ledger_bytes() == real_bytes(), "%s: charged %lld, given %lld", what, (long long)ledger_bytes(), (long long)real_bytes())
 
 void open_library(void); /* the hook, or the driver alone */
 void open_driver(void);  /* the driver itself, after cuInit */
-void begin(void);         /* with a context, which is charged exactly */
-void begin_inexact(void); /* with one that is charged the set size */
+void begin(void);         /* with a context that is charged exactly */
+void begin_inexact(void); /* with a context that is charged the set size */
 
 /* roles_pools.c */
 void role_pools(void);
@@ -49,7 +49,7 @@ void role_measured_private(void);
 void role_measured_apart(void);
 void role_measured_apart_old(void);
 void role_measured_beside(void);
-int exec_apart(const char *program, const char *role); /* in a pid namespace of its own */
+int exec_apart(const char *program, const char *role); /* in its own pid namespace */
 
 /* roles_inputs.c */
 void role_inputs(void);

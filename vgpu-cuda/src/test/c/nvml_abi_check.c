@@ -1,10 +1,10 @@
-/* Compiled, not run: holds what stands in for NVML to the real nvml.h, where there is one. */
+/* Compiled, not run: compares the NVML stand-in's declarations with the real nvml.h, where installed. */
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include <nvml.h>
 
 #include <stddef.h>
 
-/* Ours have the vendor's names. */
+/* Rename ours, which have the vendor's names. */
 #define nvmlReturn_t vgpu_return
 #define nvmlDevice_t vgpu_device
 #define NVML_SUCCESS VGPU_SUCCESS

@@ -1,4 +1,4 @@
-/* The hooked programs of test_hook.c: each is a function, run in a process of its own. */
+/* The hooked programs of test_hook.c: each role is a function that runs in its own process. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Our process's GPU time, as the seat would read it: from the report file itself. */
+/* This process's GPU time as the seat reads it: from the report file. */
 static uint64_t measured_gpu_ns(void) {
   static char *report;
   if (report == NULL) {
@@ -157,7 +157,7 @@ static void role_dlopen(const char *driver) {
   CHECK(dlopen("/nonexistent.so", RTLD_NOW) == NULL && dlerror() != NULL, "errors are the C library's");
 }
 
-/* waited: batches of both streams are in flight when the capture begins, and the monitor asks for them. */
+/* waited: both streams have batches in flight when the capture begins, and the monitor queries them. */
 static void role_capture(const char *waited) {
   CUstream stream = NULL, other = NULL;
   void *graph = NULL;
@@ -185,7 +185,7 @@ static void role_fork(const char *unused) {
   CHECK(cuMemAlloc_v2(&a, 40u << 20) == ABI_SUCCESS, "parent");
   pid_t pid = fork();
   if (pid == 0) {
-    /* A child that shares nothing attaches by itself, and is under the same quota. */
+    /* The child shares nothing, attaches by itself, and is under the same quota. */
     CHECK(cuInit(0) == ABI_SUCCESS, "cuInit in the child");
     CHECK(cuMemAlloc_v2(&b, 30u << 20) == ABI_OUT_OF_MEMORY, "over the quota in the child");
     CHECK(cuMemAlloc_v2(&b, 20u << 20) == ABI_SUCCESS, "within the quota in the child");
@@ -207,7 +207,7 @@ static void role_close_descriptors(const char *unused) {
   begin();
   for (int fd = 3; fd < 1024; fd++) close(fd);
   int first = dup(1), last = -1;
-  for (int i = 0; i < 1000; i++) last = dup(1); /* the hook's old number is the program's now */
+  for (int i = 0; i < 1000; i++) last = dup(1); /* the hook's old descriptor number now belongs to the program */
   CUfunction function = kernel("1000000");
   for (int i = 0; i < 50; i++) launch(function, NULL);
   CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
@@ -215,7 +215,7 @@ static void role_close_descriptors(const char *unused) {
   CHECK(first >= 0 && last >= 0 && close(last) == 0 && close(first) == 0, "the program's own are left alone");
 }
 
-/* The measured GPU time is the stub's own, synchronised or not. */
+/* The measured GPU time matches the stub's own figure, with and without synchronisation. */
 static void role_gpu_time(const char *ns) {
   CUstream stream = NULL;
   uint64_t each = strtoull(ns, NULL, 10), most = 120000000u / each;
@@ -233,16 +233,13 @@ static void role_gpu_time(const char *ns) {
     usleep(5000);
     double measured = (double)(measured_gpu_ns() - before), expected = (double)(stub()->gpu_ns - real);
     printf("  %s ns each, %s: measured %.2f of %.2f ms\n", ns, synchronous ? "synchronised" : "free", measured / 1e6, expected / 1e6);
-    /*
-     * The figures are for reading. Checked is only what no busy machine's delays, between a record and its launch,
-     * can undo.
-     */
+    /* The figures are for reading. The checks allow for any delay of a busy machine between a record and its launch. */
     CHECK(measured > expected * 0.9, "too little: %.3f", measured / expected);
     CHECK(measured < expected * 4 + 50e6, "too much: %.3f", measured / expected);
   }
 }
 
-/* Launches until the test has made the file "stop". */
+/* Launches until the test has created the file "stop". */
 static void role_launch(const char *unused) {
   (void)unused;
   char path[256];
@@ -256,8 +253,7 @@ static void role_launch(const char *unused) {
 }
 
 /*
- * Works and pauses in turn, as a server does, until the test has made the file "stop"; forks now and then when asked
- * to.
+ * Alternates work and pauses, as a server does, until the test has created the file "stop". Forks at times if asked to.
  */
 static void role_serve(const char *forks) {
   char path[256];
@@ -274,12 +270,12 @@ static void role_serve(const char *forks) {
   }
 }
 
-/* Works, and ends while its bit still outlasts its work. */
+/* Works, and ends while its bit still lingers. */
 static void role_serve_once(const char *unused) {
   (void)unused;
   begin();
   CUfunction small = kernel("50000");
-  for (int i = 0; i < 50; i++) launch(small, NULL), cuCtxSynchronize(); /* a chain: its end is not known for one */
+  for (int i = 0; i < 50; i++) launch(small, NULL), cuCtxSynchronize(); /* a chain; one round would not show its end */
   CHECK(launch(kernel("20000000"), NULL) == ABI_SUCCESS && cuCtxSynchronize() == ABI_SUCCESS, "work");
 }
 
@@ -300,9 +296,7 @@ static void *launch_round(void *argument) {
   return NULL;
 }
 
-/*
- * However many streams and threads: what is ahead of the GPU stays near the bound (2 ms), once the kernels are known.
- */
+/* With any number of streams and threads, the GPU's queue stays near the bound (2 ms) once the kernels are measured. */
 static void role_bound(const char *ns) {
   CUstream streams[32];
   begin();
@@ -323,7 +317,7 @@ static void role_bound(const char *ns) {
   }
 }
 
-/* Small kernels, each waited for, then kernels with pauses. */
+/* Small kernels with a wait after each, then kernels with pauses. */
 static void role_small_kernels(const char *unused) {
   (void)unused;
   begin();
@@ -359,8 +353,7 @@ static void *join_late(void *unused) {
 }
 
 /*
- * It gives up while its HELLO lies unread, and lives on; so does a child that was forked meanwhile and has the
- * connection too.
+ * It gives up while its HELLO is unread, and lives on. So does a child, forked meanwhile, that also has the connection.
  */
 static void role_late(const char *unused) {
   (void)unused;
@@ -441,7 +434,7 @@ static void *launch_too(void *until) {
   return NULL;
 }
 
-/* Under random bytes: any answer will do, as long as there is one. */
+/* With random bytes in the pages: every call must return, with any result. */
 static void role_churn_and_launch(const char *ms) {
   pthread_t thread;
   uint64_t until = now_ns() + strtoull(ms, NULL, 10) * 1000000u;

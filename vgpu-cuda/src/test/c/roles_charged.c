@@ -1,4 +1,6 @@
-/* Roles for tests of what is charged, beside what the stub's GPU did, and of the calls that this takes: test_work.c. */
+/*
+ * Roles that compare the charge with the stub GPU's own account, and count the driver calls for measuring: test_work.c.
+ */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@ static struct stub_calls *own_calls(void) {
   return ask();
 }
 
-/* What both sides have counted since. */
+/* The counts of both sides. */
 struct account {
   uint64_t charged_ns, real_ns;
 };
@@ -27,11 +29,11 @@ struct account {
 static struct account counted(void) { return (struct account){.charged_ns = work_gpu_ns(), .real_ns = stub()->gpu_ns}; }
 
 /*
- * The figures are for reading. Checked is that no work is left out, and that no more is added than what a busy
- * machine's delays between a start and its launch may: `more`.
+ * The figures are for reading. Checked: no work is left out, and no more is added than a busy machine's delays between
+ * a start event and its launch may add: `more_ns`.
  */
 static void compare_least(const char *what, struct account before, double least, double more_ns) {
-  usleep(5000); /* what the monitor still has to count */
+  usleep(5000); /* the monitor may still have to harvest */
   struct account after = counted();
   double charged = (double)(after.charged_ns - before.charged_ns), real = (double)(after.real_ns - before.real_ns);
   printf("  %s: charged %.2f of %.2f ms\n", what, charged / 1e6, real / 1e6);
@@ -54,10 +56,7 @@ static void run(CUfunction function, CUstream stream, int launches, int each) {
   }
 }
 
-/*
- * Kernels of all lengths among each other; cheap ones until that is known, and then dear ones; in one stream and in
- * four; graphs.
- */
+/* Kernels of mixed lengths; short ones until they are measured, then long ones; in one stream and in four; graphs. */
 void role_charged(const char *unused) {
   (void)unused;
   static const char *const LENGTHS[] = {"5000", "500000", "20000", "100000", "2000"};
@@ -95,8 +94,8 @@ void role_charged(const char *unused) {
 }
 
 /*
- * A function that is loaded when it is first launched: behind work, in the middle of a batch, and alone. That is not
- * the GPU's time.
+ * Functions that are loaded at their first launch: behind work, in the middle of a batch, and alone. Loading is not GPU
+ * time.
  */
 void role_lazy(const char *unused) {
   (void)unused;
@@ -144,8 +143,8 @@ static void rounds(CUfunction function, CUstream stream, int count, int size, in
 }
 
 /*
- * Programs that wait for each kernel, or few: most of their rounds are not measured. Then their kernels change, or
- * how they wait.
+ * Programs that wait for each kernel, or for a few: most of their rounds are not measured. Then their kernels change,
+ * or the way they wait.
  */
 void role_rounds(const char *unused) {
   (void)unused;
@@ -158,14 +157,14 @@ void role_rounds(const char *unused) {
   CUfunction brief = work_kernel("20000"), longer = work_kernel("300000");
   uint64_t fewest = UINT64_MAX;
   for (int how = 0; how < HOWS; how++) {
-    if (how == 2) stream = NULL; /* which that copy is in */
+    if (how == 2) stream = NULL; /* the stream of that copy */
     for (int size = 1; size <= 5; size += 4) {
       struct account before = counted();
       uint64_t records = own_calls()->records;
       rounds(brief, stream, ROUNDS, size, how);
       records = own_calls()->records - records;
       snprintf(text, sizeof text, "%d rounds of %d, waited %s, %llu records", ROUNDS, size, WAITS[how], (unsigned long long)records);
-      compare_least(text, before, 0.85, 20e6); /* the stub's time has the copies in it */
+      compare_least(text, before, 0.85, 20e6); /* the stub's time includes the copies */
       fewest = records < fewest ? records : fewest;
     }
     struct account before = counted();
@@ -197,7 +196,7 @@ static void check_calls(const char *what, int rounds, const struct stub_calls *b
   CHECK(records < 2.2 && elapsed < 1.5 && queries < 0.2, "%s", what);
 }
 
-/* The records that small copies take where level 2 stands so. */
+/* Number of events that small copies record with this state of level 2. */
 static unsigned long long copy_records(CUstream stream, uint64_t state, uint64_t why) {
   enum { COPIES = 20 };
   char text[4] = {0};
@@ -216,8 +215,8 @@ static unsigned long long copy_records(CUstream stream, uint64_t state, uint64_t
 }
 
 /*
- * Small copies are measured where the process may be stopped in the middle of one: else it looks idle then, and
- * nobody lets it go on.
+ * Small copies are measured if the process may be stopped during one. Otherwise it would look idle then, and nothing
+ * would resume it.
  */
 static void check_small_copies(CUstream stream) {
   CHECK(copy_records(stream, SHM_LEVEL2_OFF, SHM_LEVEL2_WHY_CLASS) == 0, "never stopped: measured");
@@ -225,7 +224,7 @@ static void check_small_copies(CUstream stream) {
   CHECK(copy_records(stream, SHM_LEVEL2_OFF, SHM_LEVEL2_WHY_NONE) > 0, "may be stopped later: not measured");
 }
 
-/* How often a program that waits for each kernel calls the driver for the sake of measuring. */
+/* How many driver calls the measurement costs a program that waits for each kernel. */
 void role_calls(const char *unused) {
   (void)unused;
   enum { ROUNDS = 300 };

@@ -1,4 +1,4 @@
-/* A program of test_memory.c with green contexts: each holds the primary one, which is charged once. */
+/* A program of test_memory.c with green contexts: each retains the primary context, which is charged once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,9 @@ static CUfunction spin(void) {
   return function;
 }
 
-/* Work in a green context that nobody waits for: the monitor alone sees it end, and never has that context itself. */
+/*
+ * Work in a green context that is never waited for: only the monitor sees it end, and never makes that context current.
+ */
 void role_green_alone(void) {
   CUcontext view = NULL;
   CUstream streams[2] = {NULL, NULL};
@@ -84,7 +86,7 @@ void role_green_alone(void) {
   CHECK(CU(cuGreenCtxStreamCreate, &streams[0], green, 1u, 0) == ABI_SUCCESS, "stream");
   CUfunction function = spin();
   const struct shm_slot *slot = own_slot();
-  for (int s = 0; s < 2; s++) { /* one of its own, then its default stream */
+  for (int s = 0; s < 2; s++) { /* a stream of its own, then the default stream */
     uint64_t ns = 2000000, before = GET(slot->gpu_ns), until = seat_now() + 10000000000u;
     void *arguments[] = {&ns};
     for (int i = 0; i < 10; i++) {

@@ -1,8 +1,8 @@
 /*
- * A program of test_memory.c that calls every function of the table which allocates, frees, starts work or waits, as
- * vgpu_hooks.def has it, with one argument wrong at a time: each pointer NULL, each size 0, 2^63 and the greatest,
- * each handle somebody else's. What it prints is for comparing with the driver alone; under the hook the ledger is
- * compared with the driver's own account after each call.
+ * A program of test_memory.c that calls every function in vgpu_hooks.def that allocates, frees, starts work or waits,
+ * with one wrong argument at a time: each pointer NULL; each size 0, 2^63 and the greatest; each handle a foreign one.
+ * Its output is compared with that of the driver alone. Under the hook the ledger is compared with the driver's account
+ * after each call.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static enum kind kind_of(const char *text) {
   return KIND_INT;
 }
 
-/* "(type name, ...)", where a function's type has commas of its own. */
+/* Parses "(type name, ...)"; function types contain commas of their own. */
 static int parse(const char *params, enum kind *kinds) {
   char one[256];
   int depth = 0, count = 0;
@@ -66,10 +66,7 @@ static int parse(const char *params, enum kind *kinds) {
   return count;
 }
 
-/*
- * A size that no memory has is refused for that by the hook, where the driver may name another argument that is wrong
- * as well.
- */
+/* The hook refuses an impossible size first, where the driver may report another wrong argument. */
 static const char *code(abi_result result, int is_huge) {
   static char text[16];
   if (is_huge && (result == ABI_INVALID_VALUE || result == ABI_OUT_OF_MEMORY)) return "refused";
@@ -132,10 +129,12 @@ void role_inputs(void) {
     void *found = dlsym(library, name);
     enum kind kinds[MOST];
     if (found == NULL || strcmp(class, "QUERY") == 0 || strcmp(class, "PASS") == 0) continue;
-    if (strstr(name, "PrimaryCtx") != NULL) continue; /* their one number is a device */
+    if (strstr(name, "PrimaryCtx") != NULL) continue; /* their only integer is a device */
     int count = parse(rows[i].params, kinds);
-    /* Of a list, the driver reads as many items as it is told. */
-    /* Such an address may be the host's: what is not there is a fault, with the driver alone too. */
+    /*
+     * In these functions an address may be a host address, and an invalid one faults, with the driver alone too. Of a
+     * list, the driver reads as many items as it is told.
+     */
     int unified = strcmp(name, "cuMemcpy") == 0 || strcmp(name, "cuMemcpy_ptds") == 0 || strncmp(name, "cuMemcpyAsync", 13) == 0 ||
                   strncmp(name, "cuStreamW", 9) == 0;
     for (int j = 0; j < count && unified; j++) kinds[j] = kinds[j] == KIND_ADDRESS ? KIND_FIXED : kinds[j];
@@ -147,7 +146,7 @@ void role_inputs(void) {
   CHECK(calls > 1000, "only %d calls", calls);
 }
 
-/* Every function of the table with all arguments zero: the codes are for comparing with those of the driver alone. */
+/* Calls every function of the table with all arguments zero. The codes are compared with those of the driver alone. */
 void role_zeros(void) {
   static const char *const names[] = {
 #define PASS(name, class, since)
@@ -167,7 +166,7 @@ void role_zeros(void) {
     void *found = dlsym(library, names[i]);
     if (found == NULL) continue;
     CU(cuCtxSetCurrent, context);
-    /* zero is a device, or none */
+    /* zero is a valid device or context here */
     if (strstr(names[i], "PrimaryCtx") != NULL || strstr(names[i], "CtxSetCurrent") != NULL) continue;
     abi_result (*call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
     memcpy(&call, &found, sizeof call);

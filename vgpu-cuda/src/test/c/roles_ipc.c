@@ -1,4 +1,7 @@
-/* Programs of test_memory.c of which two share memory and events: this one, and itself again as the other. */
+/*
+ * Programs of test_memory.c in which two processes share memory and events: this program, and itself again as the
+ * other.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +34,7 @@ static uint64_t gpu_ns(void) {
   return UINT64_MAX;
 }
 
-/* Its stream waits for the other process: that is not its GPU time. What it opened is its owner's. */
+/* Its stream waits for the other process, which is not its GPU time. Opened memory is charged to its owner. */
 void role_ipc_other(void) {
   struct parcel got;
   CUdeviceptr word = 0, none = 0;
@@ -92,7 +95,7 @@ void role_ipc(void) {
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the other ended with %d", status);
   CHECK(CU(cuEventQuery, theirs) == ABI_SUCCESS && CU(cuEventSynchronize, ours) == ABI_SUCCESS, "both are over");
   CHECK(CU(cuEventDestroy_v2, theirs) == ABI_SUCCESS && CU(cuEventDestroy_v2, ours) == ABI_SUCCESS && CU(cuMemFree_v2, word) == ABI_SUCCESS, "gone");
-  uint64_t until = seat_now() + 5000000000u; /* the other's death is noticed by its socket */
+  uint64_t until = seat_now() + 5000000000u; /* the seat notices the other's death by its socket */
   while (ledger_bytes() != real_bytes() && seat_now() < until) usleep(1000);
   EXACT("gone");
 }

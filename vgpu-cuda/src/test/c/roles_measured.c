@@ -1,4 +1,4 @@
-/* Programs of test_memory.c whose contexts and modules take other amounts than the set size: NVML tells how much. */
+/* Programs of test_memory.c whose contexts and modules take other amounts than the set size. NVML gives the amounts. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ const struct shm_slot *own_slot(void) {
   return (const struct shm_slot *)(const void *)(pages + SHM_SLOTS_OFFSET) + 1;
 }
 
-/* Nothing says when it is done: it is waited for, some seconds at most. */
+/* Waits up to 20 s for the measurement, whose completion has no signal. */
 static void await_exact(const char *what) {
   uint64_t until = seat_now() + 20000000000u;
   while (ledger_bytes() != real_bytes() && seat_now() < until) usleep(2000);
@@ -46,7 +46,7 @@ static void *churn(void *unused) {
   return unused;
 }
 
-/* Set 16 MiB, takes 64; and each module 5. */
+/* Set size 16 MiB, real size 64; each module 5. */
 void role_measured(void) {
   void *module = NULL;
   CUcontext second = NULL;
@@ -63,7 +63,7 @@ void role_measured(void) {
   EXACT("two contexts");
   CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroyed with its module");
   await_exact("one is left");
-  /* What other threads allocate meanwhile is not taken for a context's. */
+  /* Allocations of other threads meanwhile do not count as a context's memory. */
   pthread_t thread;
   pthread_create(&thread, NULL, churn, NULL);
   CU(cuCtxSetCurrent, context);
@@ -86,7 +86,8 @@ static CUdeviceptr fill_but(uint64_t bytes) {
 }
 
 /*
- * Set 16 MiB, takes 64; a module 40. What finds no room is refused, and gone again: the driver's own account says so.
+ * Set size 16 MiB, real size 64; a module 40. A change without room is refused and undone, as the driver's own account
+ * shows.
  */
 void role_measured_refused(void) {
   void *module = NULL, *untouched = &module;
@@ -114,7 +115,7 @@ void role_measured_refused(void) {
   CHECK(ledger_bytes() == 0, "all is given back with the last context: %llu", (unsigned long long)ledger_bytes());
 }
 
-/* Set 16 MiB, takes 600: the first context of all, and no quota has room for it. */
+/* Set size 16 MiB, real size 600: the process's first context, for which no quota has room. */
 void role_measured_large(void) {
   CUcontext primary = NULL;
   open_library();
@@ -130,7 +131,7 @@ void role_measured_large(void) {
   CHECK(CU(cuDevicePrimaryCtxGetState, 0, &flags, &active) == ABI_SUCCESS && !active, "it is gone");
 }
 
-/* Several threads load at once, where there is room for some. */
+/* Several threads load at once, with room for some of the modules. */
 enum { LOADERS = 4 };
 
 static void *load_some(void *loaded) {
@@ -160,7 +161,7 @@ void role_measured_crowd(void) {
   EXACT("freed");
 }
 
-/* What is to be undone does not go: the program keeps it, and it is owed. */
+/* If undoing fails, the program keeps the object, and its memory is owed. */
 void role_measured_stuck(void) {
   void *module = NULL;
   CUcontext second = NULL;
@@ -184,7 +185,7 @@ void role_measured_stuck(void) {
   await_exact("both are gone");
 }
 
-/* A variable of 40 MiB gets its memory when it is asked for: that cannot be refused, and is owed. */
+/* A variable of 40 MiB gets its memory at its look-up. This cannot be refused, so the memory is owed. */
 static const char LARGE[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 4 .b8 large[41943040];\n";
 
 void role_measured_owed(void) {
@@ -198,7 +199,7 @@ void role_measured_owed(void) {
   CHECK(CU(cuMemAlloc_v2, &r, (size_t)(20 * MIB)) == ABI_SUCCESS, "10 MiB are left");
   CHECK(CU(cuModuleGetGlobal_v2, &global, &bytes, module, "large") == ABI_SUCCESS && bytes == 40 * MIB, "the variable");
   CHECK(real_bytes() == QUOTA + 30 * MIB, "over the quota, without our being asked: %llu", (unsigned long long)real_bytes());
-  /* Nothing more is given, at whatever moment it is asked for. */
+  /* No further allocation succeeds at any moment. */
   CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "the quota is full");
   CHECK(ledger_bytes() == QUOTA, "%llu", (unsigned long long)ledger_bytes());
   CHECK(CU(cuModuleLoadData, &another, PTX) == ABI_OUT_OF_MEMORY, "no module either");
@@ -211,7 +212,7 @@ void role_measured_owed(void) {
   await_exact("and given back");
 }
 
-/* Set 64 MiB, takes 9.5; with managed memory it is not known. */
+/* Set size 64 MiB, real size 9.5. With managed memory a smaller figure is not believed. */
 void role_measured_less(void) {
   CUdeviceptr managed = 0;
   CUcontext second = NULL;
@@ -223,7 +224,7 @@ void role_measured_less(void) {
   CHECK(ledger_bytes() == real_bytes() + CONTEXT - 9728 * 1024, "less is believed no more: %llu", (unsigned long long)ledger_bytes());
 }
 
-/* Likewise: the program's only context is its own, and it has called nothing in it yet. */
+/* The same for a program whose only context is one of its own, in which it has called nothing yet. */
 void role_measured_unused(void) {
   open_library();
   CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
@@ -232,7 +233,7 @@ void role_measured_unused(void) {
   await_exact("a context is measured before it is first used");
 }
 
-/* ---- threads that stand still in the middle of a call, as on a machine that has no processor for them ---- */
+/* ---- threads that stand still in the middle of a call, as without a processor ---- */
 
 enum { STANDING = 4, ROUNDS = 12 };
 static uint32_t stand_still, standing;
@@ -252,12 +253,12 @@ static void measure_round(void *module) {
   __atomic_store_n(&stand_still, 1, __ATOMIC_SEQ_CST);
   __atomic_store_n(&standing, 0, __ATOMIC_SEQ_CST);
   for (int i = 0; i < STANDING; i++) pthread_create(&threads[i], NULL, churn, NULL);
-  usleep(120000); /* else it is not looked at anew */
+  usleep(120000); /* a new reading is taken only after this time */
   CU(cuModuleGetGlobal_v2, &value, &size, module, "large");
   for (int i = 0; i < STANDING; i++) pthread_kill(threads[i], SIGUSR1);
   uint64_t until = seat_now() + 100000000u;
   while (GET(standing) < STANDING && seat_now() < until) usleep(500);
-  usleep(80000); /* all readings are taken */
+  usleep(80000); /* until all readings are taken */
   __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
   __atomic_store_n(&stand_still, 0, __ATOMIC_SEQ_CST);
   for (int i = 0; i < STANDING; i++) pthread_join(threads[i], NULL);
@@ -286,7 +287,7 @@ void role_measured_not(void) {
   EXACT("the set size");
 }
 
-/* Contexts that the hook sees only when they are used, as those of the driver's private tables. */
+/* Contexts that the hook sees only at their first use, like those made through the driver's private tables. */
 void role_measured_private(void) {
   CUcontext second = NULL, back = NULL;
   CUdeviceptr p = 0;
@@ -312,14 +313,14 @@ void role_measured_private(void) {
   CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS && ledger_bytes() == 0, "reset: %llu", (unsigned long long)ledger_bytes());
 }
 
-/* ---- in a pid namespace of its own, where this process is number 1, as another in one of its own is ---- */
+/* ---- in its own pid namespace, in which this process is number 1, as another process is in its own ---- */
 
 int exec_apart(const char *program, const char *role) {
   return execlp("unshare", "unshare", geteuid() == 0 ? "--mount" : "--map-root-user", "--pid", "--fork", "--mount-proc", program, "--role",
                 role, (char *)NULL);
 }
 
-/* Until its input ends. */
+/* Runs until its input ends. */
 void role_measured_beside(void) {
   CUdeviceptr p = 0;
   char end;
@@ -355,7 +356,7 @@ void role_measured_apart(void) {
   CHECK(waitpid(other, &status, 0) == other && status == 0, "the other one ended with %d", status);
 }
 
-/* Told by a driver that takes its number for that of another process. */
+/* The driver takes its number for that of another process. */
 void role_measured_apart_old(void) {
   begin_inexact();
   CHECK(await_measured(own_slot(), SHM_MEASURED_NOT) == SHM_MEASURED_NOT, "it says so: %u", GET(own_slot()->measured));

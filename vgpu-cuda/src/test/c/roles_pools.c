@@ -1,4 +1,4 @@
-/* Programs of test_memory.c with memory pools, and with frees in the order of a stream. */
+/* Programs of test_memory.c with memory pools, and with frees in stream order. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ static void hold_up(void *gate) {
   while (!__atomic_load_n((int *)gate, __ATOMIC_ACQUIRE)) usleep(100);
 }
 
-/* A free that stands behind other work in its stream: another stream's wait comes before it, and gives nothing back. */
+/* A free behind other work in its stream: a wait for another stream comes first, and gives nothing back. */
 static void pool_freed_late(void) {
   CUdeviceptr p = 0;
   CUstream held = NULL, other = NULL;
@@ -31,8 +31,8 @@ static void pool_freed_late(void) {
 }
 
 /*
- * Of a pool that was destroyed, and of plain allocations, the driver gives back what is freed in the order of a
- * stream when the stream has come to it: freed before the pool was destroyed, and after.
+ * Memory of a destroyed pool, and plain allocations, freed in stream order: the driver gives them back when the stream
+ * reaches the free. Freed before the pool was destroyed, and after.
  */
 static void freed_later(int before_destroy, int plain) {
   struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
@@ -119,7 +119,7 @@ void role_pools(void) {
   EXACT("reset");
 }
 
-/* A node that allocates, made by the form of CUDA 13.4. */
+/* An allocation node made by the form of CUDA 13.4. */
 void role_graphs_newer(void) {
   struct { int type, reserved[3]; struct abi_mem_alloc_node allocation; } params = {
       .type = 10, .allocation = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = 5 * MIB}};

@@ -1,7 +1,7 @@
 /*
- * Programs of test_memory.c that do with the driver's own functions what runtime libraries do. Each runs bare, on a GPU
- * as large as the quota, and under the hook: it ends alike and prints the same, byte for byte, the free memory after
- * each step included.
+ * Programs of test_memory.c that call the driver as runtime libraries do. Each runs bare, on a GPU as large as the
+ * quota, and under the hook. Both runs end alike and print the same, byte for byte, including the free memory after
+ * each step.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ static const char PTX[] =
 static int hooked;
 static CUfunction spin, fill, saxpy;
 
-/* What a program can see; under the hook the charge must be what the driver gave, too. */
+/* Prints what a program can see. Under the hook the charge must also equal what the driver gave. */
 static void step(const char *what) {
   size_t left = 0, total = 0;
   CHECK(CU(cuMemGetInfo_v2, &left, &total) == ABI_SUCCESS, "%s", what);
@@ -71,7 +71,7 @@ static uint32_t word_at(CUdeviceptr p) {
   return value;
 }
 
-/* A runtime registers every library that is linked, and takes a few kernels of them. */
+/* A runtime registers all linked libraries, and uses a few kernels of them. */
 void role_replay_libraries(void) {
   static void *libraries[LIBRARIES];
   int loaded = 0, launched = 0, unloaded = 0;
@@ -100,7 +100,7 @@ void role_replay_libraries(void) {
   step("end");
 }
 
-/* Runtimes share a primary context: each retains it, and one resets it under the others. */
+/* Several runtimes share a primary context: each retains it, and one resets it while others use it. */
 void role_replay_primary(void) {
   CUdeviceptr p = 0;
   unsigned flags = 0;
@@ -117,7 +117,7 @@ void role_replay_primary(void) {
     DO(cuDevicePrimaryCtxRelease_v2, 0);
     step("one user left");
     if (round % 2 == 0) tell("reset", CU(cuDevicePrimaryCtxReset_v2, 0));
-    tell("release", CU(cuDevicePrimaryCtxRelease_v2, 0)); /* after a reset, too */
+    tell("release", CU(cuDevicePrimaryCtxRelease_v2, 0)); /* also after a reset */
     DO(cuDevicePrimaryCtxGetState, 0, &flags, &active);
     tell("active", active);
     tell("alloc without", CU(cuMemAlloc_v2, &p, (size_t)4096));
@@ -155,7 +155,7 @@ static void *work(void *data) {
   return NULL;
 }
 
-/* Each thread with its own default stream, its memory in that stream's order. */
+/* Each thread uses its own default stream, with memory in that stream's order. */
 void role_replay_threads(void) {
   static struct worker workers[THREADS];
   pthread_t threads[THREADS];
@@ -176,7 +176,7 @@ void role_replay_threads(void) {
 
 static struct { CUdeviceptr address; size_t bytes; int used; } blocks[BLOCKS];
 
-/* Gives back what is cached and not in use. */
+/* Frees cached blocks that are not in use. */
 static int trim(void) {
   int count = 0;
   for (int i = 0; i < BLOCKS; i++) {
@@ -188,7 +188,7 @@ static int trim(void) {
   return count;
 }
 
-/* A cached block that is large enough, or a new one; on out-of-memory what is cached goes, and it is tried again. */
+/* A cached block that is large enough, or a new one. On out-of-memory the cache is freed and the call retried. */
 static abi_result cached_alloc(int i, size_t bytes, int *trimmed) {
   for (int j = 0; j < BLOCKS; j++) {
     if (blocks[j].address != 0 && !blocks[j].used && blocks[j].bytes >= bytes && blocks[j].bytes < 2 * bytes) {
@@ -276,7 +276,7 @@ void role_replay_graphs(void) {
   }
 }
 
-/* A library of linear algebra: a workspace for each stream, of a pool that keeps what is freed until it is trimmed. */
+/* A linear algebra library: one workspace per stream, from a pool that keeps freed memory until it is trimmed. */
 void role_replay_workspaces(void) {
   struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
   CUmemoryPool pool = NULL;
@@ -314,8 +314,7 @@ void role_replay_workspaces(void) {
   step("end");
 }
 
-/* What a session takes of the GPU: the least of some, since a process that is held up between launches leaves it
- * idle. */
+/* GPU time of a session: the least of several, since a process that is delayed between launches leaves the GPU idle. */
 static float session_ms(CUstream stream, CUevent first, CUevent last, CUdeviceptr p, uint32_t *host, float expected) {
   float least = 1e9f, ms = 0;
   for (int i = 0; i < 20 && least > expected; i++) {
@@ -331,7 +330,7 @@ static float session_ms(CUstream stream, CUevent first, CUevent last, CUdevicept
   return least;
 }
 
-/* An inference session: 689 launches, 22 ms of the GPU. */
+/* An inference session: 689 launches, 22 ms of GPU time. */
 void role_replay_inference(void) {
   CUstream stream = NULL;
   CUevent first = NULL, last = NULL;

@@ -1,6 +1,5 @@
 /*
- * Programs under several leases at once; their tests are in test_tenants.c. The argument: the run directories of B
- * and C.
+ * Programs under several leases at once; their tests are in test_tenants.c. Argument: the run directories of B and C.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ struct pair {
   int64_t b, c;
 };
 
-/* This process is A by its environment; B and C come to it. */
+/* This process is under A by its environment; B and C are added. */
 static struct pair begin_three(const char *argument) {
   char first[128];
   const char *comma = strchr(argument, ',');
@@ -117,7 +116,10 @@ static void repeat(CUstream stream, int count) {
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "synchronise");
 }
 
-/* 10 ms of A in B's scope; 20 of B in C's; 30 of C in B's stream, by its graph, and 5 in the default stream. */
+/*
+ * 10 ms of A, launched in B's scope; 20 ms of B, in C's scope and in none; 30 ms of C by its graph in B's stream, and 5
+ * ms in the default stream.
+ */
 void role_tenants_streams(const char *argument) {
   struct pair to = begin_three(argument);
   CUstream of_a = NULL, of_b = NULL;
@@ -145,8 +147,8 @@ static void *launch_one(void *stream) {
 }
 
 /*
- * B's gate is shut, C's is open: a thread waits for B, others go on. The test opens it when it sees that B waits and
- * C has worked.
+ * B's gate is shut, C's is open: one thread waits for B, the others go on. The test opens B's gate when it sees that B
+ * waits and C has worked.
  */
 void role_tenants_gates(const char *argument) {
   struct pair to = begin_three(argument);
@@ -170,7 +172,7 @@ static void await_stage(uint32_t wanted) {
 
 static void set_stage(uint32_t reached) { __atomic_store_n(&stage, reached, __ATOMIC_SEQ_CST); }
 
-/* A thread that is bound to B when that is dropped. */
+/* A thread that is bound to B when B is dropped. */
 static void *bound_to_b(void *context) {
   CUdeviceptr pointer = 0;
   CUstream stream = NULL;
@@ -213,7 +215,7 @@ void role_tenants_drop(const char *argument) {
   CHECK(left() == 63u * MIB, "A has nothing to do with it: %zu", left());
   repeat(NULL, 1);
 
-  /* Leases come and go, more of them than a process can have at once. */
+  /* More leases come and go than a process can have at once. */
   char first[128];
   snprintf(first, sizeof first, "%.*s", (int)(strchr(argument, ',') - argument), argument);
   int64_t handle = -1, before = to.b;
@@ -228,7 +230,7 @@ void role_tenants_drop(const char *argument) {
   }
   CHECK(add(getenv("VGPU_RUN_DIR")) == -2, "A a second time");
 
-  /* The first goes too: what is bound to nobody is the next one's. */
+  /* The first lease is dropped too: unbound threads then belong to the next. */
   CHECK(vgpu_tenant_drop(1) == 0 && left() == 16u * MIB, "C's: %zu", left());
   CHECK(vgpu_tenant_drop(to.c) == 0 && cuMemAlloc_v2(&b, 1) == ABI_NOT_PERMITTED, "nobody is left");
 }
@@ -260,7 +262,7 @@ struct churner {
   unsigned seed;
 };
 
-/* Allocates in one scope, frees in another; nothing may stay, and nobody passes the quota. */
+/* Allocates in one scope, frees in another. Nothing stays charged, and no quota is exceeded. */
 static void *churn(void *argument) {
   struct churner *of = argument;
   CUdeviceptr held[16] = {0};

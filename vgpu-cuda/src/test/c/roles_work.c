@@ -19,7 +19,7 @@
 
 void *stub_symbol(const char *name) {
   void *(*open_real)(const char *, int) = NULL;
-  void *found = dlsym(dlopen("libc.so.6", RTLD_NOW), "dlopen"); /* the hook's would give the hook for the driver */
+  void *found = dlsym(dlopen("libc.so.6", RTLD_NOW), "dlopen"); /* not the hook's, which would return the hook */
   memcpy(&open_real, &found, sizeof open_real);
   void *library = open_real(getenv("STUB_PATH"), RTLD_NOW | RTLD_NOLOAD);
   found = library == NULL ? NULL : dlsym(library, name);
@@ -48,7 +48,10 @@ static CUfunction kernel(const char *ns) {
   return function;
 }
 
-/* "NS SYNC PAUSE_US": kernels until the test has made the file "stop"; waits for each SYNCth, and then pauses. */
+/*
+ * "NS SYNC PAUSE_US": launches kernels until the test has created the file "stop". Waits after every SYNCth, then
+ * pauses.
+ */
 static void role_load(const char *argument) {
   char path[256], ns[32];
   unsigned sync = 0, pause_us = 0;
@@ -80,19 +83,19 @@ static struct shm_slot *own_slot(void) {
   abort();
 }
 
-enum { SOME = 5 /* not all that a batch may have */ };
+enum { SOME = 5 /* fewer than a batch may have */ };
 
 static void *launch_some(void *argument) {
   CUstream stream = argument;
   begin();
   CUfunction function = kernel("1000");
   for (int i = 0; i < SOME; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
-  usleep(5000); /* so old, the monitor closes their batch */
+  usleep(5000); /* so old that the monitor closes their batch */
   CHECK((stream == NULL ? cuCtxSynchronize() : cuStreamSynchronize(stream)) == ABI_SUCCESS, "sync");
-  return NULL; /* it launches nothing any more */
+  return NULL; /* launches nothing any more */
 }
 
-/* What a thread has launched is counted when it has waited for that, whoever closed the batch. */
+/* A thread's launches are counted once it has waited for them, whichever thread closed the batch. */
 static void role_counted(const char *unused) {
   (void)unused;
   CUstream stream = NULL;
@@ -107,9 +110,7 @@ static void role_counted(const char *unused) {
   }
 }
 
-/*
- * Copies count apart, and go on at a shut gate; what runs on the processors does not, but both are over in this test.
- */
+/* Copies are counted separately and pass a shut gate. Work on the processors is not tested here. */
 static void role_copies(const char *unused) {
   (void)unused;
   char text[64];
@@ -125,7 +126,10 @@ static void role_copies(const char *unused) {
         (unsigned long long)worked, (unsigned long long)launches);
 }
 
-/* Batches of copies and copies with attributes are copies where they cross; from = to: within the device. */
+/*
+ * Batched copies and copies with attributes count as copies if they cross between host and device. from = to: within
+ * the device.
+ */
 static void copy_batches(CUstream stream, uint64_t to, uint64_t from) {
   uint64_t targets[2] = {to, to}, sources[2] = {from, from};
   size_t sizes[2] = {64, 64};
@@ -155,7 +159,7 @@ static void role_copies_batched(const char *unused) {
         (unsigned long long)GET(own_slot()->copy_ns), (unsigned long long)GET(own_slot()->gpu_ns));
 }
 
-/* A graph's time is its own: the kernels beside it are not taken to be as long, nor it as short. */
+/* A graph's time is measured separately: the kernels beside it do not count as long, nor the graph as short. */
 static void role_graphs(const char *unused) {
   (void)unused;
   CUstream stream = NULL;
@@ -180,7 +184,7 @@ static void role_graphs(const char *unused) {
 }
 
 /*
- * Launched again and again, without waiting, before it was ever measured: no more than one runs and one is behind it.
+ * A graph that is launched repeatedly without waiting, before it was ever measured: at most one runs and one is queued.
  */
 static void role_graphs_long(const char *unused) {
   (void)unused;
@@ -188,7 +192,7 @@ static void role_graphs_long(const char *unused) {
   CUstream stream = NULL;
   begin();
   CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
-  for (int fresh = 1; fresh >= 0; fresh--) { /* another graph each time, then one */
+  for (int fresh = 1; fresh >= 0; fresh--) { /* a different graph each time, then the same one */
     stub()->most_ahead_ns = 0;
     for (int i = 0; i < LAUNCHES; i++) {
       CUgraphExec graph = (CUgraphExec)(uintptr_t)(EACH_NS + 64 * (i + 1) * fresh);
@@ -200,7 +204,7 @@ static void role_graphs_long(const char *unused) {
   }
 }
 
-/* What a stream waits for is not charged. */
+/* A stream's waits are not charged. */
 static void role_waits(const char *unused) {
   (void)unused;
   CUstream stream = NULL;
@@ -218,9 +222,7 @@ static void role_waits(const char *unused) {
   CHECK(measured > 18 && measured < 100, "%.2f ms", measured);
 }
 
-/*
- * A stream that waits for its host is waited for once, not at each call; others of the process are not held up by it.
- */
+/* A stream that waits for its host delays only one call, and no other streams of the process. */
 static void role_stalled(const char *unused) {
   (void)unused;
   enum { WAIT_MS = 30000, COPIES = 1000, KERNELS = 200 };
@@ -236,7 +238,7 @@ static void role_stalled(const char *unused) {
   CHECK(launch(kernel("1000000"), waits) == ABI_SUCCESS, "behind the wait");
 }
 
-/* It ends with work in flight, which the monitor asks for. */
+/* Ends with work in flight, which the monitor queries. */
 static void role_exits(const char *unused) {
   (void)unused;
   setenv("STUB_ENDS", "1", 1);
@@ -247,7 +249,7 @@ static void role_exits(const char *unused) {
   exit(failures == 0 ? 0 : 1);
 }
 
-/* A kernel that was never measured and is long is no stream that waits for its host: not all that comes is let by. */
+/* A long unmeasured kernel does not count as a stream that waits for its host: not all later launches pass. */
 static void role_long_first(const char *unused) {
   (void)unused;
   enum { EACH_NS = 60000000, LAUNCHES = 30 };
@@ -259,7 +261,7 @@ static void role_long_first(const char *unused) {
   CHECK(stub()->most_ahead_ns < LAUNCHES / 2 * (uint64_t)EACH_NS, "%llu ns ahead", (unsigned long long)stub()->most_ahead_ns);
 }
 
-/* A process is stopped with a batch open, and goes on: the time in between is not charged. */
+/* A process is stopped with an open batch, and resumed. The time in between is not charged. */
 static void role_stopped(const char *unused) {
   (void)unused;
   enum { STOPS = 6, STOP_MS = 60 };
@@ -286,8 +288,8 @@ static void role_stopped(const char *unused) {
 }
 
 /*
- * A capture that fails is over, and one that began by a function that is passed through is one: no event of ours
- * comes into it.
+ * A failed capture is over, and a capture begun by a passed-through function is recognised: the hook records no event
+ * in it.
  */
 static void role_capture_other(const char *unused) {
   (void)unused;
@@ -309,15 +311,15 @@ static void role_capture_other(const char *unused) {
   CHECK(stub()->polluted == 0, "%llu events in captures", (unsigned long long)stub()->polluted);
 }
 
-/* Waits until a thread other than this one is held up in the driver. */
+/* Waits until another thread is blocked in the driver. */
 static int await_held_up(void) {
   for (int i = 0; i < 10000 && GET(stub()->held_up) == 0; i++) usleep(1000);
   return GET(stub()->held_up) != 0;
 }
 
 /*
- * Another call has the driver's lock when the monitor asks for an event: the process lives all the same, and its work
- * is charged.
+ * Another call holds the driver's lock when the monitor queries an event. The process still counts as alive, and its
+ * work is charged.
  */
 static void role_held_up(const char *unused) {
   (void)unused;
@@ -343,7 +345,7 @@ static void role_held_up(const char *unused) {
 enum { SILENT_ROUNDS = 30, SILENT_MORE = 2 };
 static pthread_barrier_t silence;
 
-/* Ends each round with launches that nobody waits for: the batch stays open. */
+/* Ends each round with launches that are not waited for: the batch stays open. */
 static void *fall_silent(void *unused) {
   (void)unused;
   begin();
@@ -359,8 +361,8 @@ static void *fall_silent(void *unused) {
 }
 
 /*
- * What a thread left open in its own default stream ends all the same, and nothing is put into the legacy stream for
- * that.
+ * A batch that a thread leaves open in its per-thread default stream ends all the same, without an event in the legacy
+ * stream.
  */
 static void role_silent(const char *unused) {
   (void)unused;
@@ -386,7 +388,7 @@ static void role_silent(const char *unused) {
 
 static void hold(const char *bytes) { setenv("STUB_NVML_BYTES", bytes, 1); }
 
-/* All that the quota of 64 MiB has room for but this, in MiB, which contexts take. */
+/* Waits until contexts take this many MiB of the quota. */
 static int await_taken(size_t mib) {
   size_t left = 0, total = 0;
   for (int i = 0; i < 10000; i++) {
@@ -406,7 +408,7 @@ static void *begin_here(void *unused) {
   return NULL;
 }
 
-/* The driver knows the process by a thread of it, which then ends. */
+/* The driver identifies the process by one of its threads, which then ends. */
 static void role_thread_pid(const char *unused) {
   (void)unused;
   CUcontext second = NULL;

@@ -4,14 +4,14 @@
 #include "../../main/c/region/driver.h"
 #include "../../main/shm/shm.h"
 
-/* The stub driver's own symbol; only the hook has loaded it. And what it tells. */
+/* A symbol of the stub driver itself, which only the hook has loaded; and the stub's counts. */
 void *stub_symbol(const char *name);
 struct stub_counts *stub(void);
 
-/* Runs a role of roles_work.c; 2: there is none of that name. */
+/* Runs a role of roles_work.c; 2: no role has that name. */
 int run_work_role(const char *role, const char *argument);
 
-/* roles_work.c, for the others. */
+/* roles_work.c, for the other files. */
 struct shm_slot *work_slot(void); /* this process's */
 uint64_t work_gpu_ns(void);       /* charged so far */
 CUcontext work_begin(void);

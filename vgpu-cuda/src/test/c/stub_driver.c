@@ -1,6 +1,6 @@
 /*
- * A driver for tests: devices, contexts, memory, entry points. Its GPU's work is in stub_work.c. With
- * STUB_SHARED=file, processes share that GPU's memory, and the file keeps the greatest sum ever allocated.
+ * A driver for tests: devices, contexts, memory, entry points. Its GPU is in stub_work.c. With STUB_SHARED=file,
+ * processes share that GPU's memory, and the file keeps the greatest total ever allocated.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void map_shared(void) {
   }
 }
 
-/* The sum is taken over again each time, under a lock that the dead leave: exact whoever was killed where. */
+/* Sums up anew each time, under a robust lock: exact wherever a process was killed. */
 static int account(int64_t bytes) {
   if (process == NULL) return -1;
   if (shared != &private_shared) {
@@ -94,7 +94,7 @@ static uint64_t next_address(uint64_t bytes) {
 
 static int ended;
 
-/* A driver ends by a handler, and takes its time. */
+/* The driver ends in an exit handler, and takes some time. */
 static void end_driver(void) {
   __atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
   usleep(30000);
@@ -271,7 +271,7 @@ static const struct named known[] = {
     NAMED(cuStreamSynchronize), NAMED(cuStreamSynchronize_ptsz), NAMED(cuDriverGetVersion), NAMED(cuCtxCreate_v2),
 };
 
-/* Answers only by the address: cuMemAlloc means cuMemAlloc_v2, and so on. */
+/* Answers by address only: cuMemAlloc means cuMemAlloc_v2, and so on. */
 API cuGetProcAddress_v2(const char *symbol, void **found_at, int version, uint64_t flags, int *found) {
   size_t length = strlen(symbol);
   (void)version;

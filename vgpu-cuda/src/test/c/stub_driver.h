@@ -1,4 +1,4 @@
-/* What the stub driver shares with its processes and tells the tests. */
+/* State that the stub driver shares between processes, and its counts for the tests. */
 #ifndef VGPU_STUB_DRIVER_H
 #define VGPU_STUB_DRIVER_H
 
@@ -15,22 +15,22 @@ struct stub_process {
 
 struct stub_shared {
   pthread_mutex_t lock;
-  uint64_t most; /* the greatest sum of all processes, ever */
+  uint64_t most; /* the greatest sum over all processes so far */
   struct stub_process process[STUB_PROCESSES];
 };
 
 struct stub_counts {
   uint64_t launches, null_launches, gpu_ns, records, first_ns, last_ns;
-  uint64_t most_ahead_ns; /* the longest that the GPU had to do at a launch */
+  uint64_t most_ahead_ns; /* the longest queue of GPU work at a launch */
   int64_t events;
-  uint64_t polluted, violations; /* what the hook must not do to a capture */
-  int32_t held_up_by;            /* a thread whose call has the driver's lock, or 0; queries of other threads wait */
-  uint32_t held_up;              /* how many do */
-  uint64_t legacy_records;       /* into the legacy stream by its name: it would wait for all others, and they for it */
+  uint64_t polluted, violations; /* violations of captures, which the hook must not cause */
+  int32_t held_up_by;            /* a thread whose call holds the driver's lock, or 0; other threads' queries wait */
+  uint32_t held_up;              /* number of waiting threads */
+  uint64_t legacy_records;       /* by name; an event there would wait for all other streams, and they for it */
 };
 struct stub_counts *stub_counts(void);
 
-/* What the calling thread has called. */
+/* Number of calls by the calling thread. */
 struct stub_calls {
   uint64_t records, queries, elapsed;
 };

@@ -1,6 +1,6 @@
 /*
- * NVML as drivers up to 570.86 have it: a process is the thread that began. STUB_NVML_PID and STUB_NVML_BYTES say
- * which, and what it holds.
+ * NVML as in drivers up to 570.86: a process is identified by the thread that called cuInit. STUB_NVML_PID is its
+ * number, and STUB_NVML_BYTES is the memory it holds.
  */
 #include <stdlib.h>
 #include <string.h>

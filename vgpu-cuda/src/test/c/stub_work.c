@@ -1,7 +1,7 @@
 /*
- * The stub driver's GPU: it runs one kernel after the other on the wall clock, without threads. What a kernel takes is
- * its name's number of nanoseconds. It also tells on the hook: events of its in a captured stream, calls that would end
- * a capture.
+ * The stub driver's GPU: runs one kernel after the other on the wall clock, without threads. A kernel's name is its
+ * duration in nanoseconds. It also records misuse by the hook: events in a captured stream, and calls that would end a
+ * capture.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -129,7 +129,7 @@ static void wait_for_lock(void) {
   __atomic_fetch_sub(&counts.held_up, 1, __ATOMIC_SEQ_CST);
 }
 
-/* STUB_SLOW_QUERY: a thread may be kept from its processor just before it asks. */
+/* STUB_SLOW_QUERY: simulates a thread that loses its processor just before the query. */
 API cuEventQuery(CUevent event) {
   stub_must_live();
   if (stub_current() == NULL) return ABI_INVALID_CONTEXT;
@@ -185,7 +185,7 @@ API cuStreamBeginCapture_v2(CUstream stream, int mode) {
   return set_capturing(stream, 1);
 }
 
-/* The capture is over also where it has failed. */
+/* The capture ends even if it has failed. */
 API cuStreamEndCapture(CUstream stream, void **graph) {
   *graph = &counts;
   return set_capturing(stream, 0);
@@ -205,7 +205,7 @@ API cuStreamIsCapturing(CUstream stream, int *status) {
   return ABI_SUCCESS;
 }
 
-/* The "module" is nothing, a function's name is how many nanoseconds it takes. */
+/* There is no module. A function's name is its duration in nanoseconds. */
 API cuModuleGetFunction(CUfunction *function, void *module, const char *name) {
   (void)module;
   *function = calloc(1, sizeof **function);
@@ -233,7 +233,7 @@ static abi_result run(uint64_t ns, CUstream stream) {
   return ABI_SUCCESS;
 }
 
-/* STUB_LOAD_US: what the first launch of a function takes before it gets to the GPU. */
+/* STUB_LOAD_US: how long the first launch of a function takes before the kernel reaches the GPU. */
 static void load(CUfunction function) {
   const char *us = getenv("STUB_LOAD_US");
   uint64_t until = now_ns() + (us == NULL ? 0 : strtoull(us, NULL, 10) * 1000);
@@ -245,7 +245,7 @@ API cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, u
                    unsigned shared_bytes, CUstream stream, void **params, void **extra) {
   (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared_bytes, (void)params, (void)extra;
   if (function->ns == 0) {
-    counts.null_launches++; /* not atomic: for the bench */
+    counts.null_launches++; /* not atomic: used by the benchmark only */
     return ABI_SUCCESS;
   }
   if (!function->loaded) load(function);
@@ -258,7 +258,7 @@ API cuLaunchKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned 
                         extra);
 }
 
-/* A graph is how long it takes. */
+/* A graph handle is its duration in nanoseconds. */
 API cuGraphInstantiateWithFlags(CUgraphExec *graph, void *of_ns, unsigned long long flags) {
   (void)flags;
   *graph = of_ns;
@@ -272,7 +272,7 @@ API cuGraphExecDestroy(CUgraphExec graph) {
 
 API cuGraphLaunch(CUgraphExec graph, CUstream stream) { return run((uint64_t)(uintptr_t)graph, stream); }
 
-/* Something that somebody else brings about: here, 20 ms later, or as many as the value says. */
+/* The awaited value arrives 20 ms later, or after as many milliseconds as the value says. */
 API cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags) {
   (void)address, (void)flags;
   struct CUstream_st *queue = of(stream);
@@ -293,7 +293,7 @@ API cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, CUstream s
   return run(1000, stream);
 }
 
-/* Device memory has high addresses here: next_address. */
+/* Device memory has high addresses here: see next_address. */
 API cuPointerGetAttribute(void *value, int attribute, CUdeviceptr pointer) {
   if (attribute != 2 || pointer >> 40 != 0x70) return ABI_INVALID_VALUE;
   *(unsigned *)value = 2;

@@ -21,7 +21,7 @@ extern int failures;
     }                                                            \
   } while (0)
 
-/* What random tests draw from: VGPU_TEST_SEED, or a new number, which is printed. */
+/* The seed of random tests: VGPU_TEST_SEED, or a new number, which is printed. */
 static inline unsigned test_seed(void) {
   char text[16];
   if (getenv("VGPU_TEST_SEED") == NULL) {
@@ -34,14 +34,14 @@ static inline unsigned test_seed(void) {
 
 int run_as(const char *role, const char *argument);
 
-/* test_hook.c: programs that are this one in a role. */
+/* test_hook.c: starts this program again in a role. */
 struct fake_seat;
 pid_t start(const struct fake_seat *seat, const char *role, const char *argument);
 int finish(pid_t pid);
 int stop_launching(const struct fake_seat *seat, pid_t pid);
 void play_role(struct fake_seat *seat, const char *role, const char *argument);
 void await_empty(const struct fake_seat *seat, const char *what);
-/* Waits for more GPU time than `before`, at most five seconds. */
+/* Waits for more GPU time than `before`, for at most five seconds. */
 int await_work(const struct fake_seat *seat, uint64_t before);
 
 #define SEATED(quota, context) \

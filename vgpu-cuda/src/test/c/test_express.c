@@ -1,4 +1,4 @@
-/* The express lane: who is urgent announces its work by a bit, and offline processes stop. A part of test_hook. */
+/* The express lane: an urgent process announces its work by a bit, and offline processes stop. Part of test_hook. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ struct express_round {
   uint32_t stop;
 };
 
-/* An urgent process's monitor: shows that it is alive. */
+/* Simulates an urgent process's monitor: sends heartbeats. */
 static void *beat(void *argument) {
   struct express_round *round = argument;
   unsigned index = (unsigned)__builtin_ctzll(round->bit);
@@ -26,7 +26,7 @@ static void *beat(void *argument) {
   return NULL;
 }
 
-/* Waits until nothing is on the GPU, then looks for a while whether something comes. */
+/* Waits until nothing is on the GPU, then checks for a while that nothing starts. */
 static int express_stands_still(struct fake_seat *seat) {
   uint64_t since = seat_now();
   while (seat_busy(seat) != 0 && seat_now() - since < 5000000000u) usleep(50);
@@ -36,8 +36,7 @@ static int express_stands_still(struct fake_seat *seat) {
 }
 
 /*
- * Announces by one bit: the offline process stops while it is set, though its gate is open, and comes back when it is
- * cleared.
+ * Sets one bit: the offline process stops while it is set, although its gate is open, and resumes when it is cleared.
  */
 static void express_round(struct fake_seat *seat, uint64_t bit) {
   struct express_round round = {seat, bit, 0};
@@ -45,7 +44,7 @@ static void express_round(struct fake_seat *seat, uint64_t bit) {
   __atomic_store_n(&seat->express->beat_ns[__builtin_ctzll(bit)], seat_now(), __ATOMIC_SEQ_CST);
   __atomic_fetch_or(&seat->express->busy, bit, __ATOMIC_SEQ_CST);
   pthread_create(&thread, NULL, beat, &round);
-  int fine = 0; /* a machine that keeps the beating thread off its processor lets the bit go stale, rightly */
+  int fine = 0; /* a busy machine may delay the beating thread; the bit then rightly goes stale */
   for (int i = 0; i < 20 && !fine; i++) fine = express_stands_still(seat);
   CHECK(fine, "work while bit %d is set", __builtin_ctzll(bit));
   CHECK(GET(seat->slots[1].waiting) == 1, "%u threads wait", GET(seat->slots[1].waiting));
@@ -67,12 +66,12 @@ void test_express_obeyed(void) {
   CHECK(GET(seat.slots[1].express) == SHM_EXPRESS_OBEYS, "it says %u", GET(seat.slots[1].express));
   express_round(&seat, 1);
   express_round(&seat, (uint64_t)1 << 40);
-  /* Without a seat too. */
+  /* also without a seat */
   seat.grant->entitled_permille = 1000;
   seat_stop(&seat);
   express_round(&seat, (uint64_t)1 << 63);
   seat_start(&seat);
-  /* A bit that the grant does not name, as in a turn for the floor. */
+  /* A bit that the grant does not name, as in a floor turn. */
   __atomic_store_n(&seat.grant->express_mask, 1, __ATOMIC_SEQ_CST);
   __atomic_store_n(&seat.express->beat_ns[1], seat_now() + 10000000, __ATOMIC_SEQ_CST);
   __atomic_fetch_or(&seat.express->busy, 2, __ATOMIC_SEQ_CST);
@@ -82,7 +81,7 @@ void test_express_obeyed(void) {
   seat_close(&seat);
 }
 
-/* The process that has set its bit is stopped or dead, and no seat says so: its beat is old. */
+/* The process that set its bit is stopped or dead, and no seat clears it: its beat is old. */
 void test_express_stale(void) {
   struct fake_seat seat;
   seat_open(&seat, 64u << 20, 1 << 20);
@@ -100,7 +99,7 @@ void test_express_stale(void) {
   seat_close(&seat);
 }
 
-/* Waits for the bits to be as they should; 1 if they are, within five seconds. */
+/* Waits until the bits are as given; 1 if so within five seconds. */
 static int await_bits(const struct fake_seat *seat, uint64_t bits) {
   uint64_t since = seat_now();
   while (GET(seat->express->busy) != bits && seat_now() - since < 5000000000u) usleep(20);
@@ -123,19 +122,19 @@ void test_express_announced(void) {
   }
   CHECK(GET(seat.slots[1].express) == SHM_EXPRESS_ANNOUNCES, "it says %u", GET(seat.slots[1].express));
   CHECK(GET(seat.wants) + GET(seat.idles) == 0, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
-  /* Shut out itself, it holds nobody. */
+  /* While its own gate is shut, it holds no process back. */
   CHECK(await_bits(&seat, 1), "not announced");
   seat_gate(&seat, 0);
   CHECK(await_bits(&seat, 0), "not withdrawn at a shut gate");
   usleep(10000);
   CHECK(GET(seat.express->busy) == 0, "announced at a shut gate");
   seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
-  /* The seat has taken the bit, having thought it stopped: it comes again. */
+  /* The seat took it for stopped and cleared its bit: it sets the bit again. */
   for (int i = 0; i < 5; i++) {
     CHECK(await_bits(&seat, 1), "not announced");
     seat_express_clear(&seat, 1);
   }
-  /* Another process has it now. */
+  /* The bit now belongs to another process. */
   __atomic_store_n(&seat.grant->express_slots[0], (uint8_t)2, __ATOMIC_SEQ_CST);
   usleep(50000);
   __atomic_store_n(&seat.express->busy, 1, __ATOMIC_SEQ_CST);
@@ -159,7 +158,7 @@ void test_express_fork(void) {
   seat_close(&seat);
 }
 
-/* Killed with its bit set: the seat clears it, and the beat is old soon. */
+/* Killed with its bit set: the seat clears it, and the beat soon goes stale. */
 void test_express_killed(void) {
   struct fake_seat seat;
   open_urgent(&seat);
@@ -176,7 +175,7 @@ void test_express_killed(void) {
   seat_close(&seat);
 }
 
-/* It ends by itself while its bit outlasts its work, and no seat looks. */
+/* It ends by itself while its bit lingers, and the seat is mute. */
 void test_express_exit(void) {
   struct fake_seat seat;
   open_urgent(&seat);
@@ -190,7 +189,7 @@ void test_express_exit(void) {
   seat_close(&seat);
 }
 
-/* Random bytes in the page, which any urgent process may write: who obeys waits and goes on, and ends. */
+/* Random bytes in the page, which any urgent process may write: an obeying process waits, goes on and ends. */
 void test_express_garbage(void) {
   struct fake_seat seat;
   seat_open(&seat, 64u << 20, 1 << 20);
@@ -210,7 +209,7 @@ void test_express_garbage(void) {
   seat_close(&seat);
 }
 
-/* The page cannot be written here, as in a container: the seat is told each time, and sets the bit. */
+/* The page cannot be written, as in a container: the seat gets a message each time, and sets the bit. */
 void test_express_told(void) {
   struct fake_seat seat;
   open_urgent(&seat);
@@ -224,7 +223,7 @@ void test_express_told(void) {
   seat_close(&seat);
 }
 
-/* A page that is not what it should be, or not there: by messages, as without an express lane. */
+/* If the page is invalid or missing, messages are used, as without an express lane. */
 void test_express_missing(void) {
   struct fake_seat seat;
   open_urgent(&seat);

@@ -1,7 +1,7 @@
 /*
- * Tests of the hook over the stub driver and the fake seat. The seat is here; the hooked program is this one again,
- * started with a role. Usage: test_hook HOOK STUB [TEST...]; HOOK "-" when the hook is linked in (sanitizers). Prints
- * a line per test.
+ * Tests of the hook over the stub driver and the fake seat. The seat runs in this process; the hooked program is this
+ * binary again, started in a role. Usage: test_hook HOOK STUB [TEST...]; HOOK is "-" if the hook is linked in
+ * (sanitizers). Prints one line per test.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -52,7 +52,7 @@ void await_empty(const struct fake_seat *seat, const char *what) {
   CHECK(seat_units(seat) == 0, "%s: %llu units left", what, (unsigned long long)seat_units(seat));
 }
 
-/* ---- tests that are one role ---- */
+/* ---- tests that consist of one role ---- */
 
 static void test_attach(void) {
   SEATED(64u << 20, 1 << 20);
@@ -76,7 +76,7 @@ static void test_proc_address(void) {
 }
 
 static void test_dlopen(void) {
-  if (strcmp(hook, "-") == 0) return; /* a sanitizer has a dlopen of its own */
+  if (strcmp(hook, "-") == 0) return; /* a sanitizer interposes dlopen itself */
   SEATED(64u << 20, 1 << 20);
   play_role(&seat, "dlopen", stub);
   seat_close(&seat);
@@ -116,7 +116,7 @@ static void test_gpu_time(void) {
 
 /* ---- the gate ---- */
 
-/* What the page says, for a failure's message. */
+/* Prints the page's state for a failure's message. */
 static void tell(const struct fake_seat *seat) {
   const struct shm_slot *slot = &seat->slots[1];
   uint64_t now = seat_now();
@@ -148,7 +148,10 @@ int await_work(const struct fake_seat *seat, uint64_t before) {
   return seat_gpu_ns(seat) > before;
 }
 
-/* A round counts only if this seat's own heart did not stop on a busy machine: then the process may go on, rightly. */
+/*
+ * One round. It counts only if this seat's heartbeat had no gap on a busy machine: otherwise the process may rightly go
+ * on.
+ */
 static int gate_round(struct fake_seat *seat) {
   seat_gate(seat, 0);
   uint64_t since = seat_now();
@@ -158,12 +161,12 @@ static int gate_round(struct fake_seat *seat) {
   uint64_t before = seat_gpu_ns(seat);
   usleep(8000);
   /*
-   * A thread that found the gate open before it shut may say so only now: it counts itself, looks again, and leaves.
-   * Work would take GPU time.
+   * A thread that found the gate open before it shut may count itself only now. It then looks again and leaves. Real
+   * work would take GPU time.
    */
   for (since = seat_now(); seat_busy(seat) != 0 && seat_now() - since < 5000000000u;) usleep(50);
   int worked = seat_busy(seat) != 0 || seat_gpu_ns(seat) != before;
-  uint64_t gap = seat_now() - GET(seat->grant_header->heartbeat_ns); /* the one that is not over */
+  uint64_t gap = seat_now() - GET(seat->grant_header->heartbeat_ns); /* the current, unfinished gap */
   int counts = GET(seat->longest_gap_ns) < 10000000u && gap < 10000000u && !GET(seat->slots[1].autonomous);
   __atomic_store_n(&seat->longest_gap_ns, 0, __ATOMIC_SEQ_CST);
   CHECK(!worked || !counts, "work while the gate is shut");
@@ -194,12 +197,12 @@ static void test_bound(void) {
   seat_close(&seat);
 }
 
-/* Idleness that lasts is told, pauses of microseconds are not. */
+/* Idleness that lasts is reported; pauses of microseconds are not. */
 static void test_messages(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
   uint32_t idles = 0, wants = 0;
-  /* On a busy machine the monitor may be late for some pauses, and they are over before it tells. */
+  /* On a busy machine the monitor may be late: some pauses are over before it reports them. */
   for (int tries = 0; tries < 5 && idles < 15; tries++) {
     uint32_t idles_before = GET(seat.idles), wants_before = GET(seat.wants);
     play_role(&seat, "small-kernels", "");
@@ -208,12 +211,12 @@ static void test_messages(void) {
     printf("  2,020 kernels: %u wants, %u idles\n", wants, idles);
   }
   CHECK(idles >= 15, "%u idles", idles);
-  /* Nothing for each kernel. How many it is depends on how often the machine makes a pause longer than it was. */
+  /* Not for each kernel. The number depends on how often the machine prolongs a pause. */
   CHECK(wants + idles < 2020 / 2, "%u wants, %u idles", wants, idles);
   seat_close(&seat);
 }
 
-/* A seat that looks seldom is told when work begins; one that looks often is told nothing while the gate is open. */
+/* A resting seat is told when work begins. A seat that looks often is told nothing while the gate is open. */
 static void test_resting(void) {
   SEATED(64u << 20, 1 << 20);
   play_role(&seat, "small-kernels", "");
@@ -234,8 +237,7 @@ static void test_revoked(void) {
 }
 
 /*
- * The seat falls silent while the gate is shut: after 15 ms the process goes on at its pace, and obeys again
- * afterwards.
+ * The seat falls silent while the gate is shut. After 15 ms the process goes on at its pace; afterwards it obeys again.
  */
 static void test_autonomous(int stop_it) {
   SEATED(64u << 20, 1 << 20);
@@ -263,7 +265,7 @@ static void test_seat_killed(void) { test_autonomous(0); }
 
 static void test_seat_stopped(void) { test_autonomous(1); }
 
-/* A seat whose process runs and is only late, as on a busy machine, is waited for: its gate stays shut, for a time. */
+/* A seat that is only late, and whose process runs, is waited for: for a time its gate stays shut. */
 static void test_seat_late(void) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
@@ -286,7 +288,7 @@ static void test_seat_late(void) {
 }
 
 /*
- * A seat that rests beats seldom, and its process may not be seen from a container: it is not taken for silent in
+ * A resting seat beats seldom, and its process may be invisible from a container. It does not count as silent in
  * between.
  */
 static void test_seat_rests(void) {
@@ -315,7 +317,7 @@ static void refuse(struct fake_seat *seat, const char *what) {
   CHECK(status == 0, "%s: ended with %d", what, status);
 }
 
-/* Puts another file in the place of one of the lease's, or back: the seat's own mapping must stay whole. */
+/* Replaces one of the lease's files by another, or (size < 0) restores it. The seat's own mapping must stay intact. */
 static void replace(const struct fake_seat *seat, const char *name, off_t size) {
   char path[128], kept[160];
   snprintf(path, sizeof path, "%s/leases/test/%s", seat->dir, name);
@@ -353,7 +355,7 @@ static void test_refused(void) {
   seat_close(&seat);
 }
 
-/* What a seat gives to one that waits for it no longer is given back, though that process lives on. */
+/* A process gives up on a late seat and lives on. The slot that the seat then gives it must be given back. */
 static void test_late_welcome(void) {
   char path[128];
   SEATED(64u << 20, 1 << 20);
@@ -370,7 +372,7 @@ static void test_late_welcome(void) {
   seat_close(&seat);
 }
 
-/* A seat that changes hands, or takes connections and answers late, is waited for longer than one that is not there. */
+/* A seat that changes hands, or accepts connections and answers late, is waited for longer than a missing one. */
 static void test_seat_changes(void) {
   SEATED(64u << 20, 1 << 20);
   __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);

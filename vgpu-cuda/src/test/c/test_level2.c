@@ -1,6 +1,6 @@
 /*
- * Preemption inside a kernel, over the emulated driver and the fake seat: the seat is here; the tenant is this
- * program again, in a role, under the hook. Usage: test_level2 HOOK DRIVER [TEST...]
+ * Preemption inside a kernel, over the emulated driver and the fake seat. The seat runs in this process; the tenant is
+ * this binary again, in a role, under the hook. Usage: test_level2 HOOK DRIVER [TEST...]
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ static void must(int result) {
 static void begin(void) {
   CUcontext context;
   CUmodule module;
-  /* Linked into this program where a sanitizer must see it. */
+  /* With sanitizers the hook is linked into this program. */
   void *library = dlopen(getenv("LD_PRELOAD") == NULL ? NULL : "libcuda.so.1", RTLD_NOW);
   if (library == NULL) _exit(20);
   bind(library, "cuInit", &cuda.init);
@@ -95,7 +95,7 @@ static int run_role(const char *role) {
     pid_t child = fork();
     if (child == 0) {
       usleep(50000);
-      _exit(cuda.init(0) == 0 ? 9 : 0); /* as with the bare driver */
+      _exit(cuda.init(0) == 0 ? 9 : 0); /* fails, as with the bare driver */
     }
     int status = 1;
     waitpid(child, &status, 0);
@@ -135,7 +135,7 @@ static void end_tenant(pid_t pid) {
 
 static struct shm_slot *slot_of(const struct fake_seat *seat) { return &seat->slots[1]; }
 
-/* Waits for a condition, at most five seconds. */
+/* Waits for a condition, for at most five seconds. */
 #define AWAIT(condition, ...)                                      \
   do {                                                             \
     uint64_t await_until = seat_now() + 5000 * MS;                 \
@@ -160,7 +160,7 @@ static void announce(struct fake_seat *seat) {
   syscall(SYS_futex, &seat->express->busy, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Keeps the urgent process alive for a while. */
+/* Beats for the urgent process for a while. */
 static void stay(struct fake_seat *seat, unsigned ms) {
   for (unsigned i = 0; i < ms; i++) {
     __atomic_store_n(&seat->express->beat_ns[0], seat_now(), __ATOMIC_SEQ_CST);
@@ -182,7 +182,7 @@ static void test_stops_and_resumes(void) {
     AWAIT(GET(slot_of(&seat)->gpu_ns) != ran && GET(slot_of(&seat)->busy) != 0, "does not run");
     announce(&seat);
     while (!is_stopped(&seat) && is_ready(&seat)) stay(&seat, 1);
-    stay(&seat, 5); /* what had ended before is counted now */
+    stay(&seat, 5); /* work that had ended before is counted now */
     uint64_t before = GET(slot_of(&seat)->gpu_ns);
     stay(&seat, 40);
     CHECK(is_stopped(&seat), "stopped %d", i);
@@ -199,7 +199,7 @@ static void test_stops_and_resumes(void) {
   seat_close(&seat);
 }
 
-/* Shuts the gate until it finds work that it can stop. */
+/* Shuts the gate until it catches work that can be stopped. */
 static void shut_and_stop(struct fake_seat *seat) {
   for (uint64_t until = seat_now() + 5000 * MS; !is_stopped(seat) && seat_now() < until;) {
     seat_gate(seat, (uint32_t)SHM_GRANT_OPEN);
@@ -210,7 +210,7 @@ static void shut_and_stop(struct fake_seat *seat) {
   CHECK(is_stopped(seat), "not stopped");
 }
 
-/* The gate of a tenant that lost its turn to a more urgent one; then the seat falls silent. */
+/* A tenant loses its turn to a more urgent one, so its gate is shut; then the seat falls silent. */
 static void test_gate_and_lost_seat(void) {
   struct fake_seat seat;
   open_seat(&seat, SHM_CLASS_OFFLINE);
@@ -221,15 +221,15 @@ static void test_gate_and_lost_seat(void) {
   seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
   AWAIT(is_ready(&seat), "not resumed by the gate");
   shut_and_stop(&seat);
-  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST); /* as if it were stopped */
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST); /* simulates a stopped seat */
   AWAIT(is_ready(&seat), "a lost seat leaves it stopped");
   end_tenant(pid);
   seat_close(&seat);
 }
 
 /*
- * Its gate was shut while it was stopped: its turn is over, and the next one's must not be shared with it when nobody
- * is urgent.
+ * Its gate was shut while it was stopped: its turn is over. It must not share the next tenant's turn after the urgent
+ * process has gone.
  */
 static void test_stays_stopped_at_a_shut_gate(void) {
   struct fake_seat seat;
@@ -250,13 +250,13 @@ static void test_stays_stopped_at_a_shut_gate(void) {
   announce(&seat);
   while (!is_stopped(&seat) && is_ready(&seat)) stay(&seat, 1);
   seat_gate(&seat, 0);
-  __atomic_store_n(&seat.grant->level2_flags, 0, __ATOMIC_SEQ_CST); /* it is to end: before it is suspended, say */
+  __atomic_store_n(&seat.grant->level2_flags, 0, __ATOMIC_SEQ_CST); /* its work must end, e.g. before a suspension */
   AWAIT(is_ready(&seat), "does not end");
   end_tenant(pid);
   seat_close(&seat);
 }
 
-/* The bit of an urgent process that was killed, or is stopped: nobody beats for it. */
+/* The bit of an urgent process that was killed or stopped has no heartbeat. */
 static void test_stale_bit(void) {
   struct fake_seat seat;
   open_seat(&seat, SHM_CLASS_OFFLINE);
@@ -271,7 +271,7 @@ static void test_stale_bit(void) {
   seat_close(&seat);
 }
 
-/* The tenant itself is stopped and goes on while its channels are stopped. */
+/* The tenant process itself is stopped and resumed while its channels are stopped. */
 static void test_stopped_tenant(void) {
   struct fake_seat seat;
   open_seat(&seat, SHM_CLASS_OFFLINE);
@@ -324,7 +324,7 @@ static void test_second_way(void) {
   seat_close(&seat);
 }
 
-/* Each branch that is known, the second way: its parameters have another size before 575, and RM takes no other. */
+/* The second method on each known branch: its parameters have another size before 575, and RM accepts no other size. */
 static void test_branches(void) {
   static const unsigned branches[] = {535, 550, 555, 560, 565, 570, 575, 580, 590, 595};
   for (size_t i = 0; i < sizeof branches / sizeof *branches; i++) {
@@ -344,7 +344,7 @@ static void test_branches(void) {
   }
 }
 
-/* A driver that says yes and does nothing. */
+/* A driver that reports success and does nothing. */
 static void test_no_effect(void) {
   struct fake_seat seat;
   open_seat(&seat, SHM_CLASS_OFFLINE);

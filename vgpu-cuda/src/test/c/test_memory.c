@@ -1,8 +1,7 @@
 /*
- * Tests of what the hook charges, over the emulated driver: after each step, the ledger holds what the driver has
- * really given, by the driver's own account. The seat is here; the hooked program is this one again, started with a
- * role.
- * Usage: test_memory HOOK DRIVER [ROLE...]. Prints a line per role.
+ * Tests of the charge, over the emulated driver: after each step the ledger holds exactly what the driver has given by
+ * its own account. The seat runs in this process; the hooked program is this binary again, in a role. Usage:
+ * test_memory HOOK DRIVER [ROLE...]. Prints one line per role.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -49,21 +48,21 @@ uint64_t ledger_bytes(void) {
   return (GET(ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT) * SHM_MEMORY_UNIT;
 }
 
-/* What the driver has given to all: only this process uses it. */
+/* Bytes that the driver has given out; only this process uses it. */
 uint64_t real_bytes(void) {
   size_t left = 0, total = 0;
   CHECK(((abi_result(*)(size_t *, size_t *))look(real, "cuMemGetInfo_v2"))(&left, &total) == 0, "the driver's own account");
   return total - left;
 }
 
-/* The hook, or the driver alone; with sanitizers the hook is in this program. */
+/* The hook, or the driver alone. With sanitizers the hook is linked into this program. */
 void open_library(void) {
   library = dlopen(getenv("TEST_SELF") != NULL ? NULL : "libcuda.so.1", RTLD_NOW);
   CHECK(library != NULL, "%s", dlerror());
 }
 
 void open_driver(void) {
-  /* By the C library's own dlopen: the hook's would answer with the hook, which tells of the quota. */
+  /* By the C library's own dlopen: the hook's would return the hook, which shows the quota. */
   void *(*open_real)(const char *, int);
   void *found = look(dlopen("libc.so.6", RTLD_NOW), "dlopen");
   memcpy(&open_real, &found, sizeof open_real);
@@ -217,7 +216,7 @@ static void role_arrays(void) {
   CHECK(CU(cuMipmappedArrayCreate, &mipmap, &deep, 4) == ABI_SUCCESS, "mipmap");
   EXACT("mipmap");
   CHECK(CU(cuMipmappedArrayDestroy, mipmap) == ABI_SUCCESS && CU(cuMipmappedArrayDestroy, mipmap) != ABI_SUCCESS, "destroy twice");
-  static const unsigned LATER[] = {0x40, 0x80}; /* sparse, deferred: not charged, so they must not have memory */
+  static const unsigned LATER[] = {0x40, 0x80}; /* sparse, deferred: not charged, so they must have no memory */
   for (int i = 0; i < 2; i++) {
     struct abi_array3d later = {64, 64, 0, 0x20, 1, LATER[i]};
     CUarray none = NULL;
@@ -266,7 +265,7 @@ static void role_shared(void) {
   EXACT("host memory is counted apart");
 }
 
-/* Calls that fail as VGPU_EMULATOR_FAIL says: whatever fails, the ledger is the driver's. */
+/* Calls fail as VGPU_EMULATOR_FAIL says. Whatever fails, the ledger must equal the driver's account. */
 static void fail_at_random(unsigned seed) {
   struct prop device = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
   struct abi_array flat = {1000, 100, 0x20, 4};
@@ -332,7 +331,9 @@ static void fail_at_random(unsigned seed) {
 
 static void role_errors(void) { fail_at_random(test_seed()); }
 
-/* A pool gave its memory back as other memory was freed; one did not tell so at the first question. */
+/*
+ * Seeds for which a pool gave memory back as other memory was freed, and for which a pool failed to report it at first.
+ */
 static void role_errors_found(void) { fail_at_random(2028929822u); }
 
 static void role_errors_found_next(void) { fail_at_random(1541); }
@@ -343,13 +344,13 @@ static void role_errors_found_next(void) { fail_at_random(1541); }
   "cuCtxDestroy:999@1/3,cuMemPoolGetAttribute:999@5/9,cuGraphLaunch:2@2/3,cuMemMap:999@1/3,cuMemUnmap:999@2/4,"          \
   "cuCtxSynchronize:999@1/3"
 
-/* Bare and hooked: the GPU is as large as the quota. */
+/* Runs bare and hooked: the GPU is as large as the quota. */
 #define REPLAYED "VGPU_EMULATOR=memory=512MiB"
 
 static const struct {
   const char *name;
   void (*run)(void);
-  const char *variable; /* NAME=VALUE for the program */
+  const char *variable; /* NAME=VALUE in the program's environment */
 } roles[] = {
     {"plain", role_plain, NULL},
     {"pools", role_pools, NULL},
@@ -381,7 +382,7 @@ static const struct {
     {"measured-private", role_measured_private, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off"},
     {"measured-apart", role_measured_apart, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off"},
     {"measured-apart-old", role_measured_apart_old, "VGPU_EMULATOR_NVML=driver_version=560.35.03"},
-    {"measured-beside", role_measured_beside, NULL}, /* by "measured-apart" */
+    {"measured-beside", role_measured_beside, NULL}, /* started by "measured-apart" */
     {"replay-libraries", role_replay_libraries, REPLAYED},
     {"replay-primary", role_replay_primary, REPLAYED},
     {"replay-threads", role_replay_threads, REPLAYED},
@@ -395,7 +396,7 @@ enum { ROLES = sizeof roles / sizeof *roles };
 
 /* ---- the seat's side ---- */
 
-/* NVML lies beside the driver. */
+/* The emulated NVML is beside the emulated driver. */
 static void set_nvml(void) {
   char path[4096];
   snprintf(path, sizeof path - 32, "%s", driver);
@@ -403,7 +404,7 @@ static void set_nvml(void) {
   setenv("VGPU_NVML", path, 1);
 }
 
-/* hooked 0: the driver alone. Its output goes to the file, if there is one. */
+/* hooked = 0: the driver alone. Standard output goes to the file `output`, if given. */
 static int run(const struct fake_seat *seat, size_t role, int hooked, const char *output) {
   pid_t pid = fork();
   if (pid == 0) {
@@ -437,7 +438,7 @@ static int run(const struct fake_seat *seat, size_t role, int hooked, const char
 
 static void compare(const char *bare, const char *hooked) {
   char command[512];
-  snprintf(command, sizeof command, "! grep -vxFf %s %s", hooked, bare); /* the driver may lack what the hook has */
+  snprintf(command, sizeof command, "! grep -vxFf %s %s", hooked, bare); /* the driver may lack some functions */
   CHECK(system(command) == 0, "bad input is answered otherwise than by the driver alone");
 }
 
@@ -448,13 +449,13 @@ static void compare_whole(const char *bare, const char *hooked) {
 }
 
 static void test(size_t role) {
-  /* others run them */
+  /* started by other roles */
   if (strcmp(roles[role].name, "ipc-other") == 0 || strcmp(roles[role].name, "measured-beside") == 0) return;
   int inputs = strcmp(roles[role].name, "inputs") == 0, compared = strcmp(hook, "-") != 0;
   int replayed = compared && strncmp(roles[role].name, "replay", 6) == 0;
   int zeros = compared && (inputs || strcmp(roles[role].name, "zeros") == 0);
-  if (replayed) test_seed(); /* the same for both */
-  /* The driver alone cannot be looked at from a program that is the hook. */
+  if (replayed) test_seed(); /* the same seed for both runs */
+  /* A program with the hook linked in cannot run the driver alone. */
   if (!compared && strcmp(roles[role].name, "zeros") == 0) return;
   int inexact = strncmp(roles[role].name, "measured", 8) == 0 && strcmp(roles[role].name, "measured-less") != 0 &&
                 strcmp(roles[role].name, "measured-not") != 0;

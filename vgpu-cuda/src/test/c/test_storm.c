@@ -1,4 +1,4 @@
-/* Random bytes in the shared pages, and the quota under processes that are killed and stopped. A part of test_hook. */
+/* Random bytes in the shared pages, and the quota while processes are killed and stopped. Part of test_hook. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "stub_driver.h"
 #include "test.h"
 
-/* Random bytes in what tenants may write: nothing may crash or hang. */
+/* Random bytes in the fields that tenants write: nothing may crash or hang. */
 void test_garbage(void) {
   SEATED(1u << 30, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
@@ -35,7 +35,7 @@ void test_garbage(void) {
   seat_close(&seat);
 }
 
-/* Random bytes in what the seat writes, its heart's beat included. */
+/* Random bytes in the fields that the seat writes, including its heartbeat. */
 void test_garbage_grant(void) {
   SEATED(1u << 30, 1 << 20);
   pid_t pid = start(&seat, "churn-for", "500");
@@ -86,8 +86,8 @@ static void share_stub_memory(const struct fake_seat *seat) {
 }
 
 /*
- * 8 processes with 8 threads each, killed and stopped at random; `fill` holds what it gets. Nothing over, nothing
- * lost.
+ * 8 processes with 8 threads each, killed and stopped at random; `fill` keeps its allocations. The quota is never
+ * exceeded, and no memory is lost.
  */
 static void storm(const char *role, unsigned kills, unsigned stops) {
   enum { PROCESSES = 8 };

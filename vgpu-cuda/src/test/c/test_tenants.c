@@ -1,5 +1,5 @@
 /*
- * Tests of a process under three leases: A by its environment, B and C by vgpu_tenant_add. Each has a seat of its own
+ * Tests of a process under three leases: A by its environment, B and C by vgpu_tenant_add. Each lease has its own seat
  * here.
  */
 #include <signal.h>
@@ -102,7 +102,7 @@ void test_tenants_churn(void) {
   close_three(&seats);
 }
 
-/* However it dies, each lease gets back what was its. */
+/* However the process dies, each lease gets back its own memory. */
 void test_tenants_killed(void) {
   struct three seats;
   open_three(&seats);

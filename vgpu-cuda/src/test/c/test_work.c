@@ -1,4 +1,4 @@
-/* Tests of what starts work: turns among the processes of a lease. */
+/* Tests of work: turns among the processes of a lease, and what is charged. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "fake_seat.h"
 #include "test.h"
 
-/* GPU time of what two programs launched, by what a kernel of each takes. */
+/* The GPU time of two programs, computed from their launches and the duration of one kernel. */
 struct pair {
   const struct fake_seat *seat;
   uint64_t each_ns[2], before[2];
@@ -19,7 +19,7 @@ static uint64_t had_ns(const struct pair *pair, int which) {
   return __atomic_load_n(&pair->seat->slots[pair->slot[which]].launches, __ATOMIC_ACQUIRE) * pair->each_ns[which] - pair->before[which];
 }
 
-/* Waits until both have had so much; at most 20 s. */
+/* Waits until both have had this much, for at most 20 s. */
 static int await_both(const struct pair *pair, uint64_t ns) {
   for (uint64_t since = seat_now(); seat_now() - since < 20000000000u; usleep(1000)) {
     if (had_ns(pair, 0) > ns && had_ns(pair, 1) > ns) return 1;
@@ -38,7 +38,7 @@ static int slot_of(const struct fake_seat *seat, pid_t pid) {
 }
 
 /*
- * Each of two processes has a GPU of its own here, so nothing but their turns can make them even. By GPU time: when
+ * Each of two processes has a GPU of its own here, so only their turns can make them even. Compared by GPU time: when
  * the slower one has had 0.4 s, the other must have had about as much.
  */
 static void share(const char *first, const char *second, double least) {
@@ -71,7 +71,7 @@ static void one_role(const char *role, uint32_t gate) {
   seat_close(&seat);
 }
 
-void test_copies_apart(void) { one_role("copies", 0); } /* at a shut gate */
+void test_copies_apart(void) { one_role("copies", 0); } /* gate shut */
 
 void test_launches_counted(void) { one_role("counted", (uint32_t)SHM_GRANT_OPEN); }
 
@@ -114,8 +114,8 @@ void test_thread_pid(void) {
 }
 
 /*
- * A busy machine may keep one from its processor for a while, and then the other goes on, rightly; without turns it
- * is 0.3 or so.
+ * On a busy machine a process may lose its processor for a while; the other then rightly goes on. Without turns the
+ * ratio is about 0.3.
  */
 void test_peers_even(void) {
   share("1000000 0 0", "1000000 0 0", 0.6);
@@ -129,7 +129,7 @@ static int64_t behind_ns(const struct fake_seat *seat, int slot, int other) {
   return (int64_t)(GET(seat->slots[other].pace_ns) - GET(seat->slots[slot].pace_ns));
 }
 
-/* Waits until the process of a slot has launched some; how far it is behind the other then. */
+/* Waits until the slot's process has launched some kernels. Returns how far it is behind the other then. */
 static int64_t await_launches(const struct fake_seat *seat, int slot, int other) {
   enum { SOME = 3 };
   uint64_t before = GET(seat->slots[slot].launches);
@@ -141,8 +141,8 @@ static int64_t await_launches(const struct fake_seat *seat, int slot, int other)
 }
 
 /*
- * One that stood still, or that is new in the slot of a dead one, has no credit with the others of its lease: they
- * would stand still for it.
+ * A process that stood still, or that is new in the slot of a dead one, gets no credit: the others of its lease would
+ * have to wait for it.
  */
 void test_peers_no_credit(void) {
   enum { TRIES = 8, MOST_NS = 5000000 };
@@ -154,7 +154,7 @@ void test_peers_no_credit(void) {
   int slots[] = {slot_of(&seat, pids[0]), 0};
   for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].pace_ns) < 50000000 && seat_now() - since < 10000000000u; usleep(1000)) {
   }
-  /* as the dead leave them */
+  /* as dead processes leave them */
   for (int i = 0; i < 2; i++) __atomic_store_n(&seat.ledger->active[i], UINT64_MAX, __ATOMIC_SEQ_CST);
   pids[1] = start(&seat, "load", "200000 1 0");
   slots[1] = slot_of(&seat, pids[1]);
@@ -173,10 +173,7 @@ void test_peers_no_credit(void) {
   seat_close(&seat);
 }
 
-/*
- * One of a lease that is stopped while it has the turn, or not, holds the others up for milliseconds, not for as long
- * as it stands.
- */
+/* A stopped process, with or without the turn, delays the others of its lease for milliseconds only. */
 void test_peers_stopped(void) {
   enum { WANTED = 5, MOST = 60, STOP_US = 60000 };
   struct fake_seat seat;
@@ -189,9 +186,9 @@ void test_peers_stopped(void) {
                                     seat_now() - since < 10000000000u; usleep(1000)) {
   }
   double worked_ns = 0, passed_ns = 0;
-  for (; fine < WANTED && stops < MOST; stops++) { /* a busy machine may leave the other standing, too */
+  for (; fine < WANTED && stops < MOST; stops++) { /* on a busy machine the other may stand still too */
     int stopped = stops % 2;
-    usleep(20000 + (useconds_t)stops * 1700 % 9000); /* at any moment of their turns */
+    usleep(20000 + (useconds_t)stops * 1700 % 9000); /* at varying moments of their turns */
     kill(pids[stopped], SIGSTOP);
     uint64_t before = GET(seat.slots[slots[1 - stopped]].gpu_ns), since = seat_now();
     usleep(STOP_US);
@@ -209,13 +206,12 @@ void test_peers_stopped(void) {
 }
 
 /*
- * One that is stopped with the turn, and work under way, holds the others up for less than it takes to be silent for
- * long: the kernel is asked. Tried again where it does not have the turn, or a busy machine leaves the other
- * standing.
+ * A process that is stopped with the turn and work under way delays the others for less than STALE_NS of peers.c, since
+ * the kernel is asked whether it runs. Repeated if it did not have the turn, or if a busy machine delayed the other.
  */
 void test_peers_stopped_soon(void) {
   enum { WANTED = 3, MOST = 300 };
-  static const uint64_t SOON_NS = 4000000, LONG_NS = 30000000; /* silent for long: 5 ms */
+  static const uint64_t SOON_NS = 4000000, LONG_NS = 30000000; /* stale: 5 ms */
   struct fake_seat seat;
   seat_open(&seat, 64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
@@ -241,7 +237,7 @@ void test_peers_stopped_soon(void) {
   seat_close(&seat);
 }
 
-/* Processes of a lease that are no more than their slots: alive, and with work a moment ago. */
+/* Processes of a lease that consist of their slots only: alive, with recent work. */
 struct dummies {
   struct fake_seat *seat;
   uint32_t stop;
@@ -262,7 +258,7 @@ static void set_paces(const struct fake_seat *seat, uint64_t least, uint64_t mos
   __atomic_store_n(&seat->slots[DUMMY].pace_ns, least, __ATOMIC_SEQ_CST);
 }
 
-/* The first pace of a slot that is not below this; 0: it has none so soon. */
+/* The slot's first pace of at least `least`; 0: not within five seconds. */
 static uint64_t await_pace(const struct fake_seat *seat, int slot, uint64_t least) {
   for (uint64_t since = seat_now(), pace; seat_now() - since < 5000000000u; usleep(20)) {
     if ((pace = GET(seat->slots[slot].pace_ns)) >= least) return pace;
@@ -270,7 +266,7 @@ static uint64_t await_pace(const struct fake_seat *seat, int slot, uint64_t leas
   return 0;
 }
 
-/* A newcomer, and one that stood still, come behind all who stand in line, not only behind the first. */
+/* A newcomer, and a process that stood still, line up behind all waiting processes, not only behind the first. */
 void test_peers_line(void) {
   enum { TRIES = 5 };
   static const uint64_t FIRST_NS = 1000000000, SPREAD_NS = 8000000;
@@ -280,7 +276,7 @@ void test_peers_line(void) {
   struct dummies dummies = {.seat = &seat};
   set_paces(&seat, FIRST_NS, FIRST_NS + SPREAD_NS);
   for (int i = DUMMY; i < DUMMY + DUMMIES; i++) {
-    seat.slots[i].pid = (uint32_t)getpid(); /* which lives */
+    seat.slots[i].pid = (uint32_t)getpid(); /* a live process */
     seat.slots[i].state = (uint32_t)SHM_SLOT_ATTACHED;
     __atomic_fetch_or(&seat.ledger->active[i / 64], (uint64_t)1 << i % 64, __ATOMIC_SEQ_CST);
   }
@@ -289,9 +285,9 @@ void test_peers_line(void) {
   seat_start(&seat);
   pid_t pid = start(&seat, "load", "100000 1 0");
   int slot = slot_of(&seat, pid), behind = 0;
-  /* Before it begins it may look once, and have a pace in front of them for an instant. */
+  /* Before it begins it may look once, and briefly have a lower pace. */
   CHECK(await_pace(&seat, slot, FIRST_NS + SPREAD_NS) != 0, "a newcomer's pace: %llu", (unsigned long long)GET(seat.slots[slot].pace_ns));
-  for (int i = 1; i <= TRIES && !behind; i++) { /* once: it may be stopped between its look and its conclusion */
+  for (int i = 1; i <= TRIES && !behind; i++) { /* retried: it may be stopped between its look and its use of it */
     uint64_t least = FIRST_NS * (uint64_t)(i + 1);
     kill(pid, SIGSTOP);
     usleep(30000);
@@ -307,7 +303,7 @@ void test_peers_line(void) {
 }
 
 /*
- * A process that comes to a suspended lease makes no context before it goes on, though its gate stood open and no
+ * A process that joins a suspended lease makes no context until the lease is resumed, even if its gate is open and no
  * seat answers.
  */
 void test_suspended_waits(void) {

@@ -1,12 +1,12 @@
-/* Arrays and mipmaps: their memory is what their shape says. */
+/* Arrays and mipmaps: their shape determines their memory. */
 #include "../lane/lane.h"
 
-/* Bits of one element; formats beyond these are compressed or planar: charged as their nearest upper size. */
+/* Bits of one element. Other formats are compressed or planar, and are charged the next larger size. */
 static uint64_t vgpu__format_bits(int format) {
   switch (format) {
     case 0x01: /* 8-bit integers, unsigned and signed */
     case 0x08:
-    case 0xc0: /* and as fractions of one */
+    case 0xc0: /* normalised 8-bit integers */
     case 0xc1: case 0xc2: case 0xc3: case 0xc4: case 0xc5:
       return 8;
     case 0x02: /* 16-bit integers */
@@ -14,7 +14,7 @@ static uint64_t vgpu__format_bits(int format) {
     case 0x10: /* half */
     case 0xc6: case 0xc7: case 0xc8: case 0xc9: case 0xca: case 0xcb:
       return 16;
-    case 0x91: case 0x92: case 0x9d: case 0x9e: /* block-compressed, 4 bits a texel */
+    case 0x91: case 0x92: case 0x9d: case 0x9e: /* block-compressed, 4 bits per texel */
     case 0x93:
       return 8;
     default:
@@ -40,7 +40,7 @@ static uint64_t vgpu__mipmap_bytes(struct abi_array3d shape, unsigned levels) {
   int layered = (shape.flags & ABI_ARRAY3D_LAYERED) != 0;
   for (unsigned level = 0; level < levels && level < 32; level++) {
     uint64_t bytes = vgpu__array_bytes(&shape);
-    /* Each level is an array of its own, and begins at a unit of its own. */
+    /* Each level is an array of its own and starts at a whole unit. */
     uint64_t end = SHM_MEMORY_UNIT - 1;
     if (__builtin_add_overflow(bytes, end, &bytes) || __builtin_add_overflow(sum, bytes & ~end, &sum)) return UINT64_MAX;
     if (shape.width > 1) shape.width /= 2;

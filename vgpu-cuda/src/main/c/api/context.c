@@ -1,4 +1,4 @@
-/* Contexts that a program makes for itself, and which is current. */
+/* Contexts that a program makes itself, and changes of the current context. */
 #include "../lane/lane.h"
 
 static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUcontext *context, CUcontext before) {
@@ -11,7 +11,7 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUco
       result = ABI_OUT_OF_MEMORY;
     } else {
       vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, bytes, 0);
-      vgpu__context_of(*context); /* measure.c finds contexts among these */
+      vgpu__context_of(*context); /* puts it into the table in which measure.c looks for contexts */
     }
     vgpu__measure_soon();
   }

@@ -1,5 +1,6 @@
 /*
- * Allocations and their frees: reserve, then the driver, then keep or give back; and what a program sees of its memory.
+ * Allocations and frees: reserve, call the driver, then keep the charge or give it back. Also what a program sees of
+ * its memory.
  */
 #include <string.h>
 
@@ -8,13 +9,13 @@
 static abi_result vgpu__settle(struct vgpu_tenant *tenant, abi_result result, enum vgpu_kind kind, uint64_t key, uint64_t bytes,
                                unsigned context) {
   if (!vgpu__is_charged(tenant)) return result;
-  /* A record that finds no room stays charged until the process ends: never too little. */
+  /* If the table is full, the allocation stays charged until the process ends: never too little. */
   if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
   else vgpu__table_put(tenant, kind, key, bytes, context);
   return result;
 }
 
-/* What the driver will refuse is the driver's to refuse. */
+/* Calls with invalid arguments go to the driver, which refuses them. */
 #define CHARGED(asked, pointer, kind, key, context, call)                \
   CHANGING();                                                            \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                    \
@@ -36,9 +37,9 @@ abi_result cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
 }
 
 /*
- * VGPU_MANAGED_MEMORY=oversubscribe: managed memory beyond the quota stays with the host, as it does beyond the real
- * GPU's memory. What there is room for is charged: never more can be said to be on the GPU without asking the driver
- * page by page.
+ * VGPU_MANAGED_MEMORY=oversubscribe: managed memory beyond the quota stays on the host, as it does beyond the real
+ * GPU's memory. It is charged as far as there is room. How much of it is on the GPU cannot be known without asking the
+ * driver page by page.
  */
 static int vgpu__managed_oversubscribes(void) {
   static uint32_t known; /* 1: no, 2: yes */
@@ -64,8 +65,8 @@ abi_result cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 }
 
 /*
- * The driver chooses the pitch. Reserved is a usual one; if its own is wider, the rest is reserved or the memory goes
- * back.
+ * The driver chooses the pitch. A usual pitch is reserved. If the driver's is wider, the rest is reserved too, or the
+ * memory is freed.
  */
 static const uint64_t USUAL_PITCH = 512;
 
@@ -79,7 +80,7 @@ static uint64_t vgpu__usual_area(uint64_t width, uint64_t height) {
   return vgpu__area(pitch, height);
 }
 
-/* What is to be charged beyond `reserved` for `real` bytes, in whole units. */
+/* How much to charge beyond `reserved` for `real` bytes, in whole units. */
 static uint64_t vgpu__beyond(uint64_t reserved, uint64_t real) {
   uint64_t before = (reserved + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT;
   uint64_t after = (real + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT;
@@ -109,7 +110,7 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
           REAL(cuMemAllocPitch)(pointer, pitch, width, height, element));
 }
 
-/* Takes the record first: the moment the driver has freed it, another thread may be given the same address. */
+/* Takes the record first: as soon as the driver has freed the address, another thread may get it. */
 #define FREED(kinds_first, kinds_second, key, freed_in_order, call)                                                 \
   CHANGING();                                                                                              \
   enum vgpu_kind kind = kinds_first;                                                                       \
@@ -129,7 +130,7 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
     } else if (freed_in_order) {                                                                           \
     } else {                                                                                               \
       if (kind == KIND_POOL) vgpu__pool_freed(&record, 1, NULL);                                           \
-      else vgpu__give_back(record.tenant, record.bytes); /* whoever frees it */                            \
+      else vgpu__give_back(record.tenant, record.bytes); /* to its payer */                                 \
       vgpu__pools_settle();                         /* the driver may have waited for all work */          \
     }                                                                                                      \
   }                                                                                                        \
@@ -163,7 +164,7 @@ abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop 
   if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
   CHANGING();
   if (vgpu__reserve_or_trim(tenant, size) != 0) return vgpu__refusal(tenant);
-  vgpu__lock(&vgpu__vmm_call); /* the last unmapping frees a handle, and it may come again here before that is noted */
+  vgpu__lock(&vgpu__vmm_call); /* the last unmap frees a handle, and the driver could reuse it before that is noted */
   abi_result result = REAL(cuMemCreate)(handle, size, property, flags);
   if (result == ABI_SUCCESS) vgpu__vmm_created(tenant, *handle, size);
   vgpu__unlock(&vgpu__vmm_call);
@@ -305,7 +306,7 @@ static abi_result vgpu__unpin(void *pointer, abi_result (*unpin)(void *)) {
 
 abi_result cuMemFreeHost(void *pointer) { return vgpu__unpin(pointer, REAL(cuMemFreeHost)); }
 
-/* The program's own memory, pinned by the driver. */
+/* Memory of the program itself, pinned by the driver. */
 abi_result cuMemHostRegister(void *pointer, size_t bytes, unsigned flags) {
   void *at = pointer;
   return vgpu__pinned(REAL(cuMemHostRegister)(pointer, bytes, flags), &at, bytes);

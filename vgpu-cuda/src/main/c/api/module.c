@@ -1,7 +1,7 @@
-/* Modules and libraries: what they take on the device is measured after they were loaded, see measure.c. */
+/* Modules and libraries. Their device memory is measured after loading: see measure.c. */
 #include "../lane/lane.h"
 
-/* What finds no room in the quota goes again; what does not go stays, and is owed. */
+/* If the quota has no room, the load is undone. If undoing fails, the memory is owed. */
 #define LOADED(call, undo)                                                           \
   abi_result result = call;                                                          \
   if (result != ABI_SUCCESS || vgpu__measure_made() == 0 || undo != ABI_SUCCESS) return result; \
@@ -41,7 +41,7 @@ abi_result cuLibraryLoadFromFile(void **library, const char *path, void *jit_opt
 
 abi_result cuLibraryUnload(void *library) { UNLOADED(REAL(cuLibraryUnload)(library)); }
 
-/* Stack, heap and print buffer of kernels lie on the device. */
+/* The kernels' stack, heap and print buffer are device memory. */
 abi_result cuCtxSetLimit(int limit, size_t value) {
   size_t before = 0;
   abi_result known = REAL(cuCtxGetLimit)(&before, limit);
@@ -49,8 +49,8 @@ abi_result cuCtxSetLimit(int limit, size_t value) {
 }
 
 /*
- * With lazy loading a module gets its memory when one of these is first called, or when it is first launched: it cannot
- * be told apart from any other call, nor be undone.
+ * With lazy loading a module gets its memory when one of these is first called, or at its first launch. That call looks
+ * like any other, and cannot be undone.
  */
 #define PERHAPS_LOADED(name, params, args, then)      \
   abi_result name params {                            \

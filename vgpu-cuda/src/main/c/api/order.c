@@ -1,8 +1,8 @@
 /*
- * What orders a stream to wait, to tell somebody, or to call the host: it takes no GPU time, and so it ends the open
- * batch; what the stream waits for is not charged. It is not held back at a shut gate: another stream, process or
- * thread may wait for it, and the work behind it is held back itself. It is refused when the lease has ended, but for
- * waits between streams, which start nothing.
+ * Calls that make a stream wait, signal, or call the host. They take no GPU time, so they close the open batch, and the
+ * stream's wait is not charged. They are not held at a shut gate, since another stream, process or thread may wait for
+ * them, and work behind them is held itself. After the lease's end they are refused, except waits between streams,
+ * which start nothing.
  */
 #include "../lane/lane.h"
 

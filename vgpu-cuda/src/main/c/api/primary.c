@@ -1,12 +1,12 @@
 /*
- * Primary contexts, made by the first retain and gone with the last release or a reset; and green ones, each of which
- * holds one.
+ * Primary contexts, made by the first retain and destroyed by the last release or a reset; and green contexts, each of
+ * which retains the primary one.
  */
 #include "../lane/lane.h"
 
 /*
- * One call at a time per device: another thread must not be given the context while its charge is undecided. The driver
- * calls nobody back from these.
+ * One call at a time per device: no other thread may get the context before its charge is decided. The driver makes no
+ * callbacks from these calls.
  */
 static struct vgpu_primary *vgpu__primary(CUdevice device) {
   if (device < 0 || device >= VGPU_DEVICES || !LOAD_ACQUIRE(vgpu__attached)) return NULL;
@@ -21,7 +21,7 @@ static void vgpu__uncharge(struct vgpu_primary *primary, struct vgpu_sums *sums)
   vgpu__measure_soon();
 }
 
-/* After it was made: 0; -1: it takes more than there is room for, and must go again. With its lock. */
+/* After the context was made. 0; -1: it holds more than there is room for, and must be undone. Its lock held. */
 static int vgpu__primary_charge(struct vgpu_primary *primary, struct vgpu_tenant *tenant) {
   uint64_t bytes = tenant->context_bytes;
   int fits = vgpu__measure_context(tenant, &bytes);
@@ -31,7 +31,7 @@ static int vgpu__primary_charge(struct vgpu_primary *primary, struct vgpu_tenant
   return fits;
 }
 
-/* A retain less; with the last, the context goes. With its lock. */
+/* Drops one retain; the last one destroys the context. Its lock held. */
 static abi_result vgpu__primary_drop(struct vgpu_primary *primary, abi_result (*release)(CUdevice), CUdevice device) {
   int last = primary->retained == 1;
   if (last) vgpu__context_going(primary->handle);
@@ -114,9 +114,9 @@ abi_result cuDevicePrimaryCtxReset(CUdevice device) { return vgpu__reset(REAL(cu
 
 abi_result cuDevicePrimaryCtxReset_v2(CUdevice device) { return vgpu__reset(REAL(cuDevicePrimaryCtxReset_v2), device); }
 
-/* ---- green contexts: each holds the primary one, and shares its memory ---- */
+/* ---- green contexts: each retains the primary context and shares its memory ---- */
 
-/* The context that a green one is; what is allocated in it is noted under the primary one, with which it goes. */
+/* The green context's CUcontext. Its allocations are recorded under the primary context, with which they are freed. */
 static CUcontext vgpu__green_view(void *green, const struct vgpu_primary *primary) {
   CUcontext view = NULL;
   if (REAL(cuCtxFromGreenCtx)(&view, green) != ABI_SUCCESS || view == NULL) return NULL;
@@ -148,9 +148,9 @@ static abi_result vgpu__green_destroy(struct vgpu_primary *primary, void *green)
   return vgpu__switched(result);
 }
 
-/* A green context was made: it is a retain. With the primary context's lock. */
+/* A green context was made, which counts as a retain. Primary context's lock held. */
 static int vgpu__green_made(struct vgpu_primary *primary, struct vgpu_tenant *tenant, void *green, CUdevice device) {
-  /* Its handle, where nobody has asked for it yet. */
+  /* get the primary context's handle, if no call has asked for it yet */
   CUcontext handle = NULL;
   if (primary->handle == NULL && REAL(cuDevicePrimaryCtxRetain)(&handle, device) == ABI_SUCCESS) {
     STORE_RELEASE(primary->handle, handle);
@@ -158,7 +158,7 @@ static int vgpu__green_made(struct vgpu_primary *primary, struct vgpu_tenant *te
   }
   primary->retained++;
   int fits = primary->charged != NULL ? 0 : vgpu__primary_charge(primary, tenant);
-  /* The device, as if it were bytes. */
+  /* the byte count of the record holds the device number + 1 */
   vgpu__table_put(tenant, KIND_GREEN, (uint64_t)(uintptr_t)green, ((uint64_t)device + 1) * SHM_MEMORY_UNIT, 0);
   vgpu__green_view(green, primary);
   return fits;

@@ -1,4 +1,4 @@
-/* Calls that wait: they end the open batches before, and count them after. Streams that end, and captures. */
+/* Calls that wait: they close the open batches before, and harvest them after. Also ends of streams, and captures. */
 #include "../lane/lane.h"
 
 static CUstream vgpu__own(CUstream stream) { return stream == NULL ? ABI_STREAM_PER_THREAD : stream; }
@@ -26,7 +26,7 @@ abi_result cuCtxSynchronize(void) {
 }
 
 abi_result cuCtxSynchronize_v2(CUcontext context) {
-  /* Then it is called as the older form, without an argument: driver.c. */
+  /* the program calls it as the older form, without an argument: driver.c */
   if (vgpu__driver_symbol("cuCtxSynchronize_v2") == NULL) return cuCtxSynchronize();
   uint64_t since = context == NULL ? 0 : vgpu__wait_context(context);
   abi_result result = REAL(cuCtxSynchronize_v2)(context);
@@ -43,7 +43,7 @@ abi_result cuEventSynchronize(CUevent event) {
   return result;
 }
 
-/* A program that polls waits too. */
+/* Polling is a wait too. */
 abi_result cuEventQuery(CUevent event) {
   vgpu__close_thread();
   return REAL(cuEventQuery)(event);
@@ -69,7 +69,7 @@ abi_result cuStreamDestroy_v2(CUstream stream) {
   return REAL(cuStreamDestroy_v2)(stream);
 }
 
-/* What was launched before is measured: in a stream that is being captured no batch can end. */
+/* Closes the open batch first: no batch can end in a stream that is being captured. */
 #define BEGIN_CAPTURE(which, call) \
   vgpu__close_stream(which);       \
   return call

@@ -1,12 +1,12 @@
-/* Everything that starts work: through the gate, into a batch of its stream. */
+/* All calls that start work: each passes the gate and joins a batch of its stream. */
 #include <stdarg.h>
 #include <string.h>
 
 #include "../lane/lane.h"
 
 /*
- * `stream` is the caller's; forms whose default stream is the thread's own name it explicitly. When the batch was
- * closed under the call, the work lies behind its end: vgpu__slipped.
+ * `stream` is the caller's. Forms whose default stream is the per-thread one name that explicitly. If another thread
+ * closed the batch during the call, the work lies behind the batch's end: vgpu__slipped.
  */
 #define ENTER(stream_given, thread)                                                          \
   CUstream lane_stream = (thread) && (stream_given) == NULL ? ABI_STREAM_PER_THREAD : (stream_given); \
@@ -36,8 +36,8 @@ static __attribute__((noinline)) abi_result vgpu__after_slip(struct vgpu_entry *
 }
 
 /*
- * A kernel's launch: in the common case nothing but the entry is kept over the driver's call, since what is kept is
- * saved and restored by each launch. `slow` takes what the launch takes, so that it is jumped to.
+ * A kernel launch. In the common case only the entry is live across the driver's call, since each live value costs a
+ * save and a restore. `slow` takes the same arguments as the launch, so that the compiler can jump to it.
  */
 #define LAUNCH(stream_given, thread, call, slow)                                                      \
   CUstream lane_stream = (thread) && (stream_given) == NULL ? ABI_STREAM_PER_THREAD : (stream_given); \
@@ -89,7 +89,7 @@ abi_result cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gx, unsi
   WORK(stream, 1, REAL(cuLaunchCooperativeKernel_ptsz)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params));
 }
 
-/* One launch on several devices: it is measured in the first stream, which stands for all. */
+/* One launch on several devices, measured in the first stream, which stands for all. */
 abi_result cuLaunchCooperativeKernelMultiDevice(struct abi_launch_params *list, unsigned count, unsigned flags) {
   CUstream stream = list == NULL || count == 0 ? NULL : list[0].stream;
   WORK(stream, 0, REAL(cuLaunchCooperativeKernelMultiDevice)(list, count, flags));
@@ -105,7 +105,7 @@ abi_result cuLaunchGridAsync(CUfunction function, int width, int height, CUstrea
   WORK(stream, 0, REAL(cuLaunchGridAsync)(function, width, height, stream));
 }
 
-/* What is a batch of its own. */
+/* Work that is a batch of its own. */
 #define PIECE(piece, stream_given, call)                                                       \
   CUstream piece_stream = stream_given;                                                        \
   struct vgpu_entry piece_entry = {.stream = NULL};                                            \
@@ -116,8 +116,8 @@ abi_result cuLaunchGridAsync(CUfunction function, int width, int height, CUstrea
   if (piece_counted) vgpu__piece_leave(&piece_entry, &(piece), piece_stream);
 
 /*
- * A graph belongs to the tenant in whose scope it was instantiated, whatever stream it is launched into. A short one is
- * one launch among others; else it is a batch of its own.
+ * A graph belongs to the tenant in whose scope it was instantiated, whatever stream it is launched into. A short graph
+ * shares a batch with other launches; a longer one is a batch of its own.
  */
 #define LAUNCH_GRAPH(graph, stream, thread, launch)                                            \
   CUstream named = (thread) && (stream) == NULL ? ABI_STREAM_PER_THREAD : (stream);            \
@@ -160,7 +160,7 @@ abi_result cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
   return vgpu__graph_launch_ptsz(graph, stream);
 }
 
-/* Uploading takes the memory that the first launch would take. */
+/* An upload takes the memory that the first launch would take. */
 abi_result cuGraphUpload(CUgraphExec graph, CUstream stream) {
   return vgpu__launch_charged(graph, stream, REAL(cuGraphUpload));
 }
@@ -170,8 +170,8 @@ abi_result cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
 }
 
 /*
- * Copies and memsets. One that waits for the GPU and ends on the host ends the batch, as a synchronisation does: what
- * follows may be a pause, and no pause is charged.
+ * Copies and memsets. A call that waits for the GPU and ends on the host closes the batch, as a synchronisation does:
+ * the host may pause afterwards, and pauses are not charged.
  */
 static inline __attribute__((always_inline)) int vgpu__ends_on_host(const char *name) {
   return __builtin_strstr(name, "HtoD") == NULL && __builtin_strstr(name, "HtoA") == NULL &&
@@ -184,9 +184,9 @@ static void vgpu__settle_copy(CUstream stream) {
 }
 
 /*
- * Copies between host and device, and between devices, are done by copy engines, beside the kernels of whoever has the
- * GPU. Memsets, and copies within a device, run on its processors. Where the name does not tell, the places do; else it
- * counts as GPU time.
+ * Where a copy runs. Copies between host and device, and between devices, run on copy engines, beside the kernels of
+ * the tenant that has the GPU. Memsets, and copies within a device, run on its processors. If the name does not tell,
+ * the memory types do; else it counts as GPU time.
  */
 enum where { WHERE_PROCESSORS, WHERE_ENGINE, WHERE_POINTERS, WHERE_SHAPE_2D, WHERE_SHAPE_3D, WHERE_LISTS, WHERE_OPERANDS, WHERE_OPERAND };
 enum { MEMORY_TYPE = 2 /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */, TYPE_HOST = 1, TYPE_DEVICE = 2 };
@@ -208,13 +208,13 @@ static inline __attribute__((always_inline)) enum where vgpu__where(const char *
   return WHERE_PROCESSORS;
 }
 
-/* What the driver does not know is host memory that nobody has registered. */
+/* A pointer unknown to the driver is unregistered host memory. */
 static int vgpu__is_on_device(CUdeviceptr pointer) {
   unsigned type = 0;
   return REAL(cuPointerGetAttribute)(&type, MEMORY_TYPE, pointer) == ABI_SUCCESS && type == TYPE_DEVICE;
 }
 
-/* Of a batch, the first few are looked at: if one of those is within the device, it counts as GPU time. */
+/* Of a batch, the first LOOKS copies are examined: if one is within the device, the batch counts as GPU time. */
 enum { LOOKS = 16 };
 
 static enum vgpu_piece_kind vgpu__kind_of_lists(uint64_t targets, uint64_t sources, uint64_t count) {
@@ -244,8 +244,8 @@ static enum vgpu_piece_kind vgpu__kind_of_operands(uint64_t list, uint64_t count
 }
 
 /*
- * The first arguments of the call: pointers, lists, or CUDA_MEMCPY2D or 3D, in which the two memory types lie at these
- * places.
+ * The variadic arguments are the first arguments of the call: pointers, lists, or a CUDA_MEMCPY2D or 3D, whose memory
+ * types lie at these offsets.
  */
 static enum vgpu_piece_kind vgpu__kind(int where, ...) {
   enum { SOURCE_2D = 16, TARGET_2D = 72, SOURCE_3D = 32, TARGET_3D = 120 };
@@ -279,8 +279,8 @@ static enum vgpu_piece_kind vgpu__kind(int where, ...) {
 }
 
 /*
- * A small copy is not measured by events, which would take more than it does: it is taken to need a microsecond, and
- * what its bytes take at 25 GB/s. Of these forms the third argument tells the bytes.
+ * A small copy is not measured by events, which would take longer than the copy. Its time is estimated: one
+ * microsecond, plus its bytes at 25 GB/s. In these forms the third argument is the number of bytes.
  */
 enum { SMALL_BYTES = 65536, SMALL_NS = 1000, BYTES_A_NS = 25 };
 

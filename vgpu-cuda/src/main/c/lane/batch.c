@@ -1,6 +1,6 @@
 /*
- * Batches: events around runs of work, and what they tell. Every call of the driver here is at a batch's beginning or
- * end.
+ * Batches: the events around runs of work, and their measurement. The driver is called only where a batch begins or
+ * ends, and to ask whether it is over.
  */
 #include "lane.h"
 
@@ -9,16 +9,16 @@ static const uint64_t SPARSE_NS = 100u * NS_PER_US;
 static const uint64_t REBASE_NS = 1000u * (uint64_t)NS_PER_MS;
 static const uint64_t STALE_BASE_NS = 4000u * (uint64_t)NS_PER_MS;
 static const uint64_t SLEW_NS = 20u * NS_PER_US;
-/* charged at most beyond what ran, where batches share an event */
+/* the most that is charged beyond the work itself if batches share an event */
 static const uint64_t BOUNDARY_NS = 20u * NS_PER_US;
-static const uint64_t LONG_CALL_NS = 20u * NS_PER_US; /* then it matters when the GPU had come to the batch's start */
+static const uint64_t LONG_CALL_NS = 20u * NS_PER_US; /* then it matters when the GPU reached the batch's start */
 static const uint64_t OLD_NS = 20u * NS_PER_MS;
 enum { MOST_LAUNCHES = 256, FIRST_CORRECTIONS = 16 };
 
 /*
- * How many launches the next batch may have: half of what may be in flight, at most 0.5 ms of GPU work and doubling;
- * one if the host is slow: if it left gaps in the last batch, or let the monitor close that. For how long it waited for
- * the GPU does not matter.
+ * The number of launches that the next batch may have: half of the bound on work in flight, at most 0.5 ms of GPU work,
+ * and at most twice the last batch. It is one if the host is slow: if it left gaps in the last batch, or was silent
+ * until the monitor closed it. Time that the host waited for the GPU does not count.
  */
 static uint32_t vgpu__plan(const struct vgpu_lane *lane, uint64_t now) {
   if (lane->each_ns == 0 || lane->planned == 0) return 1;
@@ -36,7 +36,7 @@ uint64_t vgpu__piece_cost(const struct vgpu_tenant *tenant, const struct vgpu_pi
   return piece->guessed ? vgpu__bound_ns(tenant) : BATCH_NS;
 }
 
-/* What the batch that is about to be opened may have, and should take. */
+/* Sets how many launches the batch about to be opened may have, and its expected time. */
 static void vgpu__plan_batch(struct vgpu_lane *lane, const struct vgpu_piece *piece, uint64_t now) {
   lane->alone = piece != NULL;
   lane->piece = piece == NULL ? (struct vgpu_piece){.kind = PIECE_WORK} : *piece;
@@ -47,7 +47,7 @@ static void vgpu__plan_batch(struct vgpu_lane *lane, const struct vgpu_piece *pi
     lane->cost_ns = lane->stalled ? 0 : vgpu__piece_cost(lane->tenant, piece);
     return;
   }
-  /* One more than a silent round should have: what fills a batch ends it. */
+  /* One more than a silent round has: a full batch is closed at once. */
   lane->plan = lane->planned = lane->silent ? lane->rounds.launches + 1 : vgpu__plan(lane, now);
   lane->planned_ns = now;
   lane->cost_ns = lane->stalled ? 0 : (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
@@ -64,7 +64,7 @@ void vgpu__batch_stalled(struct vgpu_lane *lane) {
   if ((lane->ticket & 1) != 0) lane->cost_ns = 0;
 }
 
-/* What of a tenant's work is in this lane: open, or in its ring. */
+/* The tenant's batches of GPU work in this lane, open or in the ring. */
 static uint32_t vgpu__works(const struct vgpu_lane *lane) {
   uint32_t works = (lane->ticket & 1) != 0 && lane->piece.kind == PIECE_WORK;
   for (unsigned i = 0; i < lane->count; i++) works += lane->ring[(lane->head + i) % VGPU_RING].kind == PIECE_WORK;
@@ -72,8 +72,8 @@ static uint32_t vgpu__works(const struct vgpu_lane *lane) {
 }
 
 /*
- * The end of the batch before, as the beginning of the next, where nothing lies between them: it was full, and the GPU
- * has not come to its end, or only just.
+ * The end event of the previous batch, used as the start of the next if nothing lies between: it was full, and the GPU
+ * has not reached its end, or only just.
  */
 static CUevent vgpu__boundary(struct vgpu_lane *lane, uint64_t now) {
   if (!lane->joins || lane->count == 0 || now - lane->closed_ns > BOUNDARY_NS) return NULL;
@@ -94,7 +94,7 @@ static CUevent vgpu__record_start(struct vgpu_lane *lane) {
   return start;
 }
 
-/* A silent round that nobody has waited for ends where the next batch starts. */
+/* A silent round that was not waited for ends where the next batch starts. */
 static void vgpu__end_silent(struct vgpu_lane *lane, CUevent start) {
   struct vgpu_batch *last = lane->count == 0 ? NULL : &lane->ring[(lane->head + lane->count - 1) % VGPU_RING];
   if (last == NULL || !last->silent || last->end != NULL || last->over_ns != 0) return;
@@ -123,7 +123,7 @@ int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uin
   return 0;
 }
 
-/* Ends the open batch without an end event: it could not be recorded. */
+/* Ends the open batch without an end event, which could not be recorded. */
 static void vgpu__abandon(struct vgpu_lane *lane) {
   struct vgpu_batch *last = lane->count == 0 ? NULL : &lane->ring[(lane->head + lane->count - 1) % VGPU_RING];
   if (last != NULL && last->lent) last->lent = 0;
@@ -134,7 +134,7 @@ static void vgpu__abandon(struct vgpu_lane *lane) {
   if (lane->piece.kind == PIECE_WORK) vgpu__busy_leave(lane->tenant, 1);
 }
 
-/* The end event of the open batch, recorded; NULL: it cannot be. */
+/* Records the end event of the open batch; NULL: not possible. */
 static CUevent vgpu__record_end(struct vgpu_lane *lane) {
   int entered = vgpu__context_enter(lane->context);
   CUevent end = vgpu__is_capturing(lane->stream) ? NULL : vgpu__event_take(lane->context);
@@ -147,10 +147,10 @@ static CUevent vgpu__record_end(struct vgpu_lane *lane) {
 }
 
 /*
- * Another thread's own default stream cannot be named from here, and the legacy stream, which comes after all of them,
- * would hold them up and wait for what may wait for them. So that batch gets no end event: its length is estimated,
- * from when its start event has passed. Nobody but its thread knows how much of its plan was launched: half of it, on
- * average.
+ * Another thread's default stream cannot be named from here. The legacy stream follows all of these streams; an event
+ * there would delay them, and wait for work that may wait for them. So such a batch gets no end event: its length is
+ * estimated from the moment when its start event has passed. Only its own thread knows how many of the planned launches
+ * were made: on average, half.
  */
 static uint32_t vgpu__estimate_launches(const struct vgpu_lane *lane) {
   uint32_t half = (lane->plan + 1) / 2, folded = LOAD(lane->folded);
@@ -217,8 +217,8 @@ static abi_result vgpu__elapsed(CUevent from, CUevent to, uint64_t *ns, int *neg
 }
 
 /*
- * Moves the base by what a reading says that it is off: all of it at first, then only a little, so that no time is
- * lost.
+ * Moves the base by the offset that a reading shows: by all of it at first, later by at most SLEW_NS, so that no time
+ * is lost.
  */
 static uint64_t vgpu__nudge(struct vgpu_context *context, uint64_t at, uint64_t offset, int later) {
   if (context->corrections >= FIRST_CORRECTIONS && offset > SLEW_NS) offset = SLEW_NS;
@@ -228,9 +228,9 @@ static uint64_t vgpu__nudge(struct vgpu_context *context, uint64_t at, uint64_t 
 }
 
 /*
- * When a batch ended on our clock; without a base, the guess. It was seen to have ended at `now`, so it was no later;
- * and it began no earlier than it was opened. Such readings fix the base; it moves along the GPU's own clock, and is
- * only nudged.
+ * When a batch ended on our clock; without a base, the guess. The batch was seen over at `now`, so it ended no later,
+ * and it began no earlier than it was opened. Such readings fix the base. The base moves along the GPU's own clock, and
+ * is only nudged.
  */
 static uint64_t vgpu__end_ns(struct vgpu_context *context, const struct vgpu_batch *batch, uint64_t guess, uint64_t took, uint64_t now,
                              int *keep) {
@@ -285,8 +285,8 @@ static void vgpu__charge_batch(struct vgpu_lane *lane, const struct vgpu_batch *
 }
 
 /*
- * The process was stopped between the events, and the GPU may have had nothing to do: what is sure, or what it should
- * have taken.
+ * The process stood still between the events, and the GPU may have been idle then: charges the time that is certain, or
+ * the expected time if that is longer.
  */
 static uint64_t vgpu__without_pause(const struct vgpu_batch *batch, uint64_t took) {
   uint64_t least = batch->cost_ns < took ? batch->cost_ns : took, sure = took > batch->paused_ns ? took - batch->paused_ns : 0;
@@ -294,8 +294,8 @@ static uint64_t vgpu__without_pause(const struct vgpu_batch *batch, uint64_t too
 }
 
 /*
- * Nothing but this lane has work of the lease on the GPU, now and when the batch was opened: then it is enough to know
- * that it began behind the one before it. Else, and where somebody stops what runs, it has to be known when.
+ * Whether only this lane has work of the lease on the GPU, now and when the batch was opened. Then it is enough to know
+ * that the batch began behind the previous one. Otherwise, or if level 2 may stop it, its end time must be known.
  */
 static int vgpu__is_only(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint32_t done) {
   const struct vgpu_tenant *tenant = lane->tenant;
@@ -309,10 +309,10 @@ static uint64_t vgpu__call_ns(const struct vgpu_batch *batch) {
 }
 
 /*
- * What the first launch's call took, as far as the GPU had come to the batch's start before: a function may be loaded
- * then. Nothing of the tenant's was there, or the clock tells, by some tens of microseconds. Where that was long, the
- * thread may have lost its processor behind the launch: what launches take by the last measurements is charged at
- * least, and that alone where the call has not come back.
+ * Leaves out the time of the first launch's call, in which a function may be loaded, as far as the GPU had reached the
+ * batch's start before. That is known if nothing of the tenant's was on the GPU, or else by the clock to some tens of
+ * microseconds. If the call was long, the thread may have lost its processor after the launch: at least the usual time
+ * of these launches is charged, and only that if the call has not returned.
  */
 static uint64_t vgpu__without_call(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took, uint64_t end) {
   uint64_t each_ns = !batch->alone ? lane->each_ns : batch->guessed ? 0 : batch->cost_ns;
@@ -324,7 +324,7 @@ static uint64_t vgpu__without_call(const struct vgpu_lane *lane, const struct vg
     if (batch->called_ns <= from) return took;
     uint64_t call = batch->called_ns - from;
     int brief = call < LONG_CALL_NS;
-    if (brief) call -= call / 4; /* the kernel has begun before the call comes back */
+    if (brief) call -= call / 4; /* the kernel begins before the call returns */
     sure = took > call ? took - call : 0;
     if (brief) return sure;
   }
@@ -351,7 +351,7 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   if (!keep && !batch->lent) vgpu__event_return(lane->context, batch->end);
 }
 
-/* A silent round: its thread has waited for it, or its end event tells when it was over. */
+/* A silent round: its thread has waited for it, or its end event shows when it was over. */
 static void vgpu__account_silent(struct vgpu_lane *lane, struct vgpu_batch *batch) {
   uint64_t now = vgpu__now_ns(), took;
   int keep = 0;
@@ -371,7 +371,7 @@ static void vgpu__account_silent(struct vgpu_lane *lane, struct vgpu_batch *batc
   if (batch->end != NULL && !keep && !batch->lent) vgpu__event_return(lane->context, batch->end);
 }
 
-/* A batch without an end event: whether it should be over. */
+/* Whether a batch without an end event should be over. */
 static abi_result vgpu__query_unended(struct vgpu_batch *batch) {
   abi_result status = REAL(cuEventQuery)(batch->start);
   if (status != ABI_SUCCESS) return status;
@@ -382,15 +382,15 @@ static abi_result vgpu__query_unended(struct vgpu_batch *batch) {
 
 static void vgpu__account_unended(struct vgpu_lane *lane, const struct vgpu_batch *batch) {
   struct vgpu_batch estimated = *batch;
-  estimated.launches = 0; /* it teaches nothing of what one takes */
+  estimated.launches = 0; /* an estimate says nothing about the time of one launch */
   lane->ended_ns = batch->began_ns + batch->cost_ns;
   vgpu__charge_batch(lane, &estimated, batch->cost_ns, lane->ended_ns);
   vgpu__event_return(lane->context, batch->start);
 }
 
 /*
- * Whether a batch is over, and what it took: cuEventElapsedTime tells both in one call. It need not tell of errors, so
- * an old one is asked for by cuEventQuery first.
+ * Whether a batch is over, and how long it took: cuEventElapsedTime tells both in one call. It may not report errors,
+ * so for an old batch cuEventQuery is called first.
  */
 static abi_result vgpu__over(const struct vgpu_batch *batch, uint64_t now, uint64_t *took) {
   int negative;
@@ -453,7 +453,7 @@ int vgpu__batch_runs(struct vgpu_lane *lane) {
   return begun;
 }
 
-/* The context goes, and with it what is in flight. */
+/* The context is being destroyed, and with it the work in flight. */
 void vgpu__batch_drop(struct vgpu_lane *lane) {
   vgpu__batch_close(lane);
   vgpu__batch_harvest(lane);

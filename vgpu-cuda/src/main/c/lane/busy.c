@@ -1,6 +1,6 @@
 /*
- * Whether a tenant has work: in its slot for the seat, to the express lane and to the lease's other processes; and the
- * messages by which the seat is told.
+ * Whether a tenant has work: told in its slot to the seat, to the express lane and to the lease's other processes. Also
+ * the messages that tell the seat.
  */
 #include "lane.h"
 
@@ -10,24 +10,26 @@ static int vgpu__seat_wants_to_know(const struct vgpu_tenant *tenant) {
 }
 
 /*
- * A process that synchronises after each small kernel is idle for microseconds, thousands of times a second. When it
- * has come back quickly a few times, only the monitor tells the seat that it is idle, if that lasts. `told_idle` is
- * what the seat believes.
+ * A process that synchronises after each small kernel is idle for microseconds, thousands of times a second. Once it
+ * has returned quickly a few times, only the monitor reports idleness to the seat, if it lasts. `told_idle` is what the
+ * seat believes.
  */
 static const uint64_t SHORT_IDLE_NS = 100u * NS_PER_US;
 enum { TRUSTED = 4 };
 
-/* Sequentially consistent, as the seat's shutting is: either it sees us busy, or we see the gate shut. */
+/*
+ * Sequentially consistent, like the seat's shutting of the gate: either the seat sees us busy, or we see the gate shut.
+ */
 void vgpu__busy_enter(struct vgpu_tenant *tenant) {
   if (__atomic_fetch_add(&tenant->slot->busy, 1, __ATOMIC_SEQ_CST) != 0) return;
-  vgpu__express_announce(tenant); /* before anything that takes time */
+  vgpu__express_announce(tenant); /* before anything slow */
   vgpu__peers_begin(tenant);
   vgpu__monitor_wake();
   vgpu__level2_wake();
   if (!vgpu__seat_wants_to_know(tenant) && !vgpu__seat_rests(tenant)) return;
   int short_idle = vgpu__now_ns() - LOAD(tenant->gate.idle_since_ns) < SHORT_IDLE_NS;
   STORE(tenant->gate.short_idles, short_idle ? LOAD(tenant->gate.short_idles) + 1 : 0);
-  /* it was never told that we were idle */
+  /* the seat was never told that we were idle */
   if (__atomic_exchange_n(&tenant->gate.idle_pending, 0, __ATOMIC_SEQ_CST)) return;
   if (__atomic_exchange_n(&tenant->gate.told_idle, 0, __ATOMIC_SEQ_CST)) vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);
 }
@@ -53,7 +55,7 @@ int vgpu__gate_tend(struct vgpu_tenant *tenant, uint64_t now) {
   __atomic_store_n(&tenant->gate.told_idle, 1, __ATOMIC_SEQ_CST);
   if (__atomic_exchange_n(&tenant->gate.idle_pending, 0, __ATOMIC_SEQ_CST)) {
     vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_IDLE);
-    /* It may have begun anew while we spoke, and have kept silent: then the last word must be that. */
+    /* Work may have begun meanwhile without a WANT. Then the last message must be a WANT. */
     if (__atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0) vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);
   }
   return 0;

@@ -1,9 +1,9 @@
-/* Which context is current to a thread, and what goes with a context. */
+/* The current context of a thread, and what ends with a context. */
 #include "lane.h"
 
-static uint32_t epoch = 1; /* changes when a context goes */
+static uint32_t epoch = 1; /* changes when a context is destroyed */
 
-/* The calling thread's current context as last seen; 0: ask the driver. */
+/* The calling thread's current context when last seen; number 0: ask the driver. */
 static __thread struct {
   CUcontext handle;
   uint32_t epoch;

@@ -1,23 +1,23 @@
 /*
- * The way of a launch into a batch of its stream's lane: through the gate, past the express lane, when it is this
- * process's turn and there is room in what may be in flight. The common case is vgpu__enter_fast in lane.h.
+ * How a launch enters a batch of its stream's lane: through the gate, past the express lane, when it is this process's
+ * turn and the bound on work in flight has room. The common case is vgpu__enter_fast in lane.h.
  *
- * A launch that was let in while its batch was closed by another thread has slipped: it lies behind the end event. Its
- * thread sees the ticket changed and has the end recorded again. So no thread ever waits for, or locks out, another
- * one's launch.
+ * A launch that was let in while another thread closed its batch has slipped: it lies behind the end event. Its thread
+ * sees that the ticket has changed, and records the end event again. So no thread ever waits for, or locks out, another
+ * thread's launch.
  */
 #include "lane.h"
 
 static const uint64_t BOUND_LIMITED_US = 2000, MOST_LIMITED_US = 100000, BOUND_ALONE_NS = 10u * NS_PER_MS;
-/* what is left of running work never keeps the next launch out, if it is less */
+/* a smaller rest of running work never delays the next launch */
 static const uint64_t ROOM_NS = 250u * NS_PER_US;
 static const uint64_t BOUND_PATIENCE_NS = 100u * NS_PER_MS, MOST_PATIENCE_NS = 5000u * (uint64_t)NS_PER_MS;
 enum { UNMEASURED_TRIES = 64 /* launches until events are tried again */ };
 
-enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_TURN /* another process's */, STEP_FULL, STEP_PASS };
+enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_TURN /* it is another process's turn */, STEP_FULL, STEP_PASS };
 
 uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
-  int held = LOAD(tenant->grant->express_mask) != 0; /* or may be, any moment */
+  int held = LOAD(tenant->grant->express_mask) != 0; /* or may be held back at any moment */
   if (!held && (LOAD(tenant->grant->turn_flags) & SHM_TURN_LIMITED) == 0) return BOUND_ALONE_NS;
   uint64_t us = LOAD(tenant->grant->inflight_us);
   if (us == 0) us = BOUND_LIMITED_US;
@@ -25,8 +25,8 @@ uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
 }
 
 /*
- * How long until there is room for one more launch; 0: now. What runs is taken to have progressed since it began, so
- * that the next launch is queued behind it in time: the GPU must not run dry, whatever the kernels' length.
+ * How long until there is room for one more launch; 0: now. Running work counts as having progressed since it began, so
+ * that the next launch is queued in time: the GPU must not run dry, whatever the length of the kernels.
  */
 static uint64_t vgpu__until_room(const struct vgpu_lane *lane, uint64_t each_ns) {
   uint64_t inflight = vgpu__inflight_scaled(lane->tenant), bound = vgpu__bound_ns(lane->tenant);
@@ -42,19 +42,19 @@ static uint64_t vgpu__until_room(const struct vgpu_lane *lane, uint64_t each_ns)
     inflight = inflight > ran ? inflight - ran : 0;
   }
   /*
-   * One that runs and one behind it: of uneven lengths the running one may end any moment. Not where urgent work waits
-   * for that.
+   * Allow one running and one queued launch: if lengths are uneven, the running one may end at any moment. Not if
+   * urgent work may have to wait for it.
    */
   if (LOAD(lane->tenant->grant->express_mask) == 0) {
     uint64_t pair = 2 * lane->each_ns < 2 * bound ? 2 * lane->each_ns : 2 * bound;
     bound = pair > bound ? pair : bound;
   }
-  bound += bound / 16; /* measured lengths are not even */
+  bound += bound / 16; /* measured lengths vary */
   uint64_t allowed = bound > each_ns + ROOM_NS ? bound - each_ns : ROOM_NS;
   return inflight <= allowed ? 0 : inflight - allowed;
 }
 
-/* Opens a batch if there is room, and the turn is ours; the gate was open a moment ago. */
+/* Opens a batch if there is room and it is our turn. The gate was open a moment ago. */
 static enum step vgpu__open(struct vgpu_lane *lane, const struct vgpu_piece *piece, int forced, uint64_t *room_ns) {
   struct vgpu_tenant *tenant = lane->tenant;
   int counts = piece == NULL || piece->kind == PIECE_WORK;
@@ -85,16 +85,16 @@ static enum step vgpu__open(struct vgpu_lane *lane, const struct vgpu_piece *pie
 }
 
 /*
- * Whether the open batch must end before this joins: it is full, by others or by this thread before it turned to other
- * streams.
+ * Whether the open batch must end before this work joins: it is full, by other threads' launches or by this thread's
+ * earlier ones.
  */
 static int vgpu__must_close(const struct vgpu_lane *lane, const struct vgpu_piece *piece) {
   return (lane->ticket & 1) != 0 && (piece != NULL || lane->alone || LOAD(lane->folded) >= lane->plan);
 }
 
 /*
- * One try, with the lane locked. A forced try ignores what is in flight: it has waited long enough for that. Copies
- * pass a shut gate, except those of offline tenants: the gate is about GPU time, which copies do not take.
+ * One attempt, lane locked. A forced attempt ignores the bound: it has waited long enough. Copies pass a shut gate,
+ * except those of offline tenants: the gate is about GPU time, which copies do not take.
  */
 static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, const struct vgpu_piece *piece, int forced,
                             uint64_t *room_ns) {
@@ -116,8 +116,8 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, co
     return STEP_HELD;
   }
   /*
-   * Work in the middle of which the process may be stopped has to be known until it is over: else nobody would let it
-   * go on.
+   * Small copies are not measured, unless level 2 may stop the process: the hook must know of work that a stop may
+   * interrupt until it is over, or nothing would resume it.
    */
   if (piece != NULL && piece->size != PIECE_LARGE && vgpu__never_stops(tenant)) {
     if (piece->size == PIECE_SMALL_LAST && !lane->silent && lane->count < VGPU_RING) {
@@ -150,7 +150,7 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, co
   return STEP_IN;
 }
 
-/* The gate alone, for work in no lane. */
+/* Passes the gate only, for work without a lane. */
 static abi_result vgpu__pass_gate(struct vgpu_tenant *tenant) {
   uint64_t heed;
   abi_result result = vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) ? ABI_SUCCESS : vgpu__gate_wait(tenant);
@@ -158,26 +158,23 @@ static abi_result vgpu__pass_gate(struct vgpu_tenant *tenant) {
   return result;
 }
 
-/*
- * Waits a little for what is in flight; by the wall clock, so that a stream that waits for its host cannot hold us for
- * ever.
- */
+/* Waits a little for work in flight, by the wall clock: a stream that waits for its host cannot block us for ever. */
 static void vgpu__wait_for_room(uint64_t room_ns, int elsewhere) {
   uint64_t pause = room_ns;
   if (pause < 30u * NS_PER_US) pause = 30u * NS_PER_US;
-  /* lengths are estimates: the GPU must not run dry if they end sooner */
+  /* lengths are estimates: the GPU must not run dry if work ends sooner */
   if (pause > 50u * NS_PER_US) pause = 50u * NS_PER_US;
   vgpu__sleep_ns(pause);
   if (elsewhere) vgpu__harvest_all();
 }
 
-/* Tries until the work may be handed to the driver. piece: NULL for one of many. */
+/* Tries until the work may be handed to the driver. piece: NULL for a launch that shares a batch. */
 static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream, int *counted) {
   uint64_t full_since = 0, patience_ns = 0;
   for (int forced = 0;;) {
     int known = entry->lane != NULL && entry->stream == stream && !vgpu__is_special(stream);
     struct vgpu_lane *lane = known ? entry->lane : vgpu__lane_for(stream, 1);
-    if (lane == NULL) { /* no context (the driver will say so), or too many streams: only the gate */
+    if (lane == NULL) { /* no context (the driver will return an error), or too many streams: only the gate */
       vgpu__fold(entry);
       *entry = (struct vgpu_entry){.stream = NULL};
       return vgpu__pass_gate(vgpu_tenant_current());
@@ -218,7 +215,7 @@ static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece 
     uint64_t now = vgpu__now_ns();
     if (full_since == 0) {
       full_since = now;
-      patience_ns = vgpu__inflight_scaled(tenant); /* a long graph's: that is no stream which waits for its host */
+      patience_ns = vgpu__inflight_scaled(tenant); /* a long graph in flight is no stream that waits for its host */
       patience_ns = BOUND_PATIENCE_NS + (patience_ns < MOST_PATIENCE_NS ? patience_ns : MOST_PATIENCE_NS);
     }
     forced = now - full_since > patience_ns;
@@ -233,7 +230,7 @@ abi_result vgpu__enter_slow(struct vgpu_entry *entry, CUstream stream, int *coun
   if (!LOAD_ACQUIRE(vgpu__attached)) return ABI_SUCCESS;
   if (entry->lane != NULL && entry->stream == stream && entry->left == 1 && LOAD(*entry->gate) == entry->word &&
       vgpu__lane_ticket(entry->lane) == entry->ticket && (LOAD(*entry->express) & entry->heed) == 0) {
-    *counted = 1; /* the last of its batch: closed by vgpu__leave_slow */
+    *counted = 1; /* the last of its batch; vgpu__leave_slow closes it */
     entry->left = 0;
     return ABI_SUCCESS;
   }
@@ -244,7 +241,7 @@ abi_result vgpu__piece_enter(struct vgpu_entry *entry, const struct vgpu_piece *
   *counted = 0;
   if (!LOAD_ACQUIRE(vgpu__attached)) return ABI_SUCCESS;
   abi_result result = vgpu__enter(entry, piece, stream, counted);
-  if (piece->kind == PIECE_COPY) entry->granted = entry->left; /* copies are no launches */
+  if (piece->kind == PIECE_COPY) entry->granted = entry->left; /* copies do not count as launches */
   return result;
 }
 
@@ -280,7 +277,7 @@ void vgpu__slipped(struct vgpu_entry *entry) {
   if (vgpu__lane_is(lane, entry->stream) && lane->ticket == entry->ticket + 1 && lane->count > 0 &&
       !vgpu__is_capturing(lane->stream)) {
     struct vgpu_batch *batch = &lane->ring[(lane->head + lane->count - 1) % VGPU_RING];
-    if (batch->end == NULL) batch->end = vgpu__event_take(lane->context); /* its thread can name its stream */
+    if (batch->end == NULL) batch->end = vgpu__event_take(lane->context); /* this thread can name its stream */
     if (batch->end != NULL) REAL(cuEventRecord)(batch->end, lane->stream);
     if (batch->called_ns == 0) batch->called_ns = vgpu__now_ns();
   }

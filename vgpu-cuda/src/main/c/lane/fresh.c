@@ -1,9 +1,9 @@
 /*
  * Functions that were looked up and not launched yet. With lazy loading the driver loads a function in the call that
- * launches it first, which takes the host's time, not the GPU's: that launch begins a batch, of which the call's time
- * is not charged (vgpu__without_call).
+ * launches it first. That takes the host's time, not the GPU's. So that launch begins a batch, from which the call's
+ * time is left out (vgpu__without_call).
  *
- * Two tables by hash, without collisions' lists: one that another replaces is launched as any other.
+ * Two hash tables without collision lists: a function that another one displaces is launched like any other.
  */
 #include "lane.h"
 

@@ -1,8 +1,8 @@
 /*
- * What graphs take. A graph is launched as a batch of its own until its time is known, and always if that is long: so
- * its launch counts with its own time against what may be in flight, and not with the time of the kernels beside it.
- * One that was never measured is taken to be as long as others were at first, or to fill the bound, and until it has
- * ended nothing is taken to be over of it.
+ * The time of graphs. A graph is launched as a batch of its own until its time is known, and always if that is long. So
+ * its launch counts against the bound with the graph's own time, not with that of the kernels beside it. An unmeasured
+ * graph is assumed to take as long as the longer first-measured graphs, or to fill the bound. None of it counts as over
+ * before it has ended.
  */
 #include "lane.h"
 
@@ -10,25 +10,25 @@ enum { GRAPHS = 4096, PROBES = 16, MEASURE_EVERY = 4096 };
 static const uint64_t SHORT_NS = 50u * NS_PER_US;
 
 struct graph {
-  CUgraphExec exec; /* NULL: free */
+  CUgraphExec exec; /* NULL: free entry */
   uint32_t generation;
-  int due; /* to be measured again */
+  int due; /* to be measured at its next launch */
   uint64_t each_ns;
 };
 
 static struct graph graphs[GRAPHS];
 static struct vgpu_lock graphs_lock;
 static uint32_t generations;
-static uint32_t epoch = 1; /* changes when a graph goes */
-static uint64_t typical_ns; /* what graphs took when they were first measured: the longer ones, of late */
+static uint32_t epoch = 1; /* changes when a graph is destroyed */
+static uint64_t typical_ns; /* time of graphs at their first measurement: follows the longer ones */
 
-/* A short graph that this thread launched last: for so many launches it need not be looked up. */
+/* The short graph that this thread launched last; it need not be looked up for `left` more launches. */
 static __thread struct {
   CUgraphExec exec;
   uint32_t epoch, left;
 } recent __attribute__((tls_model("initial-exec")));
 
-/* With the lock. NULL if it is not there; with make, if there is no room. */
+/* Lock held. NULL if it is not in the table, or with `make`, if there is no room. */
 static struct graph *vgpu__graph_of(CUgraphExec exec, int make) {
   uint64_t at = ((uint64_t)(uintptr_t)exec * 0x9e3779b97f4a7c15u) >> 52;
   struct graph *vacant = NULL;
@@ -54,7 +54,7 @@ int vgpu__graph_piece(CUgraphExec exec, struct vgpu_piece *piece) {
   struct graph *graph = vgpu__graph_of(exec, 1);
   if (graph != NULL) {
     alone = graph->each_ns == 0 || graph->each_ns > SHORT_NS || graph->due;
-    graph->due = !alone; /* short: launched among others until this thread looks again, and then measured */
+    graph->due = !alone; /* short: shares batches until this thread's next look-up, which measures it */
     if (!alone) {
       recent.exec = exec;
       recent.epoch = LOAD(epoch);
@@ -70,7 +70,7 @@ int vgpu__graph_piece(CUgraphExec exec, struct vgpu_piece *piece) {
   return alone;
 }
 
-/* As for launches: up at once, down slowly. An exec of the same address that was made since is another one. */
+/* As for launches: up at once, down slowly. A new graph at the same address has another generation. */
 void vgpu__graph_measured(CUgraphExec exec, uint32_t generation, uint64_t took_ns) {
   uint64_t each = took_ns + 1;
   vgpu__lock(&graphs_lock);

@@ -1,6 +1,6 @@
 /*
- * Lanes: which stream work belongs to, and what becomes of its batches when the stream, its context, its thread or its
- * tenant goes. How work gets into a batch: enter.c.
+ * Lanes: the lane of each stream, and what happens to its batches when the stream, its context, its thread or its
+ * tenant ends. How work enters a batch: enter.c.
  */
 #include "lane.h"
 
@@ -13,15 +13,15 @@ __thread struct vgpu_entry vgpu__entries[VGPU_ENTRIES] __attribute__((tls_model(
 
 static struct vgpu_lane lanes[VGPU_LANES];
 static struct vgpu_lane *buckets[BUCKETS];
-static unsigned lanes_used; /* lanes beyond were never used */
+static unsigned lanes_used; /* lanes from this index on were never used */
 static struct vgpu_lock lanes_lock;
 
-/* Unique among living threads: an address of their own. */
+/* Unique among living threads: the address of a thread-local variable. */
 uintptr_t vgpu__thread_token(void) { return (uintptr_t)&vgpu__entries; }
 
 /*
- * Streams that other threads cannot name: a thread's own; and a green context's default one, for it is current to one
- * thread at a time.
+ * The owning thread of a stream that other threads cannot name; 0: none. Such streams are a per-thread default stream,
+ * and the default stream of a green context, which is current to one thread at a time.
  */
 static uintptr_t vgpu__owner_for(CUstream stream, const struct vgpu_context *context) {
   int own = stream == ABI_STREAM_PER_THREAD || (vgpu__is_special(stream) && LOAD(context->alias) != 0);
@@ -77,15 +77,15 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
 }
 
 /*
- * A default stream is whose the calling thread is, and another's graphs come into a stream: so it may have a lane for
- * each tenant.
+ * A default stream belongs to the tenant of the calling thread, and other tenants' graphs may be launched into a
+ * stream. So a stream may have one lane for each tenant.
  */
 static int vgpu__lane_matches(const struct vgpu_lane *lane, const struct vgpu_tenant *tenant, CUstream stream,
                               const struct vgpu_context *context, uintptr_t owner) {
   return lane->stream == stream && lane->context == context && lane->owner == owner && lane->tenant == tenant;
 }
 
-/* Whose work it is that the calling thread puts into a stream; NULL: of one that has left its lease. */
+/* The tenant of the work that the calling thread launches into a stream; NULL: it has left its lease. */
 static struct vgpu_tenant *vgpu__tenant_for(CUstream stream) {
   if (!vgpu__are_several()) return &vgpu__home;
   if (vgpu__scope.as != NULL) return vgpu__scope.as;
@@ -94,7 +94,7 @@ static struct vgpu_tenant *vgpu__tenant_for(CUstream stream) {
   return current == &vgpu__ended ? NULL : current;
 }
 
-/* The lane of a stream as the calling thread names it; NULL if there is none (and no room for one). */
+/* The lane of a stream as the calling thread names it; NULL if there is none, or no room for one. */
 struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
   CUcontext handle = NULL;
   if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
@@ -113,7 +113,7 @@ struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
   return lane;
 }
 
-/* Takes a lane out of its bucket: no thread finds it any more. */
+/* Removes a lane from its bucket, so that no thread finds it any more. */
 static void vgpu__lane_unlink(struct vgpu_lane *lane) {
   vgpu__lock(&lanes_lock);
   struct vgpu_lane **at = &buckets[vgpu__bucket(lane->stream, lane->context, lane->owner)];
@@ -123,8 +123,8 @@ static void vgpu__lane_unlink(struct vgpu_lane *lane) {
 }
 
 /*
- * Adds what this thread launched since it last looked. Also without the lane's lock: a batch closed meanwhile just has
- * less.
+ * Adds the launches of this thread since its last fold. If called without the lane's lock, a batch closed meanwhile
+ * misses them; the slot's count does not.
  */
 void vgpu__fold(struct vgpu_entry *entry) {
   uint32_t launched = entry->granted - entry->left;
@@ -140,7 +140,7 @@ void vgpu__fold_lane(const struct vgpu_lane *lane) {
   }
 }
 
-/* Whoever waits may never launch again: what it has launched is counted, also where its batch was closed by others. */
+/* A waiting thread may never launch again, so its launches are folded even if another thread has closed their batch. */
 static void vgpu__close_lane(struct vgpu_lane *lane, int waits) {
   vgpu__lock(&lane->lock);
   vgpu__fold_lane(lane);
@@ -239,7 +239,8 @@ void vgpu__harvest_all(void) { vgpu__harvest(NULL, 0); }
 void vgpu__waited_context(CUcontext context, uint64_t since) { vgpu__harvest(context, since); }
 
 /*
- * Not while something of the tenant is on the GPU, which may just be long: then what has not begun may wait for that.
+ * Marks lanes as stalled in which nothing has ended since then. Not while any work of the tenant runs, which may just
+ * be long: the other lanes may wait for it.
  */
 void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since) {
   struct vgpu_lane *lane;
@@ -254,7 +255,7 @@ void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since) {
   }
 }
 
-/* The work goes on after its stream or its tenant: the lane stays until that is measured, but nobody finds it. */
+/* Work outlives its stream or tenant: the lane stays until its batches are measured, but cannot be found any more. */
 static void vgpu__drop_lane(struct vgpu_lane *lane) {
   vgpu__close_lane(lane, 0);
   vgpu__lane_unlink(lane);
@@ -272,7 +273,7 @@ void vgpu__drop_stream(CUstream stream) {
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane != NULL) vgpu__drop_lane(lane);
   if (!vgpu__are_several()) return;
-  /* Those of other tenants' graphs. */
+  /* the lanes of other tenants' graphs in this stream */
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
     if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && LOAD(lane->stream) == stream) vgpu__drop_lane(lane);
   }
@@ -310,14 +311,16 @@ void vgpu__drop_context(CUcontext context) {
   }
 }
 
-/* One lane, by the monitor: closes what is old or must end, harvests; how many batches it has. */
+/*
+ * One lane, by the monitor: closes an old batch, or one that must end, and harvests. Returns the number of its batches.
+ */
 static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_tenants) {
   if (!vgpu__try_lock(&lane->lock)) return 1;
   int shut = (shut_tenants >> lane->tenant->index & 1) != 0;
   if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
     uint64_t age = now - lane->opened_ns;
     uint64_t most = lane->owner != 0 ? CLOSE_FOREIGN_NS : CLOSE_AFTER_NS;
-    /* Where its first launch has not come back a function may be loaded. */
+    /* If its first launch has not returned, the driver may be loading a function. */
     int silent = (int64_t)age > (int64_t)(LOAD(lane->called_ns) != 0 ? most : LOADING_NS);
     if (silent || (shut && lane->owner == 0)) vgpu__batch_close(lane);
     if (silent) lane->gap_ns = 0;
@@ -336,7 +339,7 @@ static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_t
   return batches;
 }
 
-/* Whose work may not go on now: a bit for each tenant. */
+/* The tenants whose work may not continue now, as bits. */
 static uint64_t vgpu__shut_tenants(void) {
   uint64_t shut = 0, heed;
   const struct vgpu_tenant *tenant;

@@ -1,12 +1,11 @@
 /*
- * Turns among the processes of one lease: while several have work, one at a time may start some. They take turns by the
- * GPU time that each has had, without a scheduler: the lease's report page names the holder of the turn, and the holder
- * passes it on.
+ * Turns among the processes of one lease: while several have work, one at a time may start some. They take turns by GPU
+ * time used, without a scheduler: the lease's report page names the holder of the turn, and the holder passes it on.
  *
  * `pace` is a process's GPU time; only differences mean something. A holder that is QUANTUM ahead of the process with
- * the least pace passes the turn to that process. So all get the same, whatever the length of their kernels and however
- * often they wait for them. A holder that has nothing on the GPU, and does not return at once, keeps nobody waiting:
- * the others may start work meanwhile.
+ * the least pace passes the turn to that process. So all get the same GPU time, whatever the length of their kernels
+ * and however often they wait for them. If the holder has nothing on the GPU and does not return at once, the other
+ * processes may start work meanwhile.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,30 +17,30 @@
 
 static const uint64_t QUANTUM_NS = NS_PER_MS;
 static const uint64_t CREDIT_NS = 10u * NS_PER_MS; /* how far a process with little to do may fall back */
-static const uint64_t STALE_NS = 5u * NS_PER_MS;   /* a process without a sign of life for so long holds nobody up */
+static const uint64_t STALE_NS = 5u * NS_PER_MS;   /* a process with an older heartbeat delays no other */
 /*
- * After so long without one the kernel is asked whether the process runs. Monitors beat more often: every 0.3 ms while
- * others wait.
+ * If a heartbeat is older than this, the kernel is asked whether the process runs. Monitors beat more often: every 0.3
+ * ms while others wait.
  */
 static const uint64_t QUIET_NS = 1200u * NS_PER_US, CONTENDED_QUIET_NS = 600u * NS_PER_US;
-static const uint64_t PAUSE_NS = 150u * NS_PER_US; /* a process that waits for each kernel comes back sooner */
+static const uint64_t PAUSE_NS = 150u * NS_PER_US; /* a process that waits for each kernel returns sooner than this */
 static const uint64_t MOST_PAUSE_NS = NS_PER_MS;
 static const uint64_t LINGER_NS = 2u * NS_PER_MS;
-/* so long before a process's work ends, the next process may queue its own */
+/* this long before a process's work ends, the next process may queue its own */
 static const uint64_t HANDOVER_NS = 80u * NS_PER_US;
 static const uint64_t LOOK_NS = 40u * NS_PER_US, SLEEP_NS = NS_PER_MS;
 enum { HOLDER_MASK = 0xff, COUNT_SHIFT = 8, WORDS = 2, WORD_BITS = 64 };
 
 static uint64_t vgpu__bit(uint32_t slot) { return (uint64_t)1 << slot % WORD_BITS; }
 
-/* What a look at the others found. */
+/* The result of a look at the other processes. */
 struct others {
   unsigned count;
-  uint32_t least; /* the slot that had least, this one included */
+  uint32_t least; /* the slot with the least pace, this process included */
   uint64_t least_pace, most_pace, least_other;
-  int drain;  /* a process that has passed the turn on still has work on the GPU */
+  int drain;  /* a process that has passed on the turn still has work on the GPU */
   int holder; /* one of them holds the turn */
-  int idle;   /* and has nothing to do at this moment */
+  int idle;   /* the holder has nothing to do at this moment */
   uint64_t holder_pace;
 };
 
@@ -54,7 +53,7 @@ static int vgpu__runs(const struct vgpu_tenant *tenant, const struct shm_slot *s
   return runs;
 }
 
-/* A process that is scheduled late is waited for a while. A stopped or dead one is not, until its next beat. */
+/* A process that is scheduled late counts as live for a while. A stopped or dead one does not, until its next beat. */
 static int vgpu__is_live(struct vgpu_tenant *tenant, uint32_t index, uint64_t now) {
   const struct shm_slot *slot = &tenant->slots[index];
   struct vgpu_peers *peers = &tenant->peers;
@@ -109,7 +108,7 @@ int vgpu__peers_alone(const struct vgpu_tenant *tenant) {
   return rest == 0 && LOAD(active[1 - own / WORD_BITS]) == 0;
 }
 
-/* Gives the turn to a slot, unless somebody else was quicker. */
+/* Passes the turn to a slot, unless another process has just passed it. */
 static void vgpu__pass_turn(struct vgpu_tenant *tenant, uint32_t seen, uint32_t slot) {
   uint32_t next = ((seen >> COUNT_SHIFT) + 1) << COUNT_SHIFT | slot;
   if (!__atomic_compare_exchange_n(&tenant->ledger->turn, &seen, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
@@ -125,8 +124,8 @@ static uint64_t vgpu__raise_pace(struct vgpu_tenant *tenant, uint64_t pace, uint
 }
 
 /*
- * A process that had little to do may catch up, but not by more than CREDIT_NS. A process that stood still may not: the
- * others did not wait for it, and it lines up behind them.
+ * A process that had little to do may catch up, by at most CREDIT_NS. A process that stood still may not: the others
+ * did not wait for it, and its pace is raised to the highest.
  */
 static uint64_t vgpu__own_pace(struct vgpu_tenant *tenant, const struct others *others, uint64_t now) {
   uint64_t pace = LOAD(tenant->slot->pace_ns), paused = vgpu__paused_ns(now);
@@ -146,7 +145,7 @@ void vgpu__peers_begin(struct vgpu_tenant *tenant) {
   uint64_t *word = &tenant->ledger->active[tenant->slot_number / WORD_BITS];
   uint64_t bit = vgpu__bit(tenant->slot_number);
   if ((LOAD(*word) & bit) != 0) return;
-  /* Idle time gives no credit; and a newcomer lines up behind the others. */
+  /* Idle time gives no credit, and a newcomer starts with the highest pace. */
   struct others others = vgpu__look(tenant, 0, UINT64_MAX, vgpu__now_ns());
   uint64_t place = LOAD(tenant->peers.begun) ? others.least_other : others.most_pace;
   if (others.count > 0) vgpu__raise_pace(tenant, LOAD(tenant->slot->pace_ns), place);
@@ -156,8 +155,8 @@ void vgpu__peers_begin(struct vgpu_tenant *tenant) {
 }
 
 /*
- * The holder may be between two kernels, or away for longer. The longer our kernels take, the longer we watch before we
- * start one.
+ * Whether work may start while the holder is idle: it may be between two kernels, or away for longer. The longer our
+ * kernels take, the longer we watch before we start one.
  */
 static int vgpu__may_borrow(struct vgpu_tenant *tenant, const struct others *others, uint32_t turn, uint64_t each_ns, uint64_t now) {
   struct vgpu_peers *peers = &tenant->peers;
@@ -209,7 +208,7 @@ void vgpu__peers_wait(struct vgpu_tenant *tenant) {
   ADD(slot->waited_ns, vgpu__now_ns() - began);
 }
 
-/* Streams that overlap are counted once. Where other processes' work overlaps ours, their time is counted here too. */
+/* Overlapping streams of this process count once. Overlap with other processes' work counts in full. */
 void vgpu__peers_charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns) {
   uint64_t *until = &tenant->peers.until_ns, seen = LOAD(*until);
   for (int i = 0; i < 1000; i++) {
@@ -222,7 +221,7 @@ void vgpu__peers_charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t 
   }
 }
 
-/* By the monitor: withdraws this process from the turns after it had nothing to do for a while. */
+/* Called by the monitor: withdraws this process from the turns after it has been idle for LINGER_NS. */
 void vgpu__peers_tend(struct vgpu_tenant *tenant, uint64_t now) {
   uint64_t *word = &tenant->ledger->active[tenant->slot_number / WORD_BITS];
   uint64_t bit = vgpu__bit(tenant->slot_number);
@@ -242,6 +241,6 @@ void vgpu__peers_tend(struct vgpu_tenant *tenant, uint64_t now) {
   if (since == 0) STORE(tenant->peers.idle_since_ns, now);
   if (since == 0 || now - since < LINGER_NS) return;
   __atomic_fetch_and(word, ~bit, __ATOMIC_SEQ_CST);
-  /* Work may have begun meanwhile, and have found the bit still set. */
+  /* work may have begun meanwhile and found the bit still set */
   if (__atomic_load_n(&slot->busy, __ATOMIC_SEQ_CST) != 0) __atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
 }

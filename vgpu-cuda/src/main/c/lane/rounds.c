@@ -1,24 +1,24 @@
 /*
  * Rounds: a program launches the same few kernels again and again, and waits for them each time, like a loop that
- * fetches each result. Events around each round would cost more than what they tell. Once eight rounds in a row had as
- * many launches and took as long, most rounds that follow are silent: no event is recorded, and the round is over when
- * the wait returns. A silent round is charged what the measured ones took.
+ * fetches each result. Events around each round would cost more than their result is worth. Once eight rounds in a row
+ * had the same number of launches and took about the same time, most following rounds are silent: no event is recorded,
+ * and the round is over when the wait returns. A silent round is charged the time of the measured ones.
  *
- * The host's clock watches over silent rounds. After one that took noticeably more or less time, the next is measured;
- * if that one took longer too, the difference is charged afterwards. A much longer round is charged its difference at
+ * The host's clock checks silent rounds. After a round that took noticeably more or less time, the next is measured. If
+ * that one took longer too, the difference is charged afterwards. A much longer round is charged its difference at
  * once, less the time that its thread waited for a processor. A round that the monitor finds unfinished gets an end
  * event, and is charged by that.
  */
 #include "lane.h"
 
-static const uint64_t SLACK_NS = 5u * NS_PER_US;   /* by which the host's time may differ between rounds alike */
-static const uint64_t GRACE_NS = 100u * NS_PER_US; /* a round that should be over by then is asked for */
-static const uint64_t MOST_MORE_NS = 1500u * NS_PER_US; /* by then the monitor has asked for it */
+static const uint64_t SLACK_NS = 5u * NS_PER_US;   /* allowed difference of the host's time between rounds alike */
+static const uint64_t GRACE_NS = 100u * NS_PER_US; /* a silent round that is later than this is queried */
+static const uint64_t MOST_MORE_NS = 1500u * NS_PER_US; /* by then the monitor has queried it */
 static const uint64_t LONGEST_NS = 500u * NS_PER_US;
-/* rounds measured in a row; and how many are silent after that, at random: so many, and up to so many more */
+/* number of measured rounds in a row; then LEAST_SILENT and up to MORE_SILENT more rounds, at random, are silent */
 enum { ALIKE = 8, LEAST_SILENT = 8, MORE_SILENT = 16 };
 
-/* What this thread had waited for a processor when it was looked at last. */
+/* This thread's total wait for a processor at the last reading. */
 static __thread uint64_t unscheduled_ns __attribute__((tls_model("initial-exec")));
 
 static uint64_t vgpu__unscheduled_since(void) {
@@ -80,7 +80,7 @@ uint64_t vgpu__round_took(struct vgpu_lane *lane, const struct vgpu_batch *batch
   uint64_t more = wall - should;
   if (more <= vgpu__slack_ns(cost)) return cost;
   rounds->left = 0;
-  if (!batch->waited) return cost; /* the monitor found it over, late: else it would have got an end event */
+  if (!batch->waited) return cost; /* found over late by the monitor; if unfinished, it would have got an end event */
   if (more <= GRACE_NS) {
     rounds->owed_ns += more;
     return cost;

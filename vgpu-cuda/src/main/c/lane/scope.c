@@ -1,6 +1,6 @@
 /*
- * Whose a stream or a graph is: of the tenant in whose scope it was made, whoever launches into it. Recorded only for
- * others than the process's first tenant, so that a process of one lease pays nothing.
+ * The owner of a stream or a graph: the tenant in whose scope it was made, whichever thread launches into it. Streams
+ * are recorded only for tenants other than the process's first, so that a process of one lease pays nothing.
  */
 #include "lane.h"
 
@@ -17,13 +17,13 @@ void vgpu__stream_gone(CUstream stream) {
 static abi_result vgpu__stream_made(abi_result result, const CUstream *stream) {
   const struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (result != ABI_SUCCESS || stream == NULL || !vgpu__are_several()) return result;
-  /* One that was destroyed with its context may have left a record. */
+  /* A stream that was destroyed with its context may have left a record. */
   vgpu__stream_gone(*stream);
   if (tenant->index != 0) vgpu__table_put(tenant, KIND_STREAM, (uint64_t)(uintptr_t)*stream, 0, vgpu__context_number());
   return result;
 }
 
-/* What a scope that has ended makes would belong to nobody. */
+/* Objects made in a scope that has ended would belong to no tenant. */
 #define REFUSED_AFTER_THE_END \
   if (UNLIKELY(vgpu_tenant_current() == &vgpu__ended)) return ABI_NOT_PERMITTED
 
@@ -44,7 +44,7 @@ abi_result cuGreenCtxStreamCreate(CUstream *stream, void *context, unsigned flag
 
 /* ---- graphs ---- */
 
-/* Changes whenever one is made or goes: then what threads remember of graphs counts no more. */
+/* Changes whenever a graph is made or destroyed. Then the graphs that threads have cached are invalid. */
 static uint32_t graphs_epoch = 1;
 
 static __thread struct {
@@ -65,7 +65,7 @@ struct vgpu_tenant *vgpu__graph_tenant(CUgraphExec graph) {
 abi_result vgpu__graph_made(abi_result result, const CUgraphExec *graph) {
   const struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (result != ABI_SUCCESS || graph == NULL || !vgpu__are_several()) return result;
-  /* The first tenant's too: once there are several, a graph of it may be launched into a stream of another. */
+  /* Also for the first tenant: with several tenants its graph may be launched into another tenant's stream. */
   vgpu__table_put(tenant, KIND_GRAPH, (uint64_t)(uintptr_t)*graph, 0, vgpu__context_number());
   __atomic_fetch_add(&graphs_epoch, 1, __ATOMIC_RELEASE);
   return result;
@@ -117,7 +117,9 @@ int vgpu__is_foreign(const struct vgpu_tenant *owner, CUstream named) {
   return owner != whose;
 }
 
-/* The stream's own batch ends before it, and it is a batch of its own: neither measures the other's work. */
+/*
+ * Closes the stream's own batch first, and launches the graph as a batch of its own: neither measures the other's work.
+ */
 abi_result vgpu__launch_as(struct vgpu_tenant *owner, CUgraphExec graph, CUstream stream, CUstream named,
                            abi_result (*launch)(CUgraphExec, CUstream)) {
   struct vgpu_entry entry = {.stream = NULL};

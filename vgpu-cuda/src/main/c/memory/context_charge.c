@@ -1,13 +1,13 @@
 /*
- * What contexts are charged: by tenant, and in all. What they are found to take beyond that (measure.c) joins the
- * charge of one of them, and goes with it.
+ * The charge of contexts, by tenant and in total. Memory that they are found to hold beyond it (measure.c) joins the
+ * charge of one context and is given back with that.
  */
 #include "memory.h"
 
 struct vgpu_primary vgpu__primaries[VGPU_DEVICES];
 struct vgpu_lock vgpu__made_lock;
 
-/* Who pays for a primary context; the others are in the table. */
+/* The tenants that pay for primary contexts. The payers of other contexts are in the table. */
 uint64_t vgpu__context_tenants(void) {
   uint64_t bits = 0;
   for (int i = 0; i < VGPU_DEVICES; i++) {
@@ -29,10 +29,7 @@ static int vgpu__is_paid_for(const struct vgpu_context *context) {
 
 enum context_kind { CONTEXT_GONE, CONTEXT_PRIMARY, CONTEXT_OTHER };
 
-/*
- * What the current context is: the primary one of its device, which somebody has made; one that was destroyed; or
- * another.
- */
+/* Classifies the current context: its device's active primary context, a destroyed one, or another. */
 static enum context_kind vgpu__kind_of(CUcontext handle, CUdevice *device) {
   CUcontext primary = NULL;
   unsigned flags;
@@ -47,15 +44,16 @@ static enum context_kind vgpu__kind_of(CUcontext handle, CUdevice *device) {
   return primary == handle ? CONTEXT_PRIMARY : CONTEXT_OTHER;
 }
 
-/* What there is no room for is owed, once it is measured: the context is there. */
+/* The context exists already, so a charge without room is owed after the measurement. */
 static uint64_t vgpu__charge_late(struct vgpu_tenant *tenant) {
   vgpu__log("a context was made by a function that is not known here; it is charged now");
   return vgpu__reserve_part(tenant, tenant->context_bytes);
 }
 
 /*
- * Work comes into a context that was made by none of the functions known here: the driver has private ones. Locks that
- * somebody has, the caller perhaps, are not waited for: then it is charged the next time.
+ * Charges a context that is first seen when work enters it: none of the handled functions made it. The driver has
+ * private functions for this. Locks are only tried, since another thread, or even the caller, may hold them. If one is
+ * held, the context is charged the next time.
  */
 void vgpu__context_used(struct vgpu_context *context) {
   CUcontext handle = LOAD_ACQUIRE(context->handle), now = NULL;

@@ -1,8 +1,8 @@
 /*
- * Memory of graphs' allocation nodes. The driver takes it when a graph is launched (or uploaded) and keeps it for
- * graphs until cuDeviceGraphMemTrim; what it has of it per device is charged. Before the launch of a graph with such
- * nodes, the most that it may add is reserved for the tenant whose graph it is; afterwards what the driver says it took
- * stays charged, the rest goes back.
+ * Memory of graphs' allocation nodes. The driver takes it when a graph is launched (or uploaded), and keeps it for
+ * graphs until cuDeviceGraphMemTrim. All that the driver keeps per device is charged. Before the launch of a graph with
+ * allocation nodes, the most that it may add is reserved for the graph's tenant. Afterwards the driver's figure stays
+ * charged, and the rest is given back.
  */
 #include <sys/mman.h>
 
@@ -15,7 +15,7 @@ static const uint64_t STEP = (uint64_t)32 << 20;
 struct account {
   struct vgpu_lock lock;
   uint64_t charged[VGPU_TENANTS], sum;
-  uint64_t pending; /* what launches that are under way allocate: charged even if a trim takes what was kept for it */
+  uint64_t pending; /* bytes of launches under way; charged even if a trim takes what was kept for them */
 };
 
 static struct account accounts[DEVICES];
@@ -26,14 +26,14 @@ static int vgpu__figure(CUdevice device, int attribute, uint64_t *value) {
   return REAL(cuDeviceGetGraphMemAttribute)(device, attribute, value) == ABI_SUCCESS;
 }
 
-/* What the device has for graphs at most when all launches that are under way, and this one, have begun. */
+/* The most memory that the device has for graphs once all launches under way, and this one, have begun. */
 static uint64_t vgpu__coming(const struct account *account, CUdevice device, uint64_t bytes) {
   uint64_t used;
   if (account->pending + bytes == 0 || !vgpu__figure(device, ATTRIBUTE_USED, &used)) return 0;
   return (used + account->pending + bytes + STEP - 1) / STEP * STEP;
 }
 
-/* Gives back what is charged beyond what the device has; first of one tenant. With the lock. */
+/* Gives back what is charged beyond what the device keeps, starting with the tenant `first`. Lock held. */
 static void vgpu__account_settle(struct account *account, CUdevice device, uint32_t first) {
   uint64_t reserved;
   if (!vgpu__figure(device, ATTRIBUTE_RESERVED, &reserved)) return;
@@ -78,7 +78,7 @@ abi_result cuDeviceGraphMemTrim(CUdevice device) {
 
 void vgpu__graph_memory_reset(CUdevice device) { vgpu__account_look(device); }
 
-/* ---- what a graph allocates ---- */
+/* ---- how much a graph allocates ---- */
 
 static uint64_t vgpu__graph_bytes(void *graph, int depth);
 
@@ -96,7 +96,7 @@ static uint64_t vgpu__node_bytes(void *node, int depth) {
   return 0;
 }
 
-/* The bytes of all allocation nodes of a graph, and of the graphs within it. */
+/* The bytes of all allocation nodes of a graph and its child graphs. */
 static uint64_t vgpu__graph_bytes(void *graph, int depth) {
   size_t count = 0;
   uint64_t bytes = 0;
@@ -124,7 +124,7 @@ void vgpu__graph_memory_gone(CUgraphExec exec) {
 
 /* ---- launches ---- */
 
-/* The launch itself may wait at the gate: no lock is held meanwhile, and nobody gives back what is pending. */
+/* The launch may wait at the gate. No lock is held meanwhile, and pending bytes are not given back. */
 abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge) {
   struct vgpu_record record;
   CUdevice device = -1;
@@ -159,7 +159,7 @@ void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge) {
   vgpu__lock(&account->lock);
   account->pending -= charge->bytes;
   if (vgpu__figure(charge->device, ATTRIBUTE_RESERVED, &reserved)) {
-    if (reserved > account->sum) { /* beyond all steps that we know: charged if there is room, and never forgotten */
+    if (reserved > account->sum) { /* more than the steps reserved: charged if there is room, else logged */
       uint64_t more = reserved - account->sum;
       if (vgpu__reserve(charge->tenant, more) == 0) {
         account->charged[index] += more;

@@ -1,27 +1,27 @@
 /*
- * Frees in stream order, of what the driver gives back at once when the stream comes to them: plain allocations, and
- * those of pools that were destroyed. Until then they are on the GPU, and charged. An event of our own behind the free
- * tells; every wait looks at it.
+ * Frees in stream order of memory that the driver gives back as soon as the stream reaches the free: plain allocations,
+ * and those of destroyed pools. Until then the memory is on the GPU, and charged. The hook records an event behind the
+ * free, and every wait checks it.
  */
 #include "memory.h"
 
 enum { FREES = 1024 };
 
 struct later {
-  CUevent event; /* NULL: free */
+  CUevent event; /* NULL: unused entry */
   struct vgpu_context *context;
   CUstream stream;
   struct vgpu_tenant *tenant;
   uint64_t bytes;
-  unsigned pool; /* that may have nothing left then; 0: none */
+  unsigned pool; /* the pool that may be empty then; 0: none */
 };
 
 static struct later frees[FREES];
-static uint32_t used; /* how many were ever used */
+static uint32_t used; /* entries ever used */
 static uint32_t pending;
 static struct vgpu_lock later_lock;
 
-/* With the lock. The entry of the same stream, whose event is recorded anew, or a free one. */
+/* Lock held. Returns the entry of the same stream, whose event is then recorded again, or a free entry. */
 static struct later *vgpu__later_entry(const struct later *wanted) {
   struct later *vacant = NULL;
   for (uint32_t i = 0; i < used; i++) {
@@ -29,7 +29,7 @@ static struct later *vgpu__later_entry(const struct later *wanted) {
     if (entry->event == NULL) {
       if (vacant == NULL) vacant = entry;
     } else if (entry->stream == wanted->stream && entry->context == wanted->context && entry->tenant == wanted->tenant &&
-               /* each thread has its own of that name */
+               /* each thread has its own stream of that name */
                entry->pool == wanted->pool && wanted->stream != ABI_STREAM_PER_THREAD) {
       return entry;
     }
@@ -74,7 +74,7 @@ int vgpu__later(CUstream stream, CUcontext handle, struct vgpu_tenant *tenant, u
   return done;
 }
 
-/* Takes out one that the GPU has come to; 0: there is none. */
+/* Removes one free that the GPU has reached. Returns 0 if there is none. */
 static int vgpu__later_take(struct later *into) {
   int found = 0;
   vgpu__lock(&later_lock);

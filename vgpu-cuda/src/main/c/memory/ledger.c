@@ -1,16 +1,18 @@
 /*
- * The memory of the lease: one word for all its processes, changed by compare-and-swap. Before a change this process
- * writes its intent into its slot; afterwards a receipt is written there. So the seat knows what a dead process held,
+ * The lease's memory: one word for all its processes, changed by compare-and-swap. Before a change this process writes
+ * its intent into its slot; afterwards a receipt is written there. So the seat knows how much a dead process held,
  * wherever it died. docs/memory-ledger.md has the proof.
  */
 #include "memory.h"
 
-/* Contention among SLOT_COUNT processes needs far fewer tries. The limit is for a hostile process of our own lease. */
+/*
+ * SLOT_COUNT contending processes need far fewer tries. The limit protects against a hostile process of the same lease.
+ */
 enum { TRIES = 1 << 20 };
 
 static uint64_t vgpu__units(uint64_t bytes) { return bytes / SHM_MEMORY_UNIT + (bytes % SHM_MEMORY_UNIT != 0); }
 
-/* Has the last change seen in `word` been recorded for its owner? 0: look at the word again. */
+/* Makes sure that the last change seen in `word` has a receipt in its owner's slot. Returns 0: read the word again. */
 static int vgpu__help(const struct vgpu_tenant *tenant, uint64_t word) {
   uint64_t who = word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK;
   uint64_t seq = word & SHM_MEMORY_SEQ_MASK;
@@ -21,15 +23,15 @@ static int vgpu__help(const struct vgpu_tenant *tenant, uint64_t word) {
   if (__atomic_load_n(&tenant->ledger->memory_word, __ATOMIC_SEQ_CST) != word) return 0;
   uint64_t next = ((seen >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT | seq;
   /*
-   * It fails if a late helper of an older change has overwritten the receipt. Only a receipt that was seen or written
-   * counts.
+   * The CAS fails if a late helper of an older change has overwritten the receipt. Only a receipt that was seen or
+   * written counts.
    */
   return __atomic_compare_exchange_n(done, &seen, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 /*
- * Sequence numbers repeat after 2^20 changes: an old receipt, or one that a helper writes late, must not pass for the
- * coming one.
+ * Sequence numbers repeat after 2^20 changes. An old receipt, or one that a helper writes late, must not pass for the
+ * receipt of the coming change.
  */
 static void vgpu__clear_receipt(struct shm_slot *slot, uint64_t seq) {
   uint64_t seen = __atomic_load_n(&slot->memory_done, __ATOMIC_SEQ_CST);
@@ -39,7 +41,7 @@ static void vgpu__clear_receipt(struct shm_slot *slot, uint64_t seq) {
   }
 }
 
-/* Adds delta to the word unless that passes the quota; 0 or -1. Holds ledger_lock. */
+/* Adds delta to the word unless that exceeds the quota. Returns 0 or -1. ledger_lock held. */
 static int vgpu__change(struct vgpu_tenant *tenant, int64_t delta) {
   struct shm_slot *slot = tenant->slot;
   uint64_t own = __atomic_load_n(&slot->memory_own, __ATOMIC_RELAXED);
@@ -53,7 +55,7 @@ static int vgpu__change(struct vgpu_tenant *tenant, int64_t delta) {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
     if (!vgpu__help(tenant, seen)) continue;
     int64_t units = (int64_t)(seen >> SHM_MEMORY_UNITS_SHIFT) + delta;
-    if (units < 0) units = 0; /* only after a hostile write; a debt would be believed by nobody */
+    if (units < 0) units = 0; /* only after a hostile write; the word cannot be negative */
     if (delta > 0 && (uint64_t)units > LOAD_ACQUIRE(tenant->grant->memory_limit) / SHM_MEMORY_UNIT) break;
     uint64_t next = (uint64_t)units << SHM_MEMORY_UNITS_SHIFT |
                     (uint64_t)tenant->slot_number << SHM_MEMORY_SLOT_SHIFT | seq;
@@ -96,7 +98,7 @@ uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes) {
   return 0;
 }
 
-/* With ledger_lock. */
+/* ledger_lock held. */
 static void vgpu__return_units(struct vgpu_tenant *tenant, uint64_t units) {
   uint64_t held = LOAD(tenant->slot->memory_own) >> SHM_MEMORY_SLOT_SHIFT;
   units += tenant->owed_units;
@@ -104,7 +106,10 @@ static void vgpu__return_units(struct vgpu_tenant *tenant, uint64_t units) {
   if (units > 0) tenant->owed_units = vgpu__change(tenant, -(int64_t)units) == 0 ? 0 : units;
 }
 
-/* Keeps up to `units` charged, to pay what contexts and modules hold already. Returns how many; with ledger_lock. */
+/*
+ * Keeps up to `units` charged to pay the debt: memory that contexts and modules hold already. Returns the units kept.
+ * ledger_lock held.
+ */
 static uint64_t vgpu__pay(struct vgpu_tenant *tenant, uint64_t units) {
   uint64_t paid = units < tenant->debt_units ? units : tenant->debt_units;
   STORE(tenant->debt_units, tenant->debt_units - paid);
@@ -134,7 +139,7 @@ int vgpu__pay_owed(void) {
     uint64_t part = vgpu__reserve_part(tenant, LOAD(tenant->debt_units) * SHM_MEMORY_UNIT);
     vgpu__lock(&tenant->ledger_lock);
     uint64_t units = vgpu__units(part);
-    vgpu__return_units(tenant, units - vgpu__pay(tenant, units)); /* or a free was quicker */
+    vgpu__return_units(tenant, units - vgpu__pay(tenant, units)); /* the rest, if a free has paid meanwhile */
     owed |= tenant->debt_units != 0;
     vgpu__unlock(&tenant->ledger_lock);
   }

@@ -1,18 +1,18 @@
 /*
- * What contexts and modules take is in no call's arguments. It is measured: what NVML says that this process holds,
- * less what is charged to it. A context is charged a set size before it is made. Where the quota is short, the call
- * that makes one, or loads a module, reads NVML before it returns: what finds no room is undone, and the program gets
- * an out-of-memory error. Elsewhere a thread reads soon after, and an allocation that would come near the quota before
- * that reads itself; and the thread reads again later, since modules are loaded when they are first used. What is found
- * too late to be refused is owed: it takes the next room that there is.
+ * Measuring the memory of contexts and modules, which is in no call's arguments: NVML's figure for this process, less
+ * its charge. A context is charged a set size before it is made. If the quota is short, a call that makes a context or
+ * loads a module reads NVML before it returns. A change without room is undone, and the program gets an out-of-memory
+ * error. Otherwise a thread reads soon after, and an allocation that would come near the quota before that reads by
+ * itself. The thread reads again later, since modules are loaded at their first use. Memory that is found too late to
+ * be refused is owed: it takes the next room that there is.
  *
- * Other processes do not matter: NVML tells of each by itself. Nor do this one's other threads: what is charged is
- * reserved before the driver is called and given back after, so it is at no moment less than what allocations really
- * take. With the ledger unchanged around a reading, NVML's figure less the charge is never more than what contexts and
- * modules take beyond what they are charged: that much can always be added. Less is believed only when several readings
- * in a row say the same, no charge has changed meanwhile, and no thread is between reserving and the driver's answer,
- * or between the driver's freeing and giving back (changing.c): on a busy machine it may be there for as long as all
- * the readings take.
+ * Other processes do not matter, since NVML counts each by itself. This process's other threads do not matter either: a
+ * charge is reserved before the driver is called and given back after, so it is never less than what allocations really
+ * hold. If the ledger is unchanged around a reading, NVML's figure less the charge never exceeds what contexts and
+ * modules hold beyond their charge. So a larger figure can always be added. A smaller one is believed only if several
+ * readings in a row agree, no charge has changed meanwhile, and no thread is between reserving and the driver's answer,
+ * or between the driver's freeing and giving back (changing.c). On a busy machine a thread may be there for as long as
+ * all the readings take.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,10 +36,10 @@ static const uint64_t MARGIN = 512u << 20;
 enum { OPENING, READY, FAILED };
 
 static struct {
-  struct vgpu_lock lock; /* of starting */
+  struct vgpu_lock lock; /* guards the start of the thread */
   int runs;
-  uint32_t state;  /* of NVML; waited on */
-  uint32_t wanted; /* how often it was asked for; waited on */
+  uint32_t state;  /* state of NVML: OPENING, READY or FAILED; waited on */
+  uint32_t wanted; /* number of requests; waited on */
   uint32_t stop, inside;
   unsigned unseen;
 } measure;
@@ -53,7 +53,10 @@ static void vgpu__tell(uint64_t how) {
   }
 }
 
-/* NVML may end with the program: nothing of it is called after that has begun. 0: it has. */
+/*
+ * Around calls of NVML, which may end with the program: none is made after vgpu__measure_leave has begun. Returns 0
+ * then.
+ */
 static int vgpu__go_in(void) {
   __atomic_fetch_add(&measure.inside, 1, __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&measure.stop, __ATOMIC_SEQ_CST)) return 1;
@@ -65,7 +68,7 @@ static void vgpu__go_out(void) { __atomic_fetch_sub(&measure.inside, 1, __ATOMIC
 
 /* ---- the comparison ---- */
 
-/* What is charged to all leases for this process; *mark changes with every charge. */
+/* The bytes charged to all leases for this process. *mark changes with every charge. */
 static uint64_t vgpu__charged(uint64_t *mark) {
   const struct vgpu_tenant *tenant;
   uint64_t units = 0;
@@ -80,17 +83,14 @@ static uint64_t vgpu__charged(uint64_t *mark) {
 
 enum look { LOOK_TOLD, LOOK_AGAIN, LOOK_UNSEEN, LOOK_NOT };
 
-/*
- * *still: nothing was under way meanwhile that has changed what is held, and not yet the charge, or the other way
- * round.
- */
+/* Compares once. *still: no operation was under way in which memory and charge change at different moments. */
 static enum look vgpu__look(int64_t *beyond, uint64_t *mark, int *still) {
   *still = vgpu__pools_are_settled() && !vgpu__changing_any();
   uint64_t held, after, charged = vgpu__charged(mark);
   int told = vgpu__held_read(&held);
   *still = *still && !vgpu__changing_any();
   vgpu__charged(&after);
-  if (vgpu__suspended_any()) return LOOK_AGAIN; /* its memory is away, its charge is not */
+  if (vgpu__suspended_any()) return LOOK_AGAIN; /* suspended memory is away, its charge is not */
   if (told <= 0) return told < 0 ? LOOK_NOT : LOOK_UNSEEN;
   if (*mark != after) return LOOK_AGAIN;
   held = (held + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
@@ -98,7 +98,7 @@ static enum look vgpu__look(int64_t *beyond, uint64_t *mark, int *still) {
   return LOOK_TOLD;
 }
 
-/* While no charge of this process can change. */
+/* The same while no charge of this process can change. */
 static enum look vgpu__look_alone(int64_t *beyond) {
   struct vgpu_tenant *tenants[VGPU_TENANTS], *tenant;
   unsigned count = 0;
@@ -112,8 +112,8 @@ static enum look vgpu__look_alone(int64_t *beyond) {
 }
 
 /*
- * Charges what is held beyond the charge, as far as the quota goes; the rest is owed, by who pays for contexts. 0: all
- * is charged.
+ * Charges what is held beyond the charge, as far as the quota has room. The rest is owed by the tenant that pays for
+ * contexts. Returns 0 if all is charged.
  */
 static int vgpu__charge_beyond(int64_t beyond) {
   int64_t rest = beyond <= 0 ? 0 : beyond - vgpu__context_adjust(beyond);
@@ -123,9 +123,9 @@ static int vgpu__charge_beyond(int64_t beyond) {
   return rest > 0;
 }
 
-/* ---- by who makes something ---- */
+/* ---- in the thread that makes a context or loads a module ---- */
 
-/* 1: told; 0: NVML is not there, or says nothing of this process. */
+/* 1: known; 0: NVML is not available, or does not list this process. */
 static int vgpu__beyond_now(int64_t *beyond) {
   uint64_t until = vgpu__now_ns() + OPEN_NS, mark;
   while (LOAD_ACQUIRE(measure.state) == OPENING && LOAD_ACQUIRE(measure.runs) && vgpu__now_ns() < until) {
@@ -193,7 +193,7 @@ void vgpu__measure_settle(void) {
 
 /* ---- the thread ---- */
 
-/* Makes the charge what NVML says. 0; -1: NVML does not tell. */
+/* Corrects the charge to NVML's figure. 0; -1: NVML gives no figure. */
 static int vgpu__measure_now(void) {
   int64_t beyond = 0, before = 0;
   uint64_t mark = 0, first_mark = 0;
@@ -234,7 +234,7 @@ static const char *vgpu__why_not(void) {
   return wish != NULL && strcmp(wish, "off") == 0 ? "VGPU_MEASURE is off" : vgpu__held_open();
 }
 
-/* Until it is asked for again, or some time has passed; what is owed is paid meanwhile. */
+/* Waits until the next request, or for `ns`. Debts are paid meanwhile. */
 static void vgpu__rest(uint32_t seen, uint64_t ns) {
   uint64_t now = vgpu__now_ns(), until = now + ns;
   for (int owed = 1; owed && now < until && LOAD_ACQUIRE(measure.wanted) == seen; now = vgpu__now_ns()) {
@@ -271,8 +271,8 @@ static void *vgpu__measurer(void *unused) {
     int asked = now != seen;
     uint64_t launches = vgpu__launches();
     /*
-     * After a change soon, and when a second has passed without more; later if there was work, whose modules were
-     * perhaps loaded for it.
+     * Read soon after a change, and again once a second has passed without another. Later, read if there was work,
+     * since modules may have been loaded for it.
      */
     if (!asked && pause == SELDOM_NS && launches == launched) continue;
     pause = asked ? LATER_NS : SELDOM_NS;
@@ -327,7 +327,7 @@ void vgpu__measure_perhaps(void) {
   vgpu__measure_soon();
 }
 
-/* In the child of a fork: its thread is its parent's. */
+/* In the child of a fork: the thread is the parent's. */
 void vgpu__measure_forget(void) {
   vgpu__changing_forget();
   memset(&measure, 0, sizeof measure);

@@ -1,13 +1,13 @@
 /*
- * Memory that can be moved to the host's while its tenant is held back, and back to the same address: for tenants that
- * asked for it (grant.memory_flags). cuMemAlloc of such a tenant takes an address range and physical memory apart;
- * moving is a copy, and giving back the physical memory while the range is kept. Nobody looks into kernels' arguments,
- * so nothing is known of which memory is cold: while a tenant is suspended all of it is, and the largest goes first
- * until enough has gone.
+ * Memory that can be moved to the host while its tenant is held back, and back to the same address. For tenants that
+ * asked for it (grant.memory_flags). cuMemAlloc of such a tenant reserves an address range and maps physical memory
+ * into it. A move copies the data and releases the physical memory; the range stays. The hook does not inspect kernel
+ * arguments, so it does not know which memory is cold. While a tenant is suspended all of it is, and the largest
+ * allocations go first until enough has gone.
  *
- * Each allocation is in one of two places at any moment, whatever fails: its data is given up in the one place only
- * when it is complete in the other. One lock guards all; a move holds it for one allocation at a time, so that a free
- * waits for that.
+ * Each allocation is in exactly one of the two places at any moment, whatever fails: its data is given up in one place
+ * only when it is complete in the other. One lock guards everything. A move holds it for one allocation at a time, and
+ * a free waits for that.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -16,8 +16,8 @@
 
 struct movable {
   CUdeviceptr address;
-  uint64_t bytes; /* whole granules; what is charged */
-  uint64_t handle; /* 0: it is in the host's memory */
+  uint64_t bytes; /* whole granules; also the charge */
+  uint64_t handle; /* 0: the data is in host memory */
   void *host;
   CUcontext context;
   struct vgpu_tenant *tenant;
@@ -42,7 +42,7 @@ uint32_t vgpu__movables;
 static struct vgpu_lock movable_lock;
 static struct movable *items;
 static size_t capacity, used;
-static uint64_t granule; /* 0: the driver was not asked yet; 1: it cannot */
+static uint64_t granule; /* 0: the driver was not asked yet; 1: it cannot move memory */
 static uint64_t silent_since_ns;
 
 static struct {
@@ -61,7 +61,7 @@ static void bind(void *into, const char *name) {
   memcpy(into, &found, sizeof found);
 }
 
-/* With the lock: whether the driver can, and how large a granule is. */
+/* Whether the driver supports moving; reads the granule once. Lock held. */
 static int can_move(int device) {
   if (granule == 0) {
     struct properties properties = properties_of(device);
@@ -77,7 +77,7 @@ static int can_move(int device) {
   return granule > 1;
 }
 
-/* With the lock: a free entry, or NULL. */
+/* A free entry, or NULL. Lock held. */
 static struct movable *entry(void) {
   for (size_t i = 0; i < used; i++) {
     if (!items[i].is_live) return &items[i];
@@ -98,7 +98,7 @@ static struct movable *entry(void) {
 
 /* ---- where the data is ---- */
 
-/* Backs an address range by new physical memory. */
+/* Maps new physical memory into the item's address range. */
 static abi_result back(struct movable *item) {
   struct properties properties = properties_of(item->device);
   struct access access = {ON_DEVICE, item->device, READ_WRITE};
@@ -115,18 +115,18 @@ static abi_result back(struct movable *item) {
   return result;
 }
 
-/* Gives the physical memory back; the range stays. */
+/* Releases the physical memory; the address range stays. */
 static abi_result unback(struct movable *item) {
   abi_result result = REAL(cuMemUnmap)(item->address, item->bytes);
   if (result != ABI_SUCCESS) return result;
-  /* Unmapped, it can be reached by nobody: if the release fails, that memory is lost, the data is not. */
+  /* The data is safe, and unmapped memory cannot be reached. If the release fails, only the physical memory is lost. */
   abi_result released = REAL(cuMemRelease)(item->handle);
   if (released != ABI_SUCCESS) vgpu__log("physical memory was not released: code %d", released);
   item->handle = 0;
   return ABI_SUCCESS;
 }
 
-/* One that goes with its context needs none. */
+/* If the context is being destroyed, the push fails, and no context is needed. */
 static int enter(CUcontext context) { return REAL(cuCtxPushCurrent_v2)(context) == ABI_SUCCESS; }
 
 static void leave(int entered) {
@@ -163,7 +163,7 @@ static abi_result move_back(struct movable *item) {
   return result;
 }
 
-/* With the lock: forgets one, and what it has. */
+/* Removes an item and frees its memory and its range. Lock held. */
 static void drop(struct movable *item) {
   if (item->handle != 0) unback(item);
   else munmap(item->host, item->bytes);
@@ -175,7 +175,7 @@ static void drop(struct movable *item) {
 
 /* ---- the program's side ---- */
 
-/* Whether the seat wants this memory away now: then what is to be allocated waits, as work does. */
+/* Whether the seat wants this memory moved out now. Then allocations wait, as work does. */
 static int is_held(const struct vgpu_tenant *tenant) {
   if ((LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0) return 0;
   uint32_t order = LOAD_ACQUIRE(tenant->grant->move_order);
@@ -187,7 +187,7 @@ static abi_result allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uin
   struct movable made = {.bytes = bytes, .tenant = tenant, .is_live = 1};
   if (REAL(cuCtxGetCurrent)(&made.context) != ABI_SUCCESS || made.context == NULL ||
       REAL(cuCtxGetDevice)(&made.device) != ABI_SUCCESS) {
-    return ABI_NOT_SUPPORTED; /* the driver will say why */
+    return ABI_NOT_SUPPORTED; /* the driver's own call will return the reason */
   }
   abi_result result = calls.reserve(&made.address, bytes, 0, 0, 0);
   if (result != ABI_SUCCESS) return result;
@@ -200,12 +200,12 @@ static abi_result allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uin
   }
   *item = made;
   *pointer = made.address;
-  STORE(vgpu__measure_less, 1); /* it may lie with the host */
+  STORE(vgpu__measure_less, 1); /* it may lie on the host */
   __atomic_fetch_add(&vgpu__movables, 1, __ATOMIC_RELAXED);
   return ABI_SUCCESS;
 }
 
-/* Less than a granule stays where it is: it would take a whole one. */
+/* Allocations below one granule stay immovable: each would take a whole granule. */
 int vgpu__movable_allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uint64_t bytes, abi_result *result) {
   int device = 0;
   if (LOAD(tenant->mode) != VGPU_ATTACHED || pointer == NULL || REAL(cuCtxGetDevice)(&device) != ABI_SUCCESS) return 0;
@@ -228,10 +228,10 @@ int vgpu__movable_allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uin
   vgpu__unlock(&movable_lock);
   if (*result == ABI_SUCCESS) return 1;
   vgpu__give_back(tenant, whole);
-  return *result == ABI_OUT_OF_MEMORY; /* else the driver's own way may be better */
+  return *result == ABI_OUT_OF_MEMORY; /* otherwise try the driver's own allocation */
 }
 
-/* With the lock. */
+/* Lock held. */
 static struct movable *find(CUdeviceptr address) {
   for (size_t i = 0; i < used; i++) {
     if (items[i].is_live && items[i].address == address) return &items[i];
@@ -246,7 +246,7 @@ int vgpu__movable_free(CUdeviceptr pointer, CUstream stream, abi_result *result)
   int away = item != NULL && item->host != NULL;
   vgpu__unlock(&movable_lock);
   if (item == NULL) return 0;
-  /* As cuMemFree does, and cuMemFreeAsync by its order in the stream: what uses it ends first. */
+  /* Work that uses the memory must end first, as with cuMemFree, and by stream order with cuMemFreeAsync. */
   if (!away) {
     int entered = enter(context);
     *result = stream != NULL ? REAL(cuStreamSynchronize)(stream) : REAL(cuCtxSynchronize)();
@@ -260,7 +260,7 @@ int vgpu__movable_free(CUdeviceptr pointer, CUstream stream, abi_result *result)
   if (item != NULL) drop(item);
   vgpu__unlock(&movable_lock);
   if (tenant != NULL) vgpu__give_back(tenant, bytes);
-  *result = tenant == NULL ? ABI_INVALID_VALUE : ABI_SUCCESS; /* freed twice at once */
+  *result = tenant == NULL ? ABI_INVALID_VALUE : ABI_SUCCESS; /* two threads freed it at once */
   return 1;
 }
 
@@ -275,9 +275,9 @@ void vgpu__movable_context_gone(CUcontext context, struct vgpu_sums *sums) {
   vgpu__unlock(&movable_lock);
 }
 
-/* ---- the seat's side: by the monitor ---- */
+/* ---- the seat's side: called by the monitor ---- */
 
-/* With the lock: the largest that is on the GPU; or any that is in the host's memory. */
+/* The largest item on the GPU, or the largest in host memory. Lock held. */
 static struct movable *next_to_move(const struct vgpu_tenant *tenant, int out) {
   struct movable *best = NULL;
   for (size_t i = 0; i < used; i++) {
@@ -288,7 +288,7 @@ static struct movable *next_to_move(const struct vgpu_tenant *tenant, int out) {
   return best;
 }
 
-/* One at a time; the seat sees us alive in between. */
+/* Moves one item at a time; the heartbeat in between shows the seat that this process is alive. */
 static abi_result move_all(struct vgpu_tenant *tenant, int out, uint64_t at_least) {
   for (;;) {
     STORE_RELEASE(tenant->slot->heartbeat_ns, vgpu__now_ns());
@@ -297,7 +297,7 @@ static abi_result move_all(struct vgpu_tenant *tenant, int out, uint64_t at_leas
     struct movable *item = next_to_move(tenant, out);
     abi_result result = ABI_SUCCESS;
     if (item != NULL) {
-      /* Counted as moved while any of it may be. */
+      /* Counted as moved while any part of it may be. */
       if (out) __atomic_fetch_add(&tenant->slot->moved_bytes, item->bytes, __ATOMIC_RELEASE);
       result = out ? move_out(item) : move_back(item);
       if ((result == ABI_SUCCESS) != out) __atomic_fetch_sub(&tenant->slot->moved_bytes, item->bytes, __ATOMIC_RELEASE);
@@ -313,7 +313,7 @@ static int is_still(const struct vgpu_tenant *tenant) {
          LOAD_ACQUIRE(tenant->slot->busy) == 0;
 }
 
-/* No seat brings it back: after a while we do, so that the program can go on by its last grant. */
+/* If no seat orders memory back, it is moved back after ALONE_NS, so that the program can go on by its last grant. */
 static void move_back_alone(struct vgpu_tenant *tenant, uint64_t now) {
   if (!vgpu__seat_is_silent(tenant, now)) {
     silent_since_ns = 0;

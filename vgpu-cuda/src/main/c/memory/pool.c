@@ -1,31 +1,33 @@
 /*
- * Memory pools. What a pool has taken of the GPU and not given back is charged, in use or not: the driver keeps what is
- * freed until somebody waits, and then as much as the pool's release threshold says. So each pool's account has what is
- * in use, by pointer, in the table, and beside it the slack: charged too, to the tenant who caused it. A free moves
- * bytes into the slack, an allocation takes them out again, and the ledger changes only when the pool itself grows or
- * shrinks.
+ * Memory pools. Memory that a pool has taken from the GPU and not given back is charged, in use or not. The driver
+ * keeps freed memory until a wait, and then as much as the pool's release threshold allows. So each pool has two
+ * accounts: the memory in use, by pointer, in the table; and the slack, which is charged too, to the tenant that caused
+ * it. A free moves bytes into the slack, an allocation takes them out again. The ledger changes only when the pool
+ * itself grows or shrinks.
  *
- * Reserve first: before the driver is called, the most that the pool may grow by is reserved; afterwards the rest goes
- * back. A pool grows in whole steps.
+ * Reserve first: before the driver is called, the most that the pool may grow by is reserved. Afterwards the rest is
+ * given back. A pool grows in whole steps.
  */
 #include "memory.h"
 
 enum { POOLS = 256, FREERS = 4, FIRST_TAG = 1024, ATTRIBUTE_THRESHOLD = 4, ATTRIBUTE_RESERVED = 5, NO_DEVICE = -1 };
 
-/* At least as much as pools of the drivers that are known grow by at once. */
+/* At least the step by which the pools of known drivers grow. */
 static const uint64_t STEP = (uint64_t)32 << 20;
 
-enum state { FREE, LIVE, DESTROYED /* what was allocated from it is not freed yet */, ON_HOST };
+enum state { FREE, LIVE, DESTROYED /* some of its allocations are not freed yet */, ON_HOST };
 
 struct pool {
   struct vgpu_lock lock;
   uint32_t state; /* enum state */
   CUmemoryPool handle;
   CUdevice device;
-  uint64_t used; /* bytes of the pointers that the table has of it */
+  uint64_t used; /* bytes of its pointers in the table */
   uint64_t slack[VGPU_TENANTS], slack_sum;
-  /* The streams in which was freed of late. Frees that they have not come to yet are still there when the pool is
-   * destroyed. */
+  /*
+   * The streams of recent frees. Frees that these streams have not reached are still pending when the pool is
+   * destroyed.
+   */
   struct {
     CUstream stream;
     CUcontext context;
@@ -34,15 +36,15 @@ struct pool {
 };
 
 static struct pool pools[POOLS];
-static struct vgpu_lock pools_lock; /* of handles and states */
+static struct vgpu_lock pools_lock; /* guards handles and states */
 static uint32_t pools_used;
-static uint32_t freed, settled; /* frees so far, and those of them after which no pool can give back any more */
+static uint32_t freed, settled; /* number of frees so far, and the number up to which no pool can give back more */
 
 static uint64_t vgpu__whole(uint64_t bytes) { return (bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT; }
 
 static uint64_t vgpu__steps(uint64_t bytes) { return bytes > UINT64_MAX / 2 ? bytes : (bytes + STEP - 1) / STEP * STEP; }
 
-/* The account of a pool; NULL if there are too many. */
+/* The account of a pool, made if new; NULL if there are too many. */
 static struct pool *vgpu__pool_of(CUmemoryPool handle, CUdevice device, int on_host) {
   struct pool *found = NULL, *free_one = NULL;
   vgpu__lock(&pools_lock);
@@ -62,7 +64,7 @@ static struct pool *vgpu__pool_of(CUmemoryPool handle, CUdevice device, int on_h
   return found;
 }
 
-/* Gives slack back until `beyond` bytes less are charged; first that of one tenant. With the pool's lock. */
+/* Gives slack back until `beyond` bytes less are charged, starting with the tenant `first`. Pool's lock held. */
 static void vgpu__pool_shrink(struct pool *pool, uint64_t beyond, uint32_t first) {
   for (uint32_t i = 0; i < VGPU_TENANTS && beyond > 0; i++) {
     uint32_t who = (first + i) % VGPU_TENANTS;
@@ -75,20 +77,23 @@ static void vgpu__pool_shrink(struct pool *pool, uint64_t beyond, uint32_t first
   }
 }
 
-/* What the pool has of the GPU. It is asked twice: one refusal says nothing of the pool, and its charge would stay. */
+/*
+ * The bytes that the pool has reserved. Asked twice: one failure says nothing about the pool, and its charge would
+ * stay.
+ */
 static int vgpu__pool_reserved(const struct pool *pool, uint64_t *bytes) {
   return REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS ||
          REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS;
 }
 
-/* Charges what the pool has now, and no more. The bytes that could not be charged. With the pool's lock. */
+/* Makes the charge what the pool has now. Returns the bytes that could not be charged. Pool's lock held. */
 static uint64_t vgpu__pool_settle(struct pool *pool, struct vgpu_tenant *grower) {
   uint64_t reserved = 0;
   uint32_t first = grower == NULL ? 0 : grower->index;
   if (pool->state == DESTROYED) {
     reserved = pool->used == 0 ? 0 : vgpu__steps(pool->used);
     uint64_t before = pool->used + pool->slack_sum;
-    if (reserved > before) reserved = before; /* it can only have shrunk */
+    if (reserved > before) reserved = before; /* a destroyed pool can only shrink */
   } else if (!vgpu__pool_reserved(pool, &reserved)) {
     return 0;
   }
@@ -102,8 +107,8 @@ static uint64_t vgpu__pool_settle(struct pool *pool, struct vgpu_tenant *grower)
 }
 
 /*
- * Whether a later wait may make it smaller, with no more frees: it keeps more than it needs and than its threshold lets
- * it. With the lock.
+ * Whether a later wait may shrink the pool without further frees: it keeps more than it needs, and more than its
+ * threshold allows. Lock held.
  */
 static int vgpu__pool_may_shrink(const struct pool *pool) {
   uint64_t charged = pool->used + pool->slack_sum, threshold = 0;
@@ -112,8 +117,8 @@ static int vgpu__pool_may_shrink(const struct pool *pool) {
 }
 
 /*
- * A free may stand in its stream behind much work: the wait that reaches it is perhaps not the first after it, nor one
- * of the thread that freed. So every wait looks, until there is nothing that a pool could still give back.
+ * After a wait. A free may be queued behind much work, so the wait that reaches it may not be the first after it, nor
+ * in the same thread. So every wait checks all pools until none has anything left to give back.
  */
 void vgpu__pools_settle(void) {
   uint32_t before = LOAD_ACQUIRE(freed), seen = LOAD_ACQUIRE(settled);
@@ -129,7 +134,7 @@ void vgpu__pools_settle(void) {
     }
     vgpu__unlock(&pools[i].lock);
   }
-  /* Failed: another thread was here as well. Then, or with more to come, the next wait looks again. */
+  /* If the CAS fails, another thread was here too. Then, or if there is more to come, the next wait looks again. */
   if (!more) __atomic_compare_exchange_n(&settled, &seen, before, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
@@ -137,7 +142,7 @@ int vgpu__pools_are_settled(void) {
   return LOAD_ACQUIRE(freed) == LOAD_ACQUIRE(settled) && vgpu__later_tenants() == 0;
 }
 
-/* The quota has no room: what pools keep without need goes back first, as the driver itself would do on a full GPU. */
+/* When the quota has no room: pools give back memory that they do not need, as the driver itself does on a full GPU. */
 int vgpu__pools_trim(void) {
   CHANGING();
   int trimmed = vgpu__later_settle();
@@ -164,20 +169,20 @@ int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, uint64_t bytes) {
   return vgpu__trim() ? vgpu__reserve(tenant, bytes) : -1;
 }
 
-/* What the allocation may add to the charge, beside what is taken from others' slack. */
+/* How much the allocation may add to the charge, beyond slack taken from other tenants. */
 static uint64_t vgpu__pool_growth(const struct pool *pool, uint64_t whole) {
   uint64_t charged = pool->used + pool->slack_sum, most = vgpu__steps(pool->used + whole);
   return most > charged ? most - charged : 0;
 }
 
 /*
- * Reserves for an allocation, and lets go of what it takes from the slack of others: what is reserved, UINT64_MAX if
- * refused.
+ * Reserves for an allocation, and gives back what it takes from other tenants' slack. Returns the bytes reserved;
+ * UINT64_MAX if refused.
  */
 static uint64_t vgpu__pool_reserve(struct pool *pool, struct vgpu_tenant *tenant, uint64_t whole) {
   for (int again = 0;; again++) {
     uint64_t growth = vgpu__pool_growth(pool, whole), own = pool->slack[tenant->index];
-    uint64_t missing = whole > own + growth ? whole - own - growth : 0; /* of the others' slack */
+    uint64_t missing = whole > own + growth ? whole - own - growth : 0; /* to take from other tenants' slack */
     if (vgpu__reserve(tenant, growth + missing) == 0) {
       pool->slack[tenant->index] += growth + missing;
       pool->slack_sum += growth + missing;
@@ -195,7 +200,7 @@ static uint64_t vgpu__pool_reserve(struct pool *pool, struct vgpu_tenant *tenant
 struct request {
   CUdeviceptr *pointer;
   size_t bytes;
-  CUmemoryPool pool; /* NULL: the device's current one */
+  CUmemoryPool pool; /* NULL: the device's current pool */
   CUstream stream;
   int thread;
 };
@@ -209,7 +214,7 @@ static abi_result vgpu__pool_call(const struct request *r) {
                    : REAL(cuMemAllocFromPoolAsync)(r->pointer, r->bytes, r->pool, r->stream);
 }
 
-/* A pool without an account: by what is asked for. */
+/* For a pool without an account: charges the bytes asked for. */
 static abi_result vgpu__charge_by_pointer(struct vgpu_tenant *tenant, const struct request *r) {
   if (vgpu__reserve_or_trim(tenant, r->bytes) != 0) return vgpu__refusal(tenant);
   abi_result result = vgpu__pool_call(r);
@@ -218,13 +223,13 @@ static abi_result vgpu__charge_by_pointer(struct vgpu_tenant *tenant, const stru
   return result;
 }
 
-/* With the pool's lock. */
+/* Pool's lock held. */
 static abi_result vgpu__pool_take(struct pool *pool, struct vgpu_tenant *tenant, const struct request *r) {
   uint64_t whole = vgpu__whole(r->bytes);
   uint64_t grown = vgpu__pool_reserve(pool, tenant, whole), reserved;
   if (grown == UINT64_MAX) return vgpu__refusal(tenant);
   abi_result result = vgpu__pool_call(r);
-  /* A handle of no pool, or one that tells nothing of itself: it has taken nothing. */
+  /* An invalid handle, or a pool that gives no figures: the call has taken nothing. */
   if (result != ABI_SUCCESS && !vgpu__pool_reserved(pool, &reserved)) {
     vgpu__pool_shrink(pool, grown, tenant->index);
     return result;
@@ -236,7 +241,7 @@ static abi_result vgpu__pool_take(struct pool *pool, struct vgpu_tenant *tenant,
     vgpu__table_put(tenant, KIND_POOL, *r->pointer, r->bytes, FIRST_TAG + (unsigned)(pool - pools));
   }
   if (vgpu__pool_settle(pool, tenant) == 0 || result != ABI_SUCCESS) return result;
-  /* It grew beyond all steps that we know, and the quota has no room for it: as if the driver had had none. */
+  /* It grew by more than the steps reserved, and the quota has no room: undo it, as if the driver had had none. */
   struct vgpu_record record;
   if (REAL(cuMemFree_v2)(*r->pointer) == ABI_SUCCESS && vgpu__table_take(KIND_POOL, *r->pointer, &record)) {
     pool->used -= whole;
@@ -255,7 +260,7 @@ static abi_result vgpu__pool_allocate(const struct request *r) {
   CUmemoryPool handle = r->pool;
   CUdevice device = NO_DEVICE;
   if (r->pointer == NULL || r->bytes == 0 || !vgpu__is_charged(tenant)) return vgpu__pool_call(r);
-  if (vgpu__is_capturing(stream)) { /* a node, charged when the graph runs */
+  if (vgpu__is_capturing(stream)) { /* an allocation node, charged when the graph runs */
     STORE(vgpu__graph_memory_seen, 1);
     return vgpu__pool_call(r);
   }
@@ -291,7 +296,10 @@ abi_result cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUme
   return vgpu__pool_allocate(&(struct request){pointer, bytes, pool, stream, 1});
 }
 
-/* With the pool's lock. An older one's turn is over when an event behind it says so. */
+/*
+ * Remembers a stream of frees. If there are too many, an event behind the oldest one's work replaces it. Pool's lock
+ * held.
+ */
 static void vgpu__pool_freer(struct pool *pool, CUstream stream) {
   for (unsigned i = 0; i < pool->freers_used; i++) {
     if (pool->freers[i].stream == stream && stream != NULL) return;
@@ -312,8 +320,8 @@ static void vgpu__pool_freer(struct pool *pool, CUstream stream) {
 }
 
 /*
- * One that was destroyed has only what is still in use, or was freed behind what its streams have still to do. With its
- * lock.
+ * Settles a destroyed pool, which holds only memory in use, or freed behind work that its streams have not finished.
+ * Pool's lock held.
  */
 static void vgpu__pool_left(struct pool *pool) {
   if (pool->state != DESTROYED || vgpu__later_any(FIRST_TAG + (unsigned)(pool - pools))) return;
@@ -360,7 +368,7 @@ void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream str
   vgpu__unlock(&pool->lock);
 }
 
-/* Of a stream, or all of a context, that goes: what was freed in it is still to come. */
+/* Before a stream, or a whole context, is destroyed: its frees may still be pending. */
 void vgpu__pools_forget_stream(CUstream stream, CUcontext context) {
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
     struct pool *pool = &pools[i];
@@ -393,7 +401,7 @@ static struct pool *vgpu__pool_known(CUmemoryPool handle) {
   return NULL;
 }
 
-/* Its handle may be another pool's as soon as the driver has let go of it: so it is taken out of ours first. */
+/* The driver may reuse the handle at once, so the pool leaves our table before the call. */
 abi_result cuMemPoolDestroy(CUmemoryPool handle) {
   struct pool *pool = handle == NULL ? NULL : vgpu__pool_known(handle);
   if (pool == NULL) return REAL(cuMemPoolDestroy)(handle);
@@ -440,7 +448,7 @@ abi_result cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) 
   return result;
 }
 
-/* A device was reset: its pools' memory is gone, as far as the driver says so. */
+/* After a device reset: the memory of its pools is gone, as far as the driver confirms it. */
 void vgpu__pools_reset(CUdevice device) {
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
     struct pool *pool = &pools[i];
@@ -459,7 +467,7 @@ void vgpu__pools_reset(CUdevice device) {
   }
 }
 
-/* Whose slack there is: their lease's index must stay theirs. */
+/* The tenants that have slack: their indices must not be reused. */
 uint64_t vgpu__pool_tenants(void) {
   uint64_t bits = 0;
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {

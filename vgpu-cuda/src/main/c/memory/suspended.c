@@ -1,6 +1,6 @@
 /*
- * A suspended lease: its memory is others' meanwhile, so no process begins to have some. And so the charge of a
- * context, which is how it would begin.
+ * Suspended leases. Other tenants use the memory of a suspended lease, so no process of it may begin to hold GPU
+ * memory. A process begins by making a context, so the charge of a context waits here.
  */
 #include "memory.h"
 
@@ -20,8 +20,8 @@ int vgpu__suspended_any(void) {
 }
 
 /*
- * Until it goes on, or has ended. Whoever suspended it says when; without a seat it stays so, as what was suspended
- * with it.
+ * Waits until the lease is resumed or has ended. Without a seat it stays suspended, like the processes suspended with
+ * it.
  */
 static void vgpu__suspended_wait(struct vgpu_tenant *tenant) {
   while (vgpu__is_suspended(tenant)) {
@@ -30,12 +30,15 @@ static void vgpu__suspended_wait(struct vgpu_tenant *tenant) {
   }
 }
 
-/* Charges a context: 0; -1: no room; 1: not now, the lease is suspended. */
+/* Charges a context. 0: charged; -1: no room; 1: not now, the lease is suspended. */
 static int vgpu__context_charge(struct vgpu_tenant *tenant) {
   vgpu__measure_start();
   if (vgpu__is_suspended(tenant)) return 1;
   if (vgpu__reserve_or_trim(tenant, tenant->context_bytes) != 0) return -1;
-  /* We charge, then look; the seat says it, then looks who is charged: one of us sees the other. */
+  /*
+   * We charge, then check the flag. The seat sets the flag, then checks which processes are charged. So one of the two
+   * sees the other.
+   */
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (!vgpu__is_suspended(tenant)) return 0;
   vgpu__give_back(tenant, tenant->context_bytes);

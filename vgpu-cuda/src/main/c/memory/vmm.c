@@ -1,22 +1,22 @@
 /*
- * Physical memory made by cuMemCreate: charged until its handle is released as often as it was made and retained, and
- * no mapping of it is left. One small hash of records, handles and mappings alike, under one lock.
+ * Physical memory made by cuMemCreate. It is charged until its handle is released as often as it was made and retained,
+ * and no mapping of it is left. One small hash table holds the records of handles and mappings, under one lock.
  */
 #include <sys/mman.h>
 
 #include "memory.h"
 
 struct record {
-  uint64_t key;    /* the handle, or the mapping's address */
+  uint64_t key;    /* the handle, or the address of the mapping */
   uint64_t bytes;  /* of the handle, or of the mapping */
-  uint64_t handle; /* of a mapping; NOBODYS: it is not charged here */
+  uint64_t handle; /* of a mapping; NOBODYS: not charged here */
   uint32_t kind;   /* FREE, HANDLE, MAPPING */
   uint32_t references, mappings;
-  uint32_t tenant; /* who pays for the handle */
+  uint32_t tenant; /* index of the tenant that pays for the handle */
 };
 
 enum { FREE, HANDLE, MAPPING };
-enum { NOBODYS /* a mapping's handle that has no record, nor ever gets one */ };
+enum { NOBODYS /* the handle of a mapping without a record; no real handle has this value */ };
 
 static const size_t FIRST_CAPACITY = 1 << 10;
 static struct vgpu_lock vmm_lock;
@@ -78,7 +78,7 @@ static void erase(struct record *record) {
   live--;
 }
 
-/* Adds the bytes to give back if nothing holds the handle any more. */
+/* Adds the bytes to give back if the handle has no references and no mappings left. */
 static void settle(struct record *handle, struct vgpu_sums *sums) {
   if (handle->references > 0 || handle->mappings > 0) return;
   sums->bytes[handle->tenant] += handle->bytes;
@@ -130,7 +130,10 @@ void vgpu__vmm_released(const struct vgpu_release *release, int done) {
   vgpu__unlock(&vmm_lock);
 }
 
-/* Also of what is not charged here, imported or the host's: a range that is unmapped at once may begin with it. */
+/*
+ * Also records mappings of memory that is not charged here (imported or host memory): an unmapped range may begin with
+ * one.
+ */
 int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size) {
   if (!LOAD_ACQUIRE(vgpu__attached)) return 0;
   vgpu__lock(&vmm_lock);
@@ -142,7 +145,7 @@ int vgpu__vmm_mapped(uint64_t handle, uint64_t address, uint64_t size) {
   return failed;
 }
 
-/* A range may span several mappings, one after the other. */
+/* A range may span several consecutive mappings. */
 void vgpu__vmm_unmapped(uint64_t address, uint64_t size, struct vgpu_sums *sums) {
   uint64_t end = address + size;
   vgpu__lock(&vmm_lock);

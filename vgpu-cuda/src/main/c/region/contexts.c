@@ -1,4 +1,4 @@
-/* The driver's contexts by their handles, how to call the driver in one, and events of ours for use in one. */
+/* The driver's contexts by handle, entering and leaving one for the hook's own calls, and the hook's events in each. */
 #include "region.h"
 
 struct vgpu_context vgpu__contexts[VGPU_CONTEXTS];
@@ -23,8 +23,8 @@ struct vgpu_context *vgpu__context_of(CUcontext handle) {
 }
 
 /*
- * A green context may be current to one thread at a time, which is the program's. Its events are those of the primary
- * context.
+ * A green context may be current to one thread at a time, and that thread is the program's. So the hook uses the
+ * primary context, to which the green context's events belong.
  */
 static CUcontext vgpu__handle_for_us(const struct vgpu_context *context) {
   uint32_t alias = LOAD(context->alias);
@@ -38,7 +38,7 @@ int vgpu__context_enter(const struct vgpu_context *context) {
   if (REAL(cuCtxGetCurrent)(&handle) != ABI_SUCCESS || (handle != context->handle && handle != ours)) {
     entered = ours != NULL && REAL(cuCtxPushCurrent_v2)(ours) == ABI_SUCCESS;
   }
-  /* Always: a capture may begin between a look and the call. */
+  /* unconditional: a capture may begin between a check and the call */
   int mode = ABI_CAPTURE_MODE_RELAXED;
   if (REAL(cuThreadExchangeStreamCaptureMode)(&mode) == ABI_SUCCESS) entered |= (mode + 1) << 1;
   return entered;
@@ -74,8 +74,8 @@ void vgpu__event_return(struct vgpu_context *context, CUevent event) {
 }
 
 /*
- * The driver is asked, and nothing counted: captures begin and end by functions that are not known here, by errors and
- * with their stream. An error counts as yes: then no event of ours is recorded.
+ * Asks the driver instead of counting: captures also begin and end by functions that the hook does not handle, by
+ * errors, and with their stream. An error counts as "capturing", so that the hook records no event.
  */
 int vgpu__is_capturing(CUstream stream) {
   int status = ABI_CAPTURE_NONE;

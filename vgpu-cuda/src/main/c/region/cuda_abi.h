@@ -1,6 +1,6 @@
 /*
- * The few CUDA driver types and codes that the hook needs, declared by us so that it builds without the toolkit.
- * src/test/c/abi_check.c holds each of them to the real header where that is installed.
+ * The few CUDA driver types and codes that the hook needs, declared here so that it builds without the toolkit.
+ * src/test/c/abi_check.c compares each with the real header where that is installed.
  */
 #ifndef VGPU_CUDA_ABI_H
 #define VGPU_CUDA_ABI_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Written as cuda.h writes them, so that both may be seen by one file. */
+/* Written as in cuda.h, so that one file may include both. */
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
@@ -20,7 +20,7 @@ typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
-/* CUresult, an enum of int's size. */
+/* CUresult, an enum with the size of int. */
 typedef int abi_result;
 
 enum {
@@ -73,13 +73,13 @@ struct abi_array3d {
   unsigned channels, flags;
 };
 
-/* CUmemAllocationProp, up to what we read. */
+/* CUmemAllocationProp, up to the last field that we read. */
 struct abi_mem_prop {
   int type, handle_types;
   int location_type, location_id;
 };
 
-/* CUmemPoolProps, up to what we read. */
+/* CUmemPoolProps, up to the last field that we read. */
 struct abi_pool_props {
   int type, handle_types;
   int location_type, location_id;
@@ -92,16 +92,16 @@ struct abi_mem_alloc_node {
   const void *access;
   size_t access_count, bytes;
   CUdeviceptr address;
-  char later[64]; /* room for what a newer driver may write */
+  char later[64]; /* room for fields of a newer driver */
 };
 
-/* CUlaunchConfig, up to what we read. */
+/* CUlaunchConfig, up to the last field that we read. */
 struct abi_launch_config {
   unsigned gx, gy, gz, bx, by, bz, shared_bytes;
   CUstream stream;
 };
 
-/* CUmemcpy3DOperand, up to what we read. */
+/* CUmemcpy3DOperand, up to the last field that we read. */
 enum { ABI_OPERAND_POINTER = 1 };
 struct abi_operand {
   int type;

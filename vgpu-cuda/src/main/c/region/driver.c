@@ -66,7 +66,7 @@ int vgpu__driver_is(const char *path) {
   return 0;
 }
 
-/* Opens `path` if it is a driver and not this library; the marker also tells a copy of it. */
+/* Opens `path` if it is a driver and not this library. The exported marker also identifies a copy of this library. */
 static void *vgpu__open_driver(const char *path) {
   Dl_info self;
   if (dladdr((void *)(uintptr_t)&vgpu_hook_version, &self) != 0 &&
@@ -88,8 +88,8 @@ static void *vgpu__open_driver(const char *path) {
 }
 
 /*
- * Forward compatibility: an image may bring a newer driver along, in a directory that NVIDIA's packages call compat. It
- * is taken where the dynamic linker would have taken it: as the first in the program's search path.
+ * Forward compatibility: an image may bring a newer driver, in a directory that NVIDIA's packages call compat. It is
+ * used where the dynamic linker would have used it: if it is the first in the program's search path.
  */
 static void *vgpu__open_compatible(void) {
   char path[PATH_MAX];
@@ -121,7 +121,7 @@ static void *vgpu__find_driver(void) {
 
 static void vgpu__bind_all(void) {
   void *found;
-/* ISO C has no cast from an object's to a function's pointer; POSIX has dlsym. */
+/* ISO C has no cast from an object pointer to a function pointer, and dlsym returns an object pointer. */
 #define OWN(name, params)          \
   found = dlsym(handle, #name);    \
   if (found != NULL) memcpy(&vgpu_driver.name, &found, sizeof found);
@@ -153,13 +153,13 @@ void *vgpu__driver_symbol(const char *name) {
   return vgpu__driver_load() == 0 ? dlsym(handle, name) : NULL;
 }
 
-/* What a trampoline's slot is sent to when the driver has no such function, or there is no driver. */
+/* The target of a trampoline's slot if the driver lacks the function, or if there is no driver. */
 static abi_result vgpu__not_supported(void) { return vgpu__missing(); }
 
 /*
- * Newer forms whose arguments begin with the older one's. A program that looks each name up and takes the newest form
- * that it finds, as Numba does, finds them in the hook although the driver lacks them, and calls them as the older one.
- * cuCtxSynchronize_v2 is a fourth: sync.c.
+ * Newer forms whose arguments begin with those of the older form. A program such as Numba looks up each name and takes
+ * the newest form it finds. It finds these in the hook although the driver lacks them, and calls them as the older
+ * form. The fourth, cuCtxSynchronize_v2, is in sync.c.
  */
 static const struct {
   const char *name, *older;
@@ -176,7 +176,7 @@ static void *vgpu__older_form(const char *name) {
   return NULL;
 }
 
-/* Called by trampolines.S the first time that a function is used; keeps its address only once there is a driver. */
+/* Called by trampolines.S at the first call of a function. Keeps the address only once the driver is loaded. */
 void *vgpu__bind(struct vgpu_pass *slot) {
   void *found = vgpu__driver_symbol(slot->name);
   if (found == NULL) found = vgpu__older_form(slot->name);
@@ -187,5 +187,5 @@ void *vgpu__bind(struct vgpu_pass *slot) {
   return found;
 }
 
-/* The marker by which the hook knows itself, and a copy of it. */
+/* The marker by which the hook recognises itself and its copies. */
 const char *vgpu_hook_version(void) { return "1"; }

@@ -1,4 +1,4 @@
-/* The real driver: where it is, and a typed pointer for each of its functions that we call. */
+/* The real driver: its location, and a typed pointer to each of its functions that the hook calls. */
 #ifndef VGPU_DRIVER_H
 #define VGPU_DRIVER_H
 
@@ -6,7 +6,7 @@
 
 #define VGPU_EXPORT __attribute__((visibility("default")))
 
-/* Functions that are passed through, and that the hook also calls itself. */
+/* Passed-through functions that the hook also calls itself. */
 #define VGPU_OWN_CALLS(OWN)                                                     \
   OWN(cuEventCreate, (CUevent * event, unsigned flags))                         \
   OWN(cuEventRecord, (CUevent event, CUstream stream))                          \
@@ -55,16 +55,16 @@ struct vgpu_driver {
 #undef PASS
 };
 
-/* Never null inside: what the real driver lacks answers CUDA_ERROR_NOT_SUPPORTED. */
+/* No pointer in it is ever NULL: a function that the driver lacks returns CUDA_ERROR_NOT_SUPPORTED. */
 extern struct vgpu_driver vgpu_driver __attribute__((visibility("hidden")));
 #define REAL(name) vgpu_driver.name
 
 /* Loads the driver once; 0, or -1 with the reason logged. */
 int vgpu__driver_load(void);
-/* Whether this path leads to the file of the real driver, whatever it is called. */
+/* Whether this path refers to the real driver's file, whatever its name. */
 int vgpu__driver_is(const char *path);
 int vgpu__same_file(const char *a, const char *b);
-/* What dlopen gave for it; NULL before it is loaded. */
+/* The driver's dlopen handle; NULL before it is loaded. */
 void *vgpu__driver_handle(void);
 /* A function of the real driver by its exported name, or NULL. */
 void *vgpu__driver_symbol(const char *name);

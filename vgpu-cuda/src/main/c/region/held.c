@@ -1,6 +1,6 @@
 /*
- * What NVML says that this process holds on its GPUs. The real NVML, opened by the thread of measure.c; read by any
- * thread.
+ * The memory that this process holds on its GPUs, according to NVML. The thread of measure.c opens the real NVML; any
+ * thread may read.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ static struct {
   nvmlReturn_t (*count)(unsigned *count);
   nvmlReturn_t (*at)(unsigned index, nvmlDevice_t *device);
   nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned *count, void *infos);
-  size_t size; /* of one of the infos */
-  struct vgpu_lock lock; /* of the infos */
+  size_t size; /* of one entry of infos */
+  struct vgpu_lock lock; /* guards infos in vgpu__held_by_us */
 } nvml;
 
 static int vgpu__bind_one(void *library, void *into, const char *name) {
@@ -32,9 +32,8 @@ static int vgpu__bind_one(void *library, void *into, const char *name) {
 }
 
 /*
- * Drivers tell what a process holds by its number in the caller's pid namespace since 565: _gpuMatchClientPid in
- * gpu_rmapi.c of open-gpu-kernel-modules. Before that they take the number for one of the first namespace, whose inode
- * is in Linux's proc_ns.h.
+ * Since 565, drivers identify processes by their pid in the caller's pid namespace: _gpuMatchClientPid in gpu_rmapi.c
+ * of open-gpu-kernel-modules. Older drivers use the pid of the initial namespace, whose inode is in Linux's proc_ns.h.
  */
 static int vgpu__numbers_are_ours(void *library) {
   static const uint64_t FIRST_NAMESPACE = 0xEFFFFFFC;
@@ -69,8 +68,9 @@ static uint32_t began; /* the thread that called cuInit */
 void vgpu__held_began(void) { STORE(began, (uint32_t)syscall(SYS_gettid)); }
 
 /*
- * Drivers up to 570.86 know a process by the thread that began with CUDA: os_get_pid_info takes PIDTYPE_PID there,
- * later PIDTYPE_TGID. That thread may have ended; then its number is ours as long as no other process or thread has it.
+ * Drivers up to 570.86 identify a process by the thread that initialised CUDA: os_get_pid_info uses PIDTYPE_PID there,
+ * and PIDTYPE_TGID later. If that thread has ended, its number still counts as ours until another process or thread has
+ * it.
  */
 static int vgpu__is_ours(unsigned pid) {
   struct stat seen;
@@ -95,7 +95,7 @@ static int vgpu__held_by_us(uint64_t *bytes) {
     nvmlReturn_t result = nvml.processes(device, &count, infos);
     if (result != NVML_SUCCESS) return -1;
     for (unsigned j = 0; j < count && j < PROCESSES; j++) {
-      struct nvml_process_v1 info; /* with which the later forms begin */
+      struct nvml_process_v1 info; /* the later forms begin with these fields */
       memcpy(&info, infos + j * nvml.size, sizeof info);
       if (!vgpu__is_ours(info.pid)) continue;
       if (info.bytes == NOT_AVAILABLE) return -1;

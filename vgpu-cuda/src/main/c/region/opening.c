@@ -1,4 +1,4 @@
-/* Opening a library as the C library does, also where our own dlopen is preloaded. */
+/* Opens libraries through the C library's own dlopen, even if the hook's dlopen is preloaded. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>

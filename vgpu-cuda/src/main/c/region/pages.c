@@ -1,4 +1,4 @@
-/* The shared pages: a file of them, and the place of a tenant's. */
+/* The shared pages: mapping their files, and the fixed address range of each tenant. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,7 +15,7 @@ void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t s
     vgpu__log("cannot open %s: %s", path, strerror(errno));
     return NULL;
   }
-  /* Beyond a file's end a mapping is a trap: look first. */
+  /* Access beyond the file's end would raise SIGBUS, so check the size first. */
   if (vgpu__fstat(fd, &seen) != 0 || !S_ISREG(seen.st_mode) || (uint64_t)seen.st_size != size) {
     vgpu__log("%s has %lld bytes, not %llu", path, (long long)seen.st_size, (unsigned long long)size);
     close(fd);
@@ -43,8 +43,8 @@ void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t s
 }
 
 /*
- * A tenant's pages lie in a place of its own for the process's life: threads may look at them at any moment, also after
- * the lease. What is mapped there is replaced in one step.
+ * A tenant's pages keep their address range for the life of the process: a thread may read them at any moment, even
+ * after the lease has ended. A new mapping replaces the old one in one step.
  */
 int vgpu__region_make(struct vgpu_tenant *tenant) {
   if (tenant->region != NULL) return 0;
@@ -64,7 +64,7 @@ void *vgpu__region_move(struct vgpu_tenant *tenant, size_t offset, void *pages, 
 void vgpu__pages_leave(struct vgpu_tenant *tenant) {
   if (tenant->region == NULL) return;
   char *pages = mmap(NULL, VGPU_REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) return; /* the lease's own then say the same: it has ended */
+  if (pages == MAP_FAILED) return; /* the lease's own pages then say the same: it has ended */
   struct shm_grant *grant = (void *)(pages + SHM_GRANT_OFFSET);
   grant->word = (uint32_t)SHM_GRANT_REVOKED;
   vgpu__region_move(tenant, 0, pages, VGPU_REGION);

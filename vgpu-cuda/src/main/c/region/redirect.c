@@ -1,6 +1,7 @@
 /*
- * Redirecting an import: each library has a table of the addresses that it calls others by, filled by the dynamic
- * linker from its relocations. We read those of the one library, and write one word of its table.
+ * Redirecting an import. Each library has a table of the addresses through which it calls other libraries; the dynamic
+ * linker fills it from the relocations. This file reads the relocations of one library and writes one word of its
+ * table.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -50,7 +51,7 @@ static void **vgpu__find_slot(const struct imports *imports, const char *name) {
   return NULL;
 }
 
-/* The part of the library that is read-only once it is relocated, and holds the slot; 0 bytes: none does. */
+/* The RELRO segment that holds the slot: the part that is read-only after relocation. from == to: there is none. */
 struct region {
   uintptr_t base, slot, from, to;
 };
@@ -61,7 +62,7 @@ static int vgpu__look_for_relro(struct dl_phdr_info *info, size_t size, void *da
   if (info->dlpi_addr != region->base) return 0;
   for (int i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-    /* The dynamic linker protects whole pages only: what shares the last one stays writable. */
+    /* The dynamic linker protects whole pages only, so a partial last page stays writable. */
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = info->dlpi_addr + part->p_vaddr, to = (from + part->p_memsz) & ~(page - 1);
     if (part->p_type == PT_GNU_RELRO && region->slot >= from && region->slot < to) {
@@ -72,7 +73,10 @@ static int vgpu__look_for_relro(struct dl_phdr_info *info, size_t size, void *da
   return 1;
 }
 
-/* A slot that the dynamic linker has not filled yet leads to code that would fill it, and so undo what we wrote. */
+/*
+ * Whether the slot is still unbound. It then points to PLT code through which the dynamic linker would fill the slot,
+ * and overwrite the redirection.
+ */
 static int vgpu__is_lazy(const void *target) {
   const unsigned char *code = target;
   static const unsigned char landing[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -88,7 +92,7 @@ int vgpu__redirect(void *handle, const char *name, void *to, void **next) {
   void **slot = vgpu__find_slot(&imports, name);
   if (slot == NULL) return -1;
   void *before = *slot;
-  if (before == to || before == NULL) return -1; /* NULL: a weak one, that there is not */
+  if (before == to || before == NULL) return -1; /* NULL: an undefined weak symbol */
   *next = vgpu__is_lazy(before) ? dlsym(RTLD_DEFAULT, name) : before;
   if (*next == NULL) return -1;
   struct region region = {.base = imports.base, .slot = (uintptr_t)slot};

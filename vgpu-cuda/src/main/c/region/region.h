@@ -1,6 +1,6 @@
 /*
- * What the hook stands on: the leases of this process (tenants) with their shared pages and the connection to the seat,
- * the real driver, the table of what was allocated, and the contexts.
+ * The basis of the hook: the leases of this process (tenants) with their shared pages and the connection to the seat,
+ * the real driver, the table of allocations, and the contexts.
  */
 #ifndef VGPU_REGION_H
 #define VGPU_REGION_H
@@ -12,51 +12,51 @@
 #include "shm.h"
 
 enum vgpu_mode {
-  VGPU_UNATTACHED, /* cuInit was not called yet in this process */
+  VGPU_UNATTACHED, /* cuInit has not been called in this process yet */
   VGPU_ATTACHED,
   VGPU_OPEN,    /* could not attach, VGPU_FAILURE_MODE=open: runs without limits */
   VGPU_REFUSED, /* could not attach: cuInit fails */
-  VGPU_DROPPED, /* this process has left the lease: nothing more starts or is allocated under it */
+  VGPU_DROPPED, /* this process has left the lease: nothing is started or allocated under it any more */
 };
 
-/* Our part in the GPU's express lane: express.c. */
+/* This process's part in the GPU's express lane: express.c. */
 struct vgpu_express {
-  struct shm_express *page; /* never null: `none` where there is no express lane */
-  uint64_t bit;             /* that we announce our work by; 0: we do not */
-  uint64_t index;           /* of the bit */
-  uint64_t idle_since_ns; /* when nothing was on the GPU any more; by whoever saw that last */
-  uint32_t returns;       /* how often it came back soon */
-  uint32_t told;          /* the page is not ours to write: the seat sets our bit, and is told each time */
+  struct shm_express *page; /* never NULL: points to `none` if there is no express lane */
+  uint64_t bit;             /* with which we announce our work; 0: we announce none */
+  uint64_t index;           /* of `bit` */
+  uint64_t idle_since_ns; /* when the GPU became idle for us; written by any thread */
+  uint32_t returns;       /* how often work returned within the linger time */
+  uint32_t told;          /* we may not write the page: the seat sets our bit and gets a message each time */
   struct shm_express none;
 };
 
 /* The connection to the seat: seat.c. */
 struct vgpu_link {
   struct vgpu_lock lock;
-  int fd, barred; /* barred: connects no more */
+  int fd, barred; /* barred: must not connect again */
   uint64_t inode;
-  char secret[41], slot_secret[41]; /* what a HELLO names; "": not told */
+  char secret[41], slot_secret[41]; /* sent in a HELLO; "": none */
   struct shm_message incoming;
   size_t incoming_size;
 };
 
-/* What the monitor keeps about a connection. */
+/* The monitor's state of a connection. */
 struct vgpu_watch {
-  int welcome; /* the seat has answered our HELLO */
+  int welcome; /* the seat has answered our HELLO with a WELCOME */
   unsigned tries;
   uint64_t next_try_ns, asked_ns;
 };
 
 enum { VGPU_GAPS = 8 };
 
-/* What the seat was told, the pace while no seat answers, and what was charged: busy.c, gate.c. */
+/* What the seat was told, the pace while no seat answers, and skipped charges: busy.c, gate.c. */
 struct vgpu_gate {
   struct vgpu_lock pace_lock;
   uint64_t pace_since_ns, pace_gpu_ns;
   uint32_t told_idle, idle_pending, short_idles;
   uint64_t idle_since_ns;
   struct vgpu_lock gaps_lock;
-  /* the last stretches of time that were charged to nobody: a batch that ran in one may still be found */
+  /* the last stretches that were skipped when charging; a batch that ran in one may still end later */
   struct vgpu_gap {
     uint64_t from_ns, to_ns;
   } gaps[VGPU_GAPS];
@@ -65,25 +65,25 @@ struct vgpu_gate {
 
 enum { VGPU_SLOTS = 128 /* SLOT_COUNT */ };
 
-/* What is seen of the lease's other processes: peers.c. */
+/* What is known about the lease's other processes: peers.c. */
 struct vgpu_peers {
-  uint64_t until_ns;      /* until when this process's GPU time is counted */
-  uint64_t idle_since_ns, tended_pace; /* as the monitor saw it; 0: it is not idle; and the pace at its last look */
-  uint64_t seen_ns, seen_pace; /* since when the holder of the turn has nothing to do; 0: it has */
+  uint64_t until_ns;      /* until when this process's pace is counted */
+  uint64_t idle_since_ns, tended_pace; /* since when the monitor sees it idle (0: not idle), and the pace then */
+  uint64_t seen_ns, seen_pace; /* since when the holder of the turn has been idle (0: it is not), and its pace */
   uint32_t seen_turn;
-  uint64_t paused_ns; /* how long this process had stood still when it last looked */
-  uint32_t begun;     /* it has had work in this slot */
-  uint64_t asked_ns[VGPU_SLOTS];  /* by slot: when the kernel was last asked whether its process runs */
-  uint64_t gone_beat[VGPU_SLOTS]; /* and the beat after which it was stopped, or dead; 0: it ran */
+  uint64_t paused_ns; /* vgpu__paused_ns at the last look */
+  uint32_t begun;     /* it has had work in this slot before */
+  uint64_t asked_ns[VGPU_SLOTS];  /* per slot: when the kernel was last asked whether the process runs */
+  uint64_t gone_beat[VGPU_SLOTS]; /* per slot: the last beat of a process found stopped or dead; 0: it ran */
 };
 
 enum { VGPU_TENANTS = 64 };
 
 /*
- * A lease in this process. What is allocated, each stream, graph and lane belongs to one for life; so an index is given
- * to another lease only when nothing of the one before is left, and no structure is ever freed. The pages are never
- * null: before attaching, and in open mode, they are private ones of this process; after dropping, private ones that
- * refuse.
+ * A lease in this process. Each allocation, stream, graph and lane belongs to one tenant for life. So an index is
+ * reused for another lease only when nothing of the previous one is left, and no structure is ever freed. The page
+ * pointers are never NULL: before attaching and in open mode they point to private pages of this process, and after
+ * dropping to private pages that refuse.
  */
 struct vgpu_tenant {
   const struct shm_grant *grant; /* read-only */
@@ -93,19 +93,19 @@ struct vgpu_tenant {
   struct shm_slot *slots; /* SLOT_COUNT of them */
   struct shm_slot *slot;  /* ours */
   uint32_t index;      /* in vgpu__tenants */
-  uint32_t generation; /* changes when the lease is dropped: who was bound to it is bound to nothing that lives */
+  uint32_t generation; /* changes when the lease is dropped: threads bound before then get vgpu__ended */
   uint64_t dropped_ns;
-  char *region; /* where its pages are, for life: what is mapped there changes, never the place */
+  char *region; /* the address range of its pages, fixed for life; only the mappings change */
   uint32_t slot_number;
   uint32_t mode; /* enum vgpu_mode */
   uint32_t autonomous;
-  uint32_t overlap;     /* how much of the batches' own time was charged: below one where streams overlap; in 1/1024 */
-  uint64_t inflight_ns; /* what is open or in flight should take, over all its lanes */
+  uint32_t overlap;     /* charged part of the batches' own time, in 1/1024; lower where streams overlap */
+  uint64_t inflight_ns; /* expected GPU time of the work open or in flight in all its lanes */
   uint64_t context_bytes;
   struct vgpu_lock ledger_lock;
-  uint64_t owed_units; /* whose return could not be written; they join the next change */
-  uint64_t debt_units;     /* that contexts and modules were found to take, and the quota had no room for */
-  uint64_t overhead_units; /* of which so much was charged since: by what was given back, or when there was room */
+  uint64_t owed_units; /* to give back with the next change: their return could not be written */
+  uint64_t debt_units;     /* held by contexts and modules without a charge: the quota had no room */
+  uint64_t overhead_units; /* debt that was charged later, from frees or free quota */
   struct vgpu_gate gate;
   struct vgpu_peers peers;
   struct vgpu_express express;
@@ -114,93 +114,91 @@ struct vgpu_tenant {
   char run_dir[VGPU_PATH];
   char lease[sizeof((struct shm_message *)NULL)->lease];
 } __attribute__((aligned(128)));
-extern struct vgpu_tenant vgpu__home VGPU_INTERNAL;                   /* the first: of this process, or of its cuInit */
-extern struct vgpu_tenant *vgpu__tenants[VGPU_TENANTS] VGPU_INTERNAL; /* by index; NULL beyond vgpu__tenants_used */
+extern struct vgpu_tenant vgpu__home VGPU_INTERNAL; /* index 0: the tenant of this process or of its cuInit */
+extern struct vgpu_tenant *vgpu__tenants[VGPU_TENANTS] VGPU_INTERNAL; /* by index; NULL from vgpu__tenants_used on */
 extern uint32_t vgpu__tenants_used VGPU_INTERNAL;
-/* of threads that are bound to none: the oldest that was not dropped */
+/* for threads bound to no tenant: the oldest tenant that was not dropped */
 extern struct vgpu_tenant *vgpu__unbound VGPU_INTERNAL;
-extern struct vgpu_tenant vgpu__ended VGPU_INTERNAL;    /* of threads that are bound to one that was dropped */
+extern struct vgpu_tenant vgpu__ended VGPU_INTERNAL;    /* for threads bound to a tenant that was dropped */
 
-/*
- * The next one from *index on that is attached; NULL at the end. for (i = 0; (t = vgpu__tenant_next(&i)) != NULL; i++)
- */
+/* The next attached tenant from *index on; NULL at the end. for (i = 0; (t = vgpu__tenant_next(&i)) != NULL; i++) */
 struct vgpu_tenant *vgpu__tenant_next(unsigned *index);
-/* As one that was never attached, with private pages; its place and its generation are the caller's. */
+/* Resets a tenant to "never attached", with private pages. The caller sets its region and generation. */
 void vgpu__tenant_clear(struct vgpu_tenant *tenant, uint32_t index);
 
-/* Whether this process is, or was, under a virtual GPU at all: before that nothing is recorded. */
+/* Whether this process is, or was, under a virtual GPU. Before that nothing is recorded. */
 extern uint32_t vgpu__attached VGPU_INTERNAL;
 extern uint32_t vgpu__driver_initialised VGPU_INTERNAL; /* cuInit has succeeded */
-extern struct vgpu_lock vgpu__attach_lock VGPU_INTERNAL; /* of joining and leaving leases */
+extern struct vgpu_lock vgpu__attach_lock VGPU_INTERNAL; /* held while joining and leaving leases */
 
-/* ---- which tenant the calling thread is in the scope of ---- */
+/* ---- the tenant in whose scope the calling thread works ---- */
 struct vgpu_scope {
-  struct vgpu_tenant *bound; /* NULL: to none */
-  struct vgpu_tenant *as;    /* for one launch: the tenant of a graph that is launched into another one's stream */
+  struct vgpu_tenant *bound; /* NULL: none */
+  struct vgpu_tenant *as;    /* for one launch: the owner of a graph launched into another tenant's stream */
   uint32_t generation;
 };
 extern __thread struct vgpu_scope vgpu__scope __attribute__((tls_model("initial-exec")));
 
-/* Whose scope the calling thread is in: what it allocates and makes belongs to that tenant. Never null. */
+/* The tenant of the calling thread: what the thread allocates and makes belongs to it. Never NULL. */
 static inline struct vgpu_tenant *vgpu_tenant_current(void) {
   struct vgpu_tenant *bound = vgpu__scope.bound;
   if (LIKELY(bound == NULL)) return LOAD_ACQUIRE(vgpu__unbound);
   return LIKELY(LOAD(bound->generation) == vgpu__scope.generation) ? bound : &vgpu__ended;
 }
 
-/* What is allocated in its scope is charged, or refused. */
+/* Allocations in its scope are charged, or refused. */
 static inline int vgpu__is_charged(const struct vgpu_tenant *tenant) {
   uint32_t mode = LOAD(tenant->mode);
   return mode == VGPU_ATTACHED || mode == VGPU_DROPPED;
 }
 
-/* True once there is more than one: only then is it recorded whose a stream or a graph is. */
+/* True once there are several tenants. Only then are the owners of streams and graphs recorded. */
 static inline int vgpu__are_several(void) { return LOAD_ACQUIRE(vgpu__tenants_used) > 1; }
 
 static inline int vgpu__word_open(uint32_t word) {
   return (word & (SHM_GRANT_OPEN | SHM_GRANT_REVOKED)) == SHM_GRANT_OPEN;
 }
 
-/* The seat looks seldom: it is told when work begins. */
+/* The seat looks seldom, so it must be told when work begins. */
 static inline int vgpu__seat_rests(const struct vgpu_tenant *tenant) {
   return (LOAD(tenant->grant->turn_flags) & SHM_TURN_RESTING) != 0;
 }
 
-/* Whether all of its memory is where kernels find it. */
+/* Whether none of its movable memory is on the host, where kernels cannot use it. */
 static inline int vgpu__movable_is_home(const struct vgpu_tenant *tenant) {
   return LOAD_ACQUIRE(tenant->slot->moved_bytes) == 0;
 }
 
-/* ---- pages.c: where the shared pages are mapped ---- */
+/* ---- pages.c: the mapping of the shared pages ---- */
 enum { VGPU_REGION = 4096 + 69632 + 4096, VGPU_REGION_EXPRESS = 4096 + 69632 };
 _Static_assert(sizeof(struct shm_slot) * 128 + 4096 == 69632, "GRANT_SIZE + REPORT_SIZE + EXPRESS_SIZE");
-enum { VGPU_PATIENCE_MS = 2000 }; /* how long to wait for a seat, or for the pages that it makes */
-/* Maps a file of shared pages, unless it is not what it must be; NULL with the reason logged. */
+enum { VGPU_PATIENCE_MS = 2000 }; /* how long to wait for a seat, or for the pages that it writes */
+/* Maps a file of shared pages after checking it; NULL: invalid, with the reason logged. */
 void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t slot_count, int writable);
 int vgpu__region_make(struct vgpu_tenant *tenant);
-/* Moves pages to their place; NULL: it cannot, and they are unmapped. */
+/* Moves pages into the tenant's range; NULL: failed, and the pages are unmapped. */
 void *vgpu__region_move(struct vgpu_tenant *tenant, size_t offset, void *pages, size_t size);
-void vgpu__pages_leave(struct vgpu_tenant *tenant); /* private ones that refuse instead */
+void vgpu__pages_leave(struct vgpu_tenant *tenant); /* replaces the pages by private ones that refuse */
 
 /* ---- seat.c: the connection to the seat ---- */
 enum { VGPU_SEAT_NOTHING, VGPU_SEAT_MESSAGE, VGPU_SEAT_GONE };
 
-/* Connects and says HELLO, with our slot if we have one: 0, or an errno. The WELCOME comes later. */
+/* Connects and sends HELLO, with our slot if we have one. Returns 0 or an errno. The WELCOME follows later. */
 int vgpu__seat_connect(struct vgpu_tenant *tenant);
-/* Keeps the slot's secret, by which alone it is ours again after the connection was lost. */
+/* Keeps the slot's secret, which is needed to get the slot back after a lost connection. */
 void vgpu__seat_welcomed(struct vgpu_tenant *tenant, const struct shm_message *welcome);
-/* One message if a whole one is there. */
+/* Receives one message, if it is complete. */
 int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into);
 int vgpu__seat_connected(struct vgpu_tenant *tenant);
 void vgpu__seat_send(struct vgpu_tenant *tenant, uint32_t type);
 void vgpu__seat_close(struct vgpu_tenant *tenant);
 void vgpu__seat_bar(struct vgpu_tenant *tenant);
 void vgpu__seat_forget(struct vgpu_tenant *tenant);
-enum { VGPU_SILENCE_NS = 15 * NS_PER_MS }; /* a seat that beats later may be gone */
+enum { VGPU_SILENCE_NS = 15 * NS_PER_MS }; /* if the last beat is older, the seat may be gone */
 int vgpu__seat_is_silent(const struct vgpu_tenant *tenant, uint64_t now);
 
-/* ---- table.c: what this process has allocated ---- */
-/* Bytes by tenant, for what frees the memory of several at once. */
+/* ---- table.c: the allocations of this process ---- */
+/* Bytes by tenant, for calls that free memory of several tenants at once. */
 struct vgpu_sums {
   uint64_t bytes[VGPU_TENANTS];
 };
@@ -209,34 +207,34 @@ enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KI
                  KIND_GRAPH_MEMORY,
                  KIND_GREEN };
 int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
-/* Removes a record: true if there was one. */
+/* A record. vgpu__table_take removes it and returns 1, or 0 if there is none. */
 struct vgpu_record {
   struct vgpu_tenant *tenant;
   uint64_t bytes;
   unsigned context;
 };
-/* The tenant of a record, which stays; NULL: there is none. */
+/* The tenant of a record, which is kept; NULL: no record. */
 struct vgpu_tenant *vgpu__table_tenant(enum vgpu_kind kind, uint64_t key);
 int vgpu__table_take(enum vgpu_kind kind, uint64_t key, struct vgpu_record *into);
-/* The same, and the record stays. */
+/* The same, but keeps the record. */
 int vgpu__table_find(enum vgpu_kind kind, uint64_t key, struct vgpu_record *into);
-/* Removes all of a context (or all of a kind that have the same number there) and adds up their bytes. */
+/* Removes all records of a context (or all of a kind with this tag) and adds up their bytes. */
 void vgpu__table_take_context(unsigned context, struct vgpu_sums *sums);
 void vgpu__table_take_tagged(enum vgpu_kind kind, unsigned tag, struct vgpu_sums *sums);
-uint64_t vgpu__table_tenants(void); /* the indices of those that have a record, by bits */
+uint64_t vgpu__table_tenants(void); /* indices of the tenants that have a record, as bits */
 void vgpu__table_forget(void);
 
-/* ---- contexts.c: the driver's contexts, and the events that are ours in each ---- */
+/* ---- contexts.c: the driver's contexts, and the hook's events in each ---- */
 enum { VGPU_SPARE_EVENTS = 256, VGPU_CONTEXTS = 64 };
 
 struct vgpu_context {
-  struct vgpu_lock lock; /* of the spare events */
-  CUcontext handle;      /* NULL: free */
-  uint32_t charged;      /* it is known who pays for it */
-  uint32_t alias;        /* of a green context: the number of the one whose memory it shares; 0: it has its own */
+  struct vgpu_lock lock; /* guards the spare events */
+  CUcontext handle;      /* NULL: free entry */
+  uint32_t charged;      /* its payer is known */
+  uint32_t alias;        /* of a green context: number of the context whose memory it shares; 0: its own */
   CUevent spare[VGPU_SPARE_EVENTS];
   unsigned spares;
-  /* An event that has passed, and when it did on CLOCK_MONOTONIC: ties the GPU's clock to ours. */
+  /* An event that has passed, and its time on CLOCK_MONOTONIC: ties the GPU's clock to ours. */
   struct vgpu_lock clock_lock;
   CUevent base;
   uint64_t base_ns, based_ns;
@@ -246,8 +244,8 @@ extern struct vgpu_context vgpu__contexts[VGPU_CONTEXTS] VGPU_INTERNAL;
 
 struct vgpu_context *vgpu__context_of(CUcontext handle);
 /*
- * Around calls of our own: makes the context current if it is not, and allows what a capture of another thread would
- * forbid (querying an event then would end the capture). Returns what vgpu__context_leave needs.
+ * Around the hook's own calls: makes the context current if it is not, and allows calls that another thread's capture
+ * would forbid (querying an event would then end the capture). Returns the argument of vgpu__context_leave.
  */
 int vgpu__context_enter(const struct vgpu_context *context);
 void vgpu__context_leave(int entered);
@@ -256,30 +254,30 @@ CUevent vgpu__event_take(struct vgpu_context *context);
 void vgpu__event_return(struct vgpu_context *context, CUevent event);
 int vgpu__is_capturing(CUstream stream);
 
-/* ---- held.c: what NVML says that this process holds ---- */
-const char *vgpu__held_open(void); /* why it does not tell; NULL: it does */
-int vgpu__held_read(uint64_t *bytes); /* on all GPUs. 1: told; 0: it is not among the processes; -1: not told */
+/* ---- held.c: the memory that this process holds according to NVML ---- */
+const char *vgpu__held_open(void); /* NULL: success; else why NVML gives no figure */
+int vgpu__held_read(uint64_t *bytes); /* on all GPUs. 1: known; 0: process not listed; -1: no figure */
 void vgpu__held_forget(void);
-void vgpu__held_began(void); /* by the thread in which the driver is initialised */
+void vgpu__held_began(void); /* called by the thread that initialises the driver */
 
-/* ---- opening.c: the C library's way to open a library, past our own dlopen ---- */
+/* ---- opening.c: the C library's own dlopen, bypassing the hook's ---- */
 void *vgpu__dlopen(const char *path, int flags);
 void vgpu__find_next(void **next, const char *name);
 extern void *vgpu__dlopen_next VGPU_INTERNAL; /* trampolines.S jumps there */
 /*
- * Where the dynamic linker would find a name without a slash for a library (its handle), its own cache left out;
- * PATH_MAX. 0: found.
+ * Finds the file that the dynamic linker would open for a name without a slash, on behalf of the library `map` (a
+ * handle); ld.so.cache is left out. `into` holds PATH_MAX bytes. 0: found.
  */
 int vgpu__search(const char *name, void *map, char *into);
 
-/* ---- redirect.c: one import of one library ---- */
+/* ---- redirect.c: redirecting one import of one library ---- */
 /*
- * Makes the library behind a handle of dlopen call `to` where it calls its import `name`. *next: what it called before.
- * 0, or -1 if it has no such import, or that cannot be written. Nobody else's imports are touched.
+ * Redirects the import `name` of the library with this dlopen handle to `to`. *next: the previous target. 0, or -1 if
+ * the library has no such import or it cannot be written. No other library's imports are touched.
  */
 int vgpu__redirect(void *handle, const char *name, void *to, void **next);
 
-/* ---- driver.c: functions that are passed through, as trampolines.S has them ---- */
+/* ---- driver.c: passed-through functions, in the layout that trampolines.S uses ---- */
 struct vgpu_pass {
   void *target;
   uint64_t count;

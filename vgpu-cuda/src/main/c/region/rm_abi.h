@@ -1,6 +1,6 @@
 /*
- * What the hook knows of the driver's ioctl interface (/dev/nvidiactl): facts of the open kernel modules 535 to 595.
- * Requests are parsed by offset, never through a struct of ours, and what is read is checked first: sizes come from the
+ * The driver's ioctl interface (/dev/nvidiactl) as far as the hook needs it, from the open kernel modules 535 to 595.
+ * Requests are parsed by offset, never through a struct of ours. All input is checked first: sizes come from the
  * request.
  */
 #ifndef VGPU_RM_ABI_H
@@ -19,7 +19,7 @@ enum {
   RM_XFER = 211,
 };
 
-/* Sizes; an allocation's two forms are told apart by theirs. */
+/* Sizes. An allocation has two forms, distinguished by size. */
 enum {
   RM_FREE_SIZE = 16,
   RM_ALLOC_SIZE = 32,
@@ -61,31 +61,31 @@ static inline int vgpu__rm_is_channel(uint32_t class_number) {
 
 /* What depends on the driver's version. */
 struct vgpu_rm_abi {
-  unsigned branch;        /* 0: not known */
-  unsigned schedule_size; /* of GPFIFO_SCHEDULE's parameters */
+  unsigned branch;        /* 0: unknown */
+  unsigned schedule_size; /* of the parameters of GPFIFO_SCHEDULE */
 };
-/* The layout of a branch (580 of 580.95.05); branch 0 where it was never compared: then level 2 is off. */
+/* The layout of a branch (580 of 580.95.05). branch is 0 if it was never compared; then level 2 is off. */
 struct vgpu_rm_abi vgpu__rm_abi(unsigned branch);
-/* "580.95.05": 580 << 16 | 95; 0 where the text is none. */
+/* "580.95.05" gives 580 << 16 | 95; 0 if the text is not a version. */
 uint32_t vgpu__rm_version(const char *text, size_t size);
 
-/* A call, taken out of its form; what the form lacks is 0. */
+/* A parsed call; fields that its form lacks are 0. */
 enum vgpu_rm_kind { RM_KIND_OTHER, RM_KIND_ALLOC, RM_KIND_FREE, RM_KIND_CONTROL, RM_KIND_VERSION };
 struct vgpu_rm_call {
   enum vgpu_rm_kind kind;
-  uint64_t at; /* where its fields are: behind an XFER not where the request says */
+  uint64_t at; /* address of its fields; with XFER not where the request points */
   uint32_t client, parent, object, class_number, command, params_size, status;
   uint64_t params;
   uint32_t status_offset;
   uint32_t version;
 };
 /*
- * Reads memory of this process that may not be there: 0, or -1. Slower than a load: only for the few calls that are
- * looked at.
+ * Reads memory of this process that may be unmapped: 0, or -1. Slower than a load: only for the few calls that are
+ * followed.
  */
 int vgpu__peek(void *into, uint64_t from, size_t size);
 int vgpu__poke(uint64_t into, const void *from, size_t size);
-/* Takes a request apart; never reads what is not there. kind OTHER for all that we do not follow. */
+/* Parses a request; never reads unmapped memory. kind is OTHER for all calls that are not followed. */
 void vgpu__rm_parse(unsigned long request, uint64_t argument, struct vgpu_rm_call *into);
 
 #endif

@@ -1,7 +1,4 @@
-/*
- * Taking the driver's ioctls apart: the only place where a layout of another's is read. Its input is believed in
- * nothing.
- */
+/* Parses the driver's ioctl requests. The only place that reads a foreign layout. All input is untrusted. */
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -11,8 +8,8 @@
 #include "rm_abi.h"
 
 /*
- * The branches whose sources were compared, with github.com/NVIDIA/open-gpu-kernel-modules. What changed between them:
- * the parameters of GPFIFO_SCHEDULE have a third byte from 575 on (bSkipEnable of NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS).
+ * Branches whose sources were compared: github.com/NVIDIA/open-gpu-kernel-modules. One thing changed between them: from
+ * 575 on, the parameters of GPFIFO_SCHEDULE have a third byte (bSkipEnable of NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS).
  */
 struct vgpu_rm_abi vgpu__rm_abi(unsigned branch) {
   switch (branch) {
@@ -30,7 +27,7 @@ struct vgpu_rm_abi vgpu__rm_abi(unsigned branch) {
   }
 }
 
-/* Digits, up to five of them. */
+/* Reads up to five digits. */
 static uint32_t vgpu__number(const char **at, const char *end) {
   uint32_t number = 0;
   for (int digits = 0; *at < end && **at >= '0' && **at <= '9' && digits < 5; digits++, (*at)++) {
@@ -48,7 +45,7 @@ uint32_t vgpu__rm_version(const char *text, size_t size) {
   return branch << 16 | (minor & 0xffff);
 }
 
-/* -1 also where a sandbox forbids it: then nothing is learnt, and level 2 stays off. */
+/* Returns -1 also if a sandbox forbids the call. Then nothing is learnt and level 2 stays off. */
 static int vgpu__transfer(long call, void *ours, uint64_t theirs, size_t size) {
   int kept = errno;
   struct iovec local = {.iov_base = ours, .iov_len = size};
@@ -136,7 +133,7 @@ void vgpu__rm_parse(unsigned long request, uint64_t argument, struct vgpu_rm_cal
     number = vgpu__u32(bytes, 0);
     size = vgpu__u32(bytes, 4);
     argument = vgpu__u64(bytes, 8);
-    if (number == RM_XFER) return; /* the driver has one level of it */
+    if (number == RM_XFER) return; /* the driver nests it only once */
   }
   vgpu__parse_body(number, size, argument, into);
 }

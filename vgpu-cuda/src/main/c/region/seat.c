@@ -1,7 +1,7 @@
 /*
- * The socket to the seat. Never waits: attach.c and monitor.c decide how long to look for an answer. The program may
- * close any descriptor, and may then open files of its own under the same number: before each use ours is known by its
- * inode.
+ * The socket to the seat. Nothing here blocks: attach.c and monitor.c decide how long to wait for an answer. The
+ * program may close any descriptor and then open its own files under the same number. So the socket is checked by its
+ * inode before each use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +15,11 @@
 
 #include "region.h"
 
-/* Above what programs commonly use themselves, or close one by one. */
+/* Above the numbers that programs commonly use, or close one by one. */
 enum { FIRST_FD = 700 };
 static const uint64_t LATE_NS = 250u * NS_PER_MS;
 
-/* Is fd still the socket that we opened? If not, it is the program's: forget it, do not close it. */
+/* Whether fd is still the socket that the hook opened. If not, it is the program's: forget it, do not close it. */
 static int vgpu__is_ours(struct vgpu_link *link) {
   struct stat seen;
   if (link->fd < 0) return 0;
@@ -28,7 +28,9 @@ static int vgpu__is_ours(struct vgpu_link *link) {
   return 0;
 }
 
-/* The child of a fork may have a copy of the descriptor: the seat is to see the end all the same. */
+/*
+ * shutdown() first: the child of a fork may hold a copy of the descriptor, and the seat must see the end all the same.
+ */
 static void vgpu__hang_up(struct vgpu_link *link) {
   if (vgpu__is_ours(link)) {
     shutdown(link->fd, SHUT_RDWR);
@@ -42,7 +44,7 @@ static int vgpu__send_locked(struct vgpu_link *link, const struct shm_message *m
   if (!vgpu__is_ours(link)) return -1;
   ssize_t sent = send(link->fd, message, sizeof *message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent == (ssize_t)sizeof *message) return 0;
-  /* A full buffer: the seat is stopped; whoever waits asks again. Part of a message, or an error: begin anew. */
+  /* Full buffer: the seat is stopped, and a waiting thread asks again. Partial message or other error: reconnect. */
   if (sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)) return 0;
   vgpu__hang_up(link);
   return -1;
@@ -57,7 +59,7 @@ static void vgpu__fill(const struct vgpu_tenant *tenant, struct shm_message *mes
   message->pid = (uint32_t)getpid();
 }
 
-/* A container sees its own lease's directory only, which has the same socket. */
+/* A container sees only its own lease's directory, which contains the same socket. */
 static int vgpu__open_socket(const struct vgpu_tenant *tenant, const char *within) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int in_lease = within[0] != '\0';
@@ -174,8 +176,8 @@ void vgpu__seat_close(struct vgpu_tenant *tenant) {
 }
 
 /*
- * The lease was left, or was not joined although the seat may have given a slot: says so. The monitor, which may be at
- * it just now, connects no more.
+ * Sends BYE and bars the link: the lease was left, or was not joined although the seat may have given it a slot. The
+ * monitor, which may be reconnecting at this moment, then connects no more.
  */
 void vgpu__seat_bar(struct vgpu_tenant *tenant) {
   struct shm_message message;
@@ -187,7 +189,7 @@ void vgpu__seat_bar(struct vgpu_tenant *tenant) {
   vgpu__unlock(&tenant->link.lock);
 }
 
-/* In the child of a fork: the connection is the parent's. */
+/* In the child of a fork: the connection is the parent's, so close without shutdown(). */
 void vgpu__seat_forget(struct vgpu_tenant *tenant) {
   struct vgpu_link *link = &tenant->link;
   link->lock.word = 0;
@@ -197,9 +199,9 @@ void vgpu__seat_forget(struct vgpu_tenant *tenant) {
 }
 
 /*
- * A heartbeat from the future counts as none. A live seat may be scheduled late under load. To go on without it would
- * then exceed the lease's share, or lose it. So a seat whose process runs is given longer. A resting seat beats seldom,
- * and a container does not see the seat's process: both are given the longer time too.
+ * Whether the seat counts as silent. A heartbeat from the future counts as none. A live seat may be scheduled late
+ * under load; going on without it would exceed the lease's share, or lose it. So the seat is given LATE_NS while its
+ * process runs. A resting seat beats seldom, and a container cannot see the seat's process: both also get LATE_NS.
  */
 int vgpu__seat_is_silent(const struct vgpu_tenant *tenant, uint64_t now) {
   uint64_t beat = LOAD_ACQUIRE(tenant->seat->heartbeat_ns);

@@ -1,6 +1,6 @@
 /*
- * What this process has allocated: open addressing with linear probing and backward-shift deletion, so that its cost
- * does not grow with what is alive. Pages come from mmap: the program's own malloc may be anything.
+ * The table of this process's allocations: open addressing with linear probing and backward-shift deletion, so that its
+ * cost does not grow with the number of live entries. Its pages come from mmap: the program may replace malloc.
  */
 #include <sys/mman.h>
 
@@ -47,7 +47,7 @@ static int grow(void) {
   return 0;
 }
 
-/* Leaves no hole that would cut a probe short. */
+/* Closes the hole by backward shift, so that no probe is cut short. */
 static void erase(size_t hole) {
   size_t at = hole;
   for (;;) {
@@ -128,7 +128,7 @@ uint64_t vgpu__table_tenants(void) {
   return bits;
 }
 
-/* Takes all whose value, masked, is as wanted. A deletion may move an entry to where we are: look there again. */
+/* Removes all entries whose masked value equals `wanted`. A deletion may move an entry to index i: look there again. */
 static void take_all(uint64_t mask, uint64_t wanted, struct vgpu_sums *sums) {
   vgpu__lock(&table_lock);
   for (size_t pass = 0; pass < 2; pass++) {

@@ -1,11 +1,11 @@
 /*
- * The tenants of this process: which leases it is under, and in the scope of which one each thread works. The table
- * only grows; an index is given to another lease when nothing of the one before is left, and its structure and the
- * place of its pages stay.
+ * The tenants of this process: the leases that it is under, and the one in whose scope each thread works. The table
+ * only grows. An index is reused for another lease once nothing of the previous one is left. The structure and the
+ * address of its pages stay.
  */
 #include "region.h"
 
-/* What stands in for the shared pages until there are some: an open gate without limits. */
+/* Stands in for the shared pages until they are mapped: an open gate without limits. */
 static struct shm_header private_header;
 static struct shm_grant private_grant = {.word = 1}; /* GRANT_OPEN */
 static struct shm_ledger private_ledger;

@@ -1,4 +1,4 @@
-/* Which threads are about to change what the GPU holds: system.h. */
+/* Which threads are changing what the GPU holds: see system.h. */
 #include <string.h>
 
 #include "system.h"
@@ -9,7 +9,7 @@ struct cell {
   _Alignas(LINE) uint32_t inside;
 };
 
-static struct cell cells[CELLS]; /* never given back: a thread of later finds the shared one */
+static struct cell cells[CELLS]; /* never reused; threads beyond the last cell use the shared one */
 static uint32_t cells_used;
 __thread uint32_t *vgpu__changing_cell __attribute__((tls_model("initial-exec")));
 uint32_t vgpu__changing_shared;
@@ -29,7 +29,7 @@ int vgpu__changing_any(void) {
   return 0;
 }
 
-/* In the child of a fork: the other threads are its parent's. */
+/* In the child of a fork: the other threads exist only in the parent. */
 void vgpu__changing_forget(void) {
   memset(cells, 0, sizeof cells);
   vgpu__changing_shared = 0;

@@ -1,6 +1,6 @@
 /*
- * Included before everything (gcc -include): binds what moved in newer C libraries to its oldest version, so that the
- * library loads with glibc 2.17. Not under a sanitizer, which must be able to put itself in between.
+ * Included before everything else (gcc -include). Binds symbols that newer C libraries have moved to their oldest
+ * version, so that the library loads with glibc 2.17. Disabled under a sanitizer, which must be able to interpose them.
  */
 #ifndef VGPU_COMPAT_H
 #define VGPU_COMPAT_H

@@ -1,7 +1,7 @@
 /*
- * For the trampolines of the hook, and of what stands in for NVML: the way that a function takes when it is called
- * first. With the function's slot in r11 it saves every register that may hold an argument, calls `bind` with the slot,
- * and jumps to what that returns.
+ * The first call of a lazily bound function, for the trampolines of the hook and of the NVML stand-in. On entry r11
+ * holds the function's slot. The macro saves every register that may hold an argument, calls `bind` with the slot, and
+ * jumps to the address that `bind` returns.
  */
 .macro vgpu_lazy_entry name, bind
   .text

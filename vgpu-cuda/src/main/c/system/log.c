@@ -1,4 +1,4 @@
-/* One sink, off by default, a few lines a second. */
+/* The log: one sink, off by default, limited to a few lines a second. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ void vgpu__last_reason(char *into, size_t size) {
   vgpu__unlock(&log_lock);
 }
 
-/* Opened and closed for each line: a program that closes every descriptor cannot make us write into its own files. */
+/* Opened and closed for each line: a program that closes all descriptors cannot redirect the log into its own files. */
 static void vgpu__write_line(const char *sink, const char *text) {
   char line[LINE + 64];
   int length = snprintf(line, sizeof line, "vgpu[%d]: %s\n", (int)getpid(), text);

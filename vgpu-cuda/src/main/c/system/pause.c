@@ -1,18 +1,18 @@
 /*
- * Time in which this process stood still: stopped by a signal, frozen, or without a processor. Gaps between the
- * monitor's ticks show it. A batch that was open meanwhile has measured more than GPU time, and this process gets no
- * credit for what others had meanwhile.
+ * Time for which this process stood still: stopped by a signal, frozen, or without a processor. Gaps between the
+ * monitor's ticks show it. A batch that was open meanwhile has measured more than GPU time. This process gets no credit
+ * for the GPU time that others used meanwhile.
  */
 #include "system.h"
 
-/* The monitor ticks every millisecond while there is work. */
+/* The shortest gap that counts as a pause. The monitor ticks every millisecond while there is work. */
 static const uint64_t LEAST_NS = 5u * NS_PER_MS;
 enum { TRIES = 1000 };
 
-/* The two belong together: after a stop the monitor and those who ask go on at the same moment. */
-static uint32_t version; /* odd while they change */
+/* Guarded by `version`: after a stop, the monitor and the threads that read the pause resume at the same moment. */
+static uint32_t version; /* odd during a change */
 static uint64_t paused_ns;
-static uint64_t ticked_ns; /* 0: the monitor sleeps for long */
+static uint64_t ticked_ns; /* 0: the monitor sleeps, and its gaps do not count */
 
 static uint64_t vgpu__since(uint64_t before, uint64_t now) {
   return before != 0 && (int64_t)(now - before) > (int64_t)LEAST_NS ? now - before : 0;

@@ -1,10 +1,10 @@
-/* The VGPU_ settings: what vgpu_attach was given goes before what the environment says. */
+/* The VGPU_ settings. A value given to vgpu_attach takes precedence over the environment. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "system.h"
 
-/* Settings that vgpu_attach was given. */
+/* Settings passed to vgpu_attach. */
 struct setting {
   const char *name;
   char value[VGPU_PATH];

@@ -1,4 +1,4 @@
-/* Which of a lease's GPUs a program is shown. Takes plain text, calls nobody. */
+/* Which of a lease's GPUs a program is shown. Works on plain text only. */
 #include "shown.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@ struct word {
   size_t length;
 };
 
-/* The next word of a list; 0 at its end. An empty word is one too: it names nothing. */
+/* Reads the next word of a list; returns 0 at the end. An empty word counts as a word, and names nothing. */
 static int vgpu__next(const char **at, struct word *word) {
   if (*at == NULL || **at == '\0') return 0;
   while (**at == ' ' || **at == '\t') ++*at;

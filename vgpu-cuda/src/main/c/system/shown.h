@@ -1,4 +1,4 @@
-/* Which of a lease's GPUs a program is shown: shared by the hook and by what stands in for NVML. */
+/* Which of a lease's GPUs a program is shown. Shared by the hook and the NVML stand-in. */
 #ifndef VGPU_SHOWN_H
 #define VGPU_SHOWN_H
 
@@ -7,14 +7,14 @@
 enum { VGPU_SHOWN_SIZE = 4096 };
 
 /*
- * What CUDA_VISIBLE_DEVICES has to be for a program that is under a lease on the GPUs `ours` (UUIDs with commas between
- * them) and asks for `wish` (NULL: it does not ask). A number counts among the lease's GPUs; a UUID, or the beginning
- * of one, must name one of them; as with CUDA, what comes after the first name that is none is not shown. Returns 1 if
- * something was left out.
+ * Writes to `into` the value that CUDA_VISIBLE_DEVICES must have for a program whose lease has the GPUs `ours` (UUIDs
+ * separated by commas) and which asks for `wish` (NULL: it does not ask). A number is an index into the lease's GPUs. A
+ * UUID, or a prefix of one, must name one of them. As in CUDA, entries after the first invalid one are not shown.
+ * Returns 1 if an entry was left out.
  */
 int vgpu__shown(const char *ours, const char *wish, char *into, size_t size);
 
-/* Whether a list has the GPU of these 16 bytes. */
+/* Whether the list contains the GPU with this 16-byte UUID. */
 int vgpu__shown_has(const char *ours, const unsigned char *uuid);
 
 #endif

@@ -1,4 +1,4 @@
-/* The kernel and the C library, as of glibc 2.17. */
+/* Wrappers for the kernel and the C library, as of glibc 2.17. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -23,7 +23,7 @@ void vgpu__sleep_ns(uint64_t ns) {
   errno = kept;
 }
 
-/* stat and fstat became symbols of their own in glibc 2.33 only. */
+/* stat and fstat are exported symbols only from glibc 2.33 on. */
 int vgpu__stat(const char *path, struct stat *into) { return (int)syscall(SYS_stat, path, into); }
 
 int vgpu__fstat(int fd, struct stat *into) { return (int)syscall(SYS_fstat, fd, into); }
@@ -46,7 +46,10 @@ uint64_t vgpu__parse_number(const char *text, uint64_t otherwise) {
   return value;
 }
 
-/* Fields 3 and 22 of /proc/PID/stat; the name in field 2 may hold spaces and parentheses, so from the last one on. */
+/*
+ * Fields 3 and 22 of /proc/PID/stat. The name in field 2 may contain spaces and parentheses, so parse from the last
+ * ')'.
+ */
 static uint64_t vgpu__read_stat(const char *path, char *state) {
   char text[1024];
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -70,7 +73,7 @@ uint64_t vgpu__start_time(void) {
   return vgpu__read_stat("/proc/self/stat", &state);
 }
 
-/* The second number: proc(5), /proc/PID/schedstat. */
+/* The second number of /proc/PID/schedstat: proc(5). */
 uint64_t vgpu__unscheduled_ns(void) {
   char text[96];
   int kept = errno, fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -84,7 +87,10 @@ uint64_t vgpu__unscheduled_ns(void) {
   return value;
 }
 
-/* Neither gone, nor ended, nor stopped. A process of another namespace has another start time, or is not there. */
+/*
+ * Whether the process exists and is neither dead nor stopped. In another pid namespace the pid is missing, or belongs
+ * to a process with another start time.
+ */
 int vgpu__process_runs(uint64_t pid, uint64_t start_time) {
   char path[64] = "/proc/", digits[24], state = 'X';
   size_t count = 0, at = strlen(path);

@@ -1,9 +1,9 @@
 /*
  * The lowest layer: the compiler, the C library and the kernel. It knows nothing of leases or CUDA.
  *
- * The layers, lowest first, stand in the file `layers`. A file includes its own layer's headers, and of a lower layer
- * the one header that is named as the layer. Nothing is called in a higher layer: build/check-layers.sh fails the build
- * that does.
+ * The file `layers` lists the layers, lowest first. A file includes the headers of its own layer, and of a lower layer
+ * only the header named after that layer. No function calls into a higher layer; build/check-layers.sh fails the build
+ * otherwise.
  */
 #ifndef VGPU_SYSTEM_H
 #define VGPU_SYSTEM_H
@@ -27,9 +27,9 @@ struct stat;
 
 enum { NS_PER_US = 1000, NS_PER_MS = 1000000 };
 
-/* ---- lock.c: a small futex lock, which the child of a fork may simply clear ---- */
+/* ---- lock.c: a small futex lock; the child of a fork may simply clear it ---- */
 struct vgpu_lock {
-  uint32_t word; /* 0 free, 1 held, 2 held and waited for */
+  uint32_t word; /* 0: free, 1: held, 2: held, with waiters */
 };
 void vgpu__lock_slow(struct vgpu_lock *lock);
 void vgpu__unlock_slow(struct vgpu_lock *lock);
@@ -50,52 +50,52 @@ static inline void vgpu__unlock(struct vgpu_lock *lock) {
   if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2) vgpu__unlock_slow(lock);
 }
 
-/* ---- system.c: what is asked of the C library and the kernel, never newer than glibc 2.17 ---- */
+/* ---- system.c: wrappers for the C library and the kernel that need nothing newer than glibc 2.17 ---- */
 uint64_t vgpu__now_ns(void); /* CLOCK_MONOTONIC */
 void vgpu__sleep_ns(uint64_t ns);
 int vgpu__stat(const char *path, struct stat *into);
 int vgpu__fstat(int fd, struct stat *into);
-/* Waits while *word == seen, at most timeout_ns; the memory may be mapped read-only. */
+/* Waits while *word == seen, for at most timeout_ns. The memory may be mapped read-only. */
 void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns);
 uint64_t vgpu__parse_number(const char *text, uint64_t otherwise);
-/* How long this thread has waited for a processor, ever; 0: not told. Takes some microseconds. */
+/* Total time for which this thread was runnable but had no processor; 0 if unknown. Takes some microseconds. */
 uint64_t vgpu__unscheduled_ns(void);
 uint64_t vgpu__start_time(void);
 int vgpu__process_runs(uint64_t pid, uint64_t start_time);
 uint64_t vgpu__pid_namespace(void);
 
-/* ---- log.c: off unless VGPU_HOOK_LOG says where; rate-limited; keeps the last reason for vgpu_attach ---- */
+/* ---- log.c: off unless VGPU_HOOK_LOG names a place; rate-limited; keeps the last reason for vgpu_attach ---- */
 __attribute__((format(printf, 1, 2))) void vgpu__log(const char *format, ...);
 void vgpu__last_reason(char *into, size_t size);
 
 /* ---- settings.c: the VGPU_ variables ---- */
 enum { VGPU_PATH = 1024 };
-/* What vgpu_attach was given, else the environment; NULL if unset or empty. */
+/* The value that vgpu_attach was given, else the environment's; NULL if unset or empty. */
 const char *vgpu__setting(const char *name);
-/* A value of an environment as execve takes it; NULL if unset or empty. */
+/* A value from an environment in the form that execve takes; NULL if unset or empty. */
 const char *vgpu__value_in(const char *const *env, const char *name);
 void vgpu__setting_give(const char *name, const char *value);
 
-/* ---- pause.c: how long this process has stood still, so far ---- */
+/* ---- pause.c: the total time for which this process has stood still ---- */
 uint64_t vgpu__paused_ns(uint64_t now);
-void vgpu__pause_tick(uint64_t now); /* by the monitor */
-void vgpu__pause_sleep(void);        /* no ticks until the next */
+void vgpu__pause_tick(uint64_t now); /* called by the monitor */
+void vgpu__pause_sleep(void);        /* suspends the ticks until the next vgpu__pause_tick */
 void vgpu__pause_forget(void);
 
 /*
- * ---- changing.c ----
- * Who is about to change what the GPU holds. A charge is made before the driver is asked for memory, and given back
- * after the driver has freed it: between the two the charge is more than the truth, and whoever compares them must
- * not take that for what contexts do not need. A thread says so in a cell of its own, by two plain stores; one that
- * ends leaves its cell at zero.
+ * ---- changing.c: whether a thread is changing what the GPU holds ----
+ *
+ * Memory is charged before the driver is asked for it, and given back after the driver has freed it. In between, the
+ * charge exceeds what the process really holds, and a comparison of the two must not take the difference for memory
+ * that contexts no longer need. A thread marks this interval in its own cell with two plain stores. A thread that ends
+ * leaves its cell at zero.
  */
 extern __thread uint32_t *vgpu__changing_cell __attribute__((tls_model("initial-exec"))) VGPU_INTERNAL;
-extern uint32_t vgpu__changing_shared VGPU_INTERNAL; /* for threads that found no cell of their own */
+extern uint32_t vgpu__changing_shared VGPU_INTERNAL; /* for threads without a cell of their own */
 uint32_t *vgpu__changing_first(void);
 
 /*
- * Whether any thread is within such a change. What changes after this has seen none changes a charge as well, before it
- * is over.
+ * Whether any thread is inside such a change. After a result of 0, a new change also alters a charge before it is over.
  */
 int vgpu__changing_any(void);
 void vgpu__changing_forget(void);
@@ -113,7 +113,7 @@ static inline void vgpu__changing_end(uint32_t **cell) {
   else STORE_RELEASE(**cell, LOAD(**cell) - 1);
 }
 
-/* From here to the end of the block. */
+/* Marks a change from here to the end of the enclosing block. */
 #define CHANGING() uint32_t *changing __attribute__((cleanup(vgpu__changing_end), unused)) = vgpu__changing_begin()
 
 #endif

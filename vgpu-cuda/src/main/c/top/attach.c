@@ -1,5 +1,5 @@
 /*
- * Becoming a process of a lease: settings, the seat's welcome, the pages, the slot. tenants.c adds further ones,
+ * Becoming a process of a lease: settings, the seat's WELCOME, the pages, the slot. tenants.c adds further leases;
  * region/tenant.c has the table.
  */
 #include <errno.h>
@@ -14,13 +14,16 @@
 
 #include "top.h"
 
-/* How long to wait in all for a seat that takes connections: it changes hands, or is late on an overloaded machine. */
+/*
+ * How long to wait in total for a seat that accepts connections: it may change hands, or be late on an overloaded
+ * machine.
+ */
 enum { MOST_PATIENCE_MS = 10000, RETRY_MS = 2 };
 
 static int fork_handled;
-static int quiet; /* vgpu_attach hands the reason to its caller */
+static int quiet; /* vgpu_attach returns the reason to its caller instead */
 
-/* One of the lease's files. */
+/* Maps one of the lease's files. */
 static void *vgpu__map(const struct vgpu_tenant *tenant, const char *name, uint64_t size, uint64_t magic, int writable) {
   char path[VGPU_PATH + 256];
   int length = snprintf(path, sizeof path, "%s/leases/%s/%s", tenant->run_dir, tenant->lease, name);
@@ -28,7 +31,7 @@ static void *vgpu__map(const struct vgpu_tenant *tenant, const char *name, uint6
   return vgpu__map_file(path, size, magic, SHM_SLOT_COUNT, writable);
 }
 
-/* The lease's secret, for the HELLO. Without one the seat says what is wrong: no such lease, most likely. */
+/* Reads the lease's secret for the HELLO. Without it the seat answers with the reason, most likely "no such lease". */
 static void vgpu__read_secret(struct vgpu_tenant *tenant) {
   char path[VGPU_PATH + 256];
   _Static_assert(sizeof tenant->link.secret == sizeof ((struct shm_grant_more *)NULL)->secret + 1, "with a zero");
@@ -58,7 +61,7 @@ static void vgpu__fill_slot(struct shm_slot *slot) {
   STORE_RELEASE(slot->state, (uint32_t)SHM_SLOT_ATTACHED);
 }
 
-/* Waits for the WELCOME to a HELLO: 1 and the slot, 0 to ask again, -1 when that is of no use. */
+/* Waits for the WELCOME to a HELLO. 1: *slot is set; 0: ask again; -1: asking again is useless. */
 static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint64_t deadline) {
   struct shm_message message;
   for (;;) {
@@ -114,7 +117,7 @@ static int vgpu__ask_for_slot(struct vgpu_tenant *tenant, uint32_t *slot) {
   return -1;
 }
 
-/* Of the environment that was handed in with a lease, if one was. */
+/* From the environment passed in with a lease, if any; else this process's setting. */
 static const char *vgpu__setting_of(const char *const *env, const char *name) {
   return env == NULL ? vgpu__setting(name) : vgpu__value_in(env, name);
 }
@@ -138,7 +141,7 @@ static int vgpu__read_settings(struct vgpu_tenant *tenant, const char *const *en
   return 0;
 }
 
-/* Maps the lease's pages into the tenant's place. */
+/* Maps the lease's pages into the tenant's range. */
 static int vgpu__map_pages(struct vgpu_tenant *tenant, uint32_t number) {
   if (vgpu__region_make(tenant) != 0) return -1;
   void *grant_file = vgpu__map(tenant, "grant", SHM_GRANT_SIZE, SHM_GRANT_MAGIC, 0);
@@ -165,7 +168,7 @@ int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
   tenant->link.barred = 0;
   if (vgpu__read_settings(tenant, env) != 0) return -1;
   if (vgpu__ask_for_slot(tenant, &number) != 0 || vgpu__map_pages(tenant, number) != 0) {
-    vgpu__seat_bar(tenant); /* a seat that was late may give a slot yet */
+    vgpu__seat_bar(tenant); /* a late seat may still give a slot */
     return -1;
   }
   tenant->context_bytes = tenant->grant->context_bytes;
@@ -222,8 +225,8 @@ enum vgpu_mode vgpu__attach(void) {
 }
 
 /*
- * In a JVM: the caller gives what a child process would find in its environment; what is not ours, the driver reads
- * there.
+ * In a JVM the caller passes the variables that a child process would get in its environment. They are also set in the
+ * environment, where the driver reads its own.
  */
 static void vgpu__take_settings(const char *const *env) {
   for (; env != NULL && *env != NULL; env++) {

@@ -1,14 +1,14 @@
 /*
- * A process sees its leases' GPUs and no other. The driver reads CUDA_VISIBLE_DEVICES in its cuInit, and a program, or
- * what started it, may have set that to anything: so it is put right just before, and what the driver then shows is
- * looked at just after.
+ * A process sees its leases' GPUs and no other. The driver reads CUDA_VISIBLE_DEVICES in its cuInit, and the program,
+ * or the script that started it, may have changed it. So the variable is corrected just before, and the driver's GPUs
+ * are checked just after.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "top.h"
 
-/* The GPUs of all leases of this process; empty: not told. */
+/* The GPUs of all leases of this process; empty: unknown. */
 static void vgpu__our_devices(char *into, size_t size) {
   const struct vgpu_tenant *tenant;
   into[0] = '\0';
@@ -17,7 +17,7 @@ static void vgpu__our_devices(char *into, size_t size) {
     const char *devices = (const char *)more->devices;
     size_t length = strnlen(devices, sizeof more->devices), used = strlen(into);
     if (length == 0 || length == sizeof more->devices || used + length + 2 > size) {
-      into[0] = '\0'; /* of an older seat: nothing can be said of any */
+      into[0] = '\0'; /* an older seat does not tell, so nothing can be checked */
       return;
     }
     if (used > 0) into[used++] = ',';
@@ -48,7 +48,7 @@ int vgpu__devices_are_ours(void) {
     unsigned char uuid[16] = {0};
     CUdevice device = i;
     if (REAL(cuDeviceGet)(&device, i) != ABI_SUCCESS) continue;
-    /* The older form tells of a MIG device's GPU, which is not what a lease names. */
+    /* The older form returns the UUID of a MIG device's GPU, but a lease names the MIG device. */
     if (REAL(cuDeviceGetUuid_v2)(uuid, device) == ABI_SUCCESS && !vgpu__shown_has(ours, uuid)) {
       vgpu__log("the driver shows a GPU that is not of this lease");
       return 0;

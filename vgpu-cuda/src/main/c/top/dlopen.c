@@ -1,7 +1,7 @@
 /*
- * The ways in by the library's name, where we are preloaded (trampolines.S): whatever dlopen or dlmopen asks for as the
- * driver or NVML, by its name, by a relative or an absolute path, of any version, or by another name of the same file,
- * is the hook or what stands in for NVML.
+ * Ways in by the library's name, if the hook is preloaded (trampolines.S). Every request of dlopen or dlmopen for the
+ * driver or NVML gets the hook or the NVML stand-in: by name, by a relative or an absolute path, of any version, or by
+ * another name of the same file.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -15,12 +15,12 @@
 
 void *vgpu__dlmopen_next;
 
-/* What is given instead. Not done: the C library is to answer, by a jump. */
+/* The handle to return instead. done = 0: trampolines.S jumps to the C library's function. */
 struct vgpu_opened {
   void *handle;
   uint64_t done;
 };
-/* caller: an address in the code that asks. */
+/* caller: an address in the calling code. */
 struct vgpu_opened vgpu__dlopen_own(const char *path, int flags, void *caller);
 struct vgpu_opened vgpu__dlmopen_own(Lmid_t space, const char *path, int flags, void *caller);
 
@@ -30,7 +30,7 @@ static int vgpu__is_named(const char *base, const char *library) {
   return strncmp(base, library, length) == 0 && (base[length] == '\0' || base[length] == '.');
 }
 
-/* What stands in for NVML, if it was preloaded too; it is told by its marker. */
+/* The NVML stand-in, if it is preloaded too; recognised by its marker. */
 static void *vgpu__dlopen_nvml(int flags) {
   void *found = vgpu__dlopen("libnvidia-ml.so.1", flags | RTLD_NOLOAD);
   if (found == NULL || dlsym(found, "vgpu_nvml_version") != NULL) return found;
@@ -44,9 +44,9 @@ static void *vgpu__dlopen_self(int flags) {
 }
 
 /*
- * Not preloaded, dlopen is not ours. The C library knows this library as libcuda.so.1, by its SONAME. It learns one
- * more name by a search that leads to the same file: a link of that name beside it (the RPATH, which nothing comes
- * before). 0: it is known as libcuda.so.
+ * Makes this library known as libcuda.so too; needed if it is not preloaded, since then dlopen is not ours. The C
+ * library knows it as libcuda.so.1, by its SONAME. It learns another name by a search that leads to the same file: a
+ * link of that name beside it (found by RPATH, which comes first in the search). 0: it is known as libcuda.so.
  */
 int vgpu__dlopen_name(void) {
   Dl_info self;
@@ -64,7 +64,7 @@ static void *vgpu__map_of(void *address) {
   return dladdr1(address, &info, &map, RTLD_DL_LINKMAP) == 0 ? NULL : map;
 }
 
-/* What is given for a file that is asked for by this path; NULL: what it is. */
+/* The handle to return for this path and file; NULL: the file itself. */
 static void *vgpu__stand_in(const char *path, const char *file, int flags) {
   const char *slash = strrchr(path, '/'), *base = slash == NULL ? path : slash + 1, *nvml = vgpu__setting("VGPU_NVML");
   if (vgpu__is_named(base, "libcuda.so") || (file != NULL && vgpu__driver_is(file))) return vgpu__dlopen_self(flags);
@@ -73,12 +73,12 @@ static void *vgpu__stand_in(const char *path, const char *file, int flags) {
 }
 
 /*
- * A library that is opened with RTLD_DEEPBIND, and what it brings along, finds the C library's dlopen before ours: its
- * imports are made to lead here. What it brings along comes after it in the linker's list.
+ * A library opened with RTLD_DEEPBIND finds the C library's dlopen before ours, and so do the libraries that it brings
+ * along. So their imports are redirected to ours. Libraries brought along come after it in the linker's list.
  */
 static void *vgpu__open_deep(const char *path, const char *file, int flags) {
   void *opened = vgpu__dlopen(path, flags | RTLD_NOLOAD), *before;
-  if (opened != NULL) return opened; /* it was there already, and keeps the order that it has */
+  if (opened != NULL) return opened; /* already loaded: its search order stays */
   opened = vgpu__dlopen(file == NULL ? path : file, flags);
   for (struct link_map *map = opened; map != NULL; map = map->l_next) {
     vgpu__redirect(map, "dlopen", (void *)(uintptr_t)&dlopen, &before);
@@ -94,12 +94,12 @@ struct vgpu_opened vgpu__dlopen_own(const char *path, int flags, void *caller) {
   const char *file = strchr(path, '/') != NULL ? path : vgpu__search(path, vgpu__map_of(caller), found) == 0 ? found : NULL;
   void *own = vgpu__stand_in(path, file, flags);
   if (own != NULL) return (struct vgpu_opened){.handle = own, .done = 1};
-  /* What the dynamic linker would put in for $ORIGIN and the like is the caller's. */
+  /* The dynamic linker replaces $ORIGIN and the like on behalf of the caller. */
   if ((flags & RTLD_DEEPBIND) == 0 || strchr(path, '$') != NULL) return (struct vgpu_opened){.done = 0};
   return (struct vgpu_opened){.handle = vgpu__open_deep(path, file, flags), .done = 1};
 }
 
-/* Whether what was opened in a namespace of its own brought a driver along, or an NVML where one stands in for it. */
+/* Whether a library opened in another namespace brought a driver along, or an NVML although the stand-in is loaded. */
 static int vgpu__goes_past(void *opened) {
   if (dlsym(opened, "cuInit") != NULL && dlsym(opened, "vgpu_hook_version") == NULL) return 1;
   if (dlsym(opened, "nvmlInit_v2") == NULL || dlsym(opened, "vgpu_nvml_version") != NULL) return 0;
@@ -109,9 +109,9 @@ static int vgpu__goes_past(void *opened) {
 }
 
 /*
- * Another namespace has its own copy of each library, and nothing is preloaded there. The driver itself is the hook all
- * the same; what would bring another one along, as a library that is linked with it, is refused. dlerror says why: by
- * the name of a file that is none.
+ * Another namespace has its own copy of each library, and nothing is preloaded there. A request for the driver itself
+ * still gets the hook. A library that would bring another driver along, because it is linked with it, is refused.
+ * dlerror shows the reason: it is the name of a missing file.
  */
 struct vgpu_opened vgpu__dlmopen_own(Lmid_t space, const char *path, int flags, void *caller) {
   void *(*next)(Lmid_t, const char *, int);
@@ -120,7 +120,7 @@ struct vgpu_opened vgpu__dlmopen_own(Lmid_t space, const char *path, int flags, 
   if (own.done || space == LM_ID_BASE || path == NULL) return own;
   memcpy(&next, &vgpu__dlmopen_next, sizeof next);
   own.handle = next(space, path, flags);
-  if (own.handle == NULL) return own; /* asked for in its caller's name, it may be found */
+  if (own.handle == NULL) return own; /* a jump with the caller's return address may still find it */
   own.done = 1;
   if (vgpu__goes_past(own.handle)) {
     dlclose(own.handle);

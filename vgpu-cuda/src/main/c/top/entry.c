@@ -1,12 +1,12 @@
-/* The ways in: cuInit, cuGetProcAddress in both forms. By dlopen: dlopen.c. */
+/* Ways in: cuInit, and both forms of cuGetProcAddress. For dlopen see dlopen.c. */
 #include <string.h>
 
 #include "top.h"
 
-/* cuGetProcAddress's own knowledge ends with the header that vgpu_hooks.def was made from. */
+/* Up to this CUDA version the table in vgpu_hooks.def is trusted; for newer ones the driver is asked again. */
 enum { KNOWN_VERSION = 13000 };
 
-static uint32_t foreign; /* the driver shows another's GPU, so this process gets nothing */
+static uint32_t foreign; /* the driver shows a GPU outside the leases: this process gets nothing */
 
 abi_result cuInit(unsigned flags) {
   if (vgpu__driver_load() != 0) return ABI_NO_DEVICE;
@@ -48,7 +48,7 @@ static void *vgpu__real_of(const struct form *form) {
   return real;
 }
 
-/* A later version than we know: does the name still mean the form that it meant then? */
+/* Whether the name still means the same form in a version newer than KNOWN_VERSION. */
 static int vgpu__is_same_form(const char *symbol, const void *real, uint64_t flags) {
   void *then = NULL;
   abi_result result = REAL(cuGetProcAddress_v2)(symbol, &then, KNOWN_VERSION, flags, NULL);
@@ -56,7 +56,7 @@ static int vgpu__is_same_form(const char *symbol, const void *real, uint64_t fla
   return result == ABI_SUCCESS && then == real;
 }
 
-/* A header may call a function by another's name: cuGraphInstantiate of 12.0 is cuGraphInstantiateWithFlags. */
+/* A header may map one function's name to another: cuGraphInstantiate of 12.0 is cuGraphInstantiateWithFlags. */
 static void *vgpu__renamed(const void *real) {
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     if (vgpu__real_of(&forms[i]) == real) return forms[i].ours;
@@ -65,9 +65,8 @@ static void *vgpu__renamed(const void *real) {
 }
 
 /*
- * Our form of what the driver answered with `real`. An address that we know decides. Else the table of versions does,
- * up to the CUDA version that it knows; beyond, a name may mean a form that we have never seen, and then the driver's
- * answer stands.
+ * Our form of the function that the driver answered with `real`. A known address decides. Otherwise the table of
+ * versions does, up to KNOWN_VERSION. Beyond that a name may mean an unknown form, and the driver's answer stands.
  */
 static void *vgpu__ours_for(const char *symbol, void *real, int version, uint64_t flags) {
   const struct form *best = NULL;
@@ -88,7 +87,7 @@ static void *vgpu__ours_for(const char *symbol, void *real, int version, uint64_
     vgpu__log("%s of CUDA %d is newer than this hook: passed through", symbol, version);
     return NULL;
   }
-  /* The driver has it under no exported name: what it answered is what our form calls. */
+  /* The driver does not export it by name, so our form calls the driver's answer. */
   if (vgpu__driver_symbol(best->name) == NULL) memcpy((char *)&vgpu_driver + best->real_offset, &real, sizeof real);
   return best->ours;
 }

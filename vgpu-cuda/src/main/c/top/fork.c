@@ -1,7 +1,7 @@
 /*
- * The child of a fork holds nothing: its parent's slots, connections and monitor are the parent's. It attaches by its
- * own cuInit, to the lease in whose scope it was made. Only its one thread runs here, and other threads of the parent
- * may have held any lock: clear, do not take.
+ * The child of a fork holds nothing: the slots, connections and monitor are its parent's. It attaches by its own
+ * cuInit, to the lease in whose scope it was forked. Only the forking thread exists here, and other threads of the
+ * parent may have held any lock: so locks are cleared, not taken.
  */
 #include <sys/mman.h>
 
@@ -20,7 +20,7 @@ void vgpu__fork_child(void) {
     vgpu__tenant_clear(tenant, i);
     if (region != NULL) munmap(region, VGPU_REGION);
   }
-  vgpu__entries_forget(); /* what it counts goes to a page of its own now */
+  vgpu__entries_forget(); /* their counts now go to a private page */
   for (uint32_t i = 1; i < vgpu__tenants_used; i++) vgpu__tenants[i] = NULL;
   vgpu__tenants_used = 1;
   vgpu__unbound = &vgpu__home;

@@ -1,8 +1,8 @@
 /*
- * The monitor: closes batches that nobody else closes, counts what has ended, beats the heart, keeps the connection. It
- * sleeps while the process has no work. The driver may hold it up: for as long as another thread's call takes that has
- * its locks, a large pinned allocation or a compilation. Meanwhile a second thread, which calls nothing of the driver,
- * gives the signs of life: the pulse.
+ * The monitor: closes batches that no other thread closes, harvests, sends heartbeats, keeps the connection. It sleeps
+ * while the process has no work. The driver may block it while another thread's call holds the driver's locks, for
+ * example a large pinned allocation or a compilation. Meanwhile a second thread, the pulse, sends the heartbeats; it
+ * never calls the driver.
  */
 #include <errno.h>
 #include <limits.h>
@@ -21,11 +21,11 @@ static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
 enum { STACK = 256 * 1024, QUICK_TRIES = 400, REFRESH = 64 };
 
-static int runs; /* under the lock of attaching */
-static uint32_t stop, inside; /* inside: the monitor is in the driver */
-static uint32_t leaves;       /* the program ends: nothing of the driver is called any more */
+static int runs; /* guarded by the lock of attaching */
+static uint32_t stop, inside; /* inside: the monitor may be calling the driver */
+static uint32_t leaves;       /* the program ends: no more calls of the driver */
 static const uint64_t LEAVE_NS = 10u * NS_PER_MS;
-/* others take a process for stopped after 5 ms at the soonest: peers.c, pause.c */
+/* other processes take this one for stopped after 5 ms at the earliest: peers.c, pause.c */
 static const uint64_t PULSE_NS = 2u * NS_PER_MS;
 
 static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
@@ -49,7 +49,7 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
     watch->next_try_ns = now;
     vgpu__log("the connection to the seat is gone");
   }
-  /* A HELLO without an answer: a stopped seat, perhaps. Another may take over meanwhile. */
+  /* A HELLO without an answer: perhaps a stopped seat. Another process may take the seat meanwhile. */
   if (!watch->welcome && got != VGPU_SEAT_GONE && now - watch->asked_ns > WELCOME_NS) vgpu__seat_close(tenant);
   if (!watch->welcome && now >= watch->next_try_ns && !vgpu__seat_connected(tenant)) {
     watch->asked_ns = now;
@@ -59,19 +59,19 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
   }
 }
 
-/* Autonomous while the seat is silent; again under its grants when its heart beats. */
+/* Goes autonomous while the seat is silent, and back to its grants when it beats again. */
 static void vgpu__follow_heartbeat(struct vgpu_tenant *tenant, uint64_t now, int working) {
   int silent = vgpu__seat_is_silent(tenant, now);
   if (!silent) vgpu__gate_set_autonomous(tenant, 0);
   else if (working && !tenant->watch.welcome && vgpu__movable_is_home(tenant)) vgpu__gate_set_autonomous(tenant, 1);
 }
 
-/* Somebody waits for the end of our work: by the seat's word, or by our bit in the express lane. */
+/* Whether another tenant waits for the end of our work, by the seat or by our bit in the express lane. */
 static int vgpu__wants_promptness(const struct vgpu_tenant *tenant) {
   return tenant->express.bit != 0 || tenant->express.told || (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
 }
 
-/* How soon one tenant wants the monitor back. */
+/* After how long one tenant needs the monitor again. */
 static uint64_t vgpu__tick_ns(const struct vgpu_tenant *tenant, int working, int soon, uint64_t express_ns) {
   if (soon) return DRAIN_TICK_NS;
   if (working && !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && LOAD(tenant->slot->busy) != 0) return DRAIN_TICK_NS;
@@ -79,7 +79,7 @@ static uint64_t vgpu__tick_ns(const struct vgpu_tenant *tenant, int working, int
   return working && vgpu__wants_promptness(tenant) ? CONTENDED_TICK_NS : TICK_NS;
 }
 
-/* Nothing is on the GPU, and nobody waits. Sequentially consistent: see vgpu__monitor_wake. */
+/* Nothing is on the GPU, and no thread waits. Sequentially consistent: see vgpu__monitor_wake. */
 static int vgpu__is_quiet(const struct vgpu_tenant *tenant) {
   return __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) == 0 && LOAD(tenant->slot->waiting) == 0;
 }
@@ -92,11 +92,11 @@ static int vgpu__all_quiet(void) {
   return 1;
 }
 
-/* What a look at all tenants found. */
+/* The result of a pass over all tenants. */
 struct round {
-  const struct vgpu_tenant *working; /* one that has work: whose gate's shutting is waited for */
+  const struct vgpu_tenant *working; /* a tenant that has work; the shutting of its gate is waited for */
   unsigned attached, workers;
-  uint32_t word; /* its grant word, as seen before its lanes were looked at */
+  uint32_t word; /* its grant word, read before its lanes were tended */
   uint64_t tick_ns;
 };
 
@@ -123,7 +123,7 @@ static void vgpu__rest(const struct round *round, uint64_t idle_ns) {
     const struct vgpu_tenant *tenant = round->working == NULL ? &vgpu__home : round->working;
     uint32_t word = round->working == NULL ? LOAD_ACQUIRE(tenant->grant->word) : round->word;
     uint64_t tick_ns = round->tick_ns;
-    /* Only one word can be waited on: the others' gates are looked at more often. */
+    /* Only one word can be waited on, so the other tenants' gates are polled more often. */
     if (round->workers > 1 && tick_ns > CONTENDED_TICK_NS) tick_ns = CONTENDED_TICK_NS;
     vgpu__futex_wait(&tenant->grant->word, word, tick_ns);
     return;
@@ -155,7 +155,7 @@ static void *vgpu__monitor(void *unused) {
   uint64_t worked_ns = 0;
   (void)unused;
   prctl(PR_SET_NAME, "vgpu-monitor", 0, 0, 0);
-  prctl(PR_SET_TIMERSLACK, 5000, 0, 0, 0); /* of this thread only */
+  prctl(PR_SET_TIMERSLACK, 5000, 0, 0, 0); /* applies to this thread only */
   for (unsigned turn = 0;; turn++) {
     uint64_t now = vgpu__now_ns();
     unsigned batches[VGPU_TENANTS] = {0};
@@ -188,7 +188,7 @@ static int vgpu__start(void *(*thread_body)(void *)) {
   int failed = pthread_create(&thread, &attributes, thread_body, NULL);
   if (failed) {
     pthread_attr_destroy(&attributes);
-    pthread_attr_init(&attributes); /* a program with much thread-local data: the usual stack */
+    pthread_attr_init(&attributes); /* a program with much thread-local data: use the default stack size */
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     failed = pthread_create(&thread, &attributes, thread_body, NULL);
   }
@@ -199,12 +199,12 @@ static int vgpu__start(void *(*thread_body)(void *)) {
 int vgpu__monitor_start(void) {
   if (runs) return 0;
   uint64_t all = ~(uint64_t)0, before = 0;
-  /* A thread is born with its maker's mask: no signal of the program is ever handled on ours. */
+  /* A new thread inherits its creator's mask: so the hook's threads never handle the program's signals. */
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
   runs = vgpu__start(vgpu__monitor) == 0;
   if (runs && vgpu__start(vgpu__pulse) != 0) vgpu__log("cannot start a second thread: where the driver holds the first one up, this process looks stopped");
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
-  vgpu__pause_tick(vgpu__now_ns()); /* its own first may come late */
+  vgpu__pause_tick(vgpu__now_ns()); /* the monitor's first tick may be late */
   return runs ? 0 : -1;
 }
 
@@ -215,15 +215,15 @@ void vgpu__monitor_forget(void) {
   vgpu__pause_forget();
 }
 
-/* The monitor is out of the driver in a moment, if not blocked. */
+/* Waits briefly until the monitor has left the driver, unless it is blocked there. */
 static void vgpu__await_outside(void) {
   uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
   while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline) vgpu__sleep_ns(20u * NS_PER_US);
 }
 
 /*
- * At the program's end the driver ends too, by a handler of its own: ours comes before that, since it was registered
- * later. The program's other handlers may still work, so the monitor lives on, and beats.
+ * At the program's end the driver ends in an exit handler of its own. Ours runs before that, since it was registered
+ * later. Other exit handlers may still do work, so the monitor goes on and beats.
  */
 static void vgpu__monitor_leave(void) {
   __atomic_store_n(&leaves, 1, __ATOMIC_SEQ_CST);
@@ -236,7 +236,7 @@ void vgpu__monitor_at_exit(void) {
   if (__atomic_exchange_n(&registered, 1, __ATOMIC_SEQ_CST) == 0) atexit(vgpu__monitor_leave);
 }
 
-/* No program's code comes after this. */
+/* No code of the program runs after this. */
 __attribute__((destructor)) static void vgpu__monitor_stop(void) {
   __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
   vgpu__await_outside();

@@ -1,8 +1,7 @@
 /*
- * What a program that serves several leases calls: adding one, dropping one, and binding a thread to one.
+ * The calls of a program that serves several leases: adding one, dropping one, and binding a thread to one.
  *
- * A handle is index + 1 and, above 8 bits, the generation of that index: so one of a lease that was dropped fits
- * nothing any more.
+ * A handle is index + 1, and above 8 bits the index's generation. So the handle of a dropped lease matches nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,10 +12,7 @@
 
 enum { HANDLE_SHIFT = 8, HANDLE_MASK = 0xff };
 
-/*
- * How long an index rests: a call of the driver that began under the lease before may still be about to record what it
- * made.
- */
+/* How long an index rests. A driver call that began under the previous lease may still record what it made. */
 static const uint64_t REST_NS = 2000u * (uint64_t)NS_PER_MS;
 
 static int64_t vgpu__handle_of(const struct vgpu_tenant *tenant) {
@@ -38,7 +34,7 @@ int64_t vgpu_tenant_bind(int64_t handle) {
   const struct vgpu_tenant *before = vgpu__scope.bound;
   int64_t was = before == NULL ? 0 : (int64_t)((uint64_t)vgpu__scope.generation << HANDLE_SHIFT | (before->index + 1));
   if (was == handle) return was;
-  /* The thread's views of default streams are of the scope before. */
+  /* The thread's entries of default streams belong to the previous scope. */
   vgpu__entries_forget();
   vgpu__scope.generation = wanted == NULL ? 0 : LOAD(wanted->generation);
   vgpu__scope.bound = wanted;
@@ -64,7 +60,7 @@ static struct vgpu_tenant *vgpu__tenant_free(void) {
   uint64_t held = vgpu__table_tenants() | vgpu__vmm_tenants() | vgpu__context_tenants() | vgpu__lane_tenants() |
                   vgpu__pool_tenants() | vgpu__later_tenants() | vgpu__graph_memory_tenants() | vgpu__movable_tenants();
   uint64_t now = vgpu__now_ns();
-  /* Never the first: whose streams are not recorded. */
+  /* never index 0, whose streams are not recorded */
   for (uint32_t i = 1; i < used; i++) {
     struct vgpu_tenant *tenant = vgpu__tenants[i];
     if (LOAD(tenant->mode) == VGPU_DROPPED && (held >> i & 1) == 0 && now - tenant->dropped_ns > REST_NS) return tenant;
@@ -72,7 +68,7 @@ static struct vgpu_tenant *vgpu__tenant_free(void) {
   return NULL;
 }
 
-/* As if it had never been, but for what others may look at: its place and its generation. */
+/* Resets all but what other threads may still read: the region and the generation. */
 static void vgpu__tenant_renew(struct vgpu_tenant *tenant) {
   tenant->autonomous = 0;
   tenant->overlap = 1024;
@@ -103,8 +99,8 @@ static int vgpu__lists(const char *list, const char *item, size_t length) {
 }
 
 /*
- * The driver reads once which GPUs it shows, in its cuInit: until then a further lease's GPU is added to them. Later it
- * must be one of them, or all must be shown.
+ * The driver reads the list of visible GPUs once, in its cuInit. Until then the GPUs of further leases are added to it.
+ * After that a lease's GPU must be in the list, or all GPUs must be visible.
  */
 static int vgpu__show_devices(const char *const *env) {
   const char *wanted = vgpu__value_in(env, "CUDA_VISIBLE_DEVICES"), *shown = getenv("CUDA_VISIBLE_DEVICES");
@@ -185,7 +181,7 @@ static void vgpu__drop_locked(struct vgpu_tenant *tenant) {
   struct vgpu_tenant *next = vgpu__oldest();
   if (vgpu__unbound == tenant && next != NULL) STORE_RELEASE(vgpu__unbound, next);
   vgpu__express_leave(tenant);
-  /* The seat takes back the slot when it hears of it: so first the pages, then that. */
+  /* The seat takes back the slot on BYE, so replace the pages first. */
   vgpu__pages_leave(tenant);
   STORE_RELEASE(tenant->autonomous, 0);
   vgpu__seat_bar(tenant);

@@ -1,7 +1,7 @@
 /*
- * One trampoline per passed-through function: counts the call and jumps to the real one with every register and the
- * stack as they came. A slot begins at its own lazy entry, which saves whatever may hold an argument, binds, and jumps.
- * Slots lie together: struct vgpu_pass of region.h.
+ * One trampoline per passed-through function: counts the call and jumps to the real function with every register and
+ * the stack unchanged. A slot's target is at first its lazy entry, which saves all possible argument registers, binds,
+ * and jumps. Slots are contiguous: struct vgpu_pass of region.h.
  */
 #include "../system/lazy.h"
 
@@ -45,8 +45,8 @@ vgpu_lazy_entry vgpu_lazy, vgpu__bind
 #include "vgpu_hooks.def"
 
 /*
- * dlopen and dlmopen: what dlopen.c gives instead, else the C library's, by a jump, because that one looks at its
- * return address to find the caller's search path; dlopen.c is told that address too.
+ * dlopen and dlmopen: return the handle from dlopen.c, or else jump to the C library's function. A jump, because that
+ * function finds the caller's search path by its return address. dlopen.c gets that address too.
  */
 .macro vgpu_open name, caller
   .text

@@ -1,7 +1,7 @@
 /*
- * The driver's ioctls, followed: which client, devices, channel groups and channels it has. Only what the driver of
- * this process made is ever named in a call of ours, and only through the file that it made it by; the driver checks
- * both.
+ * Follows the driver's ioctls to learn its clients, devices, channel groups and channels. The hook's own calls name
+ * only objects that this process's driver made, and use only the file through which the driver made them. The driver
+ * checks both.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -14,10 +14,10 @@
 enum { OBJECTS = 2048, LEAST_TIMESLICE_US = 50 };
 
 struct object {
-  uint32_t client, handle, parent, class_number; /* client 0: free */
+  uint32_t client, handle, parent, class_number; /* client 0: free entry */
   int fd;
-  uint64_t device, inode, special; /* of the file */
-  int disabled;                    /* by the driver itself */
+  uint64_t device, inode, special; /* identity of the file */
+  int disabled;                    /* by the driver itself, so not ours to enable */
 };
 
 static struct vgpu_lock lock;
@@ -28,7 +28,7 @@ static uint32_t version;
 static uint64_t most_timeslice_us;
 static vgpu_ioctl *next;
 
-/* ---- the table; with the lock ---- */
+/* ---- the table; lock held ---- */
 
 static struct object *vgpu__find(uint32_t client, uint32_t handle) {
   for (unsigned i = 0; i < used && client != 0; i++) {
@@ -67,8 +67,8 @@ static void vgpu__learn(int fd, const struct vgpu_rm_call *call) {
   uint32_t client = root ? call->object : call->client;
   struct stat seen;
   if (client == 0 || call->object == 0 || vgpu__fstat(fd, &seen) != 0) return;
-  if (!root && vgpu__find(client, client) == NULL) return; /* made before we looked: not ours to name */
-  vgpu__drop(client, call->object);                        /* its number again: the one before is gone */
+  if (!root && vgpu__find(client, client) == NULL) return; /* made before the redirection: not ours to name */
+  vgpu__drop(client, call->object);                        /* a reused handle: the previous object is gone */
   struct object *object = vgpu__free_one();
   if (object == NULL) return;
   *object = (struct object){
@@ -84,8 +84,8 @@ static void vgpu__learn(int fd, const struct vgpu_rm_call *call) {
 }
 
 /*
- * Whether the client's file is still what made it: a program may close any descriptor, and open its own under the
- * number.
+ * Whether the descriptor still refers to the client's file. A program may close any descriptor and open its own file
+ * under that number.
  */
 static int vgpu__usable(const struct object *root) {
   struct stat seen;
@@ -93,7 +93,7 @@ static int vgpu__usable(const struct object *root) {
          (uint64_t)seen.st_ino == root->inode && (uint64_t)seen.st_rdev == root->special;
 }
 
-/* ---- calls of our own ---- */
+/* ---- the hook's own calls ---- */
 
 static uint64_t vgpu__request(unsigned number, unsigned size) {
   return 3u << 30 | (uint64_t)size << 16 | (uint64_t)RM_MAGIC << 8 | number;
@@ -101,7 +101,7 @@ static uint64_t vgpu__request(unsigned number, unsigned size) {
 
 static void vgpu__put32(unsigned char *bytes, size_t offset, uint32_t value) { memcpy(bytes + offset, &value, sizeof value); }
 
-/* The driver's status; UINT32_MAX where the call itself failed. */
+/* Returns the driver's status; UINT32_MAX if the ioctl itself failed. */
 static uint32_t vgpu__control(int fd, uint32_t client, uint32_t object, uint32_t command, void *params, uint32_t size) {
   unsigned char call[RM_CONTROL_SIZE] = {0};
   uint64_t at = (uint64_t)(uintptr_t)params;
@@ -121,7 +121,7 @@ static uint32_t vgpu__control(int fd, uint32_t client, uint32_t object, uint32_t
   return result == 0 ? status : UINT32_MAX;
 }
 
-/* The subdevice under the device that a channel lies below. */
+/* The subdevice of the device that the channel belongs to. */
 static const struct object *vgpu__subdevice_of(const struct object *channel) {
   const struct object *at = channel;
   for (int depth = 0; depth < 8 && at != NULL && at->class_number != RM_CLASS_DEVICE; depth++) {
@@ -135,7 +135,9 @@ static const struct object *vgpu__subdevice_of(const struct object *channel) {
   return NULL;
 }
 
-/* One call for the channels from `from` on that have the same subdevice as the first; marks them in `done`. */
+/*
+ * Makes one call for the channels from index `from` on that share the first one's subdevice, and marks them in `done`.
+ */
 static uint32_t vgpu__disable_some(unsigned from, int stopped, unsigned char *done) {
   unsigned char params[RM_DISABLE_SIZE] = {0};
   const struct object *subdevice = vgpu__subdevice_of(&objects[from]);
@@ -157,7 +159,10 @@ static uint32_t vgpu__disable_some(unsigned from, int stopped, unsigned char *do
   params[0] = stopped != 0;
   vgpu__put32(params, 4, count);
   uint32_t answer = vgpu__control(root->fd, subdevice->client, subdevice->handle, RM_DISABLE_CHANNELS, params, sizeof params);
-  /* One that has just been freed fails them all; what can be resumed must be. */
+  /*
+   * A channel that was just freed fails the whole call. When resuming, retry one by one: every channel that can be
+   * resumed must be.
+   */
   for (uint32_t i = 0; answer != RM_OK && !stopped && count > 1 && i < count; i++) {
     unsigned char one[RM_DISABLE_SIZE] = {0};
     vgpu__put32(one, 4, 1);
@@ -253,7 +258,10 @@ void vgpu__channels_seen(struct vgpu_channels_seen *into) {
 
 /* ---- the driver's calls ---- */
 
-/* Which of our objects the driver has disabled or enabled itself: what it disabled is not ours to enable. */
+/*
+ * Records which channels the driver disabled or enabled itself. The hook does not enable channels that the driver
+ * disabled.
+ */
 static void vgpu__note_disabling(const struct vgpu_rm_call *call) {
   unsigned char params[RM_DISABLE_SIZE];
   uint32_t count;
@@ -275,7 +283,7 @@ static void vgpu__note_scheduling(const struct vgpu_rm_call *call) {
   if (object != NULL) object->disabled = on == 0;
 }
 
-/* A call that has succeeded. True: channels may have begun to run. */
+/* Records a call that has succeeded. Returns 1 if channels may have begun to run. */
 static int vgpu__note(int fd, const struct vgpu_rm_call *call) {
   int changed = 0;
   vgpu__lock(&lock);
@@ -297,7 +305,7 @@ static int vgpu__note(int fd, const struct vgpu_rm_call *call) {
   return changed;
 }
 
-/* Whether the call names a client that is none of this process's: the driver may not look, so we do. */
+/* Whether the call names a client of another process. The driver may not check this, so the hook does. */
 static int vgpu__names_others(const struct vgpu_rm_call *call) {
   unsigned char params[RM_DISABLE_SIZE];
   uint32_t count;
@@ -314,15 +322,12 @@ static int vgpu__names_others(const struct vgpu_rm_call *call) {
   return foreign;
 }
 
-/*
- * Writes a status where the caller looks for it; its fields were read from there, and writing them is the driver's to
- * do as well.
- */
+/* Writes a status to where the caller expects the driver to write it. */
 static int vgpu__answer(const struct vgpu_rm_call *call, uint32_t status) {
   return vgpu__poke(call->at + call->status_offset, &status, sizeof status) == 0;
 }
 
-/* A longer time slice than the lease may have is cut. 1: answered here. */
+/* Cuts a time slice to the lease's maximum. Returns 1 if the call was answered here. */
 static int vgpu__cut_timeslice(int fd, const struct vgpu_rm_call *call) {
   uint64_t us, most = LOAD(most_timeslice_us);
   if (most == 0 || call->params_size != sizeof us || vgpu__peek(&us, call->params, sizeof us) != 0 || us <= most) return 0;
@@ -330,7 +335,7 @@ static int vgpu__cut_timeslice(int fd, const struct vgpu_rm_call *call) {
   return status != UINT32_MAX && vgpu__answer(call, status);
 }
 
-/* Calls that would undo what the lease is held to. 1: answered here. */
+/* Filters calls that would undo what the lease is held to. Returns 1 if the call was answered here. */
 static int vgpu__filter(int fd, const struct vgpu_rm_call *call) {
   if (call->kind != RM_KIND_CONTROL) return 0;
   if (call->command == RM_GROUP_SET_TIMESLICE) return vgpu__cut_timeslice(fd, call);
@@ -350,7 +355,7 @@ int vgpu__ioctl(int fd, unsigned long request, ...) {
   int result = next(fd, request, argument);
   if (result != 0) return result;
   int kept = errno;
-  vgpu__rm_parse(request, (uint64_t)(uintptr_t)argument, &call); /* with what the driver has filled in */
+  vgpu__rm_parse(request, (uint64_t)(uintptr_t)argument, &call); /* now with the fields that the driver filled in */
   if (call.status == RM_OK && vgpu__note(fd, &call)) vgpu__level2_channels_changed();
   errno = kept;
   return result;

@@ -1,8 +1,8 @@
 /*
- * The express lane: how an offline process learns within microseconds that a more urgent one is busy, without the seat.
- * An urgent process sets its bit in its GPU's express page before its work, and clears it a little after; an offline
- * one starts nothing while one of the bits that its grant names is set. A bit whose process has not been seen alive for
- * a while does not count.
+ * The express lane: how an offline process learns within microseconds, without the seat, that a more urgent process is
+ * busy. An urgent process sets its bit in the GPU's express page before its work, and clears it a little after. An
+ * offline process starts nothing while one of the bits named in its grant is set. A bit does not count if its process's
+ * last heartbeat is older than STALE_NS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,19 +19,19 @@
 static const uint64_t STALE_NS = 15u * NS_PER_MS;
 static const uint64_t WAIT_NS = 3u * NS_PER_MS;
 static const uint64_t LINGER_US = 150, MOST_LINGER_US = 20000;
-static const uint64_t STEP_NS = 40u * NS_PER_US; /* how finely the monitor looks while a bit outlasts its work */
+static const uint64_t STEP_NS = 40u * NS_PER_US; /* how often the monitor looks while a bit lingers */
 
 /*
- * A process that waits for the GPU after each of a chain of kernels comes back within microseconds: giving the GPU away
- * between two of them costs more than it gains. A process whose requests are single pieces of work comes back later:
- * while its bit stays set behind them, GPU time is lost. So the bit lingers only for a process that has come back in
- * time before. Races on the count do no harm.
+ * Whether a bit lingers after the work. A process that waits for the GPU after each of a chain of kernels returns
+ * within microseconds: giving the GPU away between two of them costs more than it gains. A process whose requests are
+ * single pieces of work returns later: GPU time is lost while its bit stays set. So the bit lingers only for a process
+ * that has returned in time before. Races on the count do no harm.
  */
 enum { RETURNS_TRUSTED = 4, MOST_RETURNS = 16 };
 
 /* ---- joining ---- */
 
-/* Which bit the seat has given to our slot; EXPRESS_BITS: none. */
+/* The bit that the seat gave to our slot; EXPRESS_BITS: none. */
 static uint64_t vgpu__bit_index(const struct vgpu_tenant *tenant) {
   uint64_t i = 0;
   while (i < SHM_EXPRESS_BITS && LOAD(tenant->grant->express_slots[i]) != tenant->slot_number) i++;
@@ -51,14 +51,14 @@ void vgpu__express_join(struct vgpu_tenant *tenant) {
   if (vgpu__page_name(tenant, name, sizeof name) != 0) return;
   int urgent = LOAD(tenant->grant->preemption_class) != SHM_CLASS_OFFLINE;
   uint64_t index = vgpu__bit_index(tenant);
-  if (urgent && index == SHM_EXPRESS_BITS) return; /* every bit is taken: by messages */
+  if (urgent && index == SHM_EXPRESS_BITS) return; /* all bits are taken: this process uses messages alone */
   int length = snprintf(path, sizeof path, "%s/express/%s", tenant->run_dir, name);
   if (length < 0 || (size_t)length >= sizeof path) return;
   char *page = vgpu__map_file(path, SHM_EXPRESS_SIZE, SHM_EXPRESS_MAGIC, SHM_EXPRESS_BITS, urgent);
   if (page != NULL) page = vgpu__region_move(tenant, VGPU_REGION_EXPRESS, page, (size_t)SHM_EXPRESS_SIZE);
   if (page == NULL) {
     if (!urgent) return;
-    /* In a container, or as another user than the seat's. */
+    /* In a container, or running as a user other than the seat's. */
     STORE(tenant->express.told, 1);
     STORE_RELEASE(tenant->slot->express, (uint32_t)SHM_EXPRESS_TOLD);
     return;
@@ -69,17 +69,17 @@ void vgpu__express_join(struct vgpu_tenant *tenant) {
   STORE_RELEASE(tenant->slot->express, (uint32_t)(urgent ? SHM_EXPRESS_ANNOUNCES : SHM_EXPRESS_OBEYS));
 }
 
-/* In the child of a fork, where the bit is its parent's; and before another lease. */
+/* In the child of a fork, where the bit is the parent's; and before joining another lease. */
 void vgpu__express_forget(struct vgpu_tenant *tenant) {
   tenant->express = (struct vgpu_express){.page = &tenant->express.none};
 }
 
-/* ---- those who obey ---- */
+/* ---- processes that obey the lane ---- */
 
-/* A beat from the future is as good as none. */
+/* A beat from the future counts as none. */
 static int vgpu__is_stale(uint64_t beat, uint64_t now) { return beat > now ? beat - now > STALE_NS : now - beat > STALE_NS; }
 
-/* The bits that hold this process back now. *heed: the bits that would, if they were set. */
+/* Returns the bits that hold this process back now. *heed: the bits that would hold it back if they were set. */
 uint64_t vgpu__express_held(const struct vgpu_tenant *tenant, uint64_t *heed) {
   const struct shm_express *page = tenant->express.page;
   uint64_t mask = LOAD(tenant->grant->express_mask);
@@ -89,12 +89,12 @@ uint64_t vgpu__express_held(const struct vgpu_tenant *tenant, uint64_t *heed) {
     unsigned index = (unsigned)__builtin_ctzll(rest);
     if (vgpu__is_stale(LOAD_ACQUIRE(page->beat_ns[index]), now)) stale |= rest & -rest;
   }
-  /* A stale bit is not heeded until the next batch: else each launch would look at it again. */
+  /* A stale bit is not heeded until the next batch. Otherwise each launch would check it again. */
   *heed = mask & ~stale;
   return held & ~stale;
 }
 
-/* Waits while a more urgent process is busy. The gate may shut meanwhile: the caller looks at both again. */
+/* Waits while a more urgent process is busy. The gate may shut meanwhile, so the caller checks both again. */
 void vgpu__express_wait(struct vgpu_tenant *tenant) {
   struct shm_slot *slot = tenant->slot;
   uint64_t began = vgpu__now_ns(), held, heed;
@@ -110,7 +110,7 @@ void vgpu__express_wait(struct vgpu_tenant *tenant) {
     uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
     if (!vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous)) break;
     STORE_RELEASE(slot->heartbeat_ns, vgpu__now_ns());
-    /* The word of 32 bits in which one of them is; little-endian. */
+    /* The 32-bit half that contains one of the bits; little-endian. */
     int upper = (uint32_t)held == 0;
     const uint32_t *half = (const uint32_t *)(const void *)&tenant->express.page->busy + upper;
     uint32_t bits = (uint32_t)(upper ? held >> 32 : held), seen = LOAD_ACQUIRE(*half);
@@ -120,7 +120,7 @@ void vgpu__express_wait(struct vgpu_tenant *tenant) {
   ADD(slot->waited_ns, vgpu__now_ns() - began);
 }
 
-/* ---- those who announce ---- */
+/* ---- processes that announce their work ---- */
 
 static int vgpu__passes(const struct vgpu_tenant *tenant) {
   uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
@@ -128,8 +128,8 @@ static int vgpu__passes(const struct vgpu_tenant *tenant) {
 }
 
 /*
- * Whether the bit is still ours. The seat takes it when the lease ends, or when it takes this process for dead; another
- * may have it.
+ * Whether the bit is still ours. The seat takes it when the lease ends, or when it takes this process for dead. It may
+ * then belong to another process.
  */
 static int vgpu__owns_bit(const struct vgpu_tenant *tenant) {
   return tenant->express.bit != 0 && LOAD(tenant->grant->express_slots[tenant->express.index]) == tenant->slot_number;
@@ -153,7 +153,7 @@ static void vgpu__count_return(struct vgpu_tenant *tenant, uint64_t now) {
   else if (seen < MOST_RETURNS) STORE(tenant->express.returns, seen + 1);
 }
 
-/* Those who wait on the half of the word in which our bit is. */
+/* Wakes the waiters on the half of the word that contains our bit. */
 static void vgpu__wake_half(const struct vgpu_tenant *tenant) {
   int kept = errno;
   const uint32_t *half = (const uint32_t *)(const void *)&tenant->express.page->busy + (tenant->express.index >= 32);
@@ -162,17 +162,17 @@ static void vgpu__wake_half(const struct vgpu_tenant *tenant) {
 }
 
 /*
- * Before work, when slot.busy counts it already: so a thread that clears the bit at the same time sees that, and sets
- * it again. At a shut gate nothing is announced: then this process is held back itself.
+ * Announces work, after slot.busy has counted it. So a thread that clears the bit at the same time sees the count and
+ * sets the bit again. At a shut gate nothing is announced, since this process is held back itself.
  */
 void vgpu__express_announce(struct vgpu_tenant *tenant) {
   if (!vgpu__owns_bit(tenant) || !vgpu__passes(tenant)) return;
   uint64_t now = vgpu__now_ns();
-  vgpu__express_beat(tenant, now); /* first: a bit with an old beat does not count */
+  vgpu__express_beat(tenant, now); /* beat first: a bit with an old beat does not count */
   vgpu__count_return(tenant, now);
   if (vgpu__is_set(tenant)) return;
   __atomic_fetch_or(&tenant->express.page->busy, tenant->express.bit, __ATOMIC_SEQ_CST);
-  if (LOAD(tenant->express.page->watched) != 0) vgpu__wake_half(tenant); /* who has a kernel running stops it */
+  if (LOAD(tenant->express.page->watched) != 0) vgpu__wake_half(tenant); /* running offline kernels are stopped */
 }
 
 static void vgpu__withdraw(struct vgpu_tenant *tenant) {
@@ -189,22 +189,22 @@ static void vgpu__withdraw(struct vgpu_tenant *tenant) {
 void vgpu__express_idle(struct vgpu_tenant *tenant) {
   if (!vgpu__owns_bit(tenant)) return;
   STORE(tenant->express.idle_since_ns, vgpu__now_ns());
-  /* Nothing can follow soon, or nothing is likely to. */
+  /* Nothing can follow soon, or nothing is likely to follow. */
   if (!vgpu__passes(tenant) || LOAD(tenant->express.returns) < RETURNS_TRUSTED) vgpu__withdraw(tenant);
 }
 
-/* By the monitor: keeps the bit as it must be. 0, or how soon to look again. */
+/* Called by the monitor: sets or clears the bit as needed. Returns 0, or after how long to look again. */
 uint64_t vgpu__express_tend(struct vgpu_tenant *tenant, uint64_t now) {
   if (!vgpu__owns_bit(tenant)) return 0;
   int busy = __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0, passes = vgpu__passes(tenant);
-  if (busy && passes) { /* set it anew if the seat took it, having thought us stopped */
+  if (busy && passes) { /* set it again if the seat cleared it because it took us for stopped */
     vgpu__express_beat(tenant, now);
     if (!vgpu__is_set(tenant)) __atomic_fetch_or(&tenant->express.page->busy, tenant->express.bit, __ATOMIC_SEQ_CST);
     return 0;
   }
   if (!vgpu__is_set(tenant)) return 0;
   vgpu__express_beat(tenant, now);
-  if (busy) return STEP_NS; /* the gate is shut, the rest drains */
+  if (busy) return STEP_NS; /* the gate is shut; work in flight drains */
   uint64_t linger_ns = vgpu__linger_ns(tenant), idle_ns = now - LOAD(tenant->express.idle_since_ns);
   if (passes && (int64_t)idle_ns < (int64_t)linger_ns) {
     uint64_t left = (int64_t)idle_ns < 0 ? STEP_NS : linger_ns - idle_ns;
@@ -214,7 +214,7 @@ uint64_t vgpu__express_tend(struct vgpu_tenant *tenant, uint64_t now) {
   return 0;
 }
 
-/* The process ends. */
+/* At the end of the process. */
 void vgpu__express_leave(struct vgpu_tenant *tenant) {
   if (vgpu__owns_bit(tenant) && vgpu__is_set(tenant)) {
     STORE(tenant->express.page->beat_ns[tenant->express.index], 0);

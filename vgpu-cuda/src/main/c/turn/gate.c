@@ -1,6 +1,7 @@
 /*
- * The gate: may work start now? Open: yes. Shut: wait on the grant word. No seat answers: keep the lease's own pace,
- * over the GPU time that all its processes measured, until one answers again. And the GPU time that is charged.
+ * The gate: whether work may start now. If it is open, yes. If it is shut, wait on the grant word. If no seat answers,
+ * keep the lease's own pace, based on the GPU time that all its processes measured, until one answers again. Also: the
+ * charging of GPU time.
  */
 #include "turn.h"
 
@@ -38,7 +39,7 @@ void vgpu__gate_pace(struct vgpu_tenant *tenant) {
     uint64_t elapsed = vgpu__now_ns() - tenant->gate.pace_since_ns;
     vgpu__unlock(&tenant->gate.pace_lock);
     uint64_t earned = elapsed / 1000 * permille + PACE_BURST_NS;
-    /* More than all the time there was: another process wrote nonsense, or left. That is not waited for. */
+    /* More than all the slots could have used: another process wrote nonsense, or left. Do not wait for that. */
     if (used <= earned || used > elapsed * SHM_SLOT_COUNT) return;
     uint64_t pause = (used - earned) * 1000 / permille;
     vgpu__sleep_ns(pause < WAIT_NS ? pause : WAIT_NS);
@@ -56,12 +57,12 @@ abi_result vgpu__gate_wait(struct vgpu_tenant *tenant) {
     if ((word & SHM_GRANT_REVOKED) != 0) result = ABI_NOT_PERMITTED;
     if ((word & (SHM_GRANT_REVOKED | SHM_GRANT_OPEN)) != 0 || LOAD_ACQUIRE(tenant->autonomous)) break;
     uint64_t now = vgpu__now_ns();
-    /* Memory that is in the host's must be back first: the monitor sees to that. */
+    /* Memory that was moved to the host must be back first; the monitor takes care of that. */
     if (now - began > VGPU_SILENCE_NS && vgpu__movable_is_home(tenant) && vgpu__seat_is_silent(tenant, now)) {
       vgpu__gate_set_autonomous(tenant, 1);
       break;
     }
-    STORE_RELEASE(slot->heartbeat_ns, now); /* the monitor's, but on a busy machine that may be late */
+    STORE_RELEASE(slot->heartbeat_ns, now); /* normally the monitor's task, but the monitor may be scheduled late */
     if (reminded == 0 || now - reminded > REMIND_NS) {
       reminded = now;
       vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);
@@ -73,15 +74,17 @@ abi_result vgpu__gate_wait(struct vgpu_tenant *tenant) {
   return result;
 }
 
-/* What of [from, to) was not stopped in the middle of kernels: that was nobody's GPU time, or another's. */
+/*
+ * The part of [from, to) in which this process's channels were not stopped. Stopped time is no GPU time of this lease.
+ */
 static uint64_t vgpu__ran_ns(uint64_t from_ns, uint64_t to_ns) {
   uint64_t stopped = vgpu__level2_stopped_ns(from_ns, to_ns);
   return to_ns - from_ns > stopped ? to_ns - from_ns - stopped : 0;
 }
 
 /*
- * A batch that began before one that was charged already: what was skipped between that one's beginning and what had
- * been charged until then is still to be charged. [from, to): what this batch itself skips; to = 0: nothing.
+ * For a batch that began before one already charged: charges the gaps that it overlaps. A gap is a stretch that an
+ * earlier charge skipped. [from_ns, to_ns) is the gap that this batch itself skips; to_ns = 0: none.
  */
 static uint64_t vgpu__charge_gaps(struct vgpu_gate *gate, uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t to_ns) {
   uint64_t added = 0;
@@ -98,7 +101,10 @@ static uint64_t vgpu__charge_gaps(struct vgpu_gate *gate, uint64_t start_ns, uin
   return added;
 }
 
-/* Charges what of [start, end) nobody of the lease has charged yet: two streams at once are one GPU. */
+/*
+ * Charges the part of [start, end) that the lease has not been charged yet: two streams at once are one GPU. Returns
+ * the nanoseconds added.
+ */
 uint64_t vgpu__charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns) {
   uint64_t *until = &tenant->ledger->busy_until_ns;
   uint64_t seen = LOAD_ACQUIRE(*until), now = vgpu__now_ns(), added = 0;

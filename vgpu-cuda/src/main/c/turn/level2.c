@@ -1,8 +1,8 @@
 /*
- * Preemption inside a kernel ("level 2"): while an offline lease is held back, the channels of its process are stopped,
- * whatever kernel is in them, by the driver's own means. A thread of its own does it, which calls nothing of CUDA: such
- * a call may wait for the very work that is stopped. It resumes as soon as the reason is gone or cannot be seen any
- * more: a reason is a bit of the express lane whose process is alive, or a gate that a living seat keeps shut.
+ * Preemption inside a kernel ("level 2"). While an offline lease is held back, the channels of its process are stopped
+ * by the driver's own means, whatever kernel runs in them. A dedicated thread does this and never calls CUDA, since a
+ * CUDA call may wait for the very work that is stopped. It resumes as soon as the reason is gone or can no longer be
+ * seen. A reason is a bit of the express lane whose process is alive, or a gate that a living seat keeps shut.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,9 +18,9 @@
 
 static const uint64_t IDLE_WAIT_NS = 50u * NS_PER_MS, WATCHED_WAIT_NS = NS_PER_MS, BLIND_WAIT_NS = 250u * NS_PER_US;
 static const uint64_t STOPPED_WAIT_NS = 500u * NS_PER_US, RETRY_NS = 200u * NS_PER_US;
-static const uint64_t LOST_NS = 100u * NS_PER_MS; /* so late the monitor takes over */
-static const uint64_t SLOW_NS = 100u * NS_PER_MS; /* a call of the driver that takes longer is of no use */
-/* of the GPU's clock against ours */
+static const uint64_t LOST_NS = 100u * NS_PER_MS; /* if the thread is this late, the monitor takes over */
+static const uint64_t SLOW_NS = 100u * NS_PER_MS; /* a driver call that takes longer counts as slow */
+/* EFFECT: how long a stop may take to have an effect; CLOCK_ERROR: between the GPU's clock and ours */
 static const uint64_t EFFECT_NS = 2u * NS_PER_MS, CLOCK_ERROR_NS = 500u * NS_PER_US;
 enum { STACK = 128 * 1024, STOPS = 64, PATIENCE = 3 };
 
@@ -29,25 +29,25 @@ struct stretch {
 };
 
 static struct {
-  struct vgpu_lock lock; /* of all but the atomics; held while the driver stops or resumes */
+  struct vgpu_lock lock; /* guards all but the atomics; held while the driver stops or resumes */
   uint32_t state;        /* SHM_LEVEL2_ */
-  uint32_t why;          /* SHM_LEVEL2_WHY_, while off */
-  uint32_t over;         /* nothing is stopped any more: off for good, or the program ends */
+  uint32_t why;          /* SHM_LEVEL2_WHY_, while state is OFF */
+  uint32_t over;         /* stops nothing any more: off for good, or the program ends */
   uint32_t tried;
   enum vgpu_method method;
   struct vgpu_rm_abi abi;
-  uint64_t beat_ns; /* the thread's */
+  uint64_t beat_ns; /* the thread's heartbeat */
   unsigned failures, slow, without_effect;
-  uint64_t judged; /* ran_on at the last look */
+  uint64_t judged; /* value of ran_on at the last check */
   struct vgpu_lock ring_lock;
   struct stretch ring[STOPS];
-  uint64_t stretches; /* ever */
-  uint64_t open_ns;   /* since when it is stopped; 0: it is not */
+  uint64_t stretches; /* total number of stretches */
+  uint64_t open_ns;   /* when the current stop began; 0: not stopped */
   uint64_t ran_on;    /* pieces of work that ended while all was stopped */
 } level2;
 uint32_t vgpu__level2_asleep;
 
-/* ---- what others are told ---- */
+/* ---- reporting the state ---- */
 
 static void vgpu__tell(struct vgpu_tenant *tenant, uint64_t state, uint64_t why) {
   STORE_RELEASE(level2.state, (uint32_t)state);
@@ -71,7 +71,7 @@ static void vgpu__off(struct vgpu_tenant *tenant, uint64_t why, uint32_t status)
   vgpu__log("nothing is stopped inside a kernel: %s (driver's status 0x%x)", vgpu__why(why), status);
 }
 
-/* ---- time that does not count ---- */
+/* ---- stopped time, which is not charged ---- */
 
 static void vgpu__stretch_begins(uint64_t now) {
   vgpu__lock(&level2.ring_lock);
@@ -107,7 +107,7 @@ uint64_t vgpu__level2_stopped_ns(uint64_t from_ns, uint64_t to_ns) {
 
 static int vgpu__is_within(uint64_t at, uint64_t from, uint64_t to) { return at > from + EFFECT_NS && at + CLOCK_ERROR_NS < to; }
 
-/* Work that is stopped does not end: what ends long after a stop, by the GPU's own clock, says that there was none. */
+/* Stopped work does not end. If work ends well inside a stop, by the GPU's own clock, the stop had no effect. */
 void vgpu__level2_ended(uint64_t at_ns) {
   if (LIKELY(LOAD_ACQUIRE(level2.stretches) == 0 && LOAD_ACQUIRE(level2.open_ns) == 0)) return;
   int found = 0;
@@ -119,9 +119,9 @@ void vgpu__level2_ended(uint64_t at_ns) {
   vgpu__unlock(&level2.ring_lock);
 }
 
-/* ---- stopping and resuming; with the lock ---- */
+/* ---- stopping and resuming; lock held ---- */
 
-/* Calls of the driver that take this long again and again are of no use. */
+/* Stops or resumes, and counts consecutive slow driver calls. */
 static int vgpu__timed_set(int stopped, uint32_t *status) {
   uint64_t began = vgpu__now_ns();
   int failed = vgpu__channels_set(level2.method, stopped, &level2.abi, status);
@@ -129,7 +129,7 @@ static int vgpu__timed_set(int stopped, uint32_t *status) {
   return failed;
 }
 
-/* A stop that fails halfway is undone. */
+/* Stops all channels. A stop that fails halfway is undone. */
 static void vgpu__stop(struct vgpu_tenant *tenant) {
   uint32_t status, ignored;
   if (vgpu__timed_set(1, &status) != 0) {
@@ -144,7 +144,7 @@ static void vgpu__stop(struct vgpu_tenant *tenant) {
   vgpu__tell(tenant, SHM_LEVEL2_STOPPED, SHM_LEVEL2_WHY_NONE);
 }
 
-/* After a stretch of that length. */
+/* After a stop of length_ns: turns level 2 off if stops have no effect, or if the driver is too slow. */
 static void vgpu__judge(struct vgpu_tenant *tenant, uint64_t length_ns) {
   vgpu__lock(&level2.ring_lock);
   int ran_on = level2.ran_on != level2.judged;
@@ -159,7 +159,7 @@ static void vgpu__judge(struct vgpu_tenant *tenant, uint64_t length_ns) {
 static void vgpu__resume(struct vgpu_tenant *tenant) {
   uint32_t status;
   uint64_t now = vgpu__now_ns();
-  if (vgpu__timed_set(0, &status) != 0 && level2.failures++ < PATIENCE) return; /* the caller comes again */
+  if (vgpu__timed_set(0, &status) != 0 && level2.failures++ < PATIENCE) return; /* the caller retries */
   uint64_t length_ns = vgpu__stretch_ends(now);
   ADD(tenant->slot->level2_stopped_ns, length_ns);
   int failed = level2.failures > PATIENCE;
@@ -179,9 +179,9 @@ void vgpu__level2_channels_changed(void) {
   vgpu__unlock(&level2.lock);
 }
 
-/* ---- does it answer? ---- */
+/* ---- probing the driver ---- */
 
-/* Each way once, there and back, when there is work for the first time. */
+/* Tries each method once, stop and resume, when there is work for the first time. */
 static int vgpu__try_methods(uint32_t *status) {
   uint32_t ignored;
   for (unsigned method = 0; method < VGPU_METHODS; method++) {
@@ -208,7 +208,7 @@ static void vgpu__try(struct vgpu_tenant *tenant) {
   } else if (level2.abi.branch == 0) {
     vgpu__off(tenant, SHM_LEVEL2_WHY_VERSION, 0);
   } else if (vgpu__try_methods(&status) != 0) {
-    /* The milder form: what cannot be stopped shall at least give way soon. */
+    /* The milder form: a process that cannot be stopped shall at least give way soon, by a short time slice. */
     uint32_t answer = 0;
     if (slice_us != 0 && vgpu__channels_timeslice(slice_us, &answer) == 0) vgpu__channels_limit_timeslice(slice_us);
     vgpu__off(tenant, SHM_LEVEL2_WHY_REFUSED, status);
@@ -224,8 +224,9 @@ static void vgpu__try(struct vgpu_tenant *tenant) {
 /* ---- the thread ---- */
 
 /*
- * Held by the lane, or preempted at a shut gate. What is stopped stays so for as long as the gate is shut, also when
- * nobody urgent is there any more: to the seat it has ended, and the turn is another's.
+ * Whether to stop: held back by the express lane, or preempted at a shut gate. Once stopped, the process stays stopped
+ * while the gate is shut, even after the urgent process has gone: for the seat its turn has ended, and the next turn
+ * belongs to another tenant.
  */
 static int vgpu__shall_stop(struct vgpu_tenant *tenant, uint64_t now) {
   uint64_t flags = LOAD(tenant->grant->level2_flags), heed;
@@ -255,7 +256,7 @@ static void vgpu__step(struct vgpu_tenant *tenant, uint64_t now) {
   vgpu__unlock(&level2.lock);
 }
 
-/* The words that are waited on: the half of the express lane in which the lease's masters are; else the gate. */
+/* The word to wait on: the half of express.busy with the bits that hold this lease back; else the grant word. */
 struct view {
   const uint32_t *word;
   uint32_t seen;
@@ -264,7 +265,10 @@ struct view {
 
 static struct view vgpu__look(const struct vgpu_tenant *tenant) {
   uint64_t mask = LOAD(tenant->grant->express_mask), heed;
-  /* Who shuts the gate for a more urgent tenant wakes us; that there is one on the lane now is seen soon enough. */
+  /*
+   * The seat wakes us when it shuts the gate for a more urgent tenant. A bit of the lane that is set meanwhile is seen
+   * within WATCHED_WAIT_NS.
+   */
   struct view view = {.word = &tenant->grant->word, .wait_ns = WATCHED_WAIT_NS};
   int held_by_lane = mask != 0 && (!vgpu__is_stopped() || vgpu__express_held(tenant, &heed) != 0);
   if (held_by_lane) {
@@ -295,7 +299,7 @@ static void *vgpu__level2_thread(void *unused) {
   struct vgpu_tenant *tenant = &vgpu__home;
   (void)unused;
   prctl(PR_SET_NAME, "vgpu-preempt", 0, 0, 0);
-  prctl(PR_SET_TIMERSLACK, 5000, 0, 0, 0); /* of this thread only */
+  prctl(PR_SET_TIMERSLACK, 5000, 0, 0, 0); /* applies to this thread only */
   while (!LOAD_ACQUIRE(level2.over) || vgpu__is_stopped()) {
     struct view view = vgpu__look(tenant);
     uint64_t now = vgpu__now_ns();
@@ -339,7 +343,7 @@ static int vgpu__start(void) {
 
 void vgpu__level2_join(struct vgpu_tenant *tenant) {
   const char *wish = vgpu__setting("VGPU_LEVEL2");
-  if (tenant != &vgpu__home) { /* the home's thread sees that there are several */
+  if (tenant != &vgpu__home) { /* the home tenant's thread notices that there are several leases */
     STORE(tenant->slot->level2_reason, (uint32_t)SHM_LEVEL2_WHY_TENANTS);
     return;
   }
@@ -355,7 +359,8 @@ void vgpu__level2_join(struct vgpu_tenant *tenant) {
 }
 
 /*
- * Its thread is its parent's, and so is the GPU's work; the redirection is in the memory that it inherits, and stays.
+ * In the child of a fork: the thread and the GPU's work are the parent's. The redirection is in inherited memory and
+ * stays.
  */
 void vgpu__level2_forget(void) {
   memset(&level2, 0, sizeof level2);
@@ -363,7 +368,7 @@ void vgpu__level2_forget(void) {
   vgpu__channels_forget();
 }
 
-/* The program ends: the driver waits for its work then, which must not be stopped. */
+/* At the end of the program the driver waits for its work, so the work must not stay stopped. */
 __attribute__((destructor)) static void vgpu__level2_end(void) {
   STORE_RELEASE(level2.over, 1);
   for (int i = 0; i < 100 && vgpu__is_stopped(); i++) {
