@@ -24,9 +24,7 @@ import java.util.Optional;
 public final class GreenBackend implements EnforcementBackend {
   private static final String NAME = "green-contexts";
 
-  /**
-   * High, so that a request which does not ask for this JVM gets a backend that serves programs.
-   */
+  /** High: a request that does not ask for this JVM gets a backend that serves programs. */
   private static final int COST = 400;
 
   private static final Capabilities CAPABILITIES =

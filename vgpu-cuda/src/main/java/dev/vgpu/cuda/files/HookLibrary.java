@@ -119,7 +119,7 @@ public final class HookLibrary {
       if (name.equals(NAME)) {
         nameAsDriver(file);
       }
-      FileAccess access = FileAccess.of(runDirectory); // a group that may enter the run directory loads the library too
+      FileAccess access = FileAccess.of(runDirectory); // a group that may enter it loads it too
       access.applyToDirectory(place);
       access.applyToDirectory(Objects.requireNonNull(file.getParent()));
       return file;
