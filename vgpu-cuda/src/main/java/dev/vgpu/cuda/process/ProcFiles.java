@@ -170,8 +170,7 @@ public final class ProcFiles implements ProcessLife {
 
   /**
    * {@return the environment that a process was started with, each byte as one character} Only the
-   * first {@value #MOST_ENVIRONMENT_BYTES} bytes, because a process can make it as long as it
-   * likes.
+   * beginning is read, because a process can make it as long as it likes.
    */
   public static String environment(Path process) throws IOException {
     // Not a FileChannel: an interrupt of the calling thread would close it.

@@ -61,9 +61,7 @@ class BindingTest {
     assertThat(ours()).containsAllEntriesOf(theirs);
   }
 
-  /**
-   * {@return the directory of the vendor's header; empty, with a printed note, if there is none}
-   */
+  /** {@return the vendor's include directory; empty, with a printed note, if there is none} */
   private static Optional<Path> vendorsHeader() {
     String named = System.getenv("VGPU_NVML_INCLUDE");
     Path include = Path.of(named == null ? "/usr/local/cuda/include" : named);

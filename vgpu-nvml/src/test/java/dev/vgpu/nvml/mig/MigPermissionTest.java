@@ -119,9 +119,7 @@ class MigPermissionTest {
     }
   }
 
-  /**
-   * The record stays, so a process with permission, or the next holder of the seat, completes it.
-   */
+  /** The record stays: a process with permission, or the next seat, completes the work. */
   @ParameterizedTest
   @ValueSource(strings = {"nvmlComputeInstanceDestroy", "nvmlGpuInstanceDestroy"})
   void whatMayNotBeDestroyedStaysOursUntilItMay(String function) throws IOException {
