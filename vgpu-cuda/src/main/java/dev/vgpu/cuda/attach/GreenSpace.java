@@ -19,9 +19,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One GPU's processors, as this process divides them among its leases. They are divided into the
- * smallest groups that the driver makes, and each lease owns some groups. Guarded by the lock of
- * the class; a {@link Part} may be used without it.
+ * One GPU's processors, as this process divides them among its leases. The driver splits them into
+ * the smallest groups that it can make, and each lease owns some groups. Guarded by the lock of the
+ * class; a {@link Part} may be used without it.
  */
 final class GreenSpace {
   private static final Logger log = LoggerFactory.getLogger(GreenSpace.class);

@@ -55,8 +55,7 @@ public final class SelfAttachment implements ProcessAttachment {
    *
    * @param environment the variables that the lease gives its programs
    * @param maps the process's mappings, in the format of {@code /proc/self/maps}
-   * @throws IllegalStateException if CUDA is already loaded, or the process is already under the
-   *     lease
+   * @throws IllegalStateException if CUDA is loaded already, or the process is under that lease
    * @throws VgpuException if the hook cannot be loaded, or it refuses
    */
   public static synchronized SelfAttachment attach(Map<String, String> environment, Path maps) {

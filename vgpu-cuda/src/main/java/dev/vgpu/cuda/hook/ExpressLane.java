@@ -19,7 +19,7 @@ import org.slf4j.LoggerFactory;
 /**
  * The express lane of one GPU: a page on which the processes of urgent leases announce that they
  * are busy, one bit each, and which the processes of offline leases obey. The seat assigns the
- * bits, and clears the bits of processes that no longer can. Otherwise it is not involved.
+ * bits, and clears those of processes that can no longer clear them. Otherwise it is not involved.
  *
  * <p>A process that can write the page can also truncate its file, and an access to the mapping
  * then crashes every process that maps it. So only processes of the seat's own user may write it;
@@ -111,7 +111,7 @@ final class ExpressLane {
     if (lost || given == -1L) {
       return -1;
     }
-    // Round robin: the process that had the last returned bit may still be alive, and clear it.
+    // Round robin: the last holder of a freed bit may still be alive, and clear it once more.
     while ((given >>> next & 1) != 0) {
       next = (next + 1) % EXPRESS_BITS;
     }

@@ -60,7 +60,7 @@ final class HookConnection {
     this.slot = slot;
   }
 
-  /** Releases the slot: its process has another socket now. */
+  /** Unlinks this socket from the slot. */
   void detached() {
     lease = null;
     slot = null;

@@ -29,11 +29,12 @@ import org.slf4j.LoggerFactory;
  * shutting it needs no message.
  *
  * <p>Two threads call this class: the scheduler's owner, through the SPI, and the {@link
- * HookServer} thread. A lock that is held for microseconds at most separates them. Only the
- * server's thread calls the listener, and without the lock.
+ * HookServer} thread. They share a lock, which is held for microseconds at most. Only the server's
+ * thread calls the listener, and without the lock.
  *
- * <p>Tenants write the report page and may truncate its file; an access then fails with an {@link
- * InternalError}. Such a lease is given up: its gate is shut for good, and it counts as idle.
+ * <p>Tenants write the report page and may truncate its file; an access then throws {@link
+ * ReportPage.LostException} or {@link InternalError}. Such a lease is given up: its gate is shut
+ * for good, and it counts as idle.
  */
 final class HookLease extends LeaseReadings {
   private static final Logger log = LoggerFactory.getLogger(HookLease.class);

@@ -42,7 +42,7 @@ final class SeatSlot {
   /** Coupled clocks differ slightly: an excess up to this is cut off silently. */
   private static final long TOLERATED_NS = 20_000_000;
 
-  /** Problems of its reports. */
+  /** Implausible reports of this process. */
   final Suspicions suspicions;
 
   final int number;
@@ -160,7 +160,7 @@ final class SeatSlot {
     return toldIdleness;
   }
 
-  /** {@return whether it has work on the GPU; stopped inside a kernel, only if finishing} */
+  /** {@return whether it has work on the GPU; work stopped inside a kernel counts if finishing} */
   boolean isBusy(boolean finishing) {
     return !stopped
         && readings.isBusy(number)

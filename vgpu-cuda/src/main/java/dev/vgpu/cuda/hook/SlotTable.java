@@ -370,7 +370,7 @@ final class SlotTable {
     slot.suspicions.drainTo(suspicions);
   }
 
-  /** {@return the problems of reports since the last call} */
+  /** {@return the implausible reports since the last call} */
   List<String> takeSuspicions() {
     for (SeatSlot slot : attached) {
       slot.suspicions.drainTo(suspicions);

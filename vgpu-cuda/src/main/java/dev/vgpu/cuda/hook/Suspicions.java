@@ -5,7 +5,7 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 
-/** Problems of a process's reports, each kind reported once. Guarded by the lease's lock. */
+/** Implausible reports of a process, each kind told once. Guarded by the lease's lock. */
 final class Suspicions {
   /** Kinds of reports that cannot be true. */
   enum Kind {
@@ -29,14 +29,14 @@ final class Suspicions {
     this.pid = pid;
   }
 
-  /** Notes a problem, if it is the first of its kind. */
+  /** Notes an implausible report, if it is the first of its kind. */
   void add(Kind kind, String what) {
     if (told.add(kind)) {
       untold.add("process " + pid + " " + what);
     }
   }
 
-  /** Moves new problems into a list. */
+  /** Moves new ones into a list. */
   void drainTo(List<String> reasons) {
     if (!untold.isEmpty()) {
       reasons.addAll(untold);

@@ -6,7 +6,7 @@ package dev.vgpu.cuda.hook;
  *
  * <p>A process that waits for the GPU after each kernel is idle for microseconds each time. A look
  * at its page may hit such a pause, which must not end its turn. So idleness counts only if the
- * process announces it, or after it has lasted.
+ * process announces it, or if it lasts.
  */
 final class WorkWatch {
   static final int WANTED = 1;

@@ -12,8 +12,8 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The access rights of files in a run directory: its owner, and its group if the group may enter
- * the directory. Immutable.
+ * The users that may open the files of a run directory: its owner, and its group if the group may
+ * enter the directory. Immutable.
  */
 public final class FileAccess {
   private final @Nullable GroupPrincipal group;
@@ -23,7 +23,7 @@ public final class FileAccess {
   }
 
   /**
-   * {@return the rights that follow from a directory's own}
+   * {@return the users that may open the files in a directory}
    *
    * @throws IOException if its rights cannot be read
    */

@@ -90,7 +90,7 @@ public final class GrantPage {
     page.setInt(GRANT_OFFSET + Grant.LEVEL2_FLAGS, mayStop && !finishing ? LEVEL2_ALLOWED : 0);
   }
 
-  /** Sets whether work finishes: no context is made, and no kernel is stopped. */
+  /** Sets whether the lease finishes its work: no context is made, and no kernel is stopped. */
   public void finishing(boolean finish) {
     if (finishing != finish) {
       finishing = finish;

@@ -40,13 +40,11 @@ public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
   public static final String REPORT = "report";
 
   /**
-   * Opens or creates the files of a lease. The caller is the seat, so no other process creates
-   * them.
+   * Opens or creates the files of a lease. The caller is the seat: no other process creates them.
    *
    * @param changer changes words of the report; null: they are changed in this process
    * @throws ProtocolMismatchException if the files have another layout
-   * @throws VgpuException if the files are invalid, or cannot be created; no new file is left
-   *     behind
+   * @throws VgpuException if the files are invalid, or cannot be created; leaves no new file
    */
   public static LeasePages in(Path directory, @Nullable PageChanger changer) {
     Path grant = directory.resolve(GRANT);

@@ -108,7 +108,7 @@ public final class MemoryLedger {
 
   /**
    * Finishes a recovery during which an earlier holder of the seat died. Call this before anything
-   * else. Another slot that is still in state reclaiming is left to the caller, who must {@link
+   * else. If the recovery of a slot in state reclaiming had not begun, the caller must {@link
    * #recover} it.
    */
   public void takeOver() {

@@ -13,9 +13,10 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The page that tenants write. A tenant can truncate the file at any moment. An access to its
- * mapping then faults, which Java reports late and anywhere, or by a crash. So the page is read and
- * written with file calls, which see the same bytes as the processes' mappings. No file call can do
- * {@link #compareAndSet}: a {@link PageChanger} does it. Confined to one thread at a time.
+ * mapping then faults, and the JVM throws an error late and elsewhere, or crashes. So the page is
+ * read and written with file calls, which see the same bytes as the processes' mappings. No file
+ * call can do {@link #compareAndSet}: a {@link PageChanger} does it. Confined to one thread at a
+ * time.
  *
  * <p>Does not use a {@link java.nio.channels.FileChannel}: an interrupt of the reading thread would
  * close it.
