@@ -273,7 +273,7 @@ public final class NvmlProvider implements GpuProvider {
         candidate().orElseThrow(() -> new GpuDriverException(nothingFound(), null)));
   }
 
-  /** Opens NVML for readings. False if there is no NVML. */
+  /** Opens NVML for readings; false if there is no NVML. */
   private boolean openReadings() {
     if (readings == null) {
       Optional<NvmlCandidate> candidate = candidate();
@@ -417,7 +417,7 @@ public final class NvmlProvider implements GpuProvider {
     return directories;
   }
 
-  /** Looks only at files. */
+  /** {@return the library to use, if there is one; looks only at files} */
   private Optional<NvmlCandidate> candidate() {
     String named = environment.get(NVML_VARIABLE);
     if (named != null && !named.isBlank()) {

@@ -23,7 +23,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Watches GPUs on its own thread. It waits for NVML's events, critical errors and memory errors,
+ * Watches GPUs on its own thread. It waits for NVML's events (critical errors and memory errors),
  * and checks twice a second whether each GPU still answers. If one does not, it restarts NVML until
  * all are back: a reloaded driver does not answer a process that initialized NVML before.
  *

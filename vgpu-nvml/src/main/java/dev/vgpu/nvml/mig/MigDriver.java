@@ -223,8 +223,8 @@ public final class MigDriver implements AutoCloseable {
 
   /**
    * {@return the compute instances, by the number of their GPU instance} Indices shift when
-   * instances are created or destroyed. An ascending pass misses none if one is created meanwhile;
-   * a descending pass, none if one is destroyed.
+   * instances are created or destroyed: going up, none is missed if one is created meanwhile; going
+   * down, none if one is destroyed.
    */
   private Map<Integer, List<MigState.Part>> parts(long device) {
     Map<Integer, List<MigState.Part>> parts = new TreeMap<>();

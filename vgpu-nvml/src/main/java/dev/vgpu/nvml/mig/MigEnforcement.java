@@ -34,11 +34,11 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Each instance has a record in the run directory, written before the instance is created and
  * removed after it is destroyed. A record whose lease is gone tells what to destroy. An instance is
- * foreign if it has no record, or if a record lists it as older than our own. One case is unclear:
- * this process's predecessor died just before it created or destroyed an instance, and now there is
- * one at that place. It is left alone while it has a compute instance; otherwise it must be seen at
- * two looks. So a foreign instance is taken for ours only if it has the same profile and place, was
- * created after that death, and has no compute instance from one look to the next.
+ * foreign if it has no record, or if a record lists it among those that existed before. One case is
+ * unclear: this process's predecessor died just before it created or destroyed an instance, and now
+ * there is one at that place. It is left alone while it has a compute instance; otherwise it must
+ * be seen at two looks. So a foreign instance is taken for ours only if it has the same profile and
+ * place, was created after that death, and has no compute instance from one look to the next.
  *
  * <p>If there is no place for a new instance, a lease gets a compute instance in one of ours that
  * has free slices ({@link MigSharing}). Everything inside an instance that we created is ours; the

@@ -168,7 +168,9 @@ final class MigMaking {
 
   // ---- destroying
 
-  /** NVML refuses while a program runs in the instance; the caller tries again later. */
+  /**
+   * {@return whether it is gone} NVML refuses while a program runs in it; the caller retries later.
+   */
   boolean tryDestroy(MigRecord record) {
     try {
       Optional<MigState.Instance> found = record.find(driver().gpu(record.gpu()));

@@ -33,7 +33,7 @@ import org.slf4j.LoggerFactory;
  * @param profileId its profile
  * @param start its first memory slice
  * @param before the numbers of the instances that existed before, none of which is ours
- * @param state how far the work on it has got
+ * @param state the progress of the work on it
  * @param instance its NVML number, once it is known
  * @param device its MIG device, once it is known
  * @param terms what the lease takes of it
@@ -54,13 +54,13 @@ record MigRecord(
   /**
    * What a lease takes of its instance.
    *
-   * @param computeSlices the minimum of compute slices
+   * @param computeSlices how many compute slices at least
    * @param bytes of the memory, which all leases in an instance share
    * @param isAlone whether no other lease may use the instance
    */
   record Terms(int computeSlices, long bytes, boolean isAlone) {}
 
-  /** The progress that the work on an instance has made at least. */
+  /** The least progress of the work on an instance. */
   enum State {
     /** About to be created. An instance at its place is ours only if it has no compute instance. */
     INTENDED,
@@ -70,7 +70,7 @@ record MigRecord(
     JOINING,
     /** Complete. */
     MADE,
-    /** Its compute instance is destroyed, and it is next; like {@link #INTENDED}. */
+    /** Its compute instance is gone; it is about to be destroyed too. Like {@link #INTENDED}. */
     BARE
   }
 

@@ -74,7 +74,7 @@ final class MpsLease extends ForwardingLease {
     on.checkRoomForAClient();
   }
 
-  /** {@return its processes, with the pids of this host, which MPS reports too} */
+  /** {@return its processes, by their pids on this host, which MPS uses too} */
   List<Long> pids() {
     return visibleProcesses();
   }

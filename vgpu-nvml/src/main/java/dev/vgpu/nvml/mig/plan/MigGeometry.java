@@ -167,7 +167,7 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   /**
    * {@return the profile with an id}
    *
-   * @param id NVML's number of it
+   * @param id as NVML numbers profiles
    */
   public Optional<MigProfile> profile(int id) {
     return profiles.stream().filter(profile -> profile.id() == id).findFirst();

@@ -36,7 +36,7 @@ final class MigOptions {
   private static final int MOST_PLACES = 62;
   private static final Map<Key, MigOptions> KNOWN = new ConcurrentHashMap<>();
 
-  /** A geometry, and what instances of no known profile take. */
+  /** A geometry, with the slices that instances of no known profile take. */
   private record Key(MigGeometry geometry, MigOccupancy strange) {}
 
   /** A profile at a start. */

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * threads.
  */
 public final class MigPlanner {
-  /** Equal occupancies have bitwise equal values; this is for different ones of the same worth. */
+  /** Tolerance for different occupancies of the same worth; equal ones have identical values. */
   private static final double SAME = 1e-9;
 
   private MigPlanner() {}
