@@ -168,9 +168,7 @@ final class MigMaking {
 
   // ---- destroying
 
-  /**
-   * {@return whether it is gone} NVML refuses while a program runs in it; the caller retries later.
-   */
+  /** {@return whether it is gone} NVML refuses while a program runs in it: try again later. */
   boolean tryDestroy(MigRecord record) {
     try {
       Optional<MigState.Instance> found = record.find(driver().gpu(record.gpu()));
