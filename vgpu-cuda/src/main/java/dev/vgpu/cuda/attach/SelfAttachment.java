@@ -120,8 +120,7 @@ public final class SelfAttachment implements ProcessAttachment {
       return NativeLibrary.getInstance(
           path, Map.of(Library.OPTION_OPEN_FLAGS, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE));
     } catch (UntrustedFileException | UnsatisfiedLinkError e) {
-      // JNA's message also lists other paths; keep the line about this path with the loader's
-      // reason.
+      // Keep only the loader's own line of JNA's message: PATH: REASON.
       String reason =
           String.valueOf(e.getMessage())
               .lines()

@@ -179,9 +179,9 @@ final class HookServer implements AutoCloseable {
   }
 
   /**
-   * {@return whether a process of a lease may stay connected} All connections together leave the
-   * host descriptors of its own. A new process needs more free places than its lease has
-   * connections, so no lease can keep another one out.
+   * {@return whether a process of a lease may stay connected} All connections together leave some
+   * descriptors to the host. A new process needs more free places than its lease has connections,
+   * so no lease can keep another one out.
    *
    * @param isNew whether it has no slot yet
    */

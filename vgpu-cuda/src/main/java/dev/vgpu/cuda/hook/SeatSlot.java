@@ -8,26 +8,26 @@ import dev.vgpu.cuda.process.ProcessLife;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The seat's own knowledge of one process of a lease. The process's report is read anew each time,
+ * The seat's own knowledge of one process of a lease. The process's report is read again each time,
  * and believed only as far as it can be true. Guarded by the lease's lock.
  */
 final class SeatSlot {
   /**
-   * After so long without a heartbeat, a busy process may have been stopped, and the kernel is
-   * asked. A hook with work renews its heartbeat every millisecond.
+   * A busy process without a heartbeat for this long may have been stopped, so the kernel is asked.
+   * A hook with work renews its heartbeat every millisecond.
    */
   private static final long QUIET_NS = 3_000_000;
 
-  /** After so long, it counts as stopped whatever the kernel reports. */
+  /** A busy process without a heartbeat for this long counts as stopped in any case. */
   private static final long LOST_NS = 60_000_000;
 
-  /** If the seat itself has not looked for so long, it cannot tell. */
+  /** If the seat itself has not looked for this long, it cannot judge. */
   private static final long BLIND_NS = 20_000_000;
 
   /** How long a process of another namespace may take to reconnect after a takeover of the seat. */
   private static final long RETURN_NS = 2_000_000_000;
 
-  /** If the seat itself has not looked for so long, it was stopped. */
+  /** If the seat itself has not looked for this long, it was stopped. */
   private static final long ABSENT_NS = 1_000_000_000;
 
   /** More threads than a process can have. */

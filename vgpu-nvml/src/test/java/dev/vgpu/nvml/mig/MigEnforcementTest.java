@@ -414,7 +414,7 @@ class MigEnforcementTest {
         .start();
   }
 
-  /** Waits until the seat ends, or kills it after so many cycles; others work meanwhile. */
+  /** Waits until the seat ends, or kills it after {@code cycles}; others work meanwhile. */
   private boolean await(
       int round, Process seat, Map<Integer, MigState.Instance> theirs, Random random, int cycles)
       throws Exception {

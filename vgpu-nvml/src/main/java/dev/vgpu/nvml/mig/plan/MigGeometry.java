@@ -78,8 +78,7 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   }
 
   /**
-   * {@return the table for GPUs with so many compute slices; only its places are right, not its
-   * sizes}
+   * {@return the table for GPUs with this many compute slices} Its places are right, its sizes not.
    *
    * @param computeSlices how many a whole GPU has
    */
