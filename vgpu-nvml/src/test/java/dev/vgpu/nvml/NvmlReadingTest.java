@@ -337,7 +337,7 @@ class NvmlReadingTest {
     assertThat(reading.properties())
         .containsEntry("driver_version", "450.80.02")
         .doesNotContainKeys("architecture", "mig_mode");
-    assertThat(reading.memoryUsed()).contains(MemorySize.ofMebibytes(1)); // including the reserved memory
+    assertThat(reading.memoryUsed()).contains(MemorySize.ofMebibytes(1)); // reserved included
     assertThat(reading.memoryReserved()).isEmpty();
     assertThat(reading.processes()).hasSize(5).allMatch(each -> each.memory().isPresent());
     assertThat(reading.nvLinks()).isEmpty();

@@ -275,7 +275,7 @@ final class HookServer implements AutoCloseable {
     beats++;
     boolean checks = !resting || beats % IDLE_BEATS_A_CHECK == 0;
     nextToCheck = (nextToCheck + (checks ? 1 : 0)) % attached.size();
-    for (int i = 0; i < attached.size() && !closed; i++) { // if the seat is given up, the pages are another's
+    for (int i = 0; i < attached.size() && !closed; i++) { // stops once the seat is closed
       attached.get(i).tick(nowNs, checks && i == nextToCheck);
     }
   }
