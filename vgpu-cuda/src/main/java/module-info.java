@@ -1,4 +1,4 @@
-/** The CUDA hook and what stands behind it. Exports nothing. */
+/** The Java side of the CUDA hook, and the CUDA backends. Exports nothing. */
 module dev.vgpu.cuda {
   requires dev.vgpu;
   requires com.sun.jna;

@@ -1,5 +1,5 @@
-/** GPUs found through NVML. Exports nothing to libraries. */
-@SuppressWarnings("module") // The command is built after this.
+/** Finds GPUs through NVML. Exports nothing to libraries. */
+@SuppressWarnings("module") // the command is built after this module
 module dev.vgpu.nvml {
   requires dev.vgpu;
   requires com.sun.jna;
@@ -8,7 +8,7 @@ module dev.vgpu.nvml {
 
   uses dev.vgpu.spi.GpuDriver;
 
-  // For the command that cuts GPUs; no part of the public API.
+  // For the command that partitions GPUs; not part of the public API.
   exports dev.vgpu.nvml.mig to
       dev.vgpu.cli;
   exports dev.vgpu.nvml.mig.plan to

@@ -23,8 +23,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Virtual GPUs for unmodified CUDA programs: a library that stands in for the driver in each of
- * them. A program that means to get past it can; it is no border against an attacker.
+ * Virtual GPUs for unmodified CUDA programs. A library stands in for the driver in each program. A
+ * program can deliberately bypass it: the hook is not a security boundary.
  */
 public final class CudaHookBackend implements EnforcementBackend {
   private static final Path PROC = Path.of("/proc");
@@ -40,7 +40,7 @@ public final class CudaHookBackend implements EnforcementBackend {
   private final Preloads preloads;
   private final Map<String, String> environment;
 
-  /** Makes the backend; {@code ServiceLoader} does. */
+  /** Called by {@code ServiceLoader}. */
   public CudaHookBackend() {
     this(System.getenv());
   }
@@ -70,7 +70,7 @@ public final class CudaHookBackend implements EnforcementBackend {
 
   @Override
   public boolean serves(PhysicalGpu gpu) {
-    // The names that NVIDIA's drivers give to whole GPUs and to instances of them.
+    // The prefixes that NVIDIA's drivers give to whole GPUs and to MIG instances.
     String id = gpu.id().value();
     return id.startsWith("GPU-") || id.startsWith("MIG-");
   }
@@ -80,7 +80,7 @@ public final class CudaHookBackend implements EnforcementBackend {
     return open(runDirectory, PROC);
   }
 
-  /** With another directory in the place of {@code /proc}. */
+  /** Reads {@code proc} instead of {@code /proc}. */
   Enforcement open(Path runDirectory, Path proc) {
     return new HookEnforcement(
         runDirectory.toAbsolutePath(),

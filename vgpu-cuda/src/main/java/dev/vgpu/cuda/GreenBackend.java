@@ -17,13 +17,14 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Virtual GPUs of one JVM that have processors of the GPU to themselves while a thread is inside of
- * them: green contexts, of CUDA 12.4 and later. They take no turns. The hook beneath keeps quotas.
+ * Virtual GPUs of one JVM, each with processors (SMs) of the GPU to itself while a thread is inside
+ * it. Uses green contexts, which need CUDA 12.4 or later. They take no turns; the hook beneath
+ * keeps the quotas.
  */
 public final class GreenBackend implements EnforcementBackend {
   private static final String NAME = "green-contexts";
 
-  /** The dearest: who does not ask for this JVM in particular is served by what serves programs. */
+  /** High: a request that does not ask for this JVM gets a backend that serves programs. */
   private static final int COST = 400;
 
   private static final Capabilities CAPABILITIES =
@@ -40,7 +41,7 @@ public final class GreenBackend implements EnforcementBackend {
 
   private final CudaHookBackend hook;
 
-  /** Makes the backend; {@code ServiceLoader} does. */
+  /** Called by {@code ServiceLoader}. */
   public GreenBackend() {
     this(new CudaHookBackend());
   }

@@ -11,7 +11,7 @@ import dev.vgpu.cuda.pages.SharedPage;
 import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
-/** What {@code module-info} cannot say of the backends. */
+/** Rules for the backends that {@code module-info} cannot express. */
 class ArchitectureTest {
   private static final JavaClasses CUDA =
       new ClassFileImporter()
@@ -30,7 +30,7 @@ class ArchitectureTest {
     slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(CUDA);
   }
 
-  /** A lease under the hook, its slots and its connection are one machine in 13 classes. */
+  /** A lease under the hook, its slots and its connection form one state machine in 13 classes. */
   @Test
   void classesHaveNoLargeCycles() {
     assertThat(ClassCycles.of(CUDA))

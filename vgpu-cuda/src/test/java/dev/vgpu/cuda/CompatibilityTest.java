@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Each way for a program to reach the driver and NVML, and to live and end as a process. The cases
  * are those of {@code compat.c}.
  */
-@Timeout(value = 240, unit = TimeUnit.SECONDS) // compiles, and starts some sixty processes
+@Timeout(value = 240, unit = TimeUnit.SECONDS) // compiles, and starts about sixty processes
 class CompatibilityTest {
   private static final Path TESTS = Path.of("src/test/c");
   private static final Path LIBRARIES = Path.of("target/classes/META-INF/native/linux-x86_64");
@@ -35,7 +35,7 @@ class CompatibilityTest {
     assertThat(output).contains("ok   direct link", "ok   nvml: refusals");
   }
 
-  /** Of NVML alone: the hook has a test of its own for that. */
+  /** Only the NVML cases: the hook has its own sanitizer test. */
   @ParameterizedTest
   @ValueSource(strings = {"asan", "tsan"})
   void sanitizersFindNothing(String kind) throws Exception {

@@ -162,7 +162,7 @@ class CudaHookIT {
       }
       turns++;
       if (turns == 2) {
-        // The context and what the program holds.
+        // The context plus the program's allocations.
         assertThat(lease.memoryUsed()).isEqualTo(MemorySize.ofMebibytes(128));
       }
     }
@@ -256,7 +256,7 @@ class CudaHookIT {
     expect("processes 0");
   }
 
-  /** A JVM that uses CUDA, and knows of vgpu only its first line. */
+  /** A JVM that uses CUDA; only its first line knows of vgpu. */
   static final class Guest {
     private Guest() {}
 

@@ -26,12 +26,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Programs that connect to a host which may have few files open. */
+/** Programs that connect to a host with a low limit of open files. */
 @Timeout(120)
 class DescriptorsTest {
   private static final int LIMIT = 256;
 
-  /** No process here sees it: as of processes in containers. */
+  /** Not visible in this process's /proc, like the processes of a container. */
   private static final long OTHER_NAMESPACE = 1;
 
   /** A host that embeds the seat. */
@@ -39,10 +39,10 @@ class DescriptorsTest {
     private Host() {}
 
     /**
-     * Opens a seat with two leases; for each byte of its input says how many files it can open.
+     * Opens a seat with two leases. For each byte of input, prints how many files it can open.
      *
      * @param arguments the run directory
-     * @throws IOException if it cannot
+     * @throws IOException if opening the seat fails
      */
     public static void main(String[] arguments) throws IOException {
       Path run = Path.of(arguments[0]);
@@ -56,7 +56,7 @@ class DescriptorsTest {
           EnforcedLease ignored =
               seat.prepare(id, directory, TestGpu.named("GPU-1"), request, new SilentListener());
         }
-        System.out.println(opens()); // loads the classes that it takes
+        System.out.println(opens()); // loads the classes that this needs
         while (System.in.read() >= 0) {
           System.out.println(opens());
         }

@@ -38,9 +38,9 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * Bursts of an online program beside an offline loop, both gates open: the offline one stops for
- * each burst by itself, with the seat stopped, dead, or another one. Real processes, on the
- * emulated GPU.
+ * Bursts of an online program beside an offline loop, with both gates open. The offline program
+ * stops for each burst by itself, while the seat is stopped, dead, or replaced. Real processes on
+ * the emulated GPU.
  */
 class ExpressLaneIT {
   private static final Path PROGRAMS = Path.of("target/it-programs").toAbsolutePath();
@@ -142,10 +142,10 @@ class ExpressLaneIT {
   }
 
   /**
-   * Waits for bursts in which nothing of the offline program was started between two looks, the
-   * burst going on at both. Without an express lane there is none: its gate is open all the time,
-   * and the GPU's slices would have served it. On a machine that stops us for long, a burst may not
-   * count; the next one does.
+   * Waits for bursts during which the offline program starts nothing between two looks, both within
+   * the burst. Without an express lane there are none: the offline gate is always open, and the
+   * GPU's time slices would have served it. If the machine stops this process for long, a burst may
+   * not count; a later one does.
    */
   private void awaitStandstills() throws IOException {
     SharedPage report = map(run.resolve("leases/offline/report"), REPORT_SIZE);
@@ -187,7 +187,7 @@ class ExpressLaneIT {
     assertThat(offline.isAlive() && online.isAlive()).isTrue();
   }
 
-  /** As in a container: the GPU's page is not to be found, the lease and the socket are. */
+  /** As in a container: the GPU's page is missing, but the lease and the socket are there. */
   @Test
   void offlineStopsForOneThatMayNotWriteThePage() throws Exception {
     Path elsewhere = Files.createDirectory(run.resolve("container"));
@@ -234,7 +234,7 @@ class ExpressLaneIT {
     SharedPage report = map(run.resolve("leases/offline/report"), REPORT_SIZE);
     SharedPage express = map(run.resolve("express/GPU-0"), EXPRESS_SIZE);
     await(() -> express.longAt(EXPRESS_OFFSET + Express.BUSY) != 0);
-    signal("STOP"); // nobody clears its bit
+    signal("STOP"); // now no process clears its bit
     online.destroyForcibly().waitFor();
     long before = launches(report);
     await(() -> launches(report) > before + 20);

@@ -153,7 +153,7 @@ class ExpressLaneTest {
     return hook.grant.intAt(GRANT_OFFSET + Grant.INFLIGHT_US);
   }
 
-  /** The bits that the processes of a hook's slot have. */
+  /** The bits that belong to a hook's slot. */
   private static long bits(FakeHook hook) {
     long bits = 0;
     for (int bit = 0; bit < EXPRESS_BITS; bit++) {
@@ -219,13 +219,13 @@ class ExpressLaneTest {
       hook.idle();
       await(() -> busy(express) == 0);
     }
-    // At a shut gate it holds nobody back.
+    // At a shut gate, it holds no process back.
     assertThat(lease.shut()).isTrue();
     hook.set(Slot.BUSY, 1);
     hook.want();
     await(lease::hasWork);
     assertThat(busy(express)).isZero();
-    // Nor when it says that it works, and shows no life.
+    // Nor if it reports work but its heartbeat has stopped.
     lease.open();
     await(() -> busy(express) != 0);
     hook.stopped = true;
@@ -271,7 +271,7 @@ class ExpressLaneTest {
     FakeHook offline = attach("off");
     heldBack(offline, 3, Long.numberOfTrailingZeros(bits(online)));
     assertThat(yields.take()).isEqualTo("on 3");
-    heldBack(offline, 9, 64); // no such bit: by nobody, and not told later
+    heldBack(offline, 9, 64); // no such bit: blamed on no lease, not even later
     heldBack(offline, 11, Long.numberOfTrailingZeros(bits(nearline)));
     assertThat(yields.take()).matches("near [28]"); // the seat may not have looked in between
     heldBack(offline, -5, Long.numberOfTrailingZeros(bits(online)));
@@ -382,7 +382,7 @@ class ExpressLaneTest {
 
     Enforcement next = seat(Map.of());
     prepare(next, "a", PreemptionClass.ONLINE);
-    // The lease of the living has not been taken over yet, and its bit must not go to another.
+    // The living process's lease is not taken over yet; its bit must not go to another process.
     FakeHook early = attach("a");
     assertThat(bits(early)).isNotZero().isNotEqualTo(livingBit);
     prepare(next, "off", PreemptionClass.OFFLINE);
@@ -456,7 +456,7 @@ class ExpressLaneTest {
     assertThat(nextSuspicion()).contains("reports 5 ns of GPU time after");
     hook.setLong(Slot.GPU_NS, 4);
     assertThat(lease.gpuTimeNs(nowNs)).isEqualTo(before);
-    hook.stopped = true; // its heart, not the process: that one runs
+    hook.stopped = true; // only its heartbeat: the process itself runs
     assertThat(nextSuspicion()).contains("shown no life");
     await(() -> !lease.hasWork());
     assertThat(suspicions).isEmpty();
@@ -466,7 +466,7 @@ class ExpressLaneTest {
     return String.valueOf(suspicions.poll(20, TimeUnit.SECONDS));
   }
 
-  /** The weakest of its processes counts: what one cannot do, nobody may rely on. */
+  /** The weakest process decides: a capability that one process lacks cannot be promised. */
   @Test
   void leaseTellsWhereItsProcessesCanBeInterruptedAndWhyNotInsideAKernel() throws IOException {
     EnforcedLease lease = prepare("off", PreemptionClass.OFFLINE);

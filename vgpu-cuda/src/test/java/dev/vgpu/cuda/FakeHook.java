@@ -42,10 +42,10 @@ public final class FakeHook implements AutoCloseable {
   final SharedPage report;
   public int slot = NO_SLOT;
 
-  /** Whose namespace its pid is in; of a container, nobody here sees it. */
+  /** The namespace of its pid. If it is a container's, the seat cannot see the process. */
   final long namespace;
 
-  /** What its WELCOME told. */
+  /** The slot's secret, from the WELCOME. */
   public String slotSecret = "";
 
   volatile boolean stopped;
@@ -62,12 +62,12 @@ public final class FakeHook implements AutoCloseable {
     this.report = map(directory.resolve("report"), ShmLayout.REPORT_SIZE);
   }
 
-  /** Attaches in the name of a process. */
+  /** Attaches as a process of this namespace. */
   static FakeHook attach(Path runDirectory, String lease, long pid) throws IOException {
     return attach(runDirectory, lease, pid, PROC.pidNamespace());
   }
 
-  /** Attaches in the name of a process of some namespace. */
+  /** Attaches as a process of some namespace. */
   static FakeHook attach(Path runDirectory, String lease, long pid, long namespace)
       throws IOException {
     FakeHook hook = new FakeHook(runDirectory, lease, pid, namespace);
@@ -79,7 +79,7 @@ public final class FakeHook implements AutoCloseable {
     return hook;
   }
 
-  /** Connects again, as after the seat has died. */
+  /** Connects again, as after the death of the seat. */
   public FakeHook again(Path runDirectory) throws IOException {
     FakeHook hook = new FakeHook(runDirectory, lease, pid, namespace);
     hook.slotSecret = slotSecret;
@@ -98,7 +98,7 @@ public final class FakeHook implements AutoCloseable {
     }
   }
 
-  /** What stands in the lease's grant page. */
+  /** The lease's secret, from its grant page. */
   public String leaseSecret() {
     byte[] bytes = new byte[GrantMore.SECRET_LENGTH];
     grant.buffer().get(GRANT_MORE_OFFSET + GrantMore.SECRET, bytes);
@@ -109,7 +109,7 @@ public final class FakeHook implements AutoCloseable {
     return hello(number, leaseSecret() + (number == NO_SLOT ? "" : " " + slotSecret));
   }
 
-  /** Says HELLO, and names some secrets. */
+  /** Sends HELLO with these secrets. */
   public HookMessage hello(int number, String secrets) throws IOException {
     send(
         new HookMessage(
@@ -134,7 +134,7 @@ public final class FakeHook implements AutoCloseable {
     return welcome;
   }
 
-  /** As the hook's monitor: it shows that the process is alive, until it is stopped. */
+  /** Renews the process's heartbeat like the hook's monitor, until it is stopped. */
   private void startBeating() {
     Thread monitor =
         new Thread(
@@ -169,19 +169,19 @@ public final class FakeHook implements AutoCloseable {
     send(new HookMessage(type, MESSAGE_VERSION, slot, 0, pid, 0, 0, 0, "", ""));
   }
 
-  /** A thread begins to wait for a turn, and says so. */
+  /** A thread begins to wait for a turn, and announces it. */
   public void want() throws IOException {
     set(Slot.WAITING, 1);
     tell(MESSAGE_WANT);
   }
 
-  /** It has its turn: something of it is on the GPU. */
+  /** It has its turn: its work is on the GPU. */
   void work() {
     set(Slot.BUSY, 1);
     set(Slot.WAITING, 0);
   }
 
-  /** Nothing is on the GPU any more, and it says so. */
+  /** Its work has ended, and it announces that. */
   void idle() throws IOException {
     set(Slot.BUSY, 0);
     tell(MESSAGE_IDLE);

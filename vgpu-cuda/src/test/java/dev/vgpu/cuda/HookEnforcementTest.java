@@ -40,7 +40,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class HookEnforcementTest {
-  /** A pid namespace that is not this process's. */
+  /** A pid namespace other than this process's. */
   private static final long CONTAINER = 7;
 
   private static final long UNITS = 1 << 20;
@@ -137,7 +137,7 @@ class HookEnforcementTest {
     return process;
   }
 
-  /** That there is work may be told twice: by the process, and by a look at its page. */
+  /** Tolerates a second "wanted": work may be noticed by a message and by a look at the page. */
   private void expect(String event) throws InterruptedException {
     assertThat(event.endsWith("wanted") ? next() : nextEvent()).isEqualTo(event);
   }
@@ -195,7 +195,7 @@ class HookEnforcementTest {
     expect("a drained");
     assertThat(turnFlags(hook) & ~TURN_RESTING).isEqualTo(3);
     lease.contended(false);
-    // A fixed share may be held back, whoever waits.
+    // TURN_LIMITED: a fixed share may be held back even if no other tenant waits.
     assertThat(turnFlags(hook) & ~TURN_RESTING).isEqualTo(2);
   }
 
@@ -203,7 +203,7 @@ class HookEnforcementTest {
     return hook.grant.intAt(GRANT_OFFSET + Grant.TURN_FLAGS);
   }
 
-  /** Until that is so; else the test's timeout ends it. */
+  /** Waits for the flag; the test's timeout ends it. */
   private static void awaitRest(FakeHook hook, boolean rest) {
     while ((turnFlags(hook) & TURN_RESTING) != 0 != rest) {
       LockSupport.parkNanos(1_000_000);
@@ -221,7 +221,7 @@ class HookEnforcementTest {
     awaitRest(hook, false);
     hook.idle();
     awaitRest(hook, true);
-    // One that began before it knew is seen all the same.
+    // Work that began before the process knew is noticed all the same.
     hook.work();
     awaitRest(hook, false);
     hook.idle();
@@ -320,7 +320,7 @@ class HookEnforcementTest {
     if (!lease.shut()) {
       expect("a drained");
     }
-    // Where the stop was seen before the gate was shut, its work counts for some milliseconds more.
+    // If the stop was seen before the gate was shut, its work counts for some more milliseconds.
     while (lease.hasWork()) {
       Thread.onSpinWait();
     }

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class HookLibraryTest {
-  // Any resource with its checksum beside it will do: what is in it does not matter here.
+  // Any resource with a checksum beside it; the content does not matter here.
   private static final String RESOURCE = "/hook-library/any.so";
 
   @TempDir Path run;

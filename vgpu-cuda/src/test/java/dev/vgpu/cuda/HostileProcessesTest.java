@@ -26,10 +26,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the kernel shows of processes, where they make that long, slow, or empty. */
+/** Entries of {@code /proc} that processes make long, slow, or empty. */
 @Timeout(60)
 class HostileProcessesTest {
-  /** Above all pids that a kernel gives out; the next ones too. */
+  /** Above all pids that a kernel assigns; so are the next ones. */
   private static final long PID = 1L << 23;
 
   @TempDir private Path run;
@@ -66,7 +66,7 @@ class HostileProcessesTest {
     seat.close();
   }
 
-  /** A process that lives. */
+  /** A live process. */
   private Path process(long pid, String state) throws IOException {
     Path directory = Files.createDirectories(proc.resolve(Long.toString(pid)).resolve("task"));
     Files.writeString(directory.resolveSibling("stat"), stat(pid, state));
@@ -90,7 +90,7 @@ class HostileProcessesTest {
     toClose.add(() -> end(maps));
     try (FakeHook hostile = attach("hostile", PID)) {
       assertThat(hostile.slot).isNotEqualTo(NO_SLOT);
-    } // its socket ends, and it lives
+    } // its socket ends, but it lives on
     process(PID + 1, "S");
     for (int i = 0; i < 3; i++) {
       FakeHook other = new FakeHook(run, "other", PID + 1, attachNamespace());
@@ -100,7 +100,7 @@ class HostileProcessesTest {
     assertThat(lease.processes()).containsExactly(PID);
   }
 
-  /** Whoever reads it goes on. */
+  /** Lets any reader of the pipe continue. */
   private static void end(Path pipe) throws IOException {
     RandomAccessFile end = new RandomAccessFile(pipe.toFile(), "rw");
     Files.delete(pipe);
@@ -134,7 +134,7 @@ class HostileProcessesTest {
     Path own = process(PID, "S");
     Files.writeString(own, "1-2 rw-s 0 08:02 1 /run/leases/hostile/report (deleted)\n");
     process(PID + 1, "S"); // its mappings cannot be read
-    Files.createFile(process(PID + 2, "S")); // it has none: it is the kernel's, or is ending
+    Files.createFile(process(PID + 2, "S")); // it has no mappings: a kernel thread, or exiting
     Files.writeString(process(PID + 3, "S"), "1-2 rw-s 0 08:02 1 /run/leases/other/report\n");
     for (long pid = PID; pid < PID + 4; pid++) {
       FakeHook ignored = attach("hostile", pid);

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The check of the C layers, by which the native builds fail, on small sources. */
+/** Tests, on small sources, the check of C layers that the native builds run. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS)
 class LayersTest {
   private static final Path CHECK = Path.of("../build/check-layers.sh").toAbsolutePath();

@@ -17,8 +17,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Runs the C tests of the hook, which need a C compiler and no GPU, and compares what C and Java
- * know.
+ * Runs the C tests of the hook, which need a C compiler and no GPU. Compares the tables and layouts
+ * of C and Java.
  */
 @Timeout(value = 240, unit = TimeUnit.SECONDS) // compiles, and runs under sanitizers
 class NativeTest {
@@ -26,7 +26,7 @@ class NativeTest {
   private static final Path LIBRARY =
       Path.of("target/classes/META-INF/native/linux-x86_64/libvgpu_cuda.so");
 
-  /** Of this build, if it is there; else the scripts build one. */
+  /** From this build, if it exists; else the scripts build one. */
   private static final Path EMULATOR =
       Path.of("../vgpu-emulator/target/classes/META-INF/native/linux-x86_64/libcuda.so.1");
 
@@ -131,7 +131,7 @@ class NativeTest {
     assertThat(output).contains("ok   ends-while-stopped").doesNotContain("FAIL");
   }
 
-  /** Some seconds of it; longer by hand, see CONTRIBUTING.md. */
+  /** A few seconds of fuzzing; run it longer by hand, see CONTRIBUTING.md. */
   @Test
   void randomInputBreaksNoParser() throws Exception {
     String fuzz = TESTS.resolve("fuzz.sh").toString();

@@ -14,7 +14,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** The list of the peers' defects names tests that are there. */
+/** Every test that the list of the peers' defects names exists. */
 class PeersDefectsTest {
   private static final Path LIST = Path.of("docs", "peers-defects.md");
   private static final Pattern JAVA = Pattern.compile("`(\\w+)\\.(\\w+)`");

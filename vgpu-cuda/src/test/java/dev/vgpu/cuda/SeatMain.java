@@ -16,8 +16,8 @@ import java.util.Map;
 import java.util.ServiceLoader;
 
 /**
- * A seat in a JVM of its own, so that it can be stopped and killed: one online and one offline
- * lease on one emulated GPU, with both gates open from beginning to end.
+ * A seat in its own JVM, so that it can be stopped and killed. One online and one offline lease on
+ * one emulated GPU; both gates stay open.
  */
 final class SeatMain {
   private SeatMain() {}
@@ -27,7 +27,7 @@ final class SeatMain {
    * ready}, and waits for the end of its input.
    *
    * @param arguments the run directory
-   * @throws IOException if it cannot
+   * @throws IOException if opening the seat fails
    */
   public static void main(String[] arguments) throws IOException {
     Path run = Path.of(arguments[0]);
@@ -42,7 +42,7 @@ final class SeatMain {
       }
       System.out.println("ready");
       while (System.in.read() >= 0) {
-        // It serves until its input ends.
+        // Serves until its input ends.
       }
     }
   }

@@ -2,7 +2,7 @@ package dev.vgpu.cuda;
 
 import dev.vgpu.spi.EnforcedLease;
 
-/** For whom it does not matter what a lease tells. */
+/** A listener that ignores all events. */
 public final class SilentListener implements EnforcedLease.Listener {
   @Override
   public void wanted() {}

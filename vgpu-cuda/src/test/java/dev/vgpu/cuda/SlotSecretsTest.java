@@ -66,7 +66,7 @@ class SlotSecretsTest {
     return seat.prepare(id, directory, TestGpu.named("GPU-1"), request, new SilentListener());
   }
 
-  /** One that has not said HELLO yet. */
+  /** A hook that has not sent HELLO yet. */
   private FakeHook hook(String id) throws IOException {
     return hook(id, SELF);
   }
@@ -142,7 +142,7 @@ class SlotSecretsTest {
 
   @Test
   void inventedProcessesHoldNoSlots() throws Exception {
-    for (long pid = (1L << 32) - 200; pid < 1L << 32; pid++) { // more than a kernel gives out
+    for (long pid = (1L << 32) - 200; pid < 1L << 32; pid++) { // more than a kernel assigns
       HookMessage answer = hook("victim", pid).hello(NO_SLOT);
       assertThat(answer.status()).isEqualTo(STATUS_BAD);
       assertThat(answer.text()).contains("no such process: pid=" + pid);

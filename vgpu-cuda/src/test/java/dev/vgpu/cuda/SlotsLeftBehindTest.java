@@ -22,7 +22,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Processes that live on, and have let go of a lease without the seat having been told. */
+/** Live processes that have left a lease without notice to the seat. */
 class SlotsLeftBehindTest {
   @TempDir private Path run;
   private final BlockingQueue<Integer> counts = new LinkedBlockingQueue<>();
@@ -76,7 +76,7 @@ class SlotsLeftBehindTest {
     return hook;
   }
 
-  /** A process that has a file mapped that is called as another lease's page. */
+  /** A process that maps a file with the name of another lease's page. */
   private Process processUnderAnotherLease() throws IOException {
     Path page = Files.createDirectories(run.resolve("leases/b")).resolve("report");
     Path sleep = Path.of("/bin/sleep").toRealPath();

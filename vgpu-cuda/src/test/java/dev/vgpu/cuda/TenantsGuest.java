@@ -15,8 +15,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * A JVM under two leases. It uses CUDA on two threads, and prints a line for each thing that the
- * test looks at.
+ * A JVM under two leases. It uses CUDA on two threads, and prints one line for each thing that the
+ * test checks.
  */
 final class TenantsGuest {
   private static final String PTX =
@@ -30,7 +30,7 @@ final class TenantsGuest {
   /**
    * Runs it.
    *
-   * @param arguments the variables of the first lease as NAME=value, then --, those of the second
+   * @param arguments the first lease's variables as NAME=value, then --, then the second lease's
    * @throws Exception if it fails
    */
   public static void main(String[] arguments) throws Exception {
@@ -96,7 +96,7 @@ final class TenantsGuest {
     System.out.println("unbound is the first's " + (left() == roomOfA));
   }
 
-  /** 40 launches into a's stream from a thread of b; 7 into b's own default stream. */
+  /** Launches 40 kernels into a's stream from a thread of b, and 7 into b's own default stream. */
   private void streams(ProcessAttachment a, ProcessAttachment b, ExecutorService other)
       throws InterruptedException, ExecutionException {
     PointerByReference module = new PointerByReference();

@@ -100,7 +100,7 @@ class TenantsIT {
       List<String> lines = new ArrayList<>();
       try (BufferedReader output = guest.inputReader(StandardCharsets.UTF_8)) {
         readUntil("left b", output, lines);
-        // The guest lives on, and b has nothing of it any more.
+        // The guest lives on, but b holds nothing of it any more.
         awaitNone();
         assertThat(b.memoryUsed()).as("%s", lines).isEqualTo(MemorySize.ZERO);
         assertThat(a.memoryUsed().bytes()).isPositive().isLessThanOrEqualTo(CONTEXT.bytes() * 8);

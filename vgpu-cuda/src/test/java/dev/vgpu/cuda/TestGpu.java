@@ -4,7 +4,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 
-/** A GPU that somebody has found. */
+/** A GPU that a provider has found. */
 public record TestGpu(GpuId id, String provider) implements PhysicalGpu {
   public static TestGpu named(String name) {
     return new TestGpu(new GpuId(name), "nvml");

@@ -5,11 +5,11 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import java.util.Optional;
 
-/** A GPU whose MIG mode is on: nothing runs on it but in instances. */
+/** A GPU whose MIG mode is on: programs run only in its instances. */
 public record CutGpu(
     GpuId id, String model, MemorySize memory, MemorySize usableMemory, String provider)
     implements PhysicalGpu {
-  /** {@return a GPU, as one whose MIG mode is on} */
+  /** {@return a GPU as one whose MIG mode is on} */
   public static CutGpu of(PhysicalGpu whole) {
     return new CutGpu(
         whole.id(), whole.model(), whole.memory(), whole.usableMemory(), whole.provider());

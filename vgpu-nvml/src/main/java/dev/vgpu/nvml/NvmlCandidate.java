@@ -8,9 +8,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * An NVML library that may be used.
  *
- * @param name the provider's name for people: {@code nvml}, or that of the driver that a jar brings
+ * @param name the provider's name for people: {@code nvml}, or the name of a driver from a jar
  * @param nvml the library
- * @param driver the driver that a jar brings, or null if it is one of the machine's
- * @param scratch directories where a file can be put for a moment
+ * @param driver the driver from a jar; null if the library is the machine's own
+ * @param scratch directories for a temporary file
  */
 record NvmlCandidate(String name, Path nvml, @Nullable GpuDriver driver, List<Path> scratch) {}

@@ -18,7 +18,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Pattern;
 
-/** Reads what stays the same as long as a driver is loaded. Confined to its session's thread. */
+/** Reads what stays constant while a driver is loaded. Confined to its session's thread. */
 final class NvmlFacts {
   private static final Path PCI_DEVICES = Path.of("/sys/bus/pci/devices");
   private static final Pattern BUS_ID =
@@ -27,13 +27,13 @@ final class NvmlFacts {
   private static final int SYSFS_DOMAIN = 4;
 
   /**
-   * What was read.
+   * The properties of a device.
    *
    * @param fixed properties
-   * @param linkEnds what is at the end of each NVLink connection; empty: not known
+   * @param linkEnds the remote end of each NVLink connection; an empty text if it is unknown
    */
   record Facts(Map<String, String> fixed, List<String> linkEnds) {
-    /** With those that may change. */
+    /** {@return the fixed properties, then those that may change} */
     Map<String, String> properties(Map<String, String> modes) {
       Map<String, String> all = new LinkedHashMap<>(fixed);
       modes.entrySet().stream()
@@ -87,7 +87,7 @@ final class NvmlFacts {
     return new Facts(Collections.unmodifiableMap(fixed), linkEnds(device));
   }
 
-  /** As the kernel writes it, in what was read last; empty if it cannot be one. */
+  /** {@return the bus id that was read last, as the kernel writes it; empty if it is invalid} */
   private Optional<String> busId() {
     byte[] text = new byte[NvmlTypes.PCI_BYTES - NvmlTypes.PCI_BUS_ID];
     pci.get(NvmlTypes.PCI_BUS_ID, text);
@@ -101,7 +101,7 @@ final class NvmlFacts {
         : Optional.empty();
   }
 
-  /** The node whose memory is nearest: by NVML, else by the kernel. */
+  /** {@return the nearest NUMA node, from NVML, else from the kernel} */
   private Optional<String> numaNode(long device, Optional<String> bus) {
     int code =
         state.nvmlDeviceGetMemoryAffinity(

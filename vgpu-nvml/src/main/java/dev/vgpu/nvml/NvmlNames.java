@@ -2,7 +2,7 @@ package dev.vgpu.nvml;
 
 import dev.vgpu.nvml.binding.NvmlTypes;
 
-/** NVML's numbers in words. A number that is not known stays a number. */
+/** Names for NVML's numbers. An unknown number stays a number. */
 final class NvmlNames {
   private NvmlNames() {}
 
@@ -49,17 +49,17 @@ final class NvmlNames {
     };
   }
 
-  /** What a link leads to that is no GPU. */
+  /** {@return the name of a link's end that is no GPU} */
   static String linkEnd(int type) {
     return type == NvmlTypes.NVML_NVLINK_DEVICE_TYPE_SWITCH ? "switch" : "another device";
   }
 
-  /** Whether a critical error is, as a rule, a program's own and leaves the GPU as it was. */
+  /** {@return whether a critical error is usually a program's own, and leaves the GPU intact} */
   static boolean isOfProgram(long xid) {
     return xid == 13 || xid == 31 || xid == 43 || xid == 45 || xid == 68 || xid == 69 || xid == 109;
   }
 
-  /** Whether after a critical error the GPU is gone. */
+  /** {@return whether a critical error means that the GPU is lost} */
   static boolean isLoss(long xid) {
     return xid == 79;
   }

@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.OptionalInt;
 
 /**
- * Reads the processes that have a context on a GPU, and what each got of it. Confined to its
- * session's thread.
+ * Reads the processes that have a context on a GPU, and their use of it. Confined to its session's
+ * thread.
  */
 final class NvmlProcesses {
   private static final int MOST_PROCESSES = 16_384;
@@ -27,7 +27,7 @@ final class NvmlProcesses {
   private ByteBuffer infos = NativeCalls.memory(USUAL_PROCESSES * Nvml.PROCESS_BYTES);
   private ByteBuffer samples = NativeCalls.memory(USUAL_PROCESSES * NvmlTypes.SAMPLE_BYTES);
 
-  /** When the latest sample of a device was taken, in microseconds of the driver's clock. */
+  /** By device: samples after this time are read, in microseconds of the driver's clock. */
   private final Map<Long, Long> latest = new HashMap<>();
 
   NvmlProcesses(NvmlSession session) {
@@ -35,7 +35,7 @@ final class NvmlProcesses {
     this.state = session.state();
   }
 
-  /** Those of a device; none if the driver does not tell. */
+  /** {@return the processes of a device; none if the driver does not report them} */
   List<GpuReading.GpuProcess> read(long device) {
     int bytes = list(device);
     if (bytes == 0) {
@@ -61,7 +61,7 @@ final class NvmlProcesses {
     return processes;
   }
 
-  /** Fills in the list, in as much room as it takes; the size of its items, or 0: none. */
+  /** Reads the list into a buffer that grows. Returns the item size; 0: no list. */
   private int list(long device) {
     for (; ; ) {
       int bytes = Nvml.PROCESS_BYTES;
@@ -85,7 +85,7 @@ final class NvmlProcesses {
     }
   }
 
-  /** What each process had of the multiprocessors in the last second, by its latest sample. */
+  /** {@return each process's use of the SMs in the last second, by its latest sample} */
   private Map<Long, Integer> percents(long device) {
     long since = latest.getOrDefault(device, 0L);
     int code;

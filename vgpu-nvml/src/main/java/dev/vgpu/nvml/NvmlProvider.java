@@ -32,16 +32,16 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * GPUs found through NVML: the library that {@code VGPU_NVML} names, else the machine's own, else
- * that of a driver that a jar brings along. Nothing native is loaded where there is none of these.
- * Safe for use by several threads.
+ * Finds GPUs through NVML: the library that {@code VGPU_NVML} names, else the machine's own, else
+ * that of a driver from a jar. If none of these exists, nothing native is loaded. Safe for use by
+ * several threads.
  */
 public final class NvmlProvider implements GpuProvider {
   private static final String NAME = "nvml";
   private static final String NVML_VARIABLE = "VGPU_NVML";
   private static final String DRIVER_VARIABLE = "VGPU_CUDA_DRIVER";
 
-  /** Where a MIG instance is, see vgpu_env.def. */
+  /** The variable with the place of a MIG instance, see {@code vgpu_env.def}. */
   public static final String MIG_VARIABLE = "VGPU_MIG";
 
   private static final String NVML_FILE = "libnvidia-ml.so.1";
@@ -64,23 +64,23 @@ public final class NvmlProvider implements GpuProvider {
   private final Object readingLock = new Object();
   private final Runnable end = this::endReadings;
 
-  /** Kept open from the first reading on: to open it takes long with a real driver. */
+  /** Kept open from the first reading on, because a real driver takes long to open. */
   private @Nullable NvmlSession readings;
 
   private @Nullable NvmlReader reader;
 
-  /** Those that were found, by their names; one that is lost stays. */
+  /** The GPUs that were found, by UUID. A lost GPU stays. */
   private final Set<GpuId> known = Collections.synchronizedSet(new LinkedHashSet<>());
 
-  /** What the watch, if there is one, knows of those that are not healthy. */
+  /** Unhealthy GPUs, as the watch reported them. */
   private final Map<GpuId, NvmlReading> told = new ConcurrentHashMap<>();
 
-  /** Makes the provider; {@code ServiceLoader} does. */
+  /** Called by {@code ServiceLoader}. */
   public NvmlProvider() {
     this(System.getenv(), USUAL_PLACES, installedDrivers());
   }
 
-  /** Those beside this class: the thread may be one that sees another copy of vgpu. */
+  /** {@return the drivers beside this class; the thread's loader may see another vgpu} */
   public static ServiceLoader<GpuDriver> installedDrivers() {
     return ServiceLoader.load(GpuDriver.class, NvmlProvider.class.getClassLoader());
   }
@@ -142,7 +142,7 @@ public final class NvmlProvider implements GpuProvider {
       return found(session, candidate.get());
     } catch (GpuDriverException e) {
       if (e.code().orElse(0) == Nvml.NVML_ERROR_DRIVER_NOT_LOADED) {
-        // The library is there, the driver is not: a machine without a GPU.
+        // The library exists but the driver is not loaded: a machine without a GPU.
         return List.of();
       }
       throw e;
@@ -188,7 +188,7 @@ public final class NvmlProvider implements GpuProvider {
     return values;
   }
 
-  /** Where a MIG instance is; empty of a whole GPU, and where the driver does not tell. */
+  /** {@return the place of a MIG instance; empty for a whole GPU, or if unknown} */
   private Optional<String> place(GpuId gpu) {
     if (!NvmlSession.isInstance(gpu)) {
       return Optional.empty();
@@ -209,7 +209,7 @@ public final class NvmlProvider implements GpuProvider {
       ids.add(gpu.id());
     }
     synchronized (known) {
-      // A GPU that is lost comes back; an instance that was destroyed does not.
+      // A lost GPU comes back; a destroyed instance does not.
       Iterator<GpuId> each = known.iterator();
       while (each.hasNext()) {
         GpuId gpu = each.next();
@@ -222,7 +222,7 @@ public final class NvmlProvider implements GpuProvider {
     return gpus;
   }
 
-  /** A process that took the seat over was told of the GPUs by the one before. */
+  /** A process that took over the seat has not listed GPUs yet: its predecessor did. */
   private void findUnlessKnown(NvmlSession session, NvmlCandidate candidate) {
     if (known.isEmpty()) {
       List<PhysicalGpu> ignored = found(session, candidate);
@@ -248,13 +248,13 @@ public final class NvmlProvider implements GpuProvider {
         return free;
       } finally {
         if (!read) {
-          closeReadings(); // the driver may have been reloaded: begin anew the next time
+          closeReadings(); // the driver may have been reloaded: open NVML again next time
         }
       }
     }
   }
 
-  /** {@return why there is no NVML; looks at files only} */
+  /** {@return why there is no NVML; looks only at files} */
   public Optional<String> missing() {
     try {
       return candidate().isPresent() ? Optional.empty() : Optional.of(nothingFound());
@@ -264,16 +264,16 @@ public final class NvmlProvider implements GpuProvider {
   }
 
   /**
-   * {@return NVML, for as long as the caller likes}
+   * {@return a new NVML session, which the caller closes}
    *
-   * @throws GpuDriverException if there is none, or it does not answer
+   * @throws GpuDriverException if there is no NVML, or it does not answer
    */
   public NvmlSession session() {
     return NvmlSession.open(
         candidate().orElseThrow(() -> new GpuDriverException(nothingFound(), null)));
   }
 
-  /** Whether NVML is open to read. */
+  /** Opens NVML for readings; false if there is no NVML. */
   private boolean openReadings() {
     if (readings == null) {
       Optional<NvmlCandidate> candidate = candidate();
@@ -331,7 +331,7 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
-  /** A fault that was an event cannot be read afterwards. */
+  /** A fault that was an event cannot be read back from the driver. */
   private NvmlReading withTold(NvmlReading reading) {
     NvmlReading event = told.get(reading.gpu());
     return reading.health() == GpuHealth.HEALTHY
@@ -347,14 +347,14 @@ public final class NvmlProvider implements GpuProvider {
     try {
       candidate = candidate();
     } catch (VgpuException e) {
-      return () -> {}; // whoever asks for the GPUs is told
+      return () -> {}; // the caller that lists the GPUs gets the reason
     }
     return candidate.isEmpty()
         ? () -> {}
         : NvmlWatch.start(new WatchSource(candidate.get()), listener);
   }
 
-  /** What the watch needs of this provider. */
+  /** What the watch needs from this provider. */
   private final class WatchSource implements NvmlWatch.Source {
     private final NvmlCandidate candidate;
 
@@ -393,7 +393,7 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
-  /** The processes that have a context on a GPU, by the driver's own account. */
+  /** {@return the processes that have a context on a GPU, as the driver reports them} */
   List<GpuReading.GpuProcess> processes(GpuId gpu) {
     Optional<NvmlCandidate> candidate = candidate();
     if (candidate.isEmpty()) {
@@ -404,7 +404,7 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
-  /** Some machines allow no libraries in the directory for temporary files. */
+  /** Some machines mount the temporary directory noexec. */
   private List<Path> scratch() {
     List<Path> directories = new ArrayList<>();
     for (String variable : List.of("XDG_RUNTIME_DIR", "VGPU_RUN_DIR")) {
@@ -417,7 +417,7 @@ public final class NvmlProvider implements GpuProvider {
     return directories;
   }
 
-  /** Looks at files only. */
+  /** {@return the library to use, if there is one; looks only at files} */
   private Optional<NvmlCandidate> candidate() {
     String named = environment.get(NVML_VARIABLE);
     if (named != null && !named.isBlank()) {
@@ -439,7 +439,7 @@ public final class NvmlProvider implements GpuProvider {
     return Optional.empty();
   }
 
-  /** Variables may be inherited from another user, as after {@code su}: their files are not. */
+  /** A variable may be inherited from another user, as after {@code su}: check its file. */
   private static Path named(String variable, String name) {
     Path file = Path.of(name).toAbsolutePath();
     Optional<String> objection = TrustedFiles.objection(file);
@@ -450,7 +450,7 @@ public final class NvmlProvider implements GpuProvider {
     return file;
   }
 
-  /** The CUDA driver that belongs to an NVML; null if it is the program's own matter. */
+  /** {@return the CUDA driver that belongs to an NVML; null if each program finds its own} */
   private @Nullable Path cudaLibrary(Path nvml, @Nullable GpuDriver driver) {
     String named = environment.get(DRIVER_VARIABLE);
     if (named != null && !named.isBlank()) {

@@ -19,9 +19,9 @@ import java.util.OptionalInt;
 import java.util.OptionalLong;
 
 /**
- * Reads what the GPUs of a session are doing. Its memory is taken once; what does not change is
- * read once. A value that the driver does not tell, or that cannot be true, is empty. Confined to
- * one thread at a time, as its session.
+ * Reads the state of a session's GPUs. Buffers are allocated once, and constant properties are read
+ * once. A value that the driver does not report, or that is impossible, is empty. Confined to one
+ * thread at a time, like its session.
  */
 final class NvmlReader {
   private static final int MOST_PERCENT = 100;
@@ -30,7 +30,7 @@ final class NvmlReader {
   private static final int MOST_MHZ = 100_000;
   private static final double MILLI = 1_000;
 
-  /** A number as a function gives it; empty if the function did not succeed. */
+  /** An NVML function that writes one number and returns its code. */
   private interface Call {
     int into(ByteBuffer number);
   }
@@ -54,7 +54,7 @@ final class NvmlReader {
     this.processes = new NvmlProcesses(session);
   }
 
-  /** One reading; that of a lost one if it does not answer. */
+  /** {@return one reading; a lost one if the GPU does not answer} */
   NvmlReading read(GpuId gpu) {
     first.putLong(0, 0);
     int found = session.find(gpu, first);
@@ -160,7 +160,7 @@ final class NvmlReader {
         uncorrected);
   }
 
-  // ---- what is wrong
+  // ---- faults
 
   private String fault(long device, OptionalLong uncorrected) {
     if (uncorrected.orElse(0) > 0) {
@@ -177,7 +177,7 @@ final class NvmlReader {
     return pending.getInt(0) == 1 ? "a row of the memory is taken out of use at a reset" : "";
   }
 
-  // ---- what may be switched by somebody
+  // ---- modes that an administrator may switch
 
   private Map<String, String> modes(long device) {
     Map<String, String> modes = new HashMap<>();

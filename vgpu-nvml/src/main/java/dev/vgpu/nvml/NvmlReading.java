@@ -11,7 +11,7 @@ import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
 
-/** What NVML told of one GPU. */
+/** NVML's data about one GPU. Immutable. */
 record NvmlReading(
     GpuId gpu,
     GpuHealth health,
@@ -37,14 +37,14 @@ record NvmlReading(
           OptionalLong.empty(),
           OptionalLong.empty());
 
-  /** What is taken of its memory. */
+  /** Its memory. */
   record Memory(
       Optional<MemorySize> total, Optional<MemorySize> used, Optional<MemorySize> reserved) {}
 
-  /** What it is busy with, in percent. */
+  /** Its utilization, in percent. */
   record Load(OptionalInt busy, OptionalInt memory, OptionalInt encoder, OptionalInt decoder) {}
 
-  /** Heat, power, clocks, errors of the memory. */
+  /** Temperature, power, clocks, and memory errors. */
   record Body(
       OptionalInt celsius,
       OptionalDouble watts,
@@ -54,7 +54,7 @@ record NvmlReading(
       OptionalLong corrected,
       OptionalLong uncorrected) {}
 
-  /** One that does not answer. */
+  /** {@return the reading of a GPU that does not answer} */
   static NvmlReading lost(GpuId gpu, String reason) {
     return new NvmlReading(
         gpu, GpuHealth.LOST, reason, NO_MEMORY, NO_LOAD, NO_BODY, List.of(), List.of(), Map.of());

@@ -23,11 +23,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * NVML between one init and its shutdown. Devices are named by UUID; no handle outlives it.
- * Confined to one thread.
+ * NVML between one init and its shutdown. Devices are named by UUID; no handle outlives the
+ * session. Confined to one thread.
  */
 public final class NvmlSession implements AutoCloseable {
-  /** More instances than any GPU can be cut into. */
+  /** More instances than any GPU can have. */
   private static final int MOST_INSTANCES = 64;
 
   private static final Logger log = LoggerFactory.getLogger(NvmlSession.class);
@@ -39,7 +39,7 @@ public final class NvmlSession implements AutoCloseable {
   private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
   private final ByteBuffer memoryInfo = NativeCalls.memory(Nvml.MEMORY_V2_BYTES);
 
-  /** Handles of GPUs that were looked up; good as long as the session. */
+  /** Handles by GPU; valid as long as the session. */
   private final Map<GpuId, Long> handles = new HashMap<>();
 
   private final List<String> leftOut = new ArrayList<>();
@@ -50,7 +50,7 @@ public final class NvmlSession implements AutoCloseable {
   }
 
   /**
-   * Begins.
+   * Loads and initializes NVML.
    *
    * @throws GpuDriverException if the library is no NVML, or its driver does not answer
    */
@@ -85,7 +85,7 @@ public final class NvmlSession implements AutoCloseable {
     }
   }
 
-  /** A code in the driver's own words; one that it does not know keeps its number. */
+  /** {@return the driver's own text for a code, with its number} */
   String words(int code) {
     String text = nvml.nvmlErrorString(code);
     return (text == null || text.isEmpty() ? "no text" : text) + " (NVML error " + code + ")";
@@ -100,7 +100,7 @@ public final class NvmlSession implements AutoCloseable {
     return state;
   }
 
-  /** {@return whether a code says that the GPU, or the whole driver, does not answer any more} */
+  /** {@return whether a code means that the GPU, or the whole driver, no longer answers} */
   public static boolean isGone(int code) {
     return switch (code) {
       case NvmlTypes.NVML_ERROR_GPU_IS_LOST,
@@ -113,16 +113,16 @@ public final class NvmlSession implements AutoCloseable {
     };
   }
 
-  /** How many whole GPUs the driver tells of; none if it does not say. */
+  /** {@return the number of whole GPUs that the driver reports; 0 if it does not} */
   int count() {
     return nvml.nvmlDeviceGetCount_v2(number) == Nvml.NVML_SUCCESS ? number.getInt(0) : 0;
   }
 
   /**
-   * All GPUs; of one whose MIG mode is on, its instances besides. One that does not answer is left
+   * {@return all GPUs, with the instances of those in MIG mode} A GPU that does not answer is left
    * out.
    *
-   * @throws GpuDriverException if there are some, and nothing that is told of any can be true
+   * @throws GpuDriverException if there are GPUs, but none can be used
    */
   List<PhysicalGpu> gpus(String provider) {
     check(nvml.nvmlDeviceGetCount_v2(number), "nvmlDeviceGetCount_v2");
@@ -160,12 +160,12 @@ public final class NvmlSession implements AutoCloseable {
     return gpus;
   }
 
-  /** Which GPUs were left out when they were listed last, and why: a line each. */
+  /** {@return one line for each GPU that the last listing left out, with the reason} */
   List<String> leftOut() {
     return List.copyOf(leftOut);
   }
 
-  /** A MIG device; empty if it was destroyed since it was listed. */
+  /** {@return a MIG device; empty if it was destroyed since it was listed} */
   private Optional<PhysicalGpu> instance(long device, String provider) {
     try {
       return gpu(device, provider);
@@ -184,8 +184,8 @@ public final class NvmlSession implements AutoCloseable {
   }
 
   /**
-   * The MIG devices. Their indices move up and down when others are made and destroyed: read
-   * upwards none is missed when one is made meanwhile, read downwards none when one is destroyed.
+   * {@return handles of the MIG devices} Indices shift when instances are created or destroyed:
+   * going up, none is missed if one is created meanwhile; going down, none if one is destroyed.
    */
   private Set<Long> instances(long device) {
     check(nvml.nvmlDeviceGetMaxMigDeviceCount(device, number), "nvmlDeviceGetMaxMigDeviceCount");
@@ -200,7 +200,7 @@ public final class NvmlSession implements AutoCloseable {
     return instances;
   }
 
-  /** A GPU; empty if its name cannot be true. */
+  /** {@return a GPU; empty if its UUID is invalid} */
   private Optional<PhysicalGpu> gpu(long device, String provider) {
     ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
     check(nvml.nvmlDeviceGetUUID(device, text, text.capacity()), "nvmlDeviceGetUUID");
@@ -222,12 +222,12 @@ public final class NvmlSession implements AutoCloseable {
   }
 
   private static String text(ByteBuffer memory) {
-    // The last byte is a zero, whatever the library wrote.
+    // Terminate the text, whatever the library wrote.
     memory.put(memory.capacity() - 1, (byte) 0);
     return NativeCalls.text(memory);
   }
 
-  /** The second form tells apart what the driver keeps for itself; in the first that is used. */
+  /** {@return total and free bytes} The first version counts the driver's reserve as used. */
   private long[] memory(long device) {
     ByteBuffer info = memoryInfo;
     info.putInt(0, Nvml.MEMORY_V2_VERSION);
@@ -243,12 +243,12 @@ public final class NvmlSession implements AutoCloseable {
     return new long[] {total, total - Math.max(0, info.getLong(Nvml.MEMORY_USED))};
   }
 
-  /** Whether it is a MIG instance, which may come and go while a session is open. */
+  /** {@return whether it is a MIG instance, which may come and go during a session} */
   static boolean isInstance(GpuId gpu) {
     return gpu.value().startsWith("MIG-");
   }
 
-  /** Looks a GPU's handle up; the code. */
+  /** Looks up a GPU's handle, and returns NVML's code. */
   int find(GpuId gpu, ByteBuffer device) {
     Long known = handles.get(gpu);
     if (known != null) {
@@ -267,12 +267,12 @@ public final class NvmlSession implements AutoCloseable {
     return number.getLong(0);
   }
 
-  /** Whether a device answers: the code of a call that costs little. */
+  /** {@return the code of a cheap call, which shows whether a device answers} */
   int probe(long device) {
     return nvml.nvmlDeviceGetMemoryInfo(device, memoryInfo);
   }
 
-  /** The name of the GPU at a place on the bus; empty if there is none. */
+  /** {@return the UUID of the GPU at a PCI bus id; empty if there is none} */
   Optional<String> uuidAt(String busId) {
     ByteBuffer id = NativeCalls.memory(busId);
     ByteBuffer handle = NativeCalls.memory(Long.BYTES);
@@ -282,7 +282,7 @@ public final class NvmlSession implements AutoCloseable {
     return uuid(handle.getLong(0));
   }
 
-  /** The name of a device; empty if it does not tell. */
+  /** {@return a device's UUID; empty if the driver does not tell} */
   private Optional<String> uuid(long device) {
     ByteBuffer text = NativeCalls.memory(Nvml.NVML_DEVICE_UUID_V2_BUFFER_SIZE);
     return nvml.nvmlDeviceGetUUID(device, text, text.capacity()) == Nvml.NVML_SUCCESS
@@ -290,7 +290,7 @@ public final class NvmlSession implements AutoCloseable {
         : Optional.empty();
   }
 
-  /** The name of the GPU that a device is an instance of; empty if it is a whole one. */
+  /** {@return the UUID of a MIG device's GPU; empty for a whole GPU} */
   Optional<String> parent(long device) {
     ByteBuffer answer = NativeCalls.memory(Long.BYTES);
     if (state.nvmlDeviceIsMigDeviceHandle(device, answer) != Nvml.NVML_SUCCESS
@@ -303,8 +303,8 @@ public final class NvmlSession implements AutoCloseable {
   }
 
   /**
-   * Where a MIG device is: its GPU, GPU instance and compute instance, with slashes between them;
-   * empty if that is not told.
+   * {@return the place of a MIG device: GPU, GPU instance and compute instance, separated by
+   * slashes; empty if unknown}
    */
   Optional<String> place(GpuId instance) {
     ByteBuffer device = NativeCalls.memory(Long.BYTES);
@@ -320,17 +320,17 @@ public final class NvmlSession implements AutoCloseable {
         : Optional.empty();
   }
 
-  /** The memory of a GPU that nobody uses now. */
+  /** {@return the free memory of a GPU} */
   MemorySize freeMemory(GpuId gpu) {
     return MemorySize.ofBytes(Math.max(0, memory(device(gpu))[1]));
   }
 
-  /** The processes that have a context on a GPU. */
+  /** {@return the processes that have a context on a GPU} */
   List<GpuReading.GpuProcess> processes(GpuId gpu) {
     return new NvmlProcesses(this).read(device(gpu));
   }
 
-  /** The driver's version; empty where it does not tell. */
+  /** {@return the driver's version; empty if it does not tell} */
   Optional<String> driverVersion() {
     ByteBuffer text = NativeCalls.memory(Nvml.NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE);
     return nvml.nvmlSystemGetDriverVersion(text, text.capacity()) == Nvml.NVML_SUCCESS

@@ -23,22 +23,22 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Waits on a thread of its own for what NVML tells of its GPUs: critical errors, errors of the
- * memory; and looks twice a second whether each still answers. When one does not, NVML is begun
- * anew until all are back, since a driver that was reloaded answers no one who had begun before.
+ * Watches GPUs on its own thread. It waits for NVML's events (critical errors and memory errors),
+ * and checks twice a second whether each GPU still answers. If one does not, it restarts NVML until
+ * all are back: a reloaded driver does not answer a process that initialized NVML before.
  *
- * <p>GPUs are known by their UUIDs: whatever numbers they have when they come back.
+ * <p>GPUs are identified by UUID, because their indices may change.
  */
 final class NvmlWatch implements GpuPool.Listening {
   private static final Logger log = LoggerFactory.getLogger(NvmlWatch.class);
   private static final long WAIT_NS = 500_000_000L;
 
-  /** A wait for events cannot be broken off: so long, at most, does {@link #close} take. */
+  /** A wait for events cannot be interrupted, so {@link #close} takes up to this long. */
   private static final int EVENT_WAIT_MS = 100;
 
   private static final int EVENT_WAITS = 5;
 
-  /** Unless the driver does not answer. */
+  /** The longest wait in {@link #close}, reached only if the driver does not answer. */
   private static final long LONGEST_END_MS = 1_000;
 
   private static final int MOST_ROUNDS = 16;
@@ -47,22 +47,22 @@ final class NvmlWatch implements GpuPool.Listening {
           | NvmlTypes.EVENT_TYPE_SINGLE_BIT_ECC_ERROR
           | NvmlTypes.EVENT_TYPE_DOUBLE_BIT_ECC_ERROR;
 
-  /** What the watch needs of who it works for. */
+  /** What the watch needs from its owner. */
   interface Source {
-    /** Begins NVML. */
+    /** Opens NVML. */
     NvmlSession open();
 
-    /** The GPUs that were found until now. */
+    /** The GPUs that were found so far. */
     Collection<GpuId> gpus();
 
-    /** Lets go of NVML, so that a driver that was reloaded can be begun with. */
+    /** Closes NVML throughout this JVM, so that a reloaded driver can be opened. */
     void letGo();
 
-    /** How a GPU is, for who reads it. */
+    /** Keeps a GPU's health for later readings. */
     void remember(GpuId gpu, GpuHealth health, String reason);
   }
 
-  /** How many of the GPUs answered at first. */
+  /** How many of the GPUs answered at the start. */
   private enum There {
     ALL,
     SOME,
@@ -79,7 +79,7 @@ final class NvmlWatch implements GpuPool.Listening {
   private final Thread thread;
   private final Set<GpuId> announced = new HashSet<>();
 
-  /** How many whole GPUs there were when that was looked at last; they may come and go. */
+  /** The number of whole GPUs at the last look; GPUs may come and go. */
   private int count = -1;
 
   private volatile boolean closed;
@@ -97,7 +97,7 @@ final class NvmlWatch implements GpuPool.Listening {
     return watch;
   }
 
-  /** Waits for the thread, whose class loader may be closed next. */
+  /** Waits for the thread, because its class loader may be closed next. */
   @Override
   public void close() {
     closed = true;
@@ -112,7 +112,7 @@ final class NvmlWatch implements GpuPool.Listening {
   }
 
   private void run() {
-    int rounds = 1; // until NVML is begun anew, where something is missing
+    int rounds = 1; // looks before NVML is restarted, if a GPU is missing
     while (!closed) {
       There there = There.NONE;
       try (NvmlSession session = source.open()) {
@@ -148,8 +148,8 @@ final class NvmlWatch implements GpuPool.Listening {
   }
 
   /**
-   * Watches as long as those answer that do now; not longer than some rounds if one does not. How
-   * many did.
+   * Watches while all GPUs that answer now keep answering; if one is missing, for some rounds at
+   * most. Returns how many answered.
    */
   private There watch(NvmlSession session, int rounds) {
     Map<Long, GpuId> devices = new LinkedHashMap<>();
@@ -168,7 +168,7 @@ final class NvmlWatch implements GpuPool.Listening {
       }
     }
     if (devices.isEmpty()) {
-      return There.NONE; // nothing of NVML is held meanwhile: others of this process may begin anew
+      return There.NONE; // NVML is closed meanwhile: others here can restart it
     }
     NvmlState state = session.state();
     long set = eventSet(state, devices.keySet());
@@ -187,7 +187,7 @@ final class NvmlWatch implements GpuPool.Listening {
   }
 
   /**
-   * A driver that lists newcomers only to who begins anew is asked when something else is missing.
+   * Some drivers report new GPUs only after a restart of NVML, which happens if another is missing.
    */
   private void lookForNew(NvmlSession session) {
     int now = session.count();
@@ -208,7 +208,7 @@ final class NvmlWatch implements GpuPool.Listening {
     }
   }
 
-  /** A set for the events that the devices have; 0 if they have none. */
+  /** {@return a set for the events that the devices support; 0 if they support none} */
   private long eventSet(NvmlState state, Collection<Long> devices) {
     if (state.nvmlEventSetCreate(number) != Nvml.NVML_SUCCESS) {
       return 0;
@@ -227,7 +227,7 @@ final class NvmlWatch implements GpuPool.Listening {
     return set;
   }
 
-  /** Waits for an event, and tells it; false if NVML must be begun anew. */
+  /** Waits for an event and reports it; false if NVML must be restarted. */
   private boolean next(NvmlSession session, long set, Map<Long, GpuId> devices) {
     if (set == 0) {
       LockSupport.parkNanos(this, WAIT_NS);
@@ -246,7 +246,7 @@ final class NvmlWatch implements GpuPool.Listening {
     }
     if (code != NvmlTypes.NVML_ERROR_TIMEOUT) {
       log.debug("the wait for events failed: {}", session.words(code));
-      LockSupport.parkNanos(this, WAIT_NS); // never busy, whatever it answers
+      LockSupport.parkNanos(this, WAIT_NS); // no busy loop, whatever it answers
     }
     return true;
   }
@@ -275,12 +275,12 @@ final class NvmlWatch implements GpuPool.Listening {
     }
   }
 
-  /** An instance that is gone does not come back, and is no reason to begin anew. */
+  /** A destroyed instance does not come back, and is no reason to restart NVML. */
   private static boolean isDestroyed(GpuId gpu, int code) {
     return NvmlSession.isInstance(gpu) && code == Nvml.NVML_ERROR_NOT_FOUND;
   }
 
-  /** Whether all still answer; tells those that do not. */
+  /** Checks whether all GPUs still answer, and reports those that do not. */
   private boolean poll(NvmlSession session, Map<Long, GpuId> devices) {
     boolean all = true;
     for (Map.Entry<Long, GpuId> device : devices.entrySet()) {

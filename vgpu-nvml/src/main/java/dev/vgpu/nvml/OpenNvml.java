@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * All that holds NVML open in this JVM. A driver that was reloaded answers this process only after
- * each holder has ended NVML. Safe for use by several threads.
+ * The users that hold NVML open in this JVM. A reloaded driver answers this process only after
+ * every holder has shut NVML down. Safe for use by several threads.
  */
 public final class OpenNvml {
   private static final Set<Runnable> HOLDERS = new HashSet<>();
@@ -16,7 +16,7 @@ public final class OpenNvml {
   /**
    * Adds a holder.
    *
-   * @param end ends NVML there; the holder begins anew when it is used next
+   * @param end shuts NVML down in the holder, which opens it again on its next use
    */
   public static void add(Runnable end) {
     synchronized (HOLDERS) {
@@ -27,7 +27,7 @@ public final class OpenNvml {
   /**
    * Removes a holder.
    *
-   * @param end the same as was added
+   * @param end the same object that was added
    */
   public static void remove(Runnable end) {
     synchronized (HOLDERS) {
@@ -35,7 +35,7 @@ public final class OpenNvml {
     }
   }
 
-  /** Ends NVML at every holder. The caller must hold no lock of a holder. */
+  /** Shuts NVML down in every holder. The caller must not hold a holder's lock. */
   static void endAll() {
     List<Runnable> all;
     synchronized (HOLDERS) {

@@ -1,4 +1,4 @@
-/** GPUs, read through NVML. */
+/** Finds and reads GPUs through NVML. */
 @NullMarked
 package dev.vgpu.nvml;
 

@@ -11,7 +11,7 @@ import dev.vgpu.nvml.mig.MigDriver;
 import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
-/** What {@code module-info} cannot say of NVML. */
+/** Rules for NVML that {@code module-info} cannot express. */
 class ArchitectureTest {
   private static final JavaClasses NVML =
       new ClassFileImporter()
@@ -47,7 +47,7 @@ class ArchitectureTest {
         .check(NVML);
   }
 
-  /** Plans are computed from what the caller gives, so they are the same on any machine. */
+  /** Plans depend only on the caller's input, so they are the same on any machine. */
   @Test
   void plansNeedNoGpu() {
     noClasses()

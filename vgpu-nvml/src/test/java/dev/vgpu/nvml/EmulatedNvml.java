@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
 
-/** The emulator's NVML, whose readings and faults a test sets. Closed, all is well again. */
+/** The emulator's NVML, whose readings and faults a test sets. Closing it clears them. */
 public final class EmulatedNvml implements AutoCloseable {
   private final Path directory = Path.of(System.getenv("VGPU_EMULATOR_DIR"));
   private final Path settings = directory.resolve("nvml");
@@ -28,14 +28,14 @@ public final class EmulatedNvml implements AutoCloseable {
     return new NvmlProvider(Map.of(), List.of(), List.of(driver()));
   }
 
-  /** In place of what was set before; at once, never half. */
+  /** Replaces the earlier settings atomically. */
   public void set(String... lines) throws IOException {
     Path next = directory.resolve("nvml.next");
     Files.write(next, List.of(lines));
     Files.move(next, settings, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
   }
 
-  /** Has an event happen. */
+  /** Triggers an event. */
   public void event(int gpu, int type, long data) throws IOException {
     Files.writeString(
         directory.resolve("nvml.events"),

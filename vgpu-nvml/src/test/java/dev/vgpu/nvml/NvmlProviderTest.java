@@ -27,7 +27,7 @@ class NvmlProviderTest {
     return ServiceLoader.load(GpuDriver.class).findFirst().orElseThrow();
   }
 
-  /** On a machine that has a driver the emulator is used all the same. */
+  /** Uses the emulator even on a machine that has a driver. */
   private NvmlProvider emulated() {
     return new NvmlProvider(Map.of(), List.of(directory), List.of(emulator()));
   }

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What is read of GPUs, also of those that are lost, and from drivers that say what cannot be. */
+/** Readings of GPUs, also of lost ones, and of drivers that report impossible values. */
 @Timeout(60)
 class NvmlReadingTest {
   private static final long GIB = 1L << 30;
@@ -134,7 +134,7 @@ class NvmlReadingTest {
     assertThat(health()).hasSize(3).containsOnly(GpuHealth.LOST);
     assertThat(provider.readings().get(0).healthReason()).contains("Driver Not Loaded");
     assertThat(provider.gpus()).isEmpty();
-    nvml.set("generation=1"); // who had begun before gets no answer
+    nvml.set("generation=1"); // sessions from before get no answer
     assertThat(health()).containsOnly(GpuHealth.HEALTHY);
     nvml.set("generation=2");
     assertThat(health()).containsOnly(GpuHealth.LOST);
@@ -177,7 +177,7 @@ class NvmlReadingTest {
     assertThat(provider.readings().get(0).processes()).isEmpty();
   }
 
-  // ---- what cannot be true
+  // ---- impossible values
 
   @Test
   void numbersThatCannotBeAreLeftOut() throws IOException {
@@ -224,14 +224,14 @@ class NvmlReadingTest {
     assertThat(provider.readings()).hasSize(3);
     nvml.set("count=4294967295");
     assertThat(provider.gpus()).hasSize(3);
-    nvml.set("garbage=1"); // texts without an end
+    nvml.set("garbage=1"); // unterminated texts
     assertThatThrownBy(() -> provider.gpus())
         .isInstanceOf(GpuDriverException.class)
         .hasMessageContaining("none of the driver's GPUs can be used");
     assertThat(provider.status().unavailableBecause()).isPresent();
-    // Those that are known by name are read all the same.
+    // GPUs that are known by name are read all the same.
     assertThat(provider.readings()).hasSize(3);
-    nvml.set("garbage=2"); // of places on the bus alone
+    nvml.set("garbage=2"); // only in PCI bus ids
     provider = nvml.provider();
     assertThat(provider.gpus()).hasSize(3);
     assertThat(provider.readings()).hasSize(3);
@@ -307,7 +307,7 @@ class NvmlReadingTest {
     assertThat(NvmlNames.architecture(77)).isEqualTo("77");
   }
 
-  /** The library of then lacks a third of what is asked for. */
+  /** An NVML of that age lacks a third of the functions. */
   @Test
   void anOldNvmlIsReadAsFarAsItGoes(@TempDir Path directory) throws Exception {
     Path old = directory.resolve("libnvidia-ml.so.1");
@@ -337,7 +337,7 @@ class NvmlReadingTest {
     assertThat(reading.properties())
         .containsEntry("driver_version", "450.80.02")
         .doesNotContainKeys("architecture", "mig_mode");
-    assertThat(reading.memoryUsed()).contains(MemorySize.ofMebibytes(1)); // reserved as well
+    assertThat(reading.memoryUsed()).contains(MemorySize.ofMebibytes(1)); // reserved included
     assertThat(reading.memoryReserved()).isEmpty();
     assertThat(reading.processes()).hasSize(5).allMatch(each -> each.memory().isPresent());
     assertThat(reading.nvLinks()).isEmpty();

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What the watch tells while a GPU's driver is at work. */
+/** What the watch reports while a GPU's driver changes. */
 @Timeout(120)
 class NvmlWatchTest implements GpuHealthListener {
   private static final int XID = 8;
@@ -55,7 +55,7 @@ class NvmlWatchTest implements GpuHealthListener {
     watch = provider.watch(this);
   }
 
-  /** The watch of the test before lets go of NVML within half a second of its end, not at once. */
+  /** The previous test's watch closes NVML within half a second of its end, not at once. */
   private List<PhysicalGpu> awaitGpus() {
     for (int tries = 2_000; ; tries--) {
       try {
@@ -80,7 +80,7 @@ class NvmlWatchTest implements GpuHealthListener {
     return line == null ? "nothing" : line;
   }
 
-  /** An event that happens before its set is there is not told: again, until one is. */
+  /** An event before the event set exists is lost, so try again until one is reported. */
   private void awaitWatching() throws IOException, InterruptedException {
     String line = null;
     while (line == null) {
@@ -89,7 +89,7 @@ class NvmlWatchTest implements GpuHealthListener {
     }
     assertThat(line).isEqualTo("0 fault an error of the memory was corrected");
     while (told.poll(200, TimeUnit.MILLISECONDS) != null) {
-      // those that were in between
+      // drop the repeated ones
     }
   }
 
@@ -133,13 +133,13 @@ class NvmlWatchTest implements GpuHealthListener {
     awaitWatching();
     nvml.set();
     assertThat(next()).isEqualTo("2 appeared");
-    awaitWatching(); // and the others go on
+    awaitWatching(); // and the others continue
   }
 
   @Test
   void aDriverIsReloadedUnderTheWatch() throws Exception {
     awaitWatching();
-    provider.readings(); // has begun NVML, too
+    provider.readings(); // opens NVML too
     nvml.set("driver=9");
     assertThat(List.of(next(), next(), next()))
         .allMatch(line -> line.contains(" LOST Driver Not Loaded"));
@@ -152,7 +152,7 @@ class NvmlWatchTest implements GpuHealthListener {
     awaitWatching();
   }
 
-  /** NVML is one for the whole process: who holds it for MIG is in the way as well. */
+  /** NVML has one state per process, so a holder for MIG has to close it as well. */
   @Test
   void aDriverIsReloadedWhileNvmlIsHeldForMig() throws Exception {
     awaitWatching();

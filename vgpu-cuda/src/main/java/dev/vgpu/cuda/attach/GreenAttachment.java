@@ -11,14 +11,14 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
- * This process's part under a lease that has processors to itself: a thread that is bound works in
- * its green context. Safe for use by several threads.
+ * This process's attachment to a lease that has processors to itself. A bound thread works in the
+ * lease's green context. Safe for use by several threads.
  */
 public final class GreenAttachment implements ProcessAttachment {
-  /** What a thread's current context was before it was bound; absent: it is not bound in space. */
+  /** The context that a thread had before it was bound; unset while it is in no green context. */
   private static final ThreadLocal<Outside> OUTSIDE = new ThreadLocal<>();
 
-  /** That context; there may be none. */
+  /** The earlier context; null if there was none. */
   private record Outside(@Nullable Pointer context) {}
 
   private final ProcessAttachment beneath;
@@ -30,7 +30,7 @@ public final class GreenAttachment implements ProcessAttachment {
     this.part = part;
   }
 
-  /** Makes the green context of a lease; where that fails, the process leaves the lease. */
+  /** Creates the green context of a lease. If that fails, the process leaves the lease. */
   public static GreenAttachment attach(ProcessAttachment beneath, Map<String, String> environment) {
     GreenSpace.Part part = null;
     try {
@@ -43,7 +43,7 @@ public final class GreenAttachment implements ProcessAttachment {
     }
   }
 
-  /** On a thread of its own: the caller's may be bound to another lease. */
+  /** Works on a new thread, because the calling thread may be bound to another lease. */
   private static GreenSpace.Part inTheScopeOf(
       ProcessAttachment lease, Callable<GreenSpace.Part> work) {
     FutureTask<GreenSpace.Part> task =
@@ -81,7 +81,7 @@ public final class GreenAttachment implements ProcessAttachment {
     beneath.unbindThread();
   }
 
-  /** Gives the calling thread back the context that it had, if it is in a green one of ours. */
+  /** If the calling thread is in one of our green contexts, restores its earlier context. */
   static void leaveSpace() {
     Outside outside = OUTSIDE.get();
     if (outside != null) {

@@ -14,12 +14,15 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 
-/** Green contexts at work for the seat's holder. Safe for use by several threads. */
+/** The seat's side of green contexts. Safe for use by several threads. */
 public final class GreenEnforcement implements Enforcement {
-  /** What says how much of the GPU's processors a lease has, in percent. */
+  /** The variable that holds a lease's part of the GPU's processors, in percent. */
   static final String PERCENT = "VGPU_GREEN_PERCENT";
 
-  /** The file that whoever has green contexts on the GPU holds a lock of: one process at a time. */
+  /**
+   * The variable that names the lock file. Only the process that holds the lock may have green
+   * contexts on the GPU.
+   */
   static final String LOCK = "VGPU_GREEN_LOCK";
 
   private final Path directory;
@@ -27,9 +30,9 @@ public final class GreenEnforcement implements Enforcement {
   private final Enforcement beneath;
 
   /**
-   * Stands above the hook's.
+   * Creates the directory of the lock files.
    *
-   * @throws IOException if the directory of its locks cannot be made
+   * @throws IOException if the directory cannot be created
    */
   public GreenEnforcement(Path runDirectory, Enforcement beneath) throws IOException {
     this.directory = Files.createDirectories(runDirectory.resolve("green"));
@@ -57,11 +60,11 @@ public final class GreenEnforcement implements Enforcement {
     return new Lease(beneath.prepare(id, leaseDirectory, gpu, request, listener), request, lock);
   }
 
-  /** What is beneath is closed by itself. */
+  /** Closes nothing: the owner of {@code beneath} closes it. */
   @Override
   public void close() {}
 
-  /** A lease for one JVM; its programs would have the whole GPU. */
+  /** A lease for one JVM. A program under it would get the whole GPU. */
   private static final class Lease extends ForwardingLease {
     private final VirtualGpuRequest request;
     private final Path lock;
@@ -80,7 +83,7 @@ public final class GreenEnforcement implements Enforcement {
       return Map.copyOf(variables);
     }
 
-    /** The part stays as it is while the JVM is in it; the quota changes at once. */
+    /** Refuses another policy or compute percent. The quota changes at once. */
     @Override
     public boolean tryResize(VirtualGpuRequest other, int entitledPermille) {
       return other.policy() == request.policy()

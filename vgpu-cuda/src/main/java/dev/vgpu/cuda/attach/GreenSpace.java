@@ -19,9 +19,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A GPU's processors, as this process divides them among its leases: in groups as small as the
- * driver makes them, of which each lease has some to itself. Guarded by the class's lock, but for
- * what a {@link Part} says.
+ * One GPU's processors, as this process divides them among its leases. The driver splits them into
+ * the smallest groups that it can make, and each lease owns some groups. Guarded by the lock of the
+ * class; a {@link Part} may be used without it.
  */
 final class GreenSpace {
   private static final Logger log = LoggerFactory.getLogger(GreenSpace.class);
@@ -73,7 +73,7 @@ final class GreenSpace {
     }
   }
 
-  /** Some of the groups, and the context that has them. */
+  /** The groups that one lease owns, with their context. */
   static final class Part {
     private final GreenSpace space;
     private final Pointer green;
@@ -87,19 +87,19 @@ final class GreenSpace {
       this.own = own;
     }
 
-    /** The calling thread's context; none may be current. */
+    /** {@return the calling thread's context; null if none is current} */
     @Nullable Pointer current() {
       PointerByReference current = new PointerByReference();
       check("cuCtxGetCurrent", call("cuCtxGetCurrent", current));
       return current.getValue();
     }
 
-    /** Makes it the calling thread's context. */
+    /** Makes this part's context current on the calling thread. */
     void enter() {
       check("cuCtxSetCurrent", call("cuCtxSetCurrent", context));
     }
 
-    /** Gives the processors back; never throws. */
+    /** Destroys the context and releases its processors; never throws. */
     void close() {
       int code = call("cuGreenCtxDestroy", green);
       if (code != 0) {
@@ -109,7 +109,7 @@ final class GreenSpace {
     }
   }
 
-  /** Takes the part that a lease's variables say, in the scope of the lease. */
+  /** Takes the part that a lease's variables describe. The caller is bound to the lease. */
   static synchronized Part take(Map<String, String> environment) {
     String gpu = environment.getOrDefault("CUDA_VISIBLE_DEVICES", "");
     int percent = Integer.parseInt(environment.getOrDefault(GreenEnforcement.PERCENT, "0"));
@@ -131,7 +131,7 @@ final class GreenSpace {
     }
   }
 
-  /** Makes a context the calling thread's, or none. */
+  /** Makes a context current on the calling thread; null: none. */
   static void restore(@Nullable Pointer context) {
     int code = call("cuCtxSetCurrent", context);
     if (code != 0) {
@@ -199,7 +199,7 @@ final class GreenSpace {
     }
   }
 
-  // ---- one process at a time: two would take each other's processors
+  // ---- one process at a time: two would use the same processors
 
   private FileChannel lock(Path file) {
     try {
@@ -223,7 +223,7 @@ final class GreenSpace {
     }
   }
 
-  // ---- the driver, through the hook
+  // ---- driver calls through the hook
 
   private static Memory resources(int count) {
     Memory memory = new Memory((long) count * RESOURCE_BYTES);
@@ -231,12 +231,12 @@ final class GreenSpace {
     return memory;
   }
 
-  /** As small as they can be. */
+  /** Splits all processors into the smallest groups. */
   private static int split(Pointer into, IntByReference count, Memory all) {
     return call("cuDevSmResourceSplitByCount", into, count, all, Pointer.NULL, 0, 1);
   }
 
-  /** The number that this process knows the GPU by. */
+  /** {@return the GPU's device ordinal in this process} */
   private static int device(String gpu) {
     IntByReference count = new IntByReference();
     check("cuDeviceGetCount", call("cuDeviceGetCount", count));

@@ -3,9 +3,9 @@ package dev.vgpu.cuda.attach;
 import com.sun.jna.NativeLong;
 import com.sun.jna.Pointer;
 
-/** What the hook in this process exports beside the driver's functions: top/top.h. */
+/** The functions that the hook exports in addition to the driver's: {@code top/top.h}. */
 final class HookCalls {
-  /** What {@link #vgpu_tenant_add} answers for a lease that the process is under. */
+  /** Returned by {@link #vgpu_tenant_add} if the process is already under that lease. */
   static final long UNDER_IT_ALREADY = -2;
 
   private HookCalls() {}

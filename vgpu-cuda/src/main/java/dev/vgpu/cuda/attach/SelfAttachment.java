@@ -24,9 +24,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Puts this very process under leases: loads the hook, which answers to the driver's name from then
- * on, before anything of CUDA is loaded. It is never unloaded again. Each lease is a tenant of the
- * process, and each thread works for the one that it is bound to.
+ * Puts this process under leases. The first lease loads the hook, which must come before any CUDA
+ * library; later lookups of {@code libcuda.so.1} find the hook. It is never unloaded. Each lease is
+ * one tenant of the process, and each thread works for the tenant that it is bound to.
  */
 public final class SelfAttachment implements ProcessAttachment {
   // dlfcn.h
@@ -36,7 +36,7 @@ public final class SelfAttachment implements ProcessAttachment {
 
   private static final int REASON_BYTES = 512;
 
-  /** Of a thread that is bound to nothing. */
+  /** The handle of no lease. */
   private static final long UNBOUND = 0;
 
   private static @Nullable NativeLibrary loaded;
@@ -51,12 +51,12 @@ public final class SelfAttachment implements ProcessAttachment {
   }
 
   /**
-   * Puts this process under one more lease; the hook is loaded with the first.
+   * Puts this process under one more lease. The first call loads the hook.
    *
-   * @param environment what the lease gives its programs
-   * @param maps lists what this process has mapped, as {@code /proc/self/maps}
+   * @param environment the variables that the lease gives its programs
+   * @param maps the process's mappings, in the format of {@code /proc/self/maps}
    * @throws IllegalStateException if CUDA is loaded already, or the process is under that lease
-   * @throws VgpuException if the hook cannot be loaded, or refuses
+   * @throws VgpuException if the hook cannot be loaded, or it refuses
    */
   public static synchronized SelfAttachment attach(Map<String, String> environment, Path maps) {
     String lease = environment.getOrDefault(HookEnvironment.VGPU_LEASE, "");
@@ -66,11 +66,11 @@ public final class SelfAttachment implements ProcessAttachment {
       Native.register(HookCalls.class, hook);
       loaded = hook;
     }
-    // Where this fails, it may be tried again with the same library.
+    // If this fails, the caller may retry; the library stays loaded.
     return new SelfAttachment(lease, add(environment, lease));
   }
 
-  /** The hook, in a process that is under a lease. */
+  /** {@return the hook that this process has loaded} */
   static synchronized NativeLibrary hook() {
     NativeLibrary hook = loaded;
     if (hook == null) {
@@ -120,7 +120,7 @@ public final class SelfAttachment implements ProcessAttachment {
       return NativeLibrary.getInstance(
           path, Map.of(Library.OPTION_OPEN_FLAGS, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE));
     } catch (UntrustedFileException | UnsatisfiedLinkError e) {
-      // The first line says what was tried, the second what the loader said.
+      // Keep only the loader's own line of JNA's message: PATH: REASON.
       String reason =
           String.valueOf(e.getMessage())
               .lines()
@@ -155,7 +155,7 @@ public final class SelfAttachment implements ProcessAttachment {
     return handle;
   }
 
-  /** The file of a CUDA driver that this process has mapped. */
+  /** {@return the path of a CUDA driver that this process has mapped; empty if there is none} */
   public static Optional<String> loadedDriver(Path maps) {
     try {
       return Files.readAllLines(maps, StandardCharsets.ISO_8859_1).stream()

@@ -1,4 +1,4 @@
-/** Puts this JVM itself under leases, and its threads into green contexts. */
+/** Puts this JVM under leases, and its threads into green contexts. */
 @NullMarked
 package dev.vgpu.cuda.attach;
 

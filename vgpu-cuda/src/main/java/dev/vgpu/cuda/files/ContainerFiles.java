@@ -20,9 +20,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a container needs of this machine's files. All have the same path in the container, so that
- * the variables are the same too. Of the run directory a container sees its own lease, and if that
- * is offline the GPU's express lane; nothing of other tenants. It can write its own report alone.
+ * The host files that a container needs. Each has the same path in the container, so the variables
+ * stay the same. Of the run directory, a container sees only its own lease and, if that lease is
+ * offline, the GPU's express lane. It sees nothing of other tenants and can write only its own
+ * report.
  */
 public final class ContainerFiles {
   private static final String PRELOAD = "LD_PRELOAD";
@@ -31,7 +32,7 @@ public final class ContainerFiles {
   private final DeviceNodes nodes;
   private final Map<Path, Mount> mounts = new LinkedHashMap<>();
 
-  /** For a program with this environment, which a lease gave. */
+  /** Takes the environment that a lease gives its programs. */
   public ContainerFiles(Map<String, String> environment, DeviceNodes nodes) {
     this.environment = environment;
     this.nodes = nodes;
@@ -40,7 +41,7 @@ public final class ContainerFiles {
   /**
    * {@return the specification}
    *
-   * @throws VgpuException if the environment is none of a lease here
+   * @throws VgpuException if the environment is not that of a lease on this machine
    */
   public ContainerSpec spec() {
     List<Path> libraries = preloads();
@@ -73,7 +74,7 @@ public final class ContainerFiles {
     return value;
   }
 
-  /** Without what programs of the host have there themselves. */
+  /** Leaves out the host program's own preloads. */
   private List<Path> preloads() {
     List<Path> libraries = new ArrayList<>();
     for (String library : named(PRELOAD).split(":", -1)) {
@@ -84,7 +85,7 @@ public final class ContainerFiles {
     return libraries;
   }
 
-  /** The directory, for a socket in it that the next holder of the seat replaces. */
+  /** Mounts the directory, because the next seat replaces the socket in it. */
   private void addLease(Path runDirectory) {
     Path lease = runDirectory.resolve("leases").resolve(named(HookEnvironment.VGPU_LEASE));
     add(lease, Access.READ_ONLY);
@@ -93,8 +94,8 @@ public final class ContainerFiles {
       ByteBuffer grant = grant(lease.resolve(LeasePages.GRANT));
       String page = ExpressFiles.pageName(grant);
       Path file = runDirectory.resolve("express").resolve(page);
-      // Whoever can write it can cut it short, and so end what maps it: for the programs of urgent
-      // leases the seat writes it.
+      // A program that can write the page can truncate it, and so crash every process that maps it.
+      // For the programs of urgent leases, the seat writes the page.
       boolean obeys =
           grant.getInt(ShmLayout.GRANT_OFFSET + ShmLayout.Grant.PREEMPTION_CLASS)
               == ShmLayout.CLASS_OFFLINE;
@@ -144,7 +145,7 @@ public final class ContainerFiles {
     }
   }
 
-  /** What the machine's own driver loads by itself, the compiler of PTX for one. */
+  /** Libraries that the machine's own driver loads itself, for example the PTX compiler. */
   private void addSiblings() {
     String library = environment.get(HookEnvironment.VGPU_CUDA_DRIVER);
     Path directory = library == null ? null : Path.of(library).getParent();
@@ -160,8 +161,8 @@ public final class ContainerFiles {
   }
 
   /**
-   * The name {@code libcuda.so}, which many programs ask for first, is the hook also for who asks
-   * in a way that {@code LD_PRELOAD} does not reach: the C library takes one file for one library.
+   * Mounts the hook as {@code libcuda.so} too. Many programs open that name first, some in a way
+   * that {@code LD_PRELOAD} does not reach. The C library loads one file only once.
    */
   private void addAsDriver(Path hook) {
     Path driver = Path.of(named(HookEnvironment.VGPU_CUDA_DRIVER));
@@ -171,7 +172,7 @@ public final class ContainerFiles {
     }
   }
 
-  /** Where there is a link, what it leads to is mounted under the link's name. */
+  /** Mounts the target of a link under the link's name. */
   private void add(Path path, Access access) {
     add(path, path, access);
   }

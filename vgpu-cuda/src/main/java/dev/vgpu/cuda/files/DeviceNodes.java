@@ -14,16 +14,16 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The device nodes of NVIDIA's driver: the common ones, those of some GPUs, found by their UUIDs in
- * what the driver tells below {@code /proc}, and those of a MIG instance. Immutable.
+ * The device nodes of NVIDIA's driver: the common ones, those of given GPUs, and those of a MIG
+ * instance. GPUs are found by UUID in the driver's files below {@code /proc}. Immutable.
  */
 public final class DeviceNodes {
   private static final List<String> COMMON = List.of("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools");
 
-  /** To configure and to watch MIG are an administrator's. */
+  /** Configuring and monitoring MIG are for administrators. */
   private static final List<String> NOT_FOR_TENANTS = List.of("nvidia-cap1", "nvidia-cap2");
 
-  /** The GPU, the GPU instance, the compute instance. */
+  /** GPU, GPU instance, compute instance. */
   private static final Pattern PLACE = Pattern.compile("([^/]+)/(\\d{1,4})/(\\d{1,4})");
 
   private static final String CAPABILITIES = "nvidia-caps";
@@ -32,7 +32,7 @@ public final class DeviceNodes {
   private final Path driver;
 
   /**
-   * Looks into these directories.
+   * Uses other directories.
    *
    * @param dev for {@code /dev}
    * @param driver for {@code /proc/driver/nvidia}
@@ -42,19 +42,19 @@ public final class DeviceNodes {
     this.driver = driver;
   }
 
-  /** {@return those in {@code /dev}, numbered as the driver says} */
+  /** {@return the nodes in {@code /dev}} */
   public static DeviceNodes ofThisMachine() {
     return new DeviceNodes(Path.of("/dev"), Path.of("/proc/driver/nvidia"));
   }
 
   /**
-   * {@return the nodes that a process needs in order to use some GPUs; none where the driver is not
-   * there} For a MIG device, those of its instances; where it is not told which these are, those of
-   * all GPUs and instances.
+   * {@return the nodes that a process needs to use some GPUs; none if the driver is absent} For a
+   * MIG device, the nodes of its instances. If {@code places} does not name these, the nodes of all
+   * GPUs and instances.
    *
    * @param visible as in {@code CUDA_VISIBLE_DEVICES}
-   * @param places as in {@code VGPU_MIG}; empty: not told, or none is a MIG device
-   * @throws VgpuException if one is not there
+   * @param places as in {@code VGPU_MIG}; empty: unknown, or no device is a MIG device
+   * @throws VgpuException if a node is missing
    */
   List<Path> of(String visible, String places) {
     List<Path> nodes = new ArrayList<>();
@@ -121,7 +121,7 @@ public final class DeviceNodes {
 
   // ---- MIG instances
 
-  /** Its GPU's node, and those that give access to the GPU instance and to the compute instance. */
+  /** Adds the GPU's node and the capability nodes of the GPU instance and the compute instance. */
   private void addInstance(String place, List<Path> nodes) throws IOException {
     Matcher matcher = PLACE.matcher(place);
     if (!matcher.matches()) {
@@ -157,7 +157,7 @@ public final class DeviceNodes {
     return node;
   }
 
-  /** By the list of all; else by the capability's own file. */
+  /** Looks in the list of all capabilities, then in the capability's own file. */
   private String minor(String row, String file) throws IOException {
     for (String line : lines(driver.resolveSibling(CAPABILITIES).resolve("mig-minors"))) {
       if (line.startsWith(row + " ")) {

@@ -16,10 +16,9 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A library that is preloaded: the hook itself, or what stands in for NVML. It is in this jar, or
- * is, of the hook, the one that {@code VGPU_HOOK} names. It is unpacked once to a run directory, or
- * where {@link LibraryPlace} says, under its checksum, so that several versions can lie side by
- * side.
+ * A native file of this jar: the hook, the NVML stand-in, or the checkpoint program. For the hook,
+ * {@code VGPU_HOOK} may name another file. The file is unpacked once, to the run directory or where
+ * {@link LibraryPlace} says. Its checksum is part of the path, so several versions can coexist.
  */
 public final class HookLibrary {
   static final String NAME = "libvgpu_cuda.so";
@@ -32,12 +31,12 @@ public final class HookLibrary {
   private final @Nullable String named;
   private final Map<String, String> environment;
 
-  /** The hook: the one that the environment names, else the one in this jar. */
+  /** The hook: the file that the environment names, else the one in this jar. */
   public HookLibrary(Map<String, String> environment) {
     this(resource(NAME), environment);
   }
 
-  /** The same with another resource of the class path in the place of the one in this jar. */
+  /** Takes another resource of the class path instead of the hook in this jar. */
   public HookLibrary(String resource, Map<String, String> environment) {
     this(NAME, resource, environment.get(HookEnvironment.VGPU_HOOK), environment);
   }
@@ -50,7 +49,7 @@ public final class HookLibrary {
     this.environment = Map.copyOf(environment);
   }
 
-  /** {@return what stands in for NVML} */
+  /** {@return the NVML stand-in} */
   static HookLibrary nvml(Map<String, String> environment) {
     return new HookLibrary(NVML_NAME, resource(NVML_NAME), null, environment);
   }
@@ -69,7 +68,7 @@ public final class HookLibrary {
     return name.equals("amd64") ? "x86_64" : name;
   }
 
-  /** {@return why there is none; empty if there is one} */
+  /** {@return why the library is not available; empty if it is} */
   public Optional<String> missing() {
     if (named != null) {
       return Files.isReadable(Path.of(named))
@@ -86,8 +85,8 @@ public final class HookLibrary {
   /**
    * {@return the library as a file}
    *
-   * @param runDirectory where it is unpacked to, if it is not there yet
-   * @throws VgpuException if there is none, or it cannot be unpacked
+   * @param runDirectory unpacked here if it is not there yet
+   * @throws VgpuException if the library is not available, or cannot be unpacked
    */
   public Path in(Path runDirectory) {
     Optional<String> missing = missing();
@@ -131,8 +130,8 @@ public final class HookLibrary {
   }
 
   /**
-   * Links the name that many programs ask for first to the hook: in a process that loads the hook
-   * without preloading it, the C library learns that name by this link.
+   * Links {@code libcuda.so}, which many programs open first, to the hook. In a process that loads
+   * the hook without preloading it, this link is how the C library learns that name.
    */
   private static void nameAsDriver(Path hook) throws IOException {
     Path link = hook.resolveSibling(DRIVER_NAME);
@@ -140,7 +139,8 @@ public final class HookLibrary {
       try {
         Files.createSymbolicLink(link, Objects.requireNonNull(hook.getFileName()));
       } catch (FileSystemException e) {
-        // Another process was quicker; or the place is read-only: then its name is libcuda.so.1.
+        // Another process was first. Or the place is read-only: the hook is then found only as
+        // libcuda.so.1.
       }
     }
   }

@@ -4,11 +4,11 @@ import java.nio.file.Path;
 import java.util.Map;
 
 /**
- * What is loaded into each program under a lease: the hook, and behind it what stands in for NVML,
- * where this jar has that for the machine. Immutable.
+ * The libraries that are loaded into each program under a lease: the hook, then the NVML stand-in
+ * if this jar has one for the machine. Immutable.
  *
  * @param hook the hook
- * @param nvml what stands in for NVML
+ * @param nvml the NVML stand-in
  */
 public record Preloads(HookLibrary hook, HookLibrary nvml) {
   /** {@return the libraries of this jar, or those that the environment names} */
@@ -17,11 +17,10 @@ public record Preloads(HookLibrary hook, HookLibrary nvml) {
   }
 
   /**
-   * {@return the value of {@code LD_PRELOAD}: the libraries, then what the program has there
-   * itself}
+   * {@return the value of {@code LD_PRELOAD}: these libraries, then the program's own preloads}
    *
-   * @param runDirectory where they are unpacked to, if they are not there yet
-   * @throws dev.vgpu.VgpuException if there is no hook, or one cannot be unpacked
+   * @param runDirectory unpacked here if they are not there yet
+   * @throws dev.vgpu.VgpuException if there is no hook, or a library cannot be unpacked
    */
   public String variable(Path runDirectory) {
     String all = hook.in(runDirectory).toString();

@@ -1,6 +1,5 @@
 /**
- * The files that a program or a container needs: the hook, the driver's libraries and the device
- * nodes.
+ * The files that a program or container needs: the hook, the driver's libraries, and device nodes.
  */
 @NullMarked
 package dev.vgpu.cuda.files;

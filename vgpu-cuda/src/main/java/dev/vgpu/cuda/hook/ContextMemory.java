@@ -8,18 +8,18 @@ import java.util.ServiceLoader;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** What a context on a GPU is charged, as far as it is known before one is made. Immutable. */
+/** The memory that a context on a GPU is charged, as far as it is known in advance. Immutable. */
 public final class ContextMemory {
   private static final Logger log = LoggerFactory.getLogger(ContextMemory.class);
 
   private final Map<String, String> environment;
 
-  /** As the environment says, else as the driver is asked. */
+  /** Takes the value from the environment, else from the driver module. */
   public ContextMemory(Map<String, String> environment) {
     this.environment = Map.copyOf(environment);
   }
 
-  /** {@return the bytes; 0 if they are not known} */
+  /** {@return the bytes; 0 if unknown} */
   long of(PhysicalGpu gpu) {
     String text = environment.get(HookEnvironment.VGPU_CONTEXT_MEMORY);
     if (text == null) {

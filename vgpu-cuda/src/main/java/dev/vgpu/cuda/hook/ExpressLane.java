@@ -18,16 +18,16 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The express lane of one GPU: a page on which the processes of urgent leases announce that they
- * are busy, each by a bit, and which those of offline leases obey. The seat gives the bits out, and
- * clears those of processes that cannot do so any more; it is in no process's way otherwise.
+ * are busy, one bit each, and which the processes of offline leases obey. The seat assigns the
+ * bits, and clears those of processes that can no longer clear them. Otherwise it is not involved.
  *
- * <p>Whoever may write the page may also cut its file short, and an access to it then ends a
- * process that maps it. So it is written by processes of the seat's own user alone, which could end
- * each other by a signal as well; for those in containers and of other users the seat sets the bits
- * (see {@link LeaseExpress#announce}). If it is cut short all the same, the lane is given up:
- * nobody has a bit any more, and the seat's words alone count.
+ * <p>A process that can write the page can also truncate its file, and an access to the mapping
+ * then crashes every process that maps it. So only processes of the seat's own user may write it;
+ * they could kill each other with a signal anyway. For processes in containers and of other users,
+ * the seat sets the bits (see {@link LeaseExpress#announce}). If the file is truncated all the
+ * same, the lane is given up: no bit counts any more, and only the seat's grants decide.
  *
- * <p>Safe for use by several threads. Its lock is the last one that is taken, after a lease's.
+ * <p>Safe for use by several threads. Lock order: a lease's lock first, this lock last.
  */
 final class ExpressLane {
   private static final Logger log = LoggerFactory.getLogger(ExpressLane.class);
@@ -40,10 +40,10 @@ final class ExpressLane {
   private final Wake wake;
   private final List<LeaseExpress> obeying = new ArrayList<>();
 
-  /** Whose a bit is, or was last. */
+  /** The lease that owns a bit, or owned it last. */
   private final @Nullable String[] holders = new String[EXPRESS_BITS];
 
-  /** Bits that processes have, or may have. */
+  /** Bits that are assigned to processes, or may be. */
   private long given;
 
   private int next;
@@ -57,13 +57,13 @@ final class ExpressLane {
   }
 
   /**
-   * Opens a GPU's lane, or makes it.
+   * Opens a GPU's lane, or creates it.
    *
    * @param runDirectory the node's
    * @param gpu the GPU's id
-   * @param wake wakes who waits for a bit to be cleared
-   * @param watched whether offline processes wait for a bit to be set, to stop inside a kernel then
-   * @throws VgpuException if its file cannot be made
+   * @param wake wakes processes that wait for a bit to change
+   * @param watched whether offline processes wait for a bit, in order to stop inside a kernel
+   * @throws VgpuException if its file cannot be created
    */
   static ExpressLane open(Path runDirectory, String gpu, Wake wake, boolean watched) {
     String name = ExpressFiles.name(gpu);
@@ -77,17 +77,17 @@ final class ExpressLane {
     }
   }
 
-  /** {@return its file's name} */
+  /** {@return the name of its file} */
   String name() {
     return name;
   }
 
-  /** {@return whether it works} */
+  /** {@return false after the lane was given up or closed} */
   synchronized boolean works() {
     return !lost;
   }
 
-  /** A lease obeys from now on, whenever it is told to. */
+  /** Adds a lease that obeys the lane whenever it is told to. */
   synchronized void join(LeaseExpress lease) {
     obeying.add(lease);
     lease.mask(lease.obeys() && !lost ? given : 0);
@@ -97,13 +97,13 @@ final class ExpressLane {
     obeying.remove(lease);
   }
 
-  /** A lease has been told to obey, or not to. */
+  /** Updates a lease that was told to obey, or not to. */
   synchronized void changed(LeaseExpress lease) {
     lease.mask(lease.obeys() && !lost ? given : 0);
   }
 
   /**
-   * {@return a bit for a process; -1 if all are taken}
+   * {@return a bit for a process; -1 if none is free}
    *
    * @param lease its lease's id
    */
@@ -111,7 +111,7 @@ final class ExpressLane {
     if (lost || given == -1L) {
       return -1;
     }
-    // Not the one that was given back last: its process may be alive still, and clear it.
+    // Round robin: the last holder of a freed bit may still be alive, and clear it once more.
     while ((given >>> next & 1) != 0) {
       next = (next + 1) % EXPRESS_BITS;
     }
@@ -123,35 +123,35 @@ final class ExpressLane {
     return bit;
   }
 
-  /** A lease has a bit that an earlier seat gave to it. */
+  /** Notes that an earlier seat assigned a bit to a lease. */
   synchronized void adopt(int bit, String lease) {
     holders[bit] = lease;
   }
 
-  /** {@return the lease whose process has a bit, or had it last; null: none, or no such bit} */
+  /** {@return the lease that owns a bit, or owned it last; null: none, or no such bit} */
   synchronized @Nullable String holder(int bit) {
     return bit < 0 || bit >= EXPRESS_BITS ? null : holders[bit];
   }
 
-  /** Takes a bit back. */
+  /** Frees a bit. */
   synchronized void giveBack(int bit) {
     given &= ~(1L << bit);
     tellAll();
     clear(bit);
   }
 
-  /** Sets the bit of a process that may not, and shows that it lives. */
+  /** Sets the bit of a process that may not write the page, and renews its heartbeat. */
   synchronized void announce(int bit, long nowNs) {
     if (lost) {
       return;
     }
     try {
-      // First: a bit with an old beat does not count.
+      // Before the bit: a bit with an old heartbeat does not count.
       page.setLong(EXPRESS_OFFSET + Express.BEAT_NS + bit * Long.BYTES, nowNs);
       long seen = page.longAt(BUSY);
       while ((seen & 1L << bit) == 0) {
         if (page.compareAndSet(BUSY, seen, seen | 1L << bit)) {
-          wake(bit); // who has a kernel running may stop it
+          wake(bit); // an offline process may stop its kernel
           return;
         }
         seen = page.longAt(BUSY);
@@ -165,7 +165,7 @@ final class ExpressLane {
     wake.all(page, BUSY + (bit < Integer.SIZE ? 0 : Integer.BYTES));
   }
 
-  /** Clears the bit of a process that cannot: it is dead, or stopped. */
+  /** Clears the bit of a process that cannot clear it, because it is dead or stopped. */
   synchronized void clear(int bit) {
     if (lost) {
       return;
@@ -209,7 +209,7 @@ final class ExpressLane {
         cause.getMessage());
   }
 
-  /** Nothing is given or cleared any more; what is given stays so. */
+  /** Stops assigning and clearing bits; assigned bits stay assigned. */
   synchronized void close() {
     lost = true;
     page.close();

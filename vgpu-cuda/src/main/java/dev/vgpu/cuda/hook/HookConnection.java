@@ -18,14 +18,14 @@ import java.nio.channels.SocketChannel;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The socket of one process. What comes in is bounded and checked; whoever sends anything else
- * loses the connection, and nobody else notices. Confined to the server's thread.
+ * The socket of one process. All input is bounded and checked. A process that sends anything else
+ * loses its connection; other processes are not affected. Confined to the server's thread.
  */
 final class HookConnection {
-  /** How many messages are read at a time, so that one connection cannot keep others waiting. */
+  /** Messages read per turn, so that one connection cannot delay the others. */
   private static final int MESSAGES_AT_A_TIME = 16;
 
-  /** More than a process can have reason to send. */
+  /** More messages per window than any process has reason to send. */
   private static final int MOST_MESSAGES = 10_000;
 
   private static final long WINDOW_NS = 100_000_000;
@@ -54,23 +54,23 @@ final class HookConnection {
     return lease != null;
   }
 
-  /** It is the socket of a process's slot from now on. */
+  /** Makes this the socket of a process's slot. */
   void attached(HookLease lease, SeatSlot slot) {
     this.lease = lease;
     this.slot = slot;
   }
 
-  /** The process has another socket now. */
+  /** Unlinks this socket from the slot. */
   void detached() {
     lease = null;
     slot = null;
   }
 
   /**
-   * Reads and does what has come in.
+   * Reads and handles the input that has arrived.
    *
-   * @return why the connection has to be closed; null if it stays
-   * @throws IOException if it is broken
+   * @return why the connection must be closed; null if it stays open
+   * @throws IOException if the connection is broken
    */
   @Nullable String read(long nowNs) throws IOException {
     int read = channel.read(input);
@@ -97,7 +97,7 @@ final class HookConnection {
     SeatSlot mine = slot;
     if (message.type() == MESSAGE_HELLO && known == null) {
       if (server.isStillToCome(message.lease())) {
-        // Without an answer, the process comes again in some milliseconds.
+        // With no answer, the process tries again within milliseconds.
         return "its virtual GPU is not ready yet";
       }
       HookMessage answer = answer(message);
@@ -160,7 +160,7 @@ final class HookConnection {
     return named.hello(hello, this);
   }
 
-  /** Lets go of its slot, whose process is dead or not. */
+  /** Releases its slot, whether the process is dead or not. */
   void closed() {
     HookLease known = lease;
     SeatSlot mine = slot;

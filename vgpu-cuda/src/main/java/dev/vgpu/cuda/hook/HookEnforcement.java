@@ -32,11 +32,11 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The hook at work for the seat's holder. Safe for use by several threads. */
+/** The hook backend in the process that holds the seat. Safe for use by several threads. */
 public final class HookEnforcement implements Enforcement {
   private static final Logger log = LoggerFactory.getLogger(HookEnforcement.class);
 
-  /** A lease's id has to fit a message, with a zero behind it. */
+  /** A lease's id and a terminating zero must fit into a message. */
   private static final int MOST_ID_BYTES = ShmLayout.Message.LEASE_LENGTH - 1;
 
   private static final long IDLE_THREAD_SECONDS = 5;
@@ -68,7 +68,7 @@ public final class HookEnforcement implements Enforcement {
             return thread;
           });
 
-  /** Begins with the first lease; nothing is made here. */
+  /** Starts the server's thread; the rest starts with the first lease. */
   public HookEnforcement(
       Path runDirectory,
       Preloads preloads,
@@ -143,8 +143,8 @@ public final class HookEnforcement implements Enforcement {
   }
 
   /**
-   * A GPU's express lane; null where there is none: the seat's words alone count then. So it is for
-   * a lease on several GPUs, whose processes could heed but one of their lanes.
+   * {@return a GPU's express lane; null if there is none, so that only the seat's grants decide} A
+   * lease on several GPUs has none: its processes could obey only one GPU's lane.
    */
   private synchronized @Nullable ExpressLane lane(PhysicalGpu gpu, VirtualGpuRequest request) {
     if (!expressLanes || request.gpuCount() > 1) {
@@ -174,17 +174,17 @@ public final class HookEnforcement implements Enforcement {
     return Map.copyOf(environment);
   }
 
-  /** Whether processes of offline leases may be stopped inside kernels. */
+  /** {@return whether processes of offline leases may be stopped inside kernels} */
   boolean isLevel2Allowed() {
     return level2;
   }
 
-  /** What the secrets of slots are computed with; nobody changes it. */
+  /** {@return the key of the slots' secrets; callers must not modify it} */
   byte[] secretKey() {
     return secretKey;
   }
 
-  /** Reads the mappings of tenants' processes, one after the other. */
+  /** {@return the executor that reads the mappings of tenants' processes, one at a time} */
   Executor mapsReader() {
     return mapsReader;
   }
@@ -201,12 +201,12 @@ public final class HookEnforcement implements Enforcement {
     return wake;
   }
 
-  /** A lease has ended. */
+  /** Removes a lease that has ended. */
   void forget(String id, List<HookConnection> connections) {
     server.remove(id, connections);
   }
 
-  /** A process has another connection now. */
+  /** Closes the old connection of a process that has a new one. */
   void close(HookConnection connection) {
     server.close(connection);
   }
@@ -228,7 +228,7 @@ public final class HookEnforcement implements Enforcement {
     wake.close();
   }
 
-  /** Waits for it a while: a class loader that is closed must not have a thread at work. */
+  /** Waits for a while: a closed class loader must not have a running thread. */
   private void endMapsReader() {
     List<Runnable> ignored = mapsReader.shutdownNow();
     boolean interrupted = Thread.interrupted();

@@ -25,26 +25,27 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One lease under the hook. Its gate is the grant word, which the processes map; its own thread
- * needs no message to open or shut it.
+ * One lease under the hook. Its gate is the grant word, which the processes map. Opening or
+ * shutting it needs no message.
  *
- * <p>Two threads come here: the scheduler's owner, through the SPI, and the thread of {@link
- * HookServer}. A lock keeps them apart for some microseconds at most. The listener is called by the
- * latter, without the lock.
+ * <p>Two threads call this class: the scheduler's owner, through the SPI, and the {@link
+ * HookServer} thread. They share a lock, which is held for microseconds at most. Only the server's
+ * thread calls the listener, and without the lock.
  *
- * <p>Tenants may write the report page, and may cut its file short; an access then ends in an
- * {@link InternalError}. Such a lease is given up: it is shut for good, and counts as idle.
+ * <p>Tenants write the report page and may truncate its file; an access then throws {@link
+ * ReportPage.LostException} or {@link InternalError}. Such a lease is given up: its gate is shut
+ * for good, and it counts as idle.
  */
 final class HookLease extends LeaseReadings {
   private static final Logger log = LoggerFactory.getLogger(HookLease.class);
 
-  /** Between processes a turn changes hands in about 0.1 to 0.2 ms: at most 2 % of this. */
+  /** A turn takes about 0.1 to 0.2 ms to pass between processes: at most 2 % of this. */
   private static final long LEAST_TURN_NS = 10_000_000;
 
-  /** Idle processes are looked at less often; they tell when that changes. */
+  /** Idle processes are polled less often; they send a message when they become busy. */
   private static final long IDLE_LOOK_NS = 10_000_000;
 
-  /** The same while no lease has work, and processes tell when they begin. */
+  /** The same while no lease has work; the processes then also send a message when work begins. */
   private static final long RESTING_LOOK_NS = 400_000_000;
 
   private final HookEnforcement owner;
@@ -95,7 +96,7 @@ final class HookLease extends LeaseReadings {
     return new HookLease(id, owner, pages, grant, express, slots, listener, environment);
   }
 
-  /** Writes what is granted, shut. */
+  /** Writes the grant, with the gate shut. */
   void begin(VirtualGpuRequest request, long contextBytes, long pid, long startTime) {
     synchronized (lock) {
       grant.begin(pid, startTime, owner.life().pidNamespace(), contextBytes);
@@ -177,7 +178,7 @@ final class HookLease extends LeaseReadings {
   @Override
   public boolean yieldsByItself() {
     synchronized (lock) {
-      // By the last look: it changes when a process comes, and the scheduler asks it often.
+      // As of the last look: it changes only when processes attach, and the scheduler asks often.
       return !ended && slots.yieldByThemselves();
     }
   }
@@ -199,7 +200,7 @@ final class HookLease extends LeaseReadings {
 
   @Override
   public boolean mayOverlap() {
-    return true; // the device's own events measure the work, and the device slices its time
+    return true; // device events measure the work, and the device itself slices its time
   }
 
   @Override
@@ -278,15 +279,15 @@ final class HookLease extends LeaseReadings {
     owner.forget(id, connections);
   }
 
-  /** Leaves it as it is, for the next holder of the seat. */
+  /** Leaves the lease as it is, for the next holder of the seat. */
   void release() {
     synchronized (lock) {
-      ended = true; // for this JVM: who reads it late must not take a closed page for a lost one
+      ended = true; // in this JVM: a late reader must not take a closed page for a lost one
       report.close();
     }
   }
 
-  /** Ends it: nothing can be started any more. */
+  /** Ends the lease: no work can be started any more. */
   private List<HookConnection> revoke() {
     ended = true;
     grant.word(GRANT_REVOKED);
@@ -296,9 +297,9 @@ final class HookLease extends LeaseReadings {
   }
 
   /**
-   * Gives a process its slot, or says why not. The listener is told after the answer was sent, by
-   * {@link #announce}: the process may be this one, and its thread may hold what the listener waits
-   * for.
+   * Assigns a slot to a process, or answers why not. The listener is called after the answer was
+   * sent, by {@link #announce}: the process may be this one, and its thread may hold a lock that
+   * the listener waits for.
    */
   HookMessage hello(HookMessage hello, HookConnection connection) {
     HookMessage answer;
@@ -337,12 +338,12 @@ final class HookLease extends LeaseReadings {
     return answer;
   }
 
-  /** Tells the listener of a process that was welcomed. */
+  /** Reports a welcomed process to the listener. */
   void announce() {
     step(() -> {});
   }
 
-  /** A process has told that it became busy, or idle, or waits. */
+  /** Handles a message that a process became busy, became idle, or waits. */
   void heard(SeatSlot slot, boolean wants) {
     int events;
     synchronized (lock) {
@@ -357,12 +358,12 @@ final class HookLease extends LeaseReadings {
     teller.events(events, watch.processes());
   }
 
-  /** A process that lives on has left: what it held is not charged any more. */
+  /** Handles a process that left and lives on: its memory is no longer charged. */
   void left(SeatSlot slot) {
     step(() -> slots.recover(slot, owner.clock().nanoTime()));
   }
 
-  /** The socket of a process was closed. */
+  /** Handles the closed socket of a process. */
   void disconnected(SeatSlot slot, HookConnection connection) {
     step(() -> slots.disconnected(slot, connection, owner.clock().nanoTime()));
   }
@@ -377,9 +378,9 @@ final class HookLease extends LeaseReadings {
   }
 
   /**
-   * Looks after its processes, and shows them that the seat is alive.
+   * Checks its processes, and renews the seat's heartbeat.
    *
-   * @param check whether to look also for one of those that seem well
+   * @param check whether to check also one process that seems well
    */
   void tick(long nowNs, boolean check) {
     int events;
@@ -409,14 +410,14 @@ final class HookLease extends LeaseReadings {
     return grant.isResting() ? RESTING_LOOK_NS : IDLE_LOOK_NS;
   }
 
-  /** Whether it has to be looked after: its processes, and how soon. */
+  /** {@return whether the lease needs attention: it has processes and has not ended} */
   boolean isAttached() {
     synchronized (lock) {
       return slots.count() != 0 && !ended;
     }
   }
 
-  /** Whether none of its processes has work, and all would tell their end. */
+  /** {@return whether no process has work, and the end of each would be noticed by its socket} */
   boolean isIdle() {
     synchronized (lock) {
       return !watch.worked() && !watch.isDraining() && !slots.isWatched();
@@ -424,8 +425,8 @@ final class HookLease extends LeaseReadings {
   }
 
   /**
-   * Has its processes tell when work begins, or not. What began before they knew is seen at the
-   * next {@link #tick}, which looks.
+   * Tells the processes whether to announce the start of work. Work that began before they know is
+   * found at the next {@link #tick}, which looks at once.
    *
    * @return whether that is a change
    */
@@ -440,7 +441,7 @@ final class HookLease extends LeaseReadings {
     }
   }
 
-  /** How many of its processes have a socket here. */
+  /** {@return how many of its processes have a socket here} */
   int connected() {
     synchronized (lock) {
       return slots.connections().size();
@@ -453,7 +454,7 @@ final class HookLease extends LeaseReadings {
     }
   }
 
-  /** What the listener has to be told, by what the pages say now. */
+  /** {@return the events for the listener, from the current content of the pages} */
   private int evaluate() {
     boolean works = fresh(slots::hasWork, false);
     boolean busy = works && guarded(slots::isBusy, false);

@@ -14,7 +14,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A message of the hook's socket. Immutable.
+ * A message on the hook's socket. Immutable.
  *
  * @param type {@code MESSAGE_}
  * @param version the sender's {@code MESSAGE_VERSION}
@@ -25,7 +25,7 @@ import java.nio.charset.StandardCharsets;
  * @param startTime the process's
  * @param pidNamespace the process's
  * @param lease the lease's id
- * @param text of a HELLO: the secrets that it names; of a WELCOME: the slot's, or why it is refused
+ * @param text of a HELLO: the secrets; of a WELCOME: the slot's secret, or the reason of a refusal
  */
 public record HookMessage(
     int type,
@@ -39,20 +39,20 @@ public record HookMessage(
     String lease,
     String text) {
 
-  /** An answer to a HELLO. */
+  /** Answers a HELLO. */
   static HookMessage welcome(int slot, int status, String text) {
     return new HookMessage(
         MESSAGE_WELCOME, MESSAGE_VERSION, slot, status, 0, LAYOUT_MAJOR, 0, 0, "", text);
   }
 
-  /** The answer to one who gets no slot: there is none for a new one, or it is not its own. */
+  /** Answers a process that gets no slot: none is free, or it asked for one that is not its own. */
   static HookMessage noSlot(boolean fresh) {
     return fresh
         ? welcome(NO_SLOT, STATUS_FULL, "the virtual GPU has as many processes as it can have")
         : welcome(NO_SLOT, STATUS_BAD, "the slot is not of this process");
   }
 
-  /** The answer to one who does not name the secrets that it should. */
+  /** Answers a process that did not name the required secrets. */
   static HookMessage noSecret(boolean fresh) {
     return welcome(
         NO_SLOT,
@@ -63,7 +63,7 @@ public record HookMessage(
             : "the slot is not of this process");
   }
 
-  /** Reads one from where a buffer stands, and leaves it standing there. */
+  /** Reads a message at a buffer's position, which stays unchanged. */
   public static HookMessage read(ByteBuffer buffer) {
     ByteBuffer bytes = buffer.duplicate().order(ByteOrder.LITTLE_ENDIAN);
     int at = bytes.position();
@@ -80,7 +80,7 @@ public record HookMessage(
         text(bytes, at + Message.TEXT, Message.TEXT_LENGTH));
   }
 
-  /** Its bytes. */
+  /** {@return the encoded message} */
   public ByteBuffer bytes() {
     ByteBuffer buffer = ByteBuffer.allocate(Message.BYTES).order(ByteOrder.LITTLE_ENDIAN);
     buffer.putInt(Message.TYPE, type);
@@ -101,7 +101,7 @@ public record HookMessage(
     buffer.put(offset, bytes, 0, Math.min(bytes.length, length - 1));
   }
 
-  /** Text that ends at a zero or at the field's end. */
+  /** Reads text up to a zero or the end of the field. */
   private static String text(ByteBuffer buffer, int offset, int length) {
     byte[] bytes = new byte[length];
     buffer.get(offset, bytes);

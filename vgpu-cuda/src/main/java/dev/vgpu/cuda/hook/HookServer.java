@@ -34,31 +34,31 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves {@code hook.sock}, and looks after the processes of all leases: one thread, which sleeps
- * while no process is attached. A socket's end is how a death is noticed at once.
+ * Serves {@code hook.sock} and watches the processes of all leases, on one thread that sleeps while
+ * no process is attached. The end of a socket reports a death at once.
  */
 final class HookServer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(HookServer.class);
 
-  /** How often the seat shows that it is alive while processes are attached. */
+  /** How often the seat renews its heartbeat while processes are attached. */
   private static final long BEAT_MS = 2;
 
   /**
-   * The same while none of them has work: each tells when it begins, and knows that the seat rests;
-   * it takes that for dead after a quarter of a second.
+   * The same while no process has work. Each process then announces the start of its work, and
+   * counts the seat as dead only after a quarter of a second.
    */
   private static final long IDLE_BEAT_MS = 100;
 
-  /** While none has work, every so many beats one process is looked for that seems to be well. */
+  /** While no process has work, one that seems well is checked every this many beats. */
   private static final int IDLE_BEATS_A_CHECK = 4;
 
-  /** How often a tenant is looked at whose work has to end. */
+  /** How often a tenant is checked whose work must end. */
   private static final long DRAIN_MS = 1;
 
-  /** However many messages come in, processes are not looked at more often. */
+  /** The shortest time between two checks, however many messages arrive. */
   private static final long TICK_NS = 900_000;
 
-  /** How long a connection may stay without a HELLO. */
+  /** How long a connection may stay open without a HELLO. */
   private static final long HELLO_NS = 2_000_000_000L;
 
   private static final long HELLO_CHECK_MS = 100;
@@ -68,7 +68,7 @@ final class HookServer implements AutoCloseable {
   private static final int MOST_STRANGERS = 256;
   private static final int ACCEPTS_AT_A_TIME = 16;
 
-  /** What an address of a Unix socket can hold. */
+  /** The longest path that a Unix socket address can hold. */
   private static final int MOST_PATH_BYTES = 107;
 
   private final Path path;
@@ -88,7 +88,7 @@ final class HookServer implements AutoCloseable {
   private int beats;
   private int nextToCheck;
 
-  /** Whether none of the attached processes had work when the last sleep began. */
+  /** Whether no attached process had work when the last sleep began. */
   private boolean resting;
 
   private int strangers;
@@ -130,8 +130,8 @@ final class HookServer implements AutoCloseable {
   }
 
   /**
-   * The socket under another name in a lease's directory, for containers, which see nothing else of
-   * the run directory. Without it programs in containers cannot attach; all others can.
+   * Links the socket into a lease's directory, which is all that a container sees of the run
+   * directory. Without the link, programs in containers cannot attach; all others can.
    */
   private void link(String id) {
     Path name = path.resolveSibling("leases").resolve(id).resolve(path.getFileName());
@@ -143,7 +143,7 @@ final class HookServer implements AutoCloseable {
     }
   }
 
-  /** A lease can be asked for from now on. */
+  /** Publishes a lease: its processes can attach from now on. */
   void add(HookLease lease) {
     link(lease.id);
     ended.remove(lease.id);
@@ -151,7 +151,7 @@ final class HookServer implements AutoCloseable {
     selector.wakeup();
   }
 
-  /** A lease cannot be asked for any more; its processes' connections are closed. */
+  /** Withdraws a lease, and closes its processes' connections. */
   void remove(String id, List<HookConnection> connections) {
     if (ended.size() >= MOST_ENDED) {
       ended.clear();
@@ -163,8 +163,8 @@ final class HookServer implements AutoCloseable {
   }
 
   /**
-   * Whether a lease lies in its directory and is not ready yet. A seat that has just been taken
-   * makes the leases ready one after the other, and answers the socket meanwhile.
+   * {@return whether a lease has a directory but is not ready yet} A process that has just taken
+   * the seat prepares the leases one after the other, and serves the socket meanwhile.
    */
   boolean isStillToCome(String id) {
     return !leases.containsKey(id)
@@ -173,15 +173,15 @@ final class HookServer implements AutoCloseable {
         && Files.exists(path.resolveSibling("leases").resolve(id).resolve(LeasePages.REPORT));
   }
 
-  /** One that is ready; null: there is none of that name. */
+  /** {@return the lease of that name; null if none is ready} */
   @Nullable HookLease lease(String id) {
     return leases.get(id);
   }
 
   /**
-   * Whether a process of a lease may be connected for as long as it likes. All of them together
-   * leave the host descriptors of its own. A lease with processes here already gets no more than
-   * what stays free for the others: so none can keep another one out.
+   * {@return whether a process of a lease may stay connected} All connections together leave some
+   * descriptors to the host. A new process needs more free places than its lease has connections,
+   * so no lease can keep another one out.
    *
    * @param isNew whether it has no slot yet
    */
@@ -194,13 +194,13 @@ final class HookServer implements AutoCloseable {
     return leases.values();
   }
 
-  /** Closes a connection, soon. */
+  /** Closes a connection soon, on the server's thread. */
   void close(HookConnection connection) {
     toClose.add(connection);
     selector.wakeup();
   }
 
-  /** Calls somebody back from the thread that serves. */
+  /** Runs a callback on the server's thread. */
   void whenServing(Runnable answers) {
     asked.add(answers);
     selector.wakeup();
@@ -213,7 +213,7 @@ final class HookServer implements AutoCloseable {
       } catch (IOException e) {
         log.warn("the hook's socket failed: path={}", path, e);
       } catch (RuntimeException | Error e) {
-        // Whatever it is, the processes of all leases depend on this thread.
+        // Catch everything: the processes of all leases depend on this thread.
         log.error("the seat for hooks failed in one step, and goes on", e);
       }
     }
@@ -243,7 +243,7 @@ final class HookServer implements AutoCloseable {
     }
   }
 
-  /** How long it may sleep; 0: until something happens. */
+  /** {@return how many ms to sleep; 0: until an event} */
   private long timeoutMs() {
     long timeout = strangers > 0 || serverKey.interestOps() == 0 ? HELLO_CHECK_MS : 0;
     attached.clear();
@@ -275,7 +275,7 @@ final class HookServer implements AutoCloseable {
     beats++;
     boolean checks = !resting || beats % IDLE_BEATS_A_CHECK == 0;
     nextToCheck = (nextToCheck + (checks ? 1 : 0)) % attached.size();
-    for (int i = 0; i < attached.size() && !closed; i++) { // the next seat's, if it is given up
+    for (int i = 0; i < attached.size() && !closed; i++) { // stops once the seat is closed
       attached.get(i).tick(nowNs, checks && i == nextToCheck);
     }
   }
@@ -300,7 +300,7 @@ final class HookServer implements AutoCloseable {
           return;
         }
         if (strangers >= mostStrangers) {
-          // An honest one says its HELLO at once, so the oldest that has not is the least honest.
+          // An honest process sends its HELLO at once, so the oldest connection without one goes.
           closeOldestStranger();
         }
         channel.configureBlocking(false);
@@ -309,7 +309,7 @@ final class HookServer implements AutoCloseable {
         strangers++;
       }
     } catch (IOException e) {
-      // No descriptor is left, most likely. It is tried again when some may be.
+      // Probably out of descriptors; tried again later.
       log.warn("cannot accept a program's connection: {}", e.getMessage());
       serverKey.interestOps(0);
       acceptAgainNs = clock.nanoTime() + HELLO_CHECK_MS * 1_000_000;
@@ -408,14 +408,14 @@ final class HookServer implements AutoCloseable {
       }
     }
     try (server;
-        selector) { // closed last: until then no other file gets our file's number
+        selector) { // closed last: until then, no other file can get our inode number
       removeOwnSocket();
     } catch (IOException e) {
       log.debug("the hook's socket would not close", e);
     }
   }
 
-  /** Another seat may listen under the name already, if this one was given up: that stays. */
+  /** If this seat was given up, another may already listen under the name; its socket stays. */
   private void removeOwnSocket() throws IOException {
     Path aside = path.resolveSibling(path.getFileName() + "." + ProcessHandle.current().pid());
     Files.move(path, aside, StandardCopyOption.ATOMIC_MOVE);

@@ -1,7 +1,7 @@
 package dev.vgpu.cuda.hook;
 
 /**
- * What the processes of a lease have counted, as of the last reading that there was.
+ * Counters of a lease's processes, as of the last successful reading.
  *
  * @param launches kernels and graphs
  * @param denied allocations refused for the quota
@@ -11,7 +11,7 @@ package dev.vgpu.cuda.hook;
 record LeaseCounts(long launches, long denied, long passedThrough, long copyNs) {
   static final LeaseCounts NONE = new LeaseCounts(0, 0, 0, 0);
 
-  /** Reads them; the times never fall. */
+  /** Reads them again; the copy time never falls. */
   LeaseCounts next(SlotTable slots) {
     return new LeaseCounts(
         slots.launches(), slots.denied(), slots.passedThrough(), Math.max(copyNs, slots.copyNs()));

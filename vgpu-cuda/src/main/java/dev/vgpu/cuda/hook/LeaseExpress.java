@@ -13,12 +13,11 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A lease's part in its GPU's express lane: which of its processes have which bits, or that it
- * obeys. Guarded by the lease's lock, but for {@link #obeys} and {@link #mask}, which are guarded
- * by the lane's.
+ * A lease's part in its GPU's express lane: the bits of its processes, or that it obeys. Guarded by
+ * the lease's lock, except for {@link #obeys} and {@link #mask}, which the lane's lock guards.
  */
 final class LeaseExpress {
-  /** A process that has no bit. */
+  /** No bit. */
   static final int NO_BIT = -1;
 
   private final String lease;
@@ -30,10 +29,10 @@ final class LeaseExpress {
   private volatile boolean obeys;
 
   /**
-   * Makes it.
+   * Does not touch the lane until {@link #begin}.
    *
    * @param lease its id
-   * @param lane the GPU's; null: the seat's words alone count
+   * @param lane the GPU's; null: only the seat's grants decide
    * @param grant the lease's
    * @param preemptionClass the lease's
    */
@@ -46,7 +45,7 @@ final class LeaseExpress {
     this.obeys = lane != null && !urgent;
   }
 
-  /** Begins, when the grant has been begun. */
+  /** Joins the lane. Call this after the grant page was begun. */
   void begin() {
     grant.expressPage(lane == null ? "" : lane.name());
     if (lane == null || urgent) {
@@ -56,7 +55,7 @@ final class LeaseExpress {
     }
   }
 
-  /** Whether the lease obeys the lane now. */
+  /** {@return whether the lease obeys the lane now} */
   boolean obeys() {
     return obeys;
   }
@@ -74,7 +73,7 @@ final class LeaseExpress {
     }
   }
 
-  /** Gives a process its bit, if it is to have one and one is left. */
+  /** Gives a process of an urgent lease a bit, if one is free. */
   void attached(SeatSlot slot) {
     if (lane != null && urgent) {
       take(slot, lane.take(lease));
@@ -89,7 +88,7 @@ final class LeaseExpress {
     }
   }
 
-  /** Takes over what an earlier seat gave to the processes that are there; gives back the rest. */
+  /** Adopts the bits that an earlier seat gave to the remaining processes; frees the others. */
   void adopt(List<SeatSlot> slots) {
     for (int bit = 0; bit < EXPRESS_BITS; bit++) {
       int number = grant.expressSlotAt(bit);
@@ -113,7 +112,7 @@ final class LeaseExpress {
     }
   }
 
-  /** A process is dead, or leaves: its bit is free for others. */
+  /** Frees the bit of a process that is dead or leaves. */
   void detached(SeatSlot slot) {
     int bit = slot.expressBit;
     if (bit != NO_BIT && lane != null) {
@@ -125,8 +124,8 @@ final class LeaseExpress {
   }
 
   /**
-   * What a process says was read anew. Is it stopped, its bit holds nobody: it sets it anew when it
-   * goes on. Is it one that obeys, who has held it back is noted.
+   * Handles a new reading of a process. If it is stopped, its bit is cleared; the process sets it
+   * again when it resumes. If it obeys, notes which lease held it back.
    */
   void observed(SeatSlot slot, long nowNs) {
     if (slot.isStopped()) {
@@ -143,8 +142,8 @@ final class LeaseExpress {
   }
 
   /**
-   * Sets or clears the bit of a process that may not do so itself, by what was just read of it. At
-   * a shut gate what it has on the GPU may end, but nothing is announced.
+   * Sets or clears the bit of a process that may not write the page, from its last reading. While
+   * the gate is shut, a set bit stays set until the work ends, but no bit is newly set.
    */
   void announce(SeatSlot slot, long nowNs) {
     int bit = slot.expressBit;
@@ -159,7 +158,7 @@ final class LeaseExpress {
     }
   }
 
-  /** {@return how often each lease has held this one back, since this was last asked} */
+  /** {@return how often each lease has held this one back since the last call} */
   Map<String, Long> takeYields() {
     if (yields.isEmpty()) {
       return Map.of();
@@ -175,12 +174,12 @@ final class LeaseExpress {
     }
   }
 
-  /** Whether a process announces that it is busy. */
+  /** {@return whether a process announces that it is busy} */
   boolean isBusy() {
     return bits != 0 && lane != null && (lane.busy() & bits) != 0;
   }
 
-  /** Whether all processes do their part, as far as that matters. */
+  /** {@return whether all processes that have done any work play their part in the lane} */
   boolean isWhole(List<SeatSlot> slots) {
     if (lane == null || !lane.works()) {
       return false;
@@ -195,7 +194,7 @@ final class LeaseExpress {
     return true;
   }
 
-  /** The lease has ended. */
+  /** Frees all bits and leaves the lane: the lease has ended. */
   void close(List<SeatSlot> slots) {
     slots.forEach(this::detached);
     if (lane != null) {

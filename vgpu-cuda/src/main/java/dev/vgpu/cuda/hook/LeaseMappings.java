@@ -8,14 +8,14 @@ import java.util.List;
 import java.util.concurrent.Executor;
 
 /**
- * Which processes of a lease have the lease's own report page mapped. Safe for use by several
+ * Tells which processes of a lease have the lease's own report page mapped. Safe for use by several
  * threads.
  */
 final class LeaseMappings {
-  /** How long mappings are read for who asks which processes are genuine. */
+  /** Time limit for one call of {@link #genuine}. */
   private static final long MOST_READING_NS = 500_000_000;
 
-  /** How often the mappings of a process are read that has no socket. */
+  /** The least pause between two readings of a process without a socket. */
   private static final long PAUSE_NS = 20_000_000;
 
   private final String reportEnd;
@@ -30,7 +30,7 @@ final class LeaseMappings {
     this.reader = reader;
   }
 
-  /** Whether a process was seen without the page since it has no socket. Never waits. */
+  /** {@return whether a process was seen without the page since it lost its socket} Never waits. */
   boolean isSeenWithout(SeatSlot slot, long nowNs) {
     return slot.mapping.since(slot.disconnectedNs, nowNs, PAUSE_NS, reader, () -> read(slot))
         == Mapping.NOT_MAPPED;
@@ -51,20 +51,20 @@ final class LeaseMappings {
   }
 
   /**
-   * Those that are what they say: a process names its own pid, and must not name another's to have
-   * that suspended or ended. To be called without the lease's lock: it takes as long as the
-   * processes make it take, up to a bound.
+   * {@return the pids of the processes that really belong to the lease} A process reports its own
+   * pid; it must not get another process suspended or ended by reporting that one's. Call this
+   * without the lease's lock: the processes determine how long it takes, up to a bound.
    */
   List<Long> genuine(List<SeatSlot> slots) {
     long untilNs = clock.nanoTime() + MOST_READING_NS;
     return slots.stream().filter(slot -> isGenuine(slot, untilNs)).map(slot -> slot.pid).toList();
   }
 
-  /** Where it cannot be told, it is not: better a process that stays than a foreign one ended. */
+  /** If in doubt, false: better to leave a process alone than to end a foreign one. */
   private boolean isGenuine(SeatSlot slot, long untilNs) {
     boolean mapped =
         slot.genuine || (clock.nanoTime() - untilNs < 0 && read(slot) == Mapping.MAPPED);
-    // In this order: the mappings are those of the process that is there after they were read.
+    // Last, so that the mappings are those of a process that was still there afterwards.
     boolean there = life.state(slot.pid, slot.startTime) != ProcessLife.State.DEAD;
     slot.genuine = there && mapped;
     return slot.genuine;

@@ -20,7 +20,7 @@ abstract class LeaseReadings implements EnforcedLease {
     this.slots = slots;
   }
 
-  /** The pages cannot be read any more. */
+  /** Called if the pages can no longer be read. */
   abstract void giveUp(Throwable cause);
 
   final <T> T guarded(Supplier<T> reading, T otherwise) {
@@ -32,7 +32,7 @@ abstract class LeaseReadings implements EnforcedLease {
     }
   }
 
-  /** A reading of what the processes say now. */
+  /** Reads from what the processes report now. */
   final <T> T fresh(Supplier<T> reading, T otherwise) {
     return guarded(
         () -> {

@@ -6,7 +6,7 @@ import java.util.Map;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Tells a lease's listener what happened, and survives its failures. */
+/** Reports events to a lease's listener, and survives its failures. */
 final class ListenerTeller {
   private static final Logger log = LoggerFactory.getLogger(ListenerTeller.class);
 
@@ -19,10 +19,10 @@ final class ListenerTeller {
   }
 
   /**
-   * Tells what has happened.
+   * Reports events.
    *
    * @param events of {@link WorkWatch}
-   * @param processes how many there are
+   * @param processes how many processes there are
    */
   void events(int events, int processes) {
     if ((events & WorkWatch.PROCESSES) != 0) {
@@ -36,7 +36,7 @@ final class ListenerTeller {
     }
   }
 
-  /** Tells what is wrong with reports. */
+  /** Reports what is wrong with the processes' own reports. */
   void suspicions(List<String> reasons) {
     for (String reason : reasons) {
       log.warn("a report cannot be true: lease={} {}", lease, reason);
@@ -44,7 +44,7 @@ final class ListenerTeller {
     }
   }
 
-  /** Tells who has held its processes back, and how often. */
+  /** Reports which leases held its processes back, and how often. */
   void yields(Map<String, Long> yields) {
     yields.forEach((by, times) -> tell(() -> listener.yielded(by, times)));
   }

@@ -7,7 +7,7 @@ import dev.vgpu.cuda.pages.GrantPage;
 final class MemoryTerms {
   private MemoryTerms() {}
 
-  /** One account for all GPUs: what is held on each is not told apart. */
+  /** {@return the limit of the one account for all GPUs} Usage is not split by GPU. */
   static long limit(VirtualGpuRequest request) {
     return request.memory().bytes() * request.gpuCount();
   }
@@ -15,7 +15,7 @@ final class MemoryTerms {
   /**
    * Grants another quota. Guarded by the lease's lock.
    *
-   * @param request what is granted
+   * @param request the new terms
    * @return false, and nothing is changed, if its processes hold more
    */
   static boolean tryChange(GrantPage grant, SlotTable slots, VirtualGpuRequest request) {
@@ -26,7 +26,7 @@ final class MemoryTerms {
     }
     grant.memoryLimit(limit);
     if (limit < before) {
-      // A change that was allowed by the former limit may be on its way to the word.
+      // A change that passed under the former limit may not have reached the word yet.
       slots.touchMemory();
       if (slots.memoryUsed() > limit) {
         grant.memoryLimit(before);

@@ -10,8 +10,8 @@ import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Moves what the processes of a lease have allocated, by orders in the grant page that the hook
- * carries out in each of them. Guarded by the lease's lock.
+ * Moves the memory that the processes of a lease have allocated. Orders go through the grant page,
+ * and the hook carries them out in each process. Guarded by the lease's lock.
  */
 final class MovableMemory implements MemoryMover {
   private static final long LOOK_NS = 500_000;
@@ -29,7 +29,7 @@ final class MovableMemory implements MemoryMover {
     this.owner = owner;
   }
 
-  /** For a lease whose memory is movable. */
+  /** {@return the mover of a lease; empty if its memory is not movable} */
   static Optional<MemoryMover> of(
       HookLease lease, GrantPage grant, SlotTable slots, HookEnforcement owner) {
     return grant.isMovable()

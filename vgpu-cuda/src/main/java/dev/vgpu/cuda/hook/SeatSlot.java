@@ -8,41 +8,41 @@ import dev.vgpu.cuda.process.ProcessLife;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the seat knows by itself of one process of a lease. What the process says in the report page
- * is read anew each time and believed as far as it can be true. Guarded by the lease's lock.
+ * The seat's own knowledge of one process of a lease. The process's report is read again each time,
+ * and believed only as far as it can be true. Guarded by the lease's lock.
  */
 final class SeatSlot {
   /**
-   * A process that works and has not been seen alive for so long may have been stopped: the kernel
-   * is asked. A hook at work shows that it lives every millisecond.
+   * A busy process without a heartbeat for this long may have been stopped, so the kernel is asked.
+   * A hook with work renews its heartbeat every millisecond.
    */
   private static final long QUIET_NS = 3_000_000;
 
-  /** After so long it counts as stopped whatever the kernel says of it. */
+  /** A busy process without a heartbeat for this long counts as stopped in any case. */
   private static final long LOST_NS = 60_000_000;
 
-  /** If the seat itself has not looked for so long, it cannot tell. */
+  /** If the seat itself has not looked for this long, it cannot judge. */
   private static final long BLIND_NS = 20_000_000;
 
-  /** How long a process of another namespace may stay away after the seat was taken over. */
+  /** How long a process of another namespace may take to reconnect after a takeover of the seat. */
   private static final long RETURN_NS = 2_000_000_000;
 
-  /** If the seat itself has not looked for so long, it was stopped. */
+  /** If the seat itself has not looked for this long, it was stopped. */
   private static final long ABSENT_NS = 1_000_000_000;
 
   /** More threads than a process can have. */
   private static final int MOST_THREADS = 1 << 16;
 
-  /** More batches of work than a process can have in flight: its streams, each with a full ring. */
+  /** More batches than a process can have in flight: all its streams, each with a full ring. */
   private static final int MOST_BATCHES = 1 << 17;
 
-  /** More often than threads can be held back between two looks at them. */
+  /** More often than threads can be held back between two looks. */
   private static final long MOST_YIELDS = 1_000_000;
 
-  /** Clocks that are tied together differ a little: so much too much is cut off without a word. */
+  /** Coupled clocks differ slightly: an excess up to this is cut off silently. */
   private static final long TOLERATED_NS = 20_000_000;
 
-  /** What is wrong with its reports. */
+  /** Implausible reports of this process. */
   final Suspicions suspicions;
 
   final int number;
@@ -50,27 +50,27 @@ final class SeatSlot {
   final long startTime;
   final long pidNamespace;
 
-  /** Whether the seat can see it in {@code /proc}. */
+  /** Whether the seat sees it in {@code /proc}. */
   final boolean visible;
 
-  /** Its id in the seat's namespace; 0: it was not looked for, or not found. */
+  /** Its pid in the seat's namespace; 0: not looked for, or not found. */
   volatile long pidHere;
 
   final SlotMapping mapping;
 
-  /** It was seen to have the lease's own page. Set without the lease's lock. */
+  /** Whether it was seen to map the lease's own page. Set without the lease's lock. */
   volatile boolean genuine;
 
-  /** Its socket; null while it has none. */
+  /** Its socket; null if it has none. */
   @Nullable HookConnection connection;
 
   /** Its bit in the express lane, or {@link LeaseExpress#NO_BIT}. */
   int expressBit = LeaseExpress.NO_BIT;
 
-  /** Since when it has none. */
+  /** When it lost its socket. */
   long disconnectedNs;
 
-  /** When {@code /proc} was last asked about it. */
+  /** When {@code /proc} was last read for it. */
   long checkedNs;
 
   private final SlotReadings readings;
@@ -119,7 +119,7 @@ final class SeatSlot {
     return pid == other.pid && startTime == other.startTime && pidNamespace == other.pidNamespace;
   }
 
-  /** Whether it should have come back. Only time counts in which the seat could hear it. */
+  /** {@return whether it should have reconnected} Time when the seat was stopped does not count. */
   boolean isOverdue(long nowNs) {
     long sinceNs = nowNs - checkedNs;
     checkedNs = nowNs;
@@ -129,7 +129,7 @@ final class SeatSlot {
     return nowNs - disconnectedNs > RETURN_NS;
   }
 
-  /** Takes in what was just read. */
+  /** Evaluates the readings that were just refreshed. */
   void refreshed() {
     if (readings.hasWork(number)) {
       toldIdleness = false;
@@ -148,31 +148,31 @@ final class SeatSlot {
     }
   }
 
-  /** Whether it has done work since this was last asked. */
+  /** {@return whether it has done work since the last call} */
   boolean wentOn() {
     boolean before = wentOn;
     wentOn = false;
     return before;
   }
 
-  /** Whether it has told that it has no work, since it last was seen to have some. */
+  /** {@return whether it has announced idleness since it last had work} */
   boolean toldIdleness() {
     return toldIdleness;
   }
 
-  /** Whether something of it is on the GPU; what is stopped inside a kernel is not. */
+  /** {@return whether it has work on the GPU; work stopped inside a kernel counts if finishing} */
   boolean isBusy(boolean finishing) {
     return !stopped
         && readings.isBusy(number)
         && (finishing || readings.intAt(number, Slot.LEVEL2) != LEVEL2_STOPPED);
   }
 
-  /** Whether something of it is on the GPU, or waits to be. */
+  /** {@return whether it has work on the GPU, or threads that wait} */
   boolean hasWork() {
     return !stopped && readings.hasWork(number);
   }
 
-  /** It has told that it has work, or that it has none; so it is not stopped. */
+  /** Notes its message that it has work, or none. So it is not stopped. */
   void heard(long nowNs, boolean wants) {
     stopped = false;
     toldIdleness = !wants;
@@ -180,8 +180,8 @@ final class SeatSlot {
   }
 
   /**
-   * Looks whether a process that works is still alive. One that was stopped by a signal holds its
-   * work back, and must not hold others with it.
+   * Checks whether a busy process is still alive. A process that was stopped by a signal holds its
+   * work back, and must not hold up others.
    */
   void observe(long nowNs, ProcessLife life) {
     boolean works = readings.hasWork(number);
@@ -193,7 +193,7 @@ final class SeatSlot {
       stopped = false;
       beatSeenNs = nowNs;
     } else if (!stopped && nowNs - beatSeenNs > QUIET_NS) {
-      // By a time of its own: whoever looks for the dead meanwhile does not ask for the stopped.
+      // Has its own timer, so that checks for dead processes do not delay this one.
       if (visible && nowNs - stopCheckedNs > QUIET_NS / 2) {
         stopCheckedNs = nowNs;
         stopped = life.state(pid, startTime) != ProcessLife.State.ALIVE;
@@ -212,7 +212,7 @@ final class SeatSlot {
     observedNs = nowNs;
   }
 
-  /** Takes what the page says now as said before: for a slot that an earlier seat has credited. */
+  /** Starts from the page's current values, which an earlier seat has credited. */
   long adoptGpuTime() {
     readNs = Math.max(0, readings.longAt(number, Slot.GPU_NS));
     creditedNs = readNs;
@@ -221,9 +221,9 @@ final class SeatSlot {
   }
 
   /**
-   * {@return the GPU time that is new since the last reading}
+   * {@return the GPU time since the last reading}
    *
-   * @param limitNs what it can be at most
+   * @param limitNs the most that can be true
    */
   long newGpuTimeNs(long limitNs) {
     long now = readings.longAt(number, Slot.GPU_NS);
@@ -250,12 +250,12 @@ final class SeatSlot {
     return credited;
   }
 
-  /** The GPU time that it was credited with. */
+  /** {@return the GPU time that was credited to it} */
   long creditedNs() {
     return creditedNs;
   }
 
-  /** How often, since this was last asked, the express lane has held it back, as it says. */
+  /** {@return how often the express lane held it back since the last call, as it reports} */
   long newYields() {
     long now = Math.max(0, readings.longAt(number, Slot.YIELDS));
     long more = Math.min(Math.max(0, now - yieldsSeen), MOST_YIELDS);
@@ -263,17 +263,17 @@ final class SeatSlot {
     return more;
   }
 
-  /** Which bit it was that held it back last; no bit of the lane's if it says what cannot be. */
+  /** {@return the bit that held it back last; may be out of range, as it is untrusted} */
   int yieldedTo() {
     return readings.intAt(number, Slot.YIELDED_TO) - 1;
   }
 
-  /** What it says that it does on the express lane. */
+  /** {@return its role on the express lane, as it reports it: {@code EXPRESS_}} */
   int express() {
     return readings.intAt(number, Slot.EXPRESS);
   }
 
-  /** Whether it has done nothing yet, and so had no need to join the express lane. */
+  /** {@return whether it has done no work yet, and so need not have joined the express lane} */
   boolean isFresh() {
     return launches() == 0 && !readings.hasWork(number);
   }
@@ -282,7 +282,7 @@ final class SeatSlot {
     return stopped;
   }
 
-  /** Whether it holds memory on the GPU, be it a context's, or has ever worked there. */
+  /** {@return whether it holds GPU memory, a context included, or has ever worked there} */
   boolean holdsMemory() {
     return readings.longAt(number, Slot.MEMORY_OWN) >>> MEMORY_SLOT_SHIFT != 0 || !isFresh();
   }

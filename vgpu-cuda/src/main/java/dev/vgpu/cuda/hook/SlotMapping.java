@@ -9,15 +9,15 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether a slot's process has its lease's report page, as the kernel's list of its mappings says.
- * A process can make that list as long as it likes, so it is read without the lease's lock and on
- * no thread that serves others, and the longer that takes the more seldom it is done. Safe for use
- * by several threads.
+ * Whether a slot's process has its lease's report page mapped, by the kernel's list of mappings. A
+ * process can make that list as long as it likes. So the list is read without the lease's lock, on
+ * no thread that serves others, and less often the longer it takes. Safe for use by several
+ * threads.
  */
 final class SlotMapping {
   private static final Logger log = LoggerFactory.getLogger(SlotMapping.class);
 
-  /** Of the time of one thread, reading the mappings of one process takes one part in so many. */
+  /** Reading one process's mappings takes at most one part in this many of a thread's time. */
   private static final int PAUSES = 16;
 
   private final long pid;
@@ -38,7 +38,7 @@ final class SlotMapping {
     }
   }
 
-  /** Reads it, unless that was done a short while ago. */
+  /** Reads the list, unless it was read a short while ago. */
   synchronized Mapping read(NanoClock clock, Supplier<Mapping> read) {
     long beganNs = clock.nanoTime();
     if (!last.isLately(beganNs, 0)) {
@@ -49,8 +49,8 @@ final class SlotMapping {
   }
 
   /**
-   * {@return what was read since a time; unknown: nothing yet} Has it read if nothing was, and
-   * again after a pause.
+   * {@return the result of a reading that began since a time; {@code UNKNOWN} if there is none}
+   * Starts a reading if there is none, and again after a pause.
    */
   Mapping since(long sinceNs, long nowNs, long pauseNs, Executor reader, Runnable read) {
     Reading now = last;
@@ -67,7 +67,7 @@ final class SlotMapping {
               }
             });
       } catch (RejectedExecutionException | OutOfMemoryError e) {
-        underWay = false; // the seat is given up, or no thread can be started: asked again later
+        underWay = false; // the seat is given up, or no thread can be started; tried again later
         log.debug("the mappings of a process cannot be read now: pid={}", pid, e);
       }
     }

@@ -8,7 +8,7 @@ import dev.vgpu.cuda.pages.ReportPage;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/** What the slots of a report page said when they were last read. Guarded by the lease's lock. */
+/** A copy of a report page's slots, as of the last reading. Guarded by the lease's lock. */
 final class SlotReadings {
   private final ReportPage report;
   private byte[] bytes = new byte[4 * SLOT_SIZE];
@@ -18,7 +18,7 @@ final class SlotReadings {
     this.report = report;
   }
 
-  /** Reads the slots up to one. */
+  /** Reads all slots up to {@code last}. */
   void refresh(int last) {
     int length = (last + 1) * SLOT_SIZE;
     if (bytes.length < length) {

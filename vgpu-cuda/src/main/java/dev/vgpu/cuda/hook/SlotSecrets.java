@@ -23,14 +23,14 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * What a HELLO has to name, so that nobody acts on a lease that is not his, nor on the slot of
- * another process. Immutable.
+ * The secrets that a HELLO must name. They keep a process from acting on another lease, or on the
+ * slot of another process. Immutable.
  *
- * <p>A lease's secret is in its grant page: who can read that may run programs under the lease. A
- * slot's secret is told to its process alone, in the WELCOME, and is needed to get the slot back
- * after the connection was lost. It is computed from the lease's secret, the slot and the process,
- * under a key that only the seat's user can read, and no container sees. So the next holder of the
- * seat knows it too.
+ * <p>A lease's secret is in its grant page: a user who can read that may run programs under the
+ * lease. A slot's secret is sent only to its process, in the WELCOME. The process needs it to get
+ * the slot back after its connection was lost. It is computed from the lease's secret, the slot and
+ * the process, with a key that only the seat's user can read and no container sees. So the next
+ * holder of the seat can compute it too.
  */
 public final class SlotSecrets {
   /** The file of the seat's key, in the run directory. */
@@ -53,10 +53,10 @@ public final class SlotSecrets {
   }
 
   /**
-   * {@return the seat's key} It is made if there is no whole one. The caller is the seat, so nobody
-   * else makes it.
+   * {@return the seat's key} Created if the file is missing or incomplete. The caller is the seat,
+   * so no other process creates it.
    *
-   * @throws IOException if it can be neither read nor made
+   * @throws IOException if the key can be neither read nor created
    */
   public static byte[] key(Path runDirectory) throws IOException {
     Path file = runDirectory.resolve(KEY_FILE);
@@ -81,7 +81,7 @@ public final class SlotSecrets {
     return key;
   }
 
-  /** The secrets of a lease; its own is made if its page has none. */
+  /** {@return the secrets of a lease} Creates the lease's secret if its page has none. */
   static SlotSecrets of(String lease, SharedPage grant, byte[] key) {
     byte[] found = new byte[2 * SECRET_BYTES];
     grant.buffer().get(SECRET, found);
@@ -94,13 +94,13 @@ public final class SlotSecrets {
     return new SlotSecrets(lease, new String(found, StandardCharsets.ISO_8859_1), key);
   }
 
-  /** {@return whether a HELLO without a slot names the lease's secret, or one with a slot both} */
+  /** {@return whether a HELLO names the lease's secret, and the slot's unless it is new} */
   boolean admits(HookMessage hello, boolean fresh) {
     String wanted = fresh ? leaseSecret : leaseSecret + " " + ofSlot(hello.slot(), hello);
     return MessageDigest.isEqual(bytes(wanted), bytes(hello.text()));
   }
 
-  /** {@return the secret of a slot that a process has} */
+  /** {@return the secret of a process's slot} */
   String ofSlot(int slot, HookMessage hello) {
     String what =
         String.join(

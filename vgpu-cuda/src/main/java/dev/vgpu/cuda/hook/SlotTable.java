@@ -23,15 +23,15 @@ import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** The processes of one lease, and what they have used. Guarded by the lease's lock. */
+/** The processes of one lease, and their usage. Guarded by the lease's lock. */
 final class SlotTable {
-  /** How often a process without a socket is looked for, at first and later. */
+  /** How often a process without a socket is checked: at first, and later. */
   private static final long SOON_NS = 1_000_000;
 
   private static final long LATER_NS = 20_000_000;
   private static final long SOON_FOR_NS = 100_000_000;
 
-  /** One is what a process needs; it may leave and come again quicker than its leaving is heard. */
+  /** A process needs one; it may leave and return before the seat has handled its leaving. */
   private static final int MOST_SLOTS_OF_A_PROCESS = 4;
 
   private final LeasePages pages;
@@ -71,7 +71,7 @@ final class SlotTable {
     }
   }
 
-  /** Of an earlier seat: the living keep their slots, what the dead held is taken back. */
+  /** Adopts an earlier seat's slots: keeps those of live processes, and reclaims the others. */
   private void adopt(long nowNs) {
     readings.refresh(SLOT_COUNT - 1);
     for (int number = 1; number < SLOT_COUNT; number++) {
@@ -107,7 +107,7 @@ final class SlotTable {
     return new SeatSlot(readings, number, pid, startTime, namespace, visible, nowNs);
   }
 
-  /** Why a process gets no slot, whether there is one or not; null if it may have one. */
+  /** {@return why a process must not get a slot, free or not; null if it may have one} */
   @Nullable String refusal(HookMessage hello) {
     boolean here = hello.pidNamespace() == life.pidNamespace() && hello.pidNamespace() != 0;
     if (here && life.state(hello.pid(), hello.startTime()) == ProcessLife.State.DEAD) {
@@ -117,9 +117,9 @@ final class SlotTable {
     return has < MOST_SLOTS_OF_A_PROCESS ? null : "the process has " + has + " slots already";
   }
 
-  /** Gives a process a slot; null if every one is taken. */
+  /** Gives a process a slot; null if none is free. */
   @Nullable SeatSlot attach(HookMessage hello, long nowNs) {
-    // The same process again, without its slot: it has replaced its program (exec).
+    // The same process without its slot: it has replaced its program (exec).
     for (SeatSlot slot : List.copyOf(attached)) {
       if (slot.isProcess(hello) && slot.connection == null) {
         recover(slot, nowNs);
@@ -148,7 +148,7 @@ final class SlotTable {
     return null;
   }
 
-  /** The slot that a process has already; null if it is not its own. */
+  /** {@return the slot that a process already has; null if it is not its own} */
   @Nullable SeatSlot attached(HookMessage hello) {
     SeatSlot slot = find(hello.slot());
     return slot != null && slot.isProcess(hello) ? slot : null;
@@ -163,7 +163,7 @@ final class SlotTable {
     return null;
   }
 
-  /** Takes back what the dead process of a slot held, at once. */
+  /** Reclaims at once what the dead process of a slot held. */
   void recover(SeatSlot slot, long nowNs) {
     if (!attached.contains(slot)) {
       return;
@@ -182,7 +182,7 @@ final class SlotTable {
   }
 
   /**
-   * A slot's socket was closed: recovers it if its process is dead, else watches it from now on.
+   * Handles a closed socket: recovers the slot if its process is gone, else watches the process.
    */
   void disconnected(SeatSlot slot, HookConnection connection, long nowNs) {
     if (slot.connection != connection) {
@@ -203,20 +203,20 @@ final class SlotTable {
     return switch (life.state(slot.pid, slot.startTime)) {
       case DEAD -> true;
       case STOPPED -> false;
-      // It has closed our socket and lives on: by closing all its files, as another program, or
-      // having left while no seat heard it; then it may be under other leases, or here again.
+      // It lives on without our socket. It has closed all its files, has replaced its program, or
+      // left while no seat listened. It may now be under other leases, or attached here again.
       case ALIVE -> isElsewhere(slot) || mappings.isSeenWithout(slot, nowNs);
     };
   }
 
-  /** Whether its process has another slot of this lease, and a socket for that. */
+  /** {@return whether its process has another slot of this lease, with a socket} */
   private boolean isElsewhere(SeatSlot slot) {
     return attached.stream()
         .anyMatch(
             other -> other != slot && other.connection != null && other.isOfTheProcessOf(slot));
   }
 
-  /** Reads what all say, looks after them, and if wanted for one that seems well. */
+  /** Reads all slots and checks them. If {@code check}, also checks one process that seems well. */
   boolean look(long nowNs, boolean check) {
     refresh();
     observe(nowNs);
@@ -226,7 +226,7 @@ final class SlotTable {
     return true;
   }
 
-  /** Looks after those whose socket was closed, and for those that were stopped. */
+  /** Checks the processes whose socket was closed, and looks for stopped ones. */
   void observe(long nowNs) {
     for (SeatSlot slot : List.copyOf(attached)) {
       slot.observe(nowNs, life);
@@ -251,14 +251,14 @@ final class SlotTable {
     }
   }
 
-  /** Looks whether one of the processes is dead that seem to be connected, each time another. */
+  /** Checks whether one connected process is dead; each call takes the next process. */
   void checkNext(long nowNs) {
     if (attached.isEmpty()) {
       return;
     }
     SeatSlot slot = attached.get(nextToCheck++ % attached.size());
     nextToCheck %= SLOT_COUNT * SLOT_COUNT;
-    if (slot.visible && slot.connection != null) { // the others are looked for anyway
+    if (slot.visible && slot.connection != null) { // the others are checked anyway
       slot.checkedNs = nowNs;
       if (life.state(slot.pid, slot.startTime) == ProcessLife.State.DEAD) {
         recover(slot, nowNs);
@@ -266,7 +266,7 @@ final class SlotTable {
     }
   }
 
-  /** Reads what the processes say now; what is told of them is as of then. */
+  /** Reads what the processes report now; the other methods answer from this copy. */
   void refresh() {
     int last = 0;
     for (SeatSlot slot : attached) {
@@ -278,7 +278,7 @@ final class SlotTable {
     }
   }
 
-  /** Whether a process has done work since this was last asked. */
+  /** {@return whether a process has done work since the last call} */
   boolean wentOn() {
     boolean any = false;
     for (SeatSlot slot : attached) {
@@ -287,7 +287,7 @@ final class SlotTable {
     return any;
   }
 
-  /** Whether all processes have told that they have no work, since they last had some. */
+  /** {@return whether all processes have announced idleness since they last had work} */
   boolean allToldIdleness() {
     for (SeatSlot slot : attached) {
       if (!slot.toldIdleness()) {
@@ -297,7 +297,7 @@ final class SlotTable {
     return true;
   }
 
-  /** Whether one of the processes has no socket, so that its end would not be told. */
+  /** {@return whether a process has no socket, so that its end would not be reported} */
   boolean isWatched() {
     for (SeatSlot slot : attached) {
       if (slot.connection == null) {
@@ -319,12 +319,12 @@ final class SlotTable {
     return mappings;
   }
 
-  /** Those that say that they are of this namespace. */
+  /** {@return the matching slots whose process the seat sees in {@code /proc}} */
   List<SeatSlot> visible(Predicate<SeatSlot> which) {
     return attached.stream().filter(slot -> slot.visible && which.test(slot)).toList();
   }
 
-  /** Says whether what is stopped inside a kernel is to end, so that it counts as busy. */
+  /** Sets whether work that is stopped inside a kernel is to finish, and so counts as busy. */
   void finishing(boolean finish) {
     finishing = finish;
   }
@@ -347,7 +347,7 @@ final class SlotTable {
     return false;
   }
 
-  /** The lease's GPU time until now; grows by no more than the time that has passed. */
+  /** {@return the lease's GPU time so far} It grows by no more than the time that has passed. */
   long gpuTimeNs(long nowNs) {
     boolean idle = true;
     for (SeatSlot slot : attached) {
@@ -358,7 +358,7 @@ final class SlotTable {
     return gpuNs;
   }
 
-  /** When the last work that was measured ended, as its process says. */
+  /** {@return when the last measured work ended, as its process reports it} */
   long busyUntilNs() {
     return pages.report().longAt(LEDGER_OFFSET + Ledger.BUSY_UNTIL_NS);
   }
@@ -370,7 +370,7 @@ final class SlotTable {
     slot.suspicions.drainTo(suspicions);
   }
 
-  /** {@return what is wrong with reports, and was not taken from here yet} */
+  /** {@return the implausible reports since the last call} */
   List<String> takeSuspicions() {
     for (SeatSlot slot : attached) {
       slot.suspicions.drainTo(suspicions);
@@ -387,12 +387,12 @@ final class SlotTable {
     return ledger.usedBytes();
   }
 
-  /** Makes every change of memory that is under way look at the limit again. */
+  /** Makes every memory change in progress check the limit again. */
   void touchMemory() {
     ledger.touch();
   }
 
-  /** A number of all processes together, as they say. */
+  /** {@return the sum of a field over all processes, as they report it} */
   long sum(int field) {
     long sum = 0;
     for (SeatSlot slot : attached) {
@@ -401,7 +401,7 @@ final class SlotTable {
     return sum;
   }
 
-  /** One that does not have this value in a field; empty: all have. */
+  /** {@return a process whose field has another value; empty if there is none} */
   Optional<SeatSlot> notYet(int field, int value) {
     for (SeatSlot slot : attached) {
       if (readings.intAt(slot.number, field) != value) {
@@ -431,7 +431,7 @@ final class SlotTable {
     return total(retired.launches(), SeatSlot::launches);
   }
 
-  /** Time on the copy engines. */
+  /** {@return the time on the copy engines, in ns} */
   long copyNs() {
     return total(retired.copyNs(), SeatSlot::copyNs);
   }
@@ -444,7 +444,7 @@ final class SlotTable {
     return before + attached.stream().mapToLong(reading).sum();
   }
 
-  /** Why one of the processes cannot be stopped inside a kernel; empty: all can. */
+  /** {@return why a process cannot be stopped inside a kernel; empty if all can} */
   Optional<String> notStoppedBecause() {
     return attached.stream()
         .filter(slot -> intAt(slot, Slot.LEVEL2) == ShmLayout.LEVEL2_OFF)
@@ -452,7 +452,7 @@ final class SlotTable {
         .findFirst();
   }
 
-  /** Whether all processes do their part on the express lane. */
+  /** {@return whether all processes play their part on the express lane} */
   boolean yieldByThemselves() {
     return express.isWhole(attached);
   }
@@ -462,17 +462,17 @@ final class SlotTable {
     express.obey(obey);
   }
 
-  /** Whether a process announces that it is busy. */
+  /** {@return whether a process announces that it is busy} */
   boolean isAnnounced() {
     return express.isBusy();
   }
 
-  /** The lease has ended: no process has a part in the express lane any more. */
+  /** Ends the part of all processes in the express lane: the lease has ended. */
   void close() {
     express.close(attached);
   }
 
-  /** The sockets of all processes. */
+  /** {@return the sockets of all processes} */
   List<HookConnection> connections() {
     List<HookConnection> connections = new ArrayList<>();
     for (SeatSlot slot : attached) {

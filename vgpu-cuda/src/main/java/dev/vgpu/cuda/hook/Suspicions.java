@@ -5,19 +5,19 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 
-/** What is wrong with a process's reports, told once for each kind. Guarded by the lease's lock. */
+/** Implausible reports of a process, each kind told once. Guarded by the lease's lock. */
 final class Suspicions {
   /** Kinds of reports that cannot be true. */
   enum Kind {
     /** Its GPU time fell. */
     BACKWARDS,
-    /** More GPU time than time has passed. */
+    /** Its GPU time rose by more than the time that passed. */
     TOO_MUCH,
     /**
-     * More work in flight, or more threads waiting, than a process can have; or fewer than none.
+     * A count of batches or waiting threads that is negative, or higher than a process can have.
      */
     ABSURD_COUNT,
-    /** It says that it works, and shows no life. */
+    /** It reports work, but no heartbeat. */
     SILENT
   }
 
@@ -29,14 +29,14 @@ final class Suspicions {
     this.pid = pid;
   }
 
-  /** Notes what is wrong, if it is the first time. */
+  /** Notes an implausible report, if it is the first of its kind. */
   void add(Kind kind, String what) {
     if (told.add(kind)) {
       untold.add("process " + pid + " " + what);
     }
   }
 
-  /** Moves what was not told yet into a list. */
+  /** Moves new ones into a list. */
   void drainTo(List<String> reasons) {
     if (!untold.isEmpty()) {
       reasons.addAll(untold);

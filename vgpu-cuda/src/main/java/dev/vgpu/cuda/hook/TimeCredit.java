@@ -1,15 +1,15 @@
 package dev.vgpu.cuda.hook;
 
 /**
- * How much GPU time a lease can have used since it was last read: no more than time has passed, in
- * all and since it was last idle. So nobody can claim in one lump what idle hours would have held.
- * Guarded by the lease's lock.
+ * Limits the GPU time that a lease can have used since the last reading: no more than the time that
+ * has passed, both in total and since the lease was last idle. So a process cannot claim many idle
+ * hours at once. Guarded by the lease's lock.
  *
- * <p>A look at the page may see that work has ended and not yet what it used. So only what lies
- * before the first of two idle looks is settled by the second.
+ * <p>A look at the page may see that work has ended before its GPU time is reported. So the second
+ * of two idle looks settles only the time before the first.
  */
 final class TimeCredit {
-  /** Readings are not taken at the very time that they are said to be of. */
+  /** Tolerance: a reading is not taken exactly at its stated time. */
   private static final long SLACK_NS = 2_000_000;
 
   private static final long NEVER = Long.MIN_VALUE;
@@ -21,15 +21,15 @@ final class TimeCredit {
   private long settledUsedNs;
 
   /**
-   * Makes it.
+   * Starts with nothing used.
    *
-   * @param beganNs from when on GPU time is credited
+   * @param beganNs GPU time is credited from here on
    */
   TimeCredit(long beganNs) {
     this.beganNs = beganNs;
   }
 
-  /** {@return what can be credited at most, in nanoseconds; not below 0} */
+  /** {@return the most that can be credited now, in nanoseconds; not below 0} */
   long limitNs(long nowNs) {
     long all = nowNs - beganNs - usedNs;
     if (settledNs == NEVER) {
@@ -39,12 +39,12 @@ final class TimeCredit {
     return Math.max(0, Math.min(all, sinceIdle));
   }
 
-  /** So much was credited. */
+  /** Adds GPU time that was credited. */
   void used(long ns) {
     usedNs += ns;
   }
 
-  /** Everything that is read was credited; whether the lease has nothing on the GPU. */
+  /** Notes a look, idle or not, after which all readings were credited. */
   void looked(boolean idle, long nowNs) {
     if (!idle) {
       idleSeenNs = NEVER;

@@ -1,25 +1,25 @@
 package dev.vgpu.cuda.hook;
 
 /**
- * Decides what a lease's listener is to be told, by what its processes' pages say and by what they
- * send. Guarded by the lease's lock.
+ * Decides which events a lease's listener gets, from the processes' pages and messages. Guarded by
+ * the lease's lock.
  *
- * <p>A process that waits for the GPU after each kernel is idle for some microseconds each time. A
- * look at its page may fall into such a pause, and its turn must not end for that. So idleness
- * counts once the process tells it, or once it has lasted.
+ * <p>A process that waits for the GPU after each kernel is idle for microseconds each time. A look
+ * at its page may hit such a pause, which must not end its turn. So idleness counts only if the
+ * process announces it, or if it lasts.
  */
 final class WorkWatch {
   static final int WANTED = 1;
   static final int DRAINED = 2;
   static final int PROCESSES = 4;
 
-  /** Longer than any pause that a process does not tell; its message may have been lost. */
+  /** Longer than any pause that is not announced; an announcement may also have been lost. */
   private static final long IDLE_NS = 5_000_000;
 
-  /** A process that claims to be busy for longer after its gate was shut holds nobody up. */
+  /** A claim to be busy for longer after the gate was shut no longer delays others. */
   private static final long LONGEST_DRAIN_NS = 200_000_000;
 
-  /** The same for one that has claimed so the last time; work in flight is bounded far below. */
+  /** The same if it did so last time; work in flight is bounded far below this. */
   private static final long LONGEST_DISTRUSTED_DRAIN_NS = 5_000_000;
 
   private boolean contended;
@@ -33,14 +33,14 @@ final class WorkWatch {
   private long idleSinceNs;
   private int told;
 
-  /** The gate is open: the next idleness is to be told. */
+  /** The gate was opened: the next idleness is an event. */
   void opened() {
     open = true;
     draining = false;
     armed = true;
   }
 
-  /** The gate is shut; the end of what is on the GPU is to be told, if something is. */
+  /** The gate was shut. If work is on the GPU, its end is an event. */
   void shut(boolean busy, long nowNs) {
     open = false;
     draining = busy;
@@ -56,29 +56,30 @@ final class WorkWatch {
     return draining;
   }
 
-  /** Whether there is work, or was until a moment ago. */
+  /** {@return whether there is work, or was until a moment ago} */
   boolean worked() {
     return worked;
   }
 
-  /** How many processes were last told of. */
+  /** {@return the number of processes that was last reported} */
   int processes() {
     return told;
   }
 
   /**
-   * Takes in what is so now.
+   * Evaluates the current state.
    *
-   * @param processes how many there are
-   * @param works whether work is on the GPU or waits to be
+   * @param processes how many processes there are
+   * @param works whether work is on the GPU or waits
    * @param busy whether work is on the GPU
    * @param wentOn whether work was done since the last look
-   * @param isTold whether idleness, if there is any, was told by the processes themselves
-   * @return what the listener is to be told
+   * @param isTold whether the processes themselves announced any idleness
+   * @param nowNs when
+   * @return the events for the listener
    */
   int take(int processes, boolean works, boolean busy, boolean wentOn, boolean isTold, long nowNs) {
     int events = processes == told ? 0 : PROCESSES;
-    // That one has come or gone says nothing of the others, who may be between two kernels.
+    // A change in their number says nothing about the others, which may be between two kernels.
     boolean sure = isTold || processes == 0;
     told = processes;
     if (draining && (!busy || isOverdue(nowNs))) {
@@ -109,7 +110,7 @@ final class WorkWatch {
     return events;
   }
 
-  /** Whether what is on the GPU should have ended, if it is there at all. */
+  /** {@return whether work on the GPU should have ended by now} */
   private boolean isOverdue(long nowNs) {
     return nowNs - drainingSinceNs > (distrusted ? LONGEST_DISTRUSTED_DRAIN_NS : LONGEST_DRAIN_NS);
   }

@@ -1,6 +1,6 @@
 /**
- * The seat's side of the hook: it takes the programs' connections, watches them, and tells them
- * when to run.
+ * The seat's side of the hook: accepts the programs' connections, watches the programs, and tells
+ * them when to run.
  */
 @NullMarked
 package dev.vgpu.cuda.hook;

@@ -18,16 +18,16 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** The files of express lanes: {@code express/NAME} in the run directory, one for each GPU. */
+/** The files of the express lanes: {@code express/NAME} in the run directory, one per GPU. */
 public final class ExpressFiles {
   private static final String DIRECTORY = "express";
 
-  /** A zero has to fit behind it. */
+  /** Leaves room for the terminating zero. */
   private static final int MOST_NAME = Grant.EXPRESS_PAGE_LENGTH - 1;
 
   private ExpressFiles() {}
 
-  /** {@return a file's name for a GPU's id, whatever is in that} */
+  /** {@return a valid file name for any GPU id} */
   public static String name(String gpu) {
     String plain = gpu.replaceAll("[^A-Za-z0-9_-]", "_");
     if (plain.equals(gpu) && plain.length() <= MOST_NAME) {
@@ -37,7 +37,7 @@ public final class ExpressFiles {
     return plain.substring(0, Math.min(plain.length(), MOST_NAME - hash.length() - 1)) + "-" + hash;
   }
 
-  /** Opens a lane's file; one that is not whole, or of another layout, is replaced. */
+  /** Opens a lane's file. A file that is incomplete, or has another layout, is replaced. */
   public static ReportPage open(Path runDirectory, String name) throws IOException {
     FileAccess access = FileAccess.of(runDirectory);
     Path directory = runDirectory.resolve(DIRECTORY);
@@ -69,8 +69,8 @@ public final class ExpressFiles {
   }
 
   /**
-   * {@return the bits that an earlier seat gave to processes of any lease} They must not be given
-   * to others before those leases are taken over, one after the other.
+   * {@return the bits that an earlier seat gave to processes of any lease} They must stay reserved
+   * until all those leases are taken over, one after the other.
    */
   public static long bitsGiven(Path runDirectory, String name) throws IOException {
     Path leases = runDirectory.resolve("leases");
@@ -106,7 +106,7 @@ public final class ExpressFiles {
     return bits;
   }
 
-  /** {@return the name of the GPU's file; empty: there is none} */
+  /** {@return the name of the GPU's file; empty if it has no express lane} */
   public static String pageName(ByteBuffer grant) {
     byte[] bytes = new byte[Grant.EXPRESS_PAGE_LENGTH];
     grant.get(GRANT_OFFSET + Grant.EXPRESS_PAGE, bytes);

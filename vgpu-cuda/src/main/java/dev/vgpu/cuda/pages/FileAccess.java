@@ -12,8 +12,8 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Who may open what lies in a run directory: its owner, and its group if that may enter the
- * directory. Immutable.
+ * The users that may open the files of a run directory: its owner, and its group if the group may
+ * enter the directory. Immutable.
  */
 public final class FileAccess {
   private final @Nullable GroupPrincipal group;
@@ -23,7 +23,7 @@ public final class FileAccess {
   }
 
   /**
-   * {@return who may open what lies in a directory}
+   * {@return the users that may open the files in a directory}
    *
    * @throws IOException if its rights cannot be read
    */
@@ -33,7 +33,7 @@ public final class FileAccess {
     return new FileAccess(shared ? attributes.group() : null);
   }
 
-  /** Lets the directory's readers enter another one. */
+  /** Lets those users enter another directory. */
   public void applyToDirectory(Path directory) throws IOException {
     if (group == null) {
       Files.setPosixFilePermissions(directory, PosixFilePermissions.fromString("rwx------"));
@@ -45,7 +45,7 @@ public final class FileAccess {
     view.setPermissions(PosixFilePermissions.fromString("rwxr-x---"));
   }
 
-  /** Lets the directory's readers read a file, and write it too if {@code writable}. */
+  /** Lets those users read a file, and write it too if {@code writable}. */
   public void apply(Path file, boolean writable) throws IOException {
     if (group == null) {
       Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));

@@ -8,9 +8,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Wakes by the futex that the hook waits on. JNA is loaded for that beside the caller, from the
- * first lease on: it takes 100 ms and more in a fresh JVM. Until then nobody is woken; who waits
- * looks by itself every few milliseconds.
+ * Wakes the futex that the hook waits on. From the first lease on, a separate thread loads JNA,
+ * which takes 100 ms and more in a fresh JVM. Until then, no thread is woken; waiting threads poll
+ * every few milliseconds.
  */
 public final class FutexWake implements Wake {
   private static final Logger log = LoggerFactory.getLogger(FutexWake.class);
@@ -45,7 +45,7 @@ public final class FutexWake implements Wake {
     }
   }
 
-  /** Waits for the thread, whose class loader may be closed next. */
+  /** Waits for the loading thread, because its class loader may be closed next. */
   @Override
   public void close() {
     Thread loads = loader;

@@ -25,19 +25,19 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** What the seat grants to a lease, as its processes see it. Guarded by the lease's lock. */
+/** The seat's view of a lease's grant page. Guarded by the lease's lock. */
 public final class GrantPage {
-  /** What is in flight when a turn ends delays the next one, so it is little. */
+  /** Small, because work in flight at the end of a turn delays the next turn. */
   private static final int INFLIGHT_US = 2_000;
 
-  /** The same where a more urgent process may come at any moment, which waits for it to end. */
+  /** Smaller where a more urgent process may arrive at any moment and wait for that work. */
   private static final int INFLIGHT_OBEYING_US = 400;
 
   private static final int WORD = GRANT_OFFSET + Grant.WORD;
 
   /**
-   * The longest time slice of an offline lease whose driver cannot stop channels: a fifth of the
-   * usual one.
+   * The longest time slice of an offline lease whose channels the driver cannot stop: a fifth of
+   * the usual slice.
    */
   private static final int OFFLINE_TIMESLICE_US = 200;
 
@@ -50,7 +50,7 @@ public final class GrantPage {
   private boolean finishing;
 
   /**
-   * Makes it.
+   * Wraps a grant page.
    *
    * @param page the grant page
    * @param level2 whether offline processes may be stopped inside kernels
@@ -58,11 +58,11 @@ public final class GrantPage {
   public GrantPage(SharedPage page, boolean level2) {
     this.page = page;
     this.level2 = level2;
-    // Of an earlier seat: what waits for the lease to go on must not see a moment without it.
+    // Inherited from an earlier seat: a process that waits for this flag must not see it cleared.
     this.finishing = (page.intAt(GRANT_OFFSET + Grant.TURN_FLAGS) & TURN_SUSPENDED) != 0;
   }
 
-  /** Says who holds the seat, and what stays as it is. */
+  /** Writes the seat's holder and the fields that stay constant. */
   public void begin(long pid, long startTime, long pidNamespace, long contextBytes) {
     page.setLong(Header.SEAT_PID, pid);
     page.setLong(Header.SEAT_START, startTime);
@@ -70,7 +70,7 @@ public final class GrantPage {
     page.setLong(GRANT_OFFSET + Grant.CONTEXT_BYTES, contextBytes);
   }
 
-  /** Writes the terms, but for the memory. */
+  /** Writes the terms, except for the memory quota. */
   public void terms(VirtualGpuRequest request, int entitledPermille) {
     page.setInt(GRANT_OFFSET + Grant.POLICY, code(request.policy()));
     page.setInt(GRANT_OFFSET + Grant.PREEMPTION_CLASS, code(request.preemptionClass()));
@@ -90,13 +90,14 @@ public final class GrantPage {
     page.setInt(GRANT_OFFSET + Grant.LEVEL2_FLAGS, mayStop && !finishing ? LEVEL2_ALLOWED : 0);
   }
 
-  /** Says whether nothing is to be stopped, and what is goes on to its end. */
+  /** Sets whether the lease finishes its work: no context is made, and no kernel is stopped. */
   public void finishing(boolean finish) {
     if (finishing != finish) {
       finishing = finish;
       writeMayStop();
       writeTurnFlags();
-      // Pairs with the hook's: it charges a context, then reads this; then we read who is charged.
+      // Pairs with the hook: it charges a context, then reads this. We write, then read the
+      // charges.
       VarHandle.fullFence();
     }
   }
@@ -105,18 +106,18 @@ public final class GrantPage {
     return finishing;
   }
 
-  /** Whether some of the lease's memory can be moved to the host. */
+  /** {@return whether some of the lease's memory can be moved to the host} */
   public boolean isMovable() {
     return (page.intAt(GRANT_OFFSET + Grant.MEMORY_FLAGS) & ShmLayout.MEMORY_MOVABLE) != 0;
   }
 
-  /** Orders memory to the host: the order's number. */
+  /** Orders at least this many bytes of each process to the host. Returns the order's number. */
   public int moveOut(long atLeast) {
     page.setLong(GRANT_OFFSET + Grant.MOVE_BYTES, atLeast);
     return order(ShmLayout.MOVE_OUT);
   }
 
-  /** Orders all of it back: the order's number. */
+  /** Orders all of it back to the GPU. Returns the order's number. */
   public int moveBack() {
     return order(0);
   }
@@ -144,7 +145,7 @@ public final class GrantPage {
     };
   }
 
-  /** Says whether others wait for the GPU. */
+  /** Sets whether other tenants wait for the GPU. */
   public void contended(boolean contended) {
     if (this.contended != contended) {
       this.contended = contended;
@@ -152,7 +153,7 @@ public final class GrantPage {
     }
   }
 
-  /** Says whether the seat looks seldom. */
+  /** Sets whether the seat polls rarely. */
   public void resting(boolean resting) {
     if (this.resting != resting) {
       this.resting = resting;
@@ -160,7 +161,7 @@ public final class GrantPage {
     }
   }
 
-  /** Whether the seat looks seldom. */
+  /** {@return whether the seat polls rarely} */
   public boolean isResting() {
     return resting;
   }
@@ -174,23 +175,23 @@ public final class GrantPage {
     page.setInt(GRANT_OFFSET + Grant.TURN_FLAGS, flags);
   }
 
-  /** Whether work may start. */
+  /** {@return whether work may start} */
   public boolean isOpen() {
     return (page.intAt(WORD) & GRANT_OPEN) != 0;
   }
 
-  /** Opens or shuts the gate; after it, the processes' counts are as of after it. */
+  /** Opens or shuts the gate; counts that are read afterwards reflect the new word. */
   public void word(int flags) {
     if ((flags & GRANT_OPEN) != 0) {
       setStop(false);
     }
     int count = (page.intAt(WORD) >>> GRANT_COUNT_SHIFT) + 1;
     page.setInt(WORD, count << GRANT_COUNT_SHIFT | flags);
-    // Pairs with the hook's: it counts its batch, then reads the word; we write, then read counts.
+    // Pairs with the hook: it counts its batch, then reads the word. We write, then read counts.
     VarHandle.fullFence();
   }
 
-  /** Wakes all who wait for the word to change. */
+  /** Wakes all threads that wait for the word to change. */
   public void wake(Wake wake) {
     wake.all(page, WORD);
   }
@@ -205,12 +206,12 @@ public final class GrantPage {
     page.setLong(GRANT_OFFSET + Grant.MEMORY_LIMIT, bytes);
   }
 
-  /** One more turn was given. */
+  /** Counts one more granted turn. */
   public void countTurn() {
     count(GRANT_OFFSET + Grant.TURNS);
   }
 
-  /** A more urgent tenant took the turn: what runs is to stop, where it can be. */
+  /** Counts a turn lost to a more urgent tenant; stops running kernels if possible. */
   public void preempted(Wake wake) {
     count(GRANT_OFFSET + Grant.PREEMPTIONS);
     if (setStop(true)) {
@@ -218,7 +219,7 @@ public final class GrantPage {
     }
   }
 
-  /** Whether that is a change. */
+  /** {@return whether that is a change} */
   private boolean setStop(boolean stop) {
     int flags = page.intAt(GRANT_OFFSET + Grant.LEVEL2_FLAGS);
     boolean changes = (flags & LEVEL2_ALLOWED) != 0 && stop != ((flags & LEVEL2_STOP) != 0);
@@ -232,7 +233,7 @@ public final class GrantPage {
     page.setLong(at, page.longAt(at) + 1);
   }
 
-  /** Names the GPU's express lane; empty: there is none. */
+  /** Names the GPU's express lane; empty: none. */
   public void expressPage(String name) {
     byte[] bytes = new byte[Grant.EXPRESS_PAGE_LENGTH];
     byte[] text = name.getBytes(StandardCharsets.US_ASCII);
@@ -241,8 +242,8 @@ public final class GrantPage {
   }
 
   /**
-   * Names the lease's GPUs, so that its processes are shown no other. Ids that are no UUIDs mean
-   * nothing to CUDA, and more than fit cannot be named: then it is left open.
+   * Names the lease's GPUs, so that its processes see no others. The list stays empty, and hides
+   * nothing, if an id is no UUID, which CUDA would not understand, or if the ids do not fit.
    */
   public void devices(List<GpuId> gpus) {
     byte[] bytes = new byte[GrantMore.DEVICES_LENGTH];
@@ -261,28 +262,28 @@ public final class GrantPage {
     page.buffer().put(GRANT_MORE_OFFSET + GrantMore.DEVICES, bytes);
   }
 
-  /** Says which bits of the express lane hold the processes back. */
+  /** Sets which bits of the express lane hold the processes back. */
   public void expressMask(long mask) {
     page.setInt(GRANT_OFFSET + Grant.INFLIGHT_US, mask == 0 ? INFLIGHT_US : INFLIGHT_OBEYING_US);
     page.setLong(GRANT_OFFSET + Grant.EXPRESS_MASK, mask);
   }
 
-  /** Says which of the lease's slots has a bit of the express lane; 0: none. */
+  /** Sets which of the lease's slots owns a bit of the express lane; 0: none. */
   public void expressSlot(int bit, int slot) {
     page.buffer().put(GRANT_OFFSET + Grant.EXPRESS_SLOTS + bit, (byte) slot);
   }
 
-  /** {@return which of the lease's slots has a bit; 0: none} */
+  /** {@return which of the lease's slots owns a bit; 0: none} */
   public int expressSlotAt(int bit) {
     return Byte.toUnsignedInt(page.buffer().get(GRANT_OFFSET + Grant.EXPRESS_SLOTS + bit));
   }
 
-  /** {@return what of the measured GPU time was others', in ns} */
+  /** {@return how much of the measured GPU time belonged to other tenants, in ns} */
   public long othersNs() {
     return page.longAt(GRANT_OFFSET + Grant.OTHERS_NS);
   }
 
-  /** Says what of the measured GPU time was others'. */
+  /** Sets how much of the measured GPU time belonged to other tenants, in ns. */
   public void othersNs(long ns) {
     page.setLong(GRANT_OFFSET + Grant.OTHERS_NS, ns);
   }

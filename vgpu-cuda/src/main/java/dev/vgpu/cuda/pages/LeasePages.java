@@ -25,12 +25,12 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The two files of a lease, mapped: what the seat grants, and what the tenant's processes report.
+ * The two mapped files of a lease: the seat's grants, and the reports of the tenant's processes.
  * Both stay mapped as long as this object lives.
  *
  * @param grant written by the seat alone
- * @param report written by the tenant's processes; nothing in it is to be believed unchecked
- * @param adopted whether they were there before, made by an earlier holder of the seat
+ * @param report written by the tenant's processes; check everything that is read from it
+ * @param adopted whether an earlier holder of the seat made the files
  */
 public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
   /** The file that the seat alone writes. */
@@ -40,17 +40,17 @@ public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
   public static final String REPORT = "report";
 
   /**
-   * Opens the files of a lease, or makes them. The caller is the seat, so nobody else makes them.
+   * Opens or creates the files of a lease. The caller is the seat: no other process creates them.
    *
-   * @param changer changes words of the report; null: as those of a page that nobody cuts short
-   * @throws ProtocolMismatchException if they have another layout
-   * @throws VgpuException if they are no such files, or cannot be made; nothing is left behind then
+   * @param changer changes words of the report; null: they are changed in this process
+   * @throws ProtocolMismatchException if the files have another layout
+   * @throws VgpuException if the files are invalid, or cannot be created; leaves no new file
    */
   public static LeasePages in(Path directory, @Nullable PageChanger changer) {
     Path grant = directory.resolve(GRANT);
     Path report = directory.resolve(REPORT);
     try {
-      // The report is made first: where there is no whole grant, nobody has attached yet.
+      // The report is created first: without a complete grant, no process has attached yet.
       if (isWhole(grant, GRANT_SIZE)) {
         checkFile(grant, GRANT_SIZE, GRANT_MAGIC);
         checkFile(report, REPORT_SIZE, REPORT_MAGIC);
@@ -64,10 +64,10 @@ public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
     }
   }
 
-  /** Whether the file was begun and finished; one with another content is told later. */
+  /** {@return whether creation was completed} Foreign content counts; it is refused later. */
   private static boolean isWhole(Path file, int size) throws IOException {
     if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
-      return false; // what is no file is made anew
+      return false; // anything but a regular file is replaced
     }
     if (Files.size(file) < Long.BYTES) {
       return Files.size(file) != 0;
@@ -109,7 +109,7 @@ public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
     }
   }
 
-  /** Written, not made longer: on a full disk this fails here, and no later store can. */
+  /** Written, not extended: a full disk then fails here, not at a later store to the mapping. */
   static void writeZeros(Path file, int size) throws IOException {
     try (FileChannel channel =
         FileChannel.open(
@@ -123,13 +123,13 @@ public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
     }
   }
 
-  /** Writes the header of a page that nobody else sees whole yet. */
+  /** Writes the header of a page. The magic comes last, so no other process sees it incomplete. */
   static void begin(SharedPage page, int size, int slotCount, long magic) {
     page.setInt(ShmLayout.Header.LAYOUT_MAJOR, LAYOUT_MAJOR);
     page.setInt(ShmLayout.Header.LAYOUT_MINOR, LAYOUT_MINOR);
     page.setLong(ShmLayout.Header.SIZE, size);
     page.setInt(ShmLayout.Header.SLOT_COUNT, slotCount);
-    // release: a reader that sees the magic sees all the rest
+    // release: a reader that sees the magic also sees the fields before it
     page.setLong(ShmLayout.Header.MAGIC, magic);
   }
 

@@ -25,9 +25,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * What is to say of preemption inside kernels: whether it is switched off here, and for each
- * process that is under a virtual GPU now whether it can be stopped, or why not. Read from the
- * pages, as untrusted input; what cannot be read is left out.
+ * Notes on preemption inside kernels: whether it is switched off here, and whether each attached
+ * process can be stopped, or why not. Read from the pages, as untrusted input. Unreadable pages are
+ * left out.
  */
 public final class Level2Notes {
   private static final String HEAD = "preemption inside kernels: ";
@@ -35,20 +35,20 @@ public final class Level2Notes {
   private static final Path LOADED_DRIVER = Path.of("/proc/driver/nvidia/version");
   private static final Pattern VERSION = Pattern.compile("\\b(\\d{3,4})\\.\\d+(\\.\\d+)?");
 
-  /** As in the hook's tables, rm_parse.c; a test compares both. */
+  /** As in the hook's tables, {@code rm_parse.c}; a test compares both. */
   static final List<Integer> KNOWN = List.of(535, 550, 555, 560, 565, 570, 575, 580, 590, 595);
 
   private Level2Notes() {}
 
-  /** {@return a line each} */
+  /** {@return one line per note} */
   public static List<String> of(Map<String, String> environment) {
     return of(environment, LOADED_DRIVER);
   }
 
   /**
-   * {@return a line each}
+   * {@return one line per note}
    *
-   * @param loaded what the kernel says of the NVIDIA driver that is loaded, where one is
+   * @param loaded the kernel's file about the NVIDIA driver that is loaded; it may be absent
    */
   public static List<String> of(Map<String, String> environment, Path loaded) {
     List<String> notes = new ArrayList<>();
@@ -72,7 +72,7 @@ public final class Level2Notes {
     return notes;
   }
 
-  /** A driver that is not in the tables; all else works with it. */
+  /** {@return a note if the driver is not in the tables; the rest works with it} */
   private static Optional<String> unknown(Path loaded) {
     String text;
     try {
@@ -138,7 +138,7 @@ public final class Level2Notes {
     return KNOWN.stream().map(String::valueOf).collect(Collectors.joining(", "));
   }
 
-  /** In words that say what to do about it, where something can be done. */
+  /** {@return the reason in words, with a remedy where there is one} */
   public static String reason(int code) {
     return switch (code) {
       case ShmLayout.LEVEL2_WHY_NONE -> "no work yet, so it was not tried";

@@ -9,10 +9,10 @@ import com.sun.jna.Pointer;
 import java.util.Map;
 
 /**
- * The system calls that Java does not have. Loading this class loads JNA.
+ * System calls that Java does not offer. Loading this class loads JNA.
  *
- * <p>Nothing is registered with JNA and no library is kept open: a registered class is never
- * collected, nor its class loader, and JNA has a thread as long as a library is open.
+ * <p>Nothing is registered with JNA and no library is kept open. A registered class is never
+ * collected, nor is its class loader, and JNA keeps a thread while a library is open.
  */
 final class LinuxCalls {
   private static final int FUTEX_WAKE = 1;
@@ -21,7 +21,7 @@ final class LinuxCalls {
 
   private LinuxCalls() {}
 
-  /** From the process itself: libc is there and stays, and a search for it takes time. */
+  /** Looks in the process itself: libc is always loaded, and a search for it takes time. */
   private static Function find(String name) {
     try (NativeLibrary process =
         NativeLibrary.getInstance((String) null, Map.of(Library.OPTION_STRING_ENCODING, "UTF-8"))) {
@@ -29,7 +29,7 @@ final class LinuxCalls {
     }
   }
 
-  /** Does nothing but see to it that this class is loaded. */
+  /** Does nothing; a call makes the JVM load this class. */
   static void load() {}
 
   /** Wakes every thread of every process that waits on a word of a shared mapping. */

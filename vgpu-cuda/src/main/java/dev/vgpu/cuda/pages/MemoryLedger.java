@@ -20,21 +20,22 @@ import dev.vgpu.cuda.layout.ShmLayout.Ledger;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
 
 /**
- * The seat's side of a lease's memory ledger: what is held, and the taking back of what a dead
- * process held. Confined to one thread at a time.
+ * The seat's side of a lease's memory ledger: how much is held, and how the memory of a dead
+ * process is reclaimed. Confined to one thread at a time.
  *
- * <p>One word holds the total and the name (slot, sequence) of the change that was last applied to
- * it. A process writes its intent (delta, then sequence) into its slot, applies it to the word by
- * compare-and-swap, and then notes it as its own. Whoever replaces the word marks the change that
- * it replaces as done, in that slot's {@code memory_done}. So of a process that died anywhere it
- * can be told whether its last change was applied: the word still names it, or it is marked as
- * done. The word is to be read before the mark, since marking comes before replacing.
+ * <p>One word holds the total and the name (slot, sequence) of the last change that was applied to
+ * it. A process first writes its intent (delta, then sequence) into its slot. It then applies the
+ * change to the word by compare-and-swap, and records it as its own. A process that replaces the
+ * word first marks the previous change as done, in that change's slot ({@code memory_done}). So the
+ * last change of a dead process was applied if the word still names it, or if it is marked as done.
+ * Read the word before the mark, because marking precedes replacing.
  *
- * <p>The seat takes back as slot 0, by a change of its own, so its death in the middle is told in
- * the same way. {@code memory_target} of slot 0 names the dead slot and the sequence of that
- * change; storing it commits the counters that are to outlive the slot, which lie in slot 0
- * meanwhile. A freed slot's {@code memory_done} keeps its version: a process that was stopped
- * before it could mark the dead one's change must not be able to mark one of the slot's next owner.
+ * <p>The seat reclaims memory as slot 0, by a change of its own, so its own death in the middle is
+ * resolved in the same way. {@code memory_target} of slot 0 names the dead slot and the sequence of
+ * that change. The counters that outlive the slot are first staged in slot 0; storing {@code
+ * memory_target} commits them. A freed slot's {@code memory_done} keeps its version. Otherwise a
+ * process that was stopped before it marked the dead process's change could mark a change of the
+ * slot's next owner.
  */
 public final class MemoryLedger {
   private static final int SEQ_BITS = MEMORY_SLOT_SHIFT;
@@ -52,9 +53,9 @@ public final class MemoryLedger {
     this.report = report;
   }
 
-  /** Counters of a lease's processes that have ended. */
+  /** Counters of a lease's ended processes. */
   public record Retired(long gpuNs, long launches, long denied, long copyNs) {
-    /** {@return what a grant says} */
+    /** {@return the counters in a grant page} */
     public static Retired in(SharedPage grant) {
       return new Retired(
           grant.longAt(GRANT_OFFSET + Grant.RETIRED_GPU_NS),
@@ -64,34 +65,34 @@ public final class MemoryLedger {
     }
   }
 
-  /** Where a slot begins in the report file. */
+  /** {@return the offset of a slot in the report file} */
   public static int slotAt(int slot) {
     return SLOTS_OFFSET + slot * SLOT_SIZE;
   }
 
-  /** The memory that the lease's processes hold together, in bytes. */
+  /** {@return the memory that the lease's processes hold together, in bytes} */
   public long usedBytes() {
     return units(report.longAt(WORD)) * MEMORY_UNIT;
   }
 
-  /** What the process of a slot holds, in bytes, as far as it says so itself. */
+  /** {@return what the process of a slot holds, in bytes, by its own account} */
   long heldBytes(int slot) {
     return held(slot) * MEMORY_UNIT;
   }
 
   /**
-   * Makes every change that is under way look again at the limit: whoever read an older one finds
-   * the word changed.
+   * Makes every change in progress read the limit again: a process that read the old limit finds
+   * that the word has changed.
    */
   public void touch() {
     change(0, nextSeq(report.longAt(slotAt(0) + Slot.MEMORY_SEQ)));
   }
 
   /**
-   * Takes back what the process of a slot held, keeps its counters, and frees the slot. The process
-   * is dead: it changes nothing any more.
+   * Reclaims the memory of a dead process's slot, keeps its counters, and frees the slot. The
+   * process must be dead: it must not change anything any more.
    *
-   * @param retired the lease's counters with those of this slot
+   * @param retired the lease's counters including those of this slot
    */
   public void recover(int slot, Retired retired) {
     report.setInt(slotAt(slot) + Slot.STATE, SLOT_RECLAIMING);
@@ -106,9 +107,9 @@ public final class MemoryLedger {
   }
 
   /**
-   * Finishes a recovery in the middle of which an earlier holder of the seat died. To be called
-   * before anything else. A slot that is left in the state of being reclaimed, and was not begun
-   * with, is the caller's to {@link #recover}.
+   * Finishes a recovery during which an earlier holder of the seat died. Call this before anything
+   * else. If the recovery of a slot in state reclaiming had not begun, the caller must {@link
+   * #recover} it.
    */
   public void takeOver() {
     int own = slotAt(0);
@@ -140,7 +141,7 @@ public final class MemoryLedger {
     free(slot);
   }
 
-  /** Of counters that lie in slot 0; may be done twice. */
+  /** Copies the counters that are staged in slot 0; idempotent. */
   private void keepCounters() {
     int own = slotAt(0);
     keep(GRANT_OFFSET + Grant.RETIRED_GPU_NS, own + Slot.GPU_NS);
@@ -156,7 +157,7 @@ public final class MemoryLedger {
     }
   }
 
-  /** What a process that is dead or at rest holds, in units. */
+  /** {@return what a dead or idle process holds, in units} */
   private long held(int slot) {
     int at = slotAt(slot);
     long own = report.longAt(at + Slot.MEMORY_OWN);
@@ -180,7 +181,7 @@ public final class MemoryLedger {
   private void change(long delta, long seq) {
     int own = slotAt(0);
     long done = report.longAt(own + Slot.MEMORY_DONE);
-    // Also at each wrap of the numbers, for whoever has slept since the last one.
+    // Also at each wrap of the sequence, for a process that was stopped since the last wrap.
     if ((done & MEMORY_SEQ_MASK) == seq || seq == 1) {
       report.compareAndSet(own + Slot.MEMORY_DONE, done, nextVersion(done));
     }
@@ -188,7 +189,7 @@ public final class MemoryLedger {
     report.setLong(own + Slot.MEMORY_SEQ, seq);
     for (int attempt = 0; !tryApply(delta, seq); attempt++) {
       if (attempt == MAX_ATTEMPTS) {
-        // No honest process is that quick. Its own lease is all that such a one harms.
+        // No honest process is that fast. A hostile one harms only its own lease.
         report.setLong(WORD, replacement(report.longAt(WORD), delta, seq));
         break;
       }
@@ -205,7 +206,7 @@ public final class MemoryLedger {
     return Math.max(0, units(word) + delta) << MEMORY_UNITS_SHIFT | seq;
   }
 
-  /** Marks the change that a word names; false if it has to be looked at again. */
+  /** Marks the change that a word names; false if the word must be read again. */
   private boolean markDone(long word) {
     int slot = slot(word);
     if (slot == 0 || slot >= SLOT_COUNT || seq(word) == 0) {
@@ -219,7 +220,7 @@ public final class MemoryLedger {
     if (report.longAt(WORD) != word) {
       return false;
     }
-    // Where it fails, another has marked this change, or an older one just now: look again.
+    // On failure, another process has just marked this change or an older one: read the word again.
     return report.compareAndSet(at, done, nextVersion(done) | seq(word));
   }
 
@@ -228,7 +229,7 @@ public final class MemoryLedger {
     report.setLong(at + Slot.MEMORY_OWN, 0);
     report.setLong(at + Slot.MEMORY_SEQ, 0);
     report.setLong(at + Slot.MEMORY_DELTA, 0);
-    // Whoever comes between marks a change of before, so its mark carries the version of before.
+    // A late helper marks an earlier change, so its mark carries an earlier version.
     for (int attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       long done = report.longAt(at + Slot.MEMORY_DONE);
       if (report.compareAndSet(at + Slot.MEMORY_DONE, done, nextVersion(done))) {

@@ -14,12 +14,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Changes words of pages that tenants write, by compare-and-swap, in a process of its own. A tenant
- * may cut such a file short at any moment. An access to the mapping is a fault then: in compiled
- * code the JVM throws an error for it, later and anywhere; in the interpreter it ends the JVM.
+ * Changes words of tenant-writable pages by compare-and-swap, in a separate process. A tenant may
+ * truncate such a file at any moment, and an access to its mapping then faults. In compiled code,
+ * the JVM throws an asynchronous error; in the interpreter, it crashes.
  *
- * <p>Safe for use by several threads. A change waits for the process, some tens of microseconds;
- * the first one of all waits for its start, unless {@link #prepare} has begun that.
+ * <p>Safe for use by several threads. A change waits for that process, some tens of microseconds.
+ * The first change also waits until the process has started, unless {@link #prepare} was called
+ * before.
  */
 public final class PageChanger implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(PageChanger.class);
@@ -32,7 +33,7 @@ public final class PageChanger implements AutoCloseable {
   private boolean closed;
 
   /**
-   * Makes it, without starting anything.
+   * Creates it without starting the process.
    *
    * @param program finds the program
    */
@@ -40,7 +41,7 @@ public final class PageChanger implements AutoCloseable {
     this.program = program;
   }
 
-  /** Starts the process beside the caller, if nobody has. */
+  /** Starts the process on another thread, if that has not been done yet. */
   public synchronized void prepare() {
     if (!prepared) {
       prepared = true;
@@ -54,7 +55,7 @@ public final class PageChanger implements AutoCloseable {
     }
   }
 
-  /** {@return whether the process runs; it is started if it does not} */
+  /** {@return whether the process runs} Starts it if it does not. */
   synchronized boolean works() {
     Process running = process;
     if (running != null && running.isAlive()) {
@@ -70,12 +71,12 @@ public final class PageChanger implements AutoCloseable {
       return true;
     } catch (IOException | VgpuException e) {
       log.warn("pages that programs cut short may end this process: {}", e.getMessage());
-      closed = true; // it would not start the next time either
+      closed = true; // another attempt would fail too
       return false;
     }
   }
 
-  /** What became of a change. */
+  /** The result of a change. */
   enum Answer {
     CHANGED,
     OTHER_VALUE,
@@ -83,12 +84,12 @@ public final class PageChanger implements AutoCloseable {
   }
 
   /**
-   * Changes a word of a file, if it has the expected value.
+   * Changes a word of a file if it has the expected value.
    *
    * @param file the file
-   * @param size how long the file has to be
-   * @param offset where the word is; a multiple of eight
-   * @throws IOException if the process has ended; whether the word was changed is not known then
+   * @param size the length that the file must have
+   * @param offset the word's offset; a multiple of eight
+   * @throws IOException if the process has ended; whether the word was changed is then unknown
    */
   synchronized Answer compareAndSet(Path file, int size, int offset, long expected, long value)
       throws IOException {
@@ -104,7 +105,7 @@ public final class PageChanger implements AutoCloseable {
     try {
       return ask(running, request.array());
     } catch (IOException e) {
-      process = null; // it may seem to be alive still
+      process = null; // isAlive may still report true
       running.destroyForcibly();
       throw e;
     }

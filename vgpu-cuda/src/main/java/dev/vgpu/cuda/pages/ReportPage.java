@@ -12,14 +12,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The page that tenants write. Such a file can be cut short by them at any moment, and then an
- * access to its mapping is a fault, which Java reports late and anywhere, or not at all and ends.
- * So it is read and written by file calls, which see the same bytes as the mappings of the
- * processes; {@link #compareAndSet}, which no file call can do, is done by a {@link PageChanger}.
- * Confined to one thread at a time.
+ * The page that tenants write. A tenant can truncate the file at any moment. An access to its
+ * mapping then faults, and the JVM throws an error late and elsewhere, or crashes. So the page is
+ * read and written with file calls, which see the same bytes as the processes' mappings. No file
+ * call can do {@link #compareAndSet}: a {@link PageChanger} does it. Confined to one thread at a
+ * time.
  *
- * <p>Not a {@link java.nio.channels.FileChannel}: that one would be closed by an interrupt of the
- * thread that happens to read.
+ * <p>Does not use a {@link java.nio.channels.FileChannel}: an interrupt of the reading thread would
+ * close it.
  */
 public final class ReportPage extends SharedPage implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(ReportPage.class);
@@ -32,9 +32,9 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
   private final ByteBuffer wordBuffer = ByteBuffer.wrap(word).order(ByteOrder.LITTLE_ENDIAN);
 
   /**
-   * Of a file that is as long as the mapping.
+   * Takes a file that is as long as the mapping.
    *
-   * @param changer null: only the seat's own user can cut it short, and words are changed here
+   * @param changer null: only the seat's own user can truncate the file; words are changed here
    */
   ReportPage(ByteBuffer mapping, Path path, RandomAccessFile file, @Nullable PageChanger changer) {
     super(mapping);
@@ -44,7 +44,7 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
     this.size = mapping.capacity();
   }
 
-  /** The file was cut short: nothing in it means anything any more. */
+  /** The file was truncated or cannot be accessed; the page is no longer usable. */
   public static final class LostException extends VgpuException {
     private static final long serialVersionUID = 1L;
 
@@ -56,7 +56,7 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
     }
   }
 
-  /** Reads a part of it. */
+  /** Reads {@code length} bytes. */
   public void read(int offset, byte[] into, int length) {
     try {
       file.seek(offset);
@@ -119,7 +119,7 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
       return answer(elsewhere.compareAndSet(path, size, offset, expected, value));
     } catch (IOException e) {
       log.warn("{}", e.getMessage());
-      // What is written by this has a number of its own: it is there if it was written.
+      // Each value that is written this way is unique: if it is there, it was written.
       return longAt(offset) == value || compareAndSetAgain(elsewhere, offset, expected, value);
     }
   }
@@ -139,7 +139,7 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
     return answer == PageChanger.Answer.CHANGED;
   }
 
-  /** A file that is cut short between the look at its size and the access is still a fault. */
+  /** A truncation between the check of the length and the access still faults. */
   private boolean compareAndSetHere(int offset, long expected, long value) {
     try {
       if (file.length() < size) {
@@ -151,7 +151,7 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
     return super.compareAndSet(offset, expected, value);
   }
 
-  /** Nothing can be read any more. */
+  /** Closes the file; no further access is possible. */
   @Override
   public void close() {
     try {

@@ -1,18 +1,18 @@
 package dev.vgpu.cuda.pages;
 
-/** Wakes what waits on a word of shared memory. Must not block. */
+/** Wakes threads that wait on a word of shared memory. Must not block. */
 public interface Wake {
-  /** Nobody is woken any more. */
+  /** Ends waking. */
   default void close() {}
 
-  /** Gets ready, beside the caller, which goes on at once. */
+  /** Prepares on another thread; returns at once. */
   default void prepare() {}
 
   /**
-   * Wakes every thread that waits there.
+   * Wakes every thread that waits on the word.
    *
    * @param page the shared page
-   * @param offset where the word is
+   * @param offset the word's offset
    */
   void all(SharedPage page, int offset);
 }

@@ -7,15 +7,15 @@ import java.util.OptionalLong;
 import java.util.stream.Stream;
 
 /**
- * The programs that were started under a lease, whether they have attached or not: they have its
- * variables, as what they start has. Safe for use by several threads.
+ * The programs that were started under a lease, attached or not. They are recognized by the lease's
+ * variables, which their child processes inherit. Safe for use by several threads.
  */
 public final class LeasePrograms {
   private final List<String> variables;
   private final ProcessLife life;
   private volatile long seen;
 
-  /** Makes it, of the variables that put a program under the lease. */
+  /** Takes the variables that put a program under the lease. */
   public LeasePrograms(Map<String, String> environment, ProcessLife life) {
     this.variables =
         Stream.of(HookEnvironment.VGPU_LEASE, HookEnvironment.VGPU_RUN_DIR)
@@ -24,7 +24,7 @@ public final class LeasePrograms {
     this.life = life;
   }
 
-  /** {@return whether one lives} Quick while the one that was seen last does. */
+  /** {@return whether any such program is alive} Fast while the one found last time is alive. */
   public boolean anyLives() {
     long last = seen;
     if (last != 0 && life.isStartedWith(last, variables)) {

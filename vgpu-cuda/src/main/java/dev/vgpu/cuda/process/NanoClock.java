@@ -1,10 +1,10 @@
 package dev.vgpu.cuda.process;
 
-/** The time. The only place that reads a clock; tests put their own in its place. */
+/** The time source, and the only place that reads a clock. Tests supply their own. */
 public interface NanoClock {
   /** The machine's clock: {@code CLOCK_MONOTONIC}, as the hook reads it. */
   NanoClock SYSTEM = System::nanoTime;
 
-  /** {@return nanoseconds since some fixed moment; never decreases} */
+  /** {@return nanoseconds since some fixed point; never decreases} */
   long nanoTime();
 }

@@ -18,7 +18,7 @@ import java.util.stream.Stream;
 
 /** Reads {@code /proc}. Immutable. */
 public final class ProcFiles implements ProcessLife {
-  // Fields of /proc/PID/stat, counted from the state on, which is the third.
+  // Fields of /proc/PID/stat, counted from the process state, which is field 3.
   private static final int STATE = 0;
   private static final int START_TIME = 19;
 
@@ -29,7 +29,7 @@ public final class ProcFiles implements ProcessLife {
   private final Path proc;
   private final long pidNamespace;
 
-  /** Reads {@code /proc}, or a directory in its place. */
+  /** Reads {@code proc} instead of {@code /proc}. */
   public ProcFiles(Path proc) {
     this.proc = proc;
     this.pidNamespace = readNamespace(proc.resolve("self/ns/pid"));
@@ -60,11 +60,11 @@ public final class ProcFiles implements ProcessLife {
       if (!hasEnded(stat)) {
         return "Tt".contains(stat[STATE]) ? State.STOPPED : State.ALIVE;
       }
-      // The first thread has ended; others of the process may go on without it.
+      // The main thread has exited; the process may run on with others.
       try (DirectoryStream<Path> tasks = Files.newDirectoryStream(directory.resolve("task"))) {
         int ended = 0;
         for (Path task : tasks) {
-          // Those that a debugger keeps are there still: with very many, it is asked again later.
+          // A debugger can keep exited threads visible. With very many, a later call decides.
           if (!taskHasEnded(task) || ++ended > MOST_ENDED_TASKS) {
             return State.ALIVE;
           }
@@ -84,7 +84,7 @@ public final class ProcFiles implements ProcessLife {
         process -> isInside(process, pid) && state(number(process), startTime) != State.DEAD);
   }
 
-  /** Whether it is in a namespace inside of this process's, and has this number there. */
+  /** {@return whether the process is in a nested pid namespace and has this pid there} */
   private static boolean isInside(Path process, long pid) {
     try (Stream<String> lines = Files.lines(process.resolve("status"), ISO_8859_1)) {
       return lines
@@ -106,20 +106,20 @@ public final class ProcFiles implements ProcessLife {
   }
 
   /**
-   * A thread is a zombie, or gone, only after it has let go of its files, and it is then that the
-   * driver frees what the process held: earlier, the quota would be given to others too soon.
+   * A thread becomes a zombie, or disappears, only after it has closed its files. Only then does
+   * the driver free what it held; before that, its quota must not be given to others.
    */
   private static boolean hasEnded(String[] stat) {
     return "ZXx".contains(stat[STATE]);
   }
 
-  /** The fields behind the name, which may hold spaces and parentheses itself. */
+  /** {@return the fields after the name, which may itself hold spaces and parentheses} */
   private static String[] stat(Path file) throws IOException {
     String text = new String(Files.readAllBytes(file), ISO_8859_1);
     return text.substring(text.lastIndexOf(')') + 2).split(" ", -1);
   }
 
-  /** {@return the start time of a process; 0 if there is none} */
+  /** {@return the start time of a process; 0 if there is no such process} */
   public long startTime(long pid) {
     try {
       return Long.parseUnsignedLong(stat(proc.resolve(pid + "/stat"))[START_TIME]);
@@ -134,7 +134,7 @@ public final class ProcFiles implements ProcessLife {
   }
 
   private OptionalLong find(Predicate<Path> wanted) {
-    // In the order of their numbers: what a process has started before it ended comes after it.
+    // In ascending pid order: a child that a process starts just before it exits is listed later.
     try (DirectoryStream<Path> processes = Files.newDirectoryStream(proc, "[0-9]*")) {
       for (Path process : processes) {
         if (wanted.test(process)) {
@@ -156,7 +156,7 @@ public final class ProcFiles implements ProcessLife {
     return isStartedWith(proc.resolve(Long.toString(pid)), variables);
   }
 
-  /** What has ended has no environment any more; another user's is not shown to all. */
+  /** False for an exited process, which has no environment, or if the environment is unreadable. */
   private static boolean isStartedWith(Path process, List<String> variables) {
     try {
       String all = "\0" + environment(process) + "\0";
@@ -169,11 +169,11 @@ public final class ProcFiles implements ProcessLife {
   }
 
   /**
-   * {@return the environment that a process was started with, each byte as a character} A process
-   * can make it as long as it likes: only the beginning counts.
+   * {@return the environment that a process was started with, each byte as one character} Only the
+   * beginning is read, because a process can make it as long as it likes.
    */
   public static String environment(Path process) throws IOException {
-    // Not by a channel: an interrupt of the caller's thread would close that.
+    // Not a FileChannel: an interrupt of the calling thread would close it.
     try (FileInputStream in = new FileInputStream(process.resolve("environ").toFile())) {
       return new String(in.readNBytes(MOST_ENVIRONMENT_BYTES), ISO_8859_1);
     }
@@ -199,7 +199,7 @@ public final class ProcFiles implements ProcessLife {
     } catch (IOException e) {
       return Mapping.UNKNOWN;
     }
-    // One that is ending has no memory any more, and may have the driver's files still.
+    // An exiting process has no memory any more, but may still have the driver's files open.
     return bytes == 0 ? Mapping.UNKNOWN : Mapping.NOT_MAPPED;
   }
 }

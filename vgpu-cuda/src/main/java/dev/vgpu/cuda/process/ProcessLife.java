@@ -3,35 +3,33 @@ package dev.vgpu.cuda.process;
 import java.util.List;
 import java.util.OptionalLong;
 
-/**
- * What the seat can find out about the processes of its tenants. Safe for use by several threads.
- */
+/** What the seat can learn about its tenants' processes. Safe for use by several threads. */
 public interface ProcessLife {
-  /** What is known of a process that a pid and a start time name. */
+  /** The state of a process that is named by pid and start time. */
   enum State {
     /** It runs. */
     ALIVE,
-    /** It is there, and was stopped by a signal or a debugger. */
+    /** It exists, and was stopped by a signal or a debugger. */
     STOPPED,
-    /** It is gone, or has let go of its memory and runs no more. */
+    /** It is gone, or has released its memory and no longer runs. */
     DEAD
   }
 
-  /** What is known of a file and a process's memory. */
+  /** Whether a process has a file mapped. */
   enum Mapping {
-    /** The process has it mapped. */
+    /** The file is mapped. */
     MAPPED,
-    /** It has not. */
+    /** The file is not mapped. */
     NOT_MAPPED,
-    /** It cannot be told: it may not be read, the process is ending, or has too many mappings. */
+    /** Unknown: the mappings are unreadable or too many, or the process is exiting. */
     UNKNOWN
   }
 
-  /** {@return the inode of this process's own pid namespace; 0 if it cannot be told} */
+  /** {@return the inode of this process's own pid namespace; 0 if unknown} */
   long pidNamespace();
 
   /**
-   * {@return what is known of a process}
+   * {@return the state of a process}
    *
    * @param pid its id in this process's namespace
    * @param startTime its start time, as in field 22 of {@code /proc/PID/stat}
@@ -39,8 +37,8 @@ public interface ProcessLife {
   State state(long pid, long startTime);
 
   /**
-   * {@return the id that a process of another namespace has in this process's; empty if none is
-   * seen that lives} Takes as long as a look at all processes of the node.
+   * {@return the pid, in this process's namespace, of a process in another one; empty if no such
+   * process is seen alive} Scans all processes of the node.
    *
    * @param pid its id in the innermost of its namespaces
    * @param startTime its start time, as in field 22 of {@code /proc/PID/stat}
@@ -48,23 +46,23 @@ public interface ProcessLife {
   OptionalLong pidHere(long pid, long startTime);
 
   /**
-   * {@return whether a file is mapped by a process} Takes as long as the process makes it take.
+   * {@return whether a process has a file mapped} The other process determines how long this takes.
    *
    * @param pid its id in this process's namespace
-   * @param pathEnd how the file's path ends
+   * @param pathEnd the end of the file's path
    */
   Mapping mapping(long pid, String pathEnd);
 
   /**
-   * {@return a process that was started with all of these variables; empty if none is seen that
-   * lives} Takes as long as a look at all processes of the node.
+   * {@return a process that was started with all of these variables; empty if none is seen alive}
+   * Scans all processes of the node.
    *
    * @param variables each as {@code NAME=VALUE}
    */
   OptionalLong startedWith(List<String> variables);
 
   /**
-   * {@return whether a process was started with all of these variables, and lives}
+   * {@return whether a process is alive and was started with all of these variables}
    *
    * @param pid its id in this process's namespace
    * @param variables each as {@code NAME=VALUE}

@@ -13,8 +13,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Tells of a program, before it is started, that a preloaded library cannot reach it. Such a
- * program would run past every limit without a word.
+ * Detects, before a program is started, that a preloaded library cannot reach it. Such a program
+ * would silently exceed every limit.
  */
 public final class ProgramCheck {
   private static final int MOST_INTERPRETERS = 4;
@@ -49,7 +49,7 @@ public final class ProgramCheck {
   }
 
   /**
-   * Checks one for this machine.
+   * Checks a program for this machine.
    *
    * @throws VgpuException if it cannot be hooked; the message says why
    */
@@ -60,7 +60,7 @@ public final class ProgramCheck {
         .run(executable);
   }
 
-  /** A program that is not there, or is none, is left to whoever starts it. */
+  /** Ignores a missing or invalid program: starting it fails anyway. */
   void run(Path executable) {
     Optional<Path> found = find(executable);
     for (int i = 0; i < MOST_INTERPRETERS && found.isPresent(); i++) {
@@ -89,7 +89,7 @@ public final class ProgramCheck {
     return Optional.empty();
   }
 
-  /** Of a script: the program that its first line names. */
+  /** {@return the interpreter that a script's first line names; empty if the file is no script} */
   private Optional<Path> interpreter(Path file) throws IOException {
     byte[] start;
     try (InputStream in = Files.newInputStream(file)) {
@@ -124,7 +124,7 @@ public final class ProgramCheck {
         throw refused(file, "it is a program for another kind of machine");
       }
       Optional<String> loader = loader(channel, header);
-      // The loader itself can be run as a program: it loads another one then.
+      // The loader can be run as a program; it then loads another one.
       boolean isLoader = String.valueOf(file.getFileName()).startsWith("ld-");
       if (loader.isEmpty() && !isLoader) {
         throw refused(
@@ -142,7 +142,7 @@ public final class ProgramCheck {
     }
   }
 
-  /** Whether it runs as the same user anyway. */
+  /** {@return whether the program runs as the current user and group anyway} */
   private static boolean isOwn(Path file) throws IOException {
     Path self = Path.of("/proc/self");
     return Files.getAttribute(file, "unix:uid").equals(Files.getAttribute(self, "unix:uid"))

@@ -1,6 +1,6 @@
 /**
- * What is known of other processes: who lives, what they have mapped, and whether a program can be
- * hooked.
+ * What is known of other processes: whether they are alive, what they have mapped, and whether a
+ * program can be hooked.
  */
 @NullMarked
 package dev.vgpu.cuda.process;

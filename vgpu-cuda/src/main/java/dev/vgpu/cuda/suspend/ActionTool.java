@@ -6,11 +6,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/**
- * A program that takes each step by itself: {@code --action STEP}, from driver 570 on. Immutable.
- */
+/** A tool that takes each step separately: {@code --action STEP}, from driver 570 on. Immutable. */
 final class ActionTool implements CheckpointTool {
-  /** A lock ends by itself at its timeout; this much later it is ended. */
+  /** A lock ends at its own timeout; the program is killed this much later. */
   private static final long GRACE_NS = TimeUnit.MILLISECONDS.toNanos(500);
 
   private static final Pattern CODE = Pattern.compile("\\((\\d{1,4})\\)");
@@ -69,7 +67,7 @@ final class ActionTool implements CheckpointTool {
     return "not within " + timeoutMs + " ms (is it stopped, or waiting for another process?)";
   }
 
-  /** In words, where the driver's code is known. */
+  /** Describes the driver's error code, if it is known. */
   private static String reason(String text, long timeoutMs) {
     Matcher code = CODE.matcher(text);
     String words =
@@ -92,7 +90,7 @@ final class ActionTool implements CheckpointTool {
     return outcome.isDone() ? parse(outcome.out()) : State.UNKNOWN;
   }
 
-  /** What {@code --get-state} prints. */
+  /** Parses the output of {@code --get-state}. */
   static State parse(String text) {
     return switch (text.strip().toLowerCase(Locale.ROOT)) {
       case "running" -> State.RUNNING;

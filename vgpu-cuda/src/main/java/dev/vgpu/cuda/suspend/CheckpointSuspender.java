@@ -23,22 +23,23 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Suspends processes by the driver's checkpoint: locks all, then moves the memory of each. Each
- * step is another process's work ({@link CheckpointTool}): a driver's call that hangs is ended
- * there, and this JVM, which may be under a virtual GPU itself, loads no driver. Whatever goes
- * wrong, those that were touched are unlocked again.
+ * Suspends processes with the driver's checkpoint: locks all of them, then moves the memory of
+ * each. Every step runs in a separate process ({@link CheckpointTool}). So a driver call that hangs
+ * can be killed, and this JVM, which may be under a virtual GPU itself, loads no driver. If a step
+ * fails, every process that was touched is unlocked again.
  *
- * <p>A step may take seconds, and a process that waits for its step may end meanwhile. So each is
- * looked up once, at the beginning: another one that gets its number later is left alone.
+ * <p>A step may take seconds, and a process may exit while it waits for its step. Each process is
+ * therefore looked up once, at the start. If its pid is reused later, the new process is left
+ * alone.
  */
 public final class CheckpointSuspender implements ProcessSuspender {
   private static final Logger log = LoggerFactory.getLogger(CheckpointSuspender.class);
   private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(5);
 
-  /** What undoing may take: as much as bringing back what a large GPU holds. */
+  /** Time limit for undoing: long enough to restore the memory of a large GPU. */
   private static final long UNDO_NS = TimeUnit.SECONDS.toNanos(60);
 
-  /** What was ended on its way may still have its effect for so long. */
+  /** A killed step may still take effect for this long. */
   private static final long SETTLE_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
   private final Map<String, String> environment;
@@ -46,7 +47,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
   private final NanoClock clock;
   private volatile @Nullable CheckpointTools tools;
 
-  /** Makes it; {@code ServiceLoader} does. */
+  /** Called by {@code ServiceLoader}. */
   public CheckpointSuspender() {
     this(System.getenv(), Path.of("/proc"), NanoClock.SYSTEM);
   }
@@ -112,7 +113,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
   private void suspend(CheckpointTool tool, List<ProcessHandle> processes, long untilNs) {
     List<ProcessHandle> touched = new ArrayList<>();
     try {
-      // All locks first: processes that wait for each other on the GPU come to rest together.
+      // Lock all first: processes that wait for each other on the GPU stop together.
       for (ProcessHandle process : processes) {
         if (mayBeSuspended(tool, process)) {
           touched.add(process);
@@ -127,7 +128,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
     }
   }
 
-  /** False: it is suspended, or gone. */
+  /** {@return false if it is already suspended, or gone} */
   private boolean mayBeSuspended(CheckpointTool tool, ProcessHandle process) {
     long pid = process.pid();
     State state = tool.state(pid);
@@ -168,7 +169,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
                       && Files.exists(
                           Path.of(variable.substring(variable.indexOf('=') + 1), "control")));
     } catch (java.io.IOException | java.nio.file.InvalidPathException e) {
-      return false; // the driver will say
+      return false; // the driver will report it
     }
   }
 
@@ -197,9 +198,9 @@ public final class CheckpointSuspender implements ProcessSuspender {
         left.isEmpty() ? text : text + "; " + String.join("; ", left), e);
   }
 
-  // ---- back to running, from wherever they stand
+  // ---- back to running, from any state
 
-  /** Lets processes run; what cannot be undone is said in words. */
+  /** Lets processes run again. Returns a message for each process that cannot be brought back. */
   private List<String> letRun(
       CheckpointTool tool, List<ProcessHandle> processes, long untilNs, long settleNs) {
     List<String> left = new ArrayList<>();
@@ -221,7 +222,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
       State state = tool.state(pid);
       long nowNs = clock.nanoTime();
       if (!process.isAlive()) {
-        return ""; // the state may be another's
+        return ""; // the pid may be another process's by now
       }
       if (state == State.FAILED) {
         return lost(pid);
@@ -309,7 +310,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
     if (left.isEmpty()) {
       return false;
     }
-    // There is no room for all: then none of them runs.
+    // They do not all fit on the GPU, so none may run.
     try {
       suspend(tool, alive, clock.nanoTime() + UNDO_NS);
       return true;

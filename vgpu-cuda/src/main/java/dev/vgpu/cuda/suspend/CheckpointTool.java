@@ -5,22 +5,23 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Takes single steps of suspending the CUDA part of processes: our own program, which calls the
- * driver, or NVIDIA's {@code cuda-checkpoint}, which takes the same options. Immutable.
+ * Takes the single steps of suspending a process's CUDA state. The tool is either our own program,
+ * which calls the driver, or NVIDIA's {@code cuda-checkpoint}, which takes the same options.
+ * Immutable.
  */
 interface CheckpointTool {
-  /** What looking at a process may take. */
+  /** Time limit for querying a process's state. */
   long LOOK_NS = TimeUnit.SECONDS.toNanos(10);
 
-  /** Where a process stands, as the driver sees it. */
+  /** The state of a process, as the driver sees it. */
   enum State {
-    /** It does what it likes. */
+    /** It runs normally. */
     RUNNING,
-    /** Its calls wait; its memory is on the GPU. */
+    /** Its CUDA calls block; its memory is on the GPU. */
     LOCKED,
-    /** Its calls wait; its memory is the host's. */
+    /** Its CUDA calls block; its memory is on the host. */
     CHECKPOINTED,
-    /** Nothing brings it back. */
+    /** It cannot be restored. */
     FAILED,
     /** It is gone, or does not use CUDA. */
     UNKNOWN
@@ -28,13 +29,13 @@ interface CheckpointTool {
 
   /** A step that the driver can take. */
   enum Step {
-    /** Its calls wait from now on; what it had started ends. */
+    /** Blocks new CUDA calls; work that was started before completes. */
     LOCK("lock"),
-    /** The memory of a locked one moves to the host. */
+    /** Moves the memory of a locked process to the host. */
     CHECKPOINT("checkpoint"),
-    /** It moves back; it is locked still. */
+    /** Moves the memory back; the process stays locked. */
     RESTORE("restore"),
-    /** Its calls go on. */
+    /** Lets CUDA calls continue. */
     UNLOCK("unlock");
 
     private final String word;
@@ -48,20 +49,20 @@ interface CheckpointTool {
     }
   }
 
-  /** {@return what it is, for people} */
+  /** {@return a description for people} */
   String description();
 
   /**
-   * Takes a step. It may have had its effect though this throws; {@link #state} tells.
+   * Takes a step. If this throws, the step may still have taken effect; see {@link #state}.
    *
-   * @throws GpuSuspendException if the driver refuses, or it takes longer than that
+   * @throws GpuSuspendException if the driver refuses, or the step takes longer than the timeout
    */
   void take(Step step, long pid, long timeoutNs);
 
-  /** {@return where a process stands} */
+  /** {@return the state of a process} */
   State state(long pid);
 
-  /** {@return why a process cannot be suspended, as far as that can be told without trying} */
+  /** {@return why a process cannot be suspended, as far as that is known without trying} */
   default Optional<String> obstacle(long pid) {
     return Optional.empty();
   }

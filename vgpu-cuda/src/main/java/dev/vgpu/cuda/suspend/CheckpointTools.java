@@ -15,8 +15,8 @@ import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Finds out what can suspend processes here: the driver's own functions, else NVIDIA's program in
- * {@code PATH}. Looked for when first asked. Safe for use by several threads.
+ * Finds a tool that can suspend processes on this machine: the driver's own functions, else
+ * NVIDIA's program in {@code PATH}. Searches on first use. Safe for use by several threads.
  */
 final class CheckpointTools {
   private static final String CUDA_CHECKPOINT = "cuda-checkpoint";
@@ -27,7 +27,7 @@ final class CheckpointTools {
   private final Path runDirectory;
   private final Map<String, Found> found = new HashMap<>();
 
-  /** A tool, or why there is none. */
+  /** A tool, or the reason why there is none. */
   record Found(Optional<CheckpointTool> tool, String reason) {}
 
   CheckpointTools(Map<String, String> environment, Path runDirectory) {
@@ -35,7 +35,7 @@ final class CheckpointTools {
     this.runDirectory = runDirectory;
   }
 
-  /** {@return what there is for the GPUs of a provider} */
+  /** {@return the tool for the GPUs of a provider} */
   synchronized Found of(String provider) {
     return found.computeIfAbsent(provider, this::find);
   }
@@ -65,7 +65,7 @@ final class CheckpointTools {
     return Optional.empty();
   }
 
-  /** What names the driver to the program, as it names it to the hook. */
+  /** The variables that name the driver to the program, as they do to the hook. */
   private Map<String, String> driver(String provider) {
     if (environment.containsKey(HookEnvironment.VGPU_CUDA_DRIVER)) {
       return Map.of();

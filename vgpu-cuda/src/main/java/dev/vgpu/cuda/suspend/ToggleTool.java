@@ -8,9 +8,9 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 
 /**
- * NVIDIA's first {@code cuda-checkpoint} (drivers 550 to 565): {@code --toggle} alone, which locks
- * and suspends, or resumes and unlocks, at once and without a timeout of its own. A suspended
- * process has no GPU's file open, which is how its state is told. Immutable.
+ * NVIDIA's first {@code cuda-checkpoint} (drivers 550 to 565). It has only {@code --toggle}, which
+ * locks and suspends, or restores and unlocks, in one step and without a timeout of its own. A
+ * process counts as suspended if it has no GPU device file open. Immutable.
  */
 final class ToggleTool implements CheckpointTool {
   private final ToolProcess program;
@@ -32,7 +32,7 @@ final class ToggleTool implements CheckpointTool {
     if (step == Step.LOCK
         || step == Step.UNLOCK
         || state(pid) == (suspend ? State.CHECKPOINTED : State.RUNNING)) {
-      return; // a part of the other two, or done
+      return; // included in the other two steps, or already done
     }
     ToolProcess.Outcome outcome = program.run(timeoutNs, "--toggle", "--pid", Long.toString(pid));
     if (!outcome.isDone()) {

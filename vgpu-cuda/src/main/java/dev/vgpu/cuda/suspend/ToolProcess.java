@@ -9,11 +9,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/** Runs a small program to its end, or until it has taken too long. Immutable. */
+/** Runs a short program until it exits or its timeout passes. Immutable. */
 final class ToolProcess {
   private static final int MOST_TEXT = 4_096;
 
-  /** What would put the program under a virtual GPU itself, or hide GPUs from it. */
+  /** Would put the program itself under a virtual GPU, or hide GPUs from it. */
   private static final List<String> NOT_PASSED_ON = List.of("LD_PRELOAD", "CUDA_VISIBLE_DEVICES");
 
   private final String program;
@@ -25,19 +25,19 @@ final class ToolProcess {
   }
 
   /**
-   * How it ended.
+   * The result of a run.
    *
-   * @param exitCode its exit code; of no meaning if it was killed
-   * @param out what it printed
-   * @param err what it printed as errors
-   * @param killed whether it took too long
+   * @param exitCode its exit code; meaningless if it was killed
+   * @param out its standard output
+   * @param err its standard error
+   * @param killed whether it exceeded its timeout
    */
   record Outcome(int exitCode, String out, String err, boolean killed) {
     boolean isDone() {
       return !killed && exitCode == 0;
     }
 
-    /** What it says went wrong. */
+    /** {@return the program's own error text, else its exit code} */
     String reason() {
       String text = (err + " " + out).strip();
       return text.isEmpty() ? "exit code " + exitCode : text;
@@ -49,11 +49,12 @@ final class ToolProcess {
   }
 
   /**
-   * {@return how it ended} Not interruptible: what it does must not be left half done.
+   * {@return the result of the run} Not interruptible, because a step must not be left half done.
+   * If the calling thread is interrupted, its interrupt status is set again at the end.
    *
-   * @param timeoutNs when it is killed
-   * @param arguments its arguments
-   * @throws UncheckedIOException if it cannot be started
+   * @param timeoutNs the program is killed after this time
+   * @param arguments the program's arguments
+   * @throws UncheckedIOException if the program cannot be started
    */
   Outcome run(long timeoutNs, String... arguments) {
     List<String> command = new ArrayList<>(List.of(program));

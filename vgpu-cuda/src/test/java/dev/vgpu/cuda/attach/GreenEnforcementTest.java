@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the seat does for green contexts; the JVM's part is in RunIT of vgpu-cli. */
+/** The seat's side of green contexts; RunIT of vgpu-cli tests the JVM's side. */
 @Timeout(30)
 class GreenEnforcementTest {
   @TempDir private Path run;

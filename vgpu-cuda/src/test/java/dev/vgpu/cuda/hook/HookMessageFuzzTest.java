@@ -19,7 +19,7 @@ class HookMessageFuzzTest {
     byte[] bytes = new byte[ShmLayout.Message.BYTES];
     for (int i = 0; i < ROUNDS; i++) {
       random.nextBytes(bytes);
-      if (random.nextBoolean()) { // text that begins well
+      if (random.nextBoolean()) { // text with a terminator near its start
         bytes[ShmLayout.Message.LEASE + random.nextInt(8)] = 0;
       }
       HookMessage read = HookMessage.read(ByteBuffer.wrap(bytes));

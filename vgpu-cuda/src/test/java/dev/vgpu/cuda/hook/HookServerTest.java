@@ -18,7 +18,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The socket that programs find the seat by. */
+/** The socket where programs find the seat. */
 class HookServerTest {
   @TempDir private Path run;
   private Path socket;

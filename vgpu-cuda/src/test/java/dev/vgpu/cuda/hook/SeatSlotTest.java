@@ -16,8 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A process that works and does not show that it lives: it holds its turn while the kernel says
- * that it runs, and nobody up once it was stopped.
+ * A busy process without a heartbeat. It keeps its turn while the kernel reports it as running.
+ * Once stopped, it holds up no other process.
  */
 class SeatSlotTest {
   private static final int NUMBER = 3;
@@ -84,7 +84,7 @@ class SeatSlotTest {
     slot.observe(nowNs, new Kernel());
   }
 
-  /** The seat looks each millisecond; so does the process show that it lives, or it does not. */
+  /** Lets the seat look every millisecond, with or without a heartbeat of the process. */
   private void passes(int milliseconds, boolean beats) {
     for (int i = 0; i < milliseconds; i++) {
       nowNs += MS;

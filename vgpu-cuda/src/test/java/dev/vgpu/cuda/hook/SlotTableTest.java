@@ -18,8 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A container's process, which the seat knows by its number in there, after the seat was taken
- * over.
+ * A container's process after a takeover of the seat, which knows it by its pid in the container.
  */
 class SlotTableTest {
   private static final long MS = 1_000_000;

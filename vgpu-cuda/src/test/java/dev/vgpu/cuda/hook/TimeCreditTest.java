@@ -26,7 +26,7 @@ class TimeCreditTest {
   @Test
   void idleTimeCannotBeClaimedLater() {
     credit.looked(true, 1_000 * MS);
-    // The first idle look alone settles nothing: what ended just before it may not be read yet.
+    // One idle look settles nothing: GPU time that ended just before it may not be read yet.
     assertThat(credit.limitNs(1_001 * MS)).isEqualTo(1_001 * MS);
     credit.looked(true, 2_000 * MS);
     assertThat(credit.limitNs(2_000 * MS)).isBetween(1_000 * MS, 1_010 * MS);

@@ -96,7 +96,7 @@ class WorkWatchTest {
     assertThat(busy()).isZero();
     assertThat(idle(false)).isEqualTo(DRAINED);
     assertThat(watch.isDraining()).isFalse();
-    // Whatever begins then is new to the listener.
+    // Work that begins now is new to the listener.
     assertThat(waiting()).isEqualTo(WANTED);
   }
 
@@ -118,7 +118,7 @@ class WorkWatchTest {
   @Test
   void processThatComesOrGoesDoesNotEndTheOthersTurn() {
     inATurn();
-    // The others are between two kernels at that very moment.
+    // The others are between two kernels at that moment.
     assertThat(watch.take(2, false, false, true, false, nowNs)).isEqualTo(PROCESSES);
     nowNs += MS;
     assertThat(watch.take(1, false, false, true, false, nowNs)).isEqualTo(PROCESSES);
@@ -134,7 +134,7 @@ class WorkWatchTest {
     assertThat(busy()).isZero();
     nowNs += MS;
     assertThat(busy()).isEqualTo(DRAINED);
-    // Not believed the next time; believed again once it has ended by itself.
+    // Not believed next time; believed again once it has ended by itself.
     watch.opened();
     watch.shut(true, nowNs);
     nowNs += 6 * MS;

@@ -124,7 +124,7 @@ class LeasePagesTest {
 
   @Test
   void whatADeadSeatHadBegunIsMadeAnew() throws IOException {
-    // It died before the magic was written, so nobody can have attached.
+    // The creator died before it wrote the magic, so no process can have attached.
     Files.write(directory.resolve("report"), new byte[100]);
     Files.write(directory.resolve("grant"), new byte[ShmLayout.GRANT_SIZE]);
     assertThat(LeasePages.in(directory, null).adopted()).isFalse();
@@ -133,7 +133,7 @@ class LeasePagesTest {
 
   @Test
   void whereThereIsNoRoomNothingIsLeftBehind() throws IOException {
-    // A directory of this name stands for a file that cannot be made.
+    // A directory of this name prevents the creation of the file.
     Files.createDirectories(directory.resolve("grant/in the way"));
     assertThatThrownBy(() -> LeasePages.in(directory, null)).isInstanceOf(VgpuException.class);
     assertThat(directory.resolve("report")).doesNotExist();

@@ -11,8 +11,8 @@ import dev.vgpu.cuda.layout.ShmLayout.Ledger;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
 
 /**
- * A tenant's process as the memory ledger sees it, after docs/memory-ledger.md, one access of
- * shared memory at a time: so it can be stopped, or can die, between any two.
+ * A tenant's process as the memory ledger sees it, after docs/memory-ledger.md. It makes one access
+ * to shared memory at a time, so it can be stopped, or die, between any two.
  */
 public final class LedgerProcess {
   static final int WORD = LEDGER_OFFSET + Ledger.MEMORY_WORD;
@@ -45,7 +45,7 @@ public final class LedgerProcess {
   private long word;
   private long other;
 
-  /** What it holds in truth: what was applied to the word. */
+  /** What it really holds: the changes that were applied to the word. */
   long holdsUnits;
 
   /** Whether its last change was refused. */
@@ -62,7 +62,7 @@ public final class LedgerProcess {
     return next == Step.IDLE;
   }
 
-  /** Whether its next step is to mark another's change: what it has read by then may be old. */
+  /** {@return whether it marks another's change next} Its reading may be stale by then. */
   boolean isAboutToMark() {
     return next == Step.WRITE_OTHER;
   }
@@ -73,7 +73,7 @@ public final class LedgerProcess {
     this.next = Step.READ_OWN;
   }
 
-  /** A whole change, undisturbed. */
+  /** Makes a whole change, undisturbed. */
   public boolean change(long delta) {
     begin(delta);
     while (!isIdle()) {
@@ -82,7 +82,7 @@ public final class LedgerProcess {
     return !refused;
   }
 
-  /** One access. */
+  /** Makes one access. */
   void step() {
     switch (next) {
       case READ_OWN -> {

@@ -66,7 +66,7 @@ class Level2NotesTest {
         .contains("tried when");
   }
 
-  /** One list is in C and the other in Java. */
+  /** The list is kept in C and in Java. */
   @Test
   void theKnownDriversAreThoseOfTheHooksTables() throws IOException {
     String source = Files.readString(Path.of("src/main/c/region/rm_parse.c"));

@@ -27,7 +27,7 @@ class MemoryLedgerProperties {
     private static final long serialVersionUID = 1L;
   }
 
-  /** The page as the seat sees it: others come in between any two of its accesses. */
+  /** The page as the seat sees it: others run between any two of its accesses. */
   private static final class Disturbed extends SharedPage {
     private final Runnable disturbance;
 
@@ -71,7 +71,7 @@ class MemoryLedgerProperties {
     return new SharedPage(ByteBuffer.allocateDirect(bytes));
   }
 
-  /** A lease with its processes, and a seat that takes back what the dead held. */
+  /** A lease with its processes, and a seat that reclaims what dead processes held. */
   private static final class Node {
     final Random random;
     final SharedPage report = page(ShmLayout.REPORT_SIZE);
@@ -90,7 +90,7 @@ class MemoryLedgerProperties {
       this.uneven = random.nextBoolean();
       for (int slot = 1; slot <= PROCESSES; slot++) {
         if (wraps) {
-          // Soon at the largest number, so that it begins anew.
+          // Close to the largest number, so that it soon wraps.
           long seq = (long) MEMORY_SEQ_MASK - random.nextInt(4);
           report.setLong(MemoryLedger.slotAt(slot) + Slot.MEMORY_OWN, seq);
           report.setLong(MemoryLedger.slotAt(slot) + Slot.MEMORY_SEQ, seq);
@@ -106,8 +106,8 @@ class MemoryLedgerProperties {
     }
 
     /**
-     * One step of a living process that is awake; it may be stopped after it, at bad moments above
-     * all.
+     * One step of a live process that is not stopped. It may be stopped afterwards, most often at
+     * bad moments.
      */
     void stepSome() {
       int slot = 1 + random.nextInt(PROCESSES);
@@ -148,7 +148,7 @@ class MemoryLedgerProperties {
     }
 
     void disturb() {
-      // Mostly a few steps of others between two of the seat's, at times many.
+      // Usually a few steps of others between two of the seat's, sometimes many.
       int steps = random.nextInt(12) == 0 ? random.nextInt(80) : random.nextInt(3);
       for (int i = 0; i < steps; i++) {
         stepSome();
@@ -183,7 +183,7 @@ class MemoryLedgerProperties {
       try {
         seat().recover(slot, after);
       } catch (SeatDied e) {
-        // The next holder of the seat goes on below.
+        // The next holder of the seat continues below.
         takeOver(slot, after);
       }
       assertThat(Retired.in(grant)).isEqualTo(after);
@@ -200,12 +200,12 @@ class MemoryLedgerProperties {
           MemoryLedger seat = seat();
           seat.takeOver();
           if (report.intAt(MemoryLedger.slotAt(slot) + Slot.STATE) != SLOT_FREE) {
-            // Not begun with, or only marked: it is found dead again.
+            // Not begun, or only marked: the slot is found dead again.
             seat.recover(slot, after);
           }
           return;
         } catch (SeatDied e) {
-          // The next holder of the seat goes on below.
+          // The next holder of the seat continues below.
         }
       }
     }
@@ -214,7 +214,7 @@ class MemoryLedgerProperties {
       try {
         seat().touch();
       } catch (SeatDied e) {
-        // The next holder of the seat goes on below.
+        // The next holder of the seat continues below.
       }
       check();
     }

@@ -15,9 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/**
- * Files of shared pages that a tenant cuts short while the seat is at them, and makes long again.
- */
+/** Page files that a tenant truncates and extends while the seat accesses them. */
 @Timeout(120)
 class PagesCutShortTest {
   private static final int SIZE = ShmLayout.REPORT_SIZE;
@@ -50,8 +48,8 @@ class PagesCutShortTest {
   }
 
   /**
-   * A fault at a mapping ends a JVM, or is thrown when the JVM comes to it: in another method, and
-   * perhaps while another lease is looked after.
+   * A fault on a mapping crashes a JVM, or is thrown later: in another method, and perhaps while
+   * the seat handles another lease.
    */
   @Test
   void noFaultReachesThisProcess() throws Exception {

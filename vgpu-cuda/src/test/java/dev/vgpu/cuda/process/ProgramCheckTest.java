@@ -25,7 +25,7 @@ class ProgramCheckTest {
     return new ProgramCheck("amd64", directory + ":/usr/bin:/bin");
   }
 
-  /** An ELF file with nothing in it but what is looked at. */
+  /** An ELF file with only the fields that the check reads. */
   private Path program(String name, int elfClass, int machine, String loader) throws IOException {
     ByteBuffer elf = ByteBuffer.allocate(256).order(ByteOrder.LITTLE_ENDIAN);
     elf.putInt(0, 0x464c457f).put(4, (byte) elfClass).put(5, (byte) 1);
@@ -103,7 +103,7 @@ class ProgramCheckTest {
       try {
         check().run(file);
       } catch (VgpuException e) {
-        // Refusing is as good.
+        // A refusal is fine too.
       }
     }
   }

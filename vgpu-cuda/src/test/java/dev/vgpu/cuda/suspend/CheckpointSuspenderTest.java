@@ -26,8 +26,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Suspends processes by a stand-in for {@code cuda-checkpoint}: a script that takes its options and
- * keeps each process's state in a file. A driver without the functions makes it the choice.
+ * Suspends processes with a stand-in for {@code cuda-checkpoint}, because the driver lacks the
+ * functions: a script with the same options that keeps each process's state in a file.
  */
 class CheckpointSuspenderTest {
   private static final PhysicalGpu GPU = TestGpu.named("GPU-1");
@@ -51,7 +51,7 @@ class CheckpointSuspenderTest {
     processes.forEach(Process::destroyForcibly);
   }
 
-  /** The state of a process is in a file; fail-STEP makes the step go wrong, as it says. */
+  /** The state of a process is in a file; fail-STEP holds how a step fails. */
   private String script(String help) {
     return String.join(
         "\n",
@@ -191,7 +191,7 @@ class CheckpointSuspenderTest {
     assertThat(state(first)).isEqualTo("checkpointed").isEqualTo(state(second));
   }
 
-  /** Whoever suspended them was killed between two steps. */
+  /** The suspending process was killed between two steps. */
   @Test
   void whatWasLeftHalfDoneRunsAgain() throws Exception {
     CheckpointSuspender suspender = suspender();
@@ -284,7 +284,7 @@ class CheckpointSuspenderTest {
         .hasMessageContaining("driver 570 or later");
   }
 
-  /** The state is told by the files that it has open: none here, so it is suspended. */
+  /** The state follows from the open files: none here, so it is suspended. */
   @Test
   void firstVersionOfTheProgramOnlyToggles() throws Exception {
     Path proc = Files.createDirectories(temporary.resolve("proc"));

@@ -7,16 +7,16 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** The calls of {@link NativeCalls} by JNA. Safe for use by several threads. */
+/** The calls of {@link NativeCalls}, made with JNA. Safe for use by several threads. */
 final class JnaCalls {
   private final List<NativeLibrary> libraries = new CopyOnWriteArrayList<>();
 
   JnaCalls() {
-    // Fails here, where another way may be tried, if JNA cannot be loaded.
+    // If JNA cannot be loaded, fail here, where the caller can still try something else.
     NativeLibrary.getProcess();
   }
 
-  /** A library's number: its place in the list, from 1. */
+  /** {@return a library's number: its position in the list, from 1} */
   long open(Path file) {
     NativeLibrary library = NativeLibrary.getInstance(file.toString());
     synchronized (libraries) {
@@ -34,7 +34,7 @@ final class JnaCalls {
     }
   }
 
-  /** JNA passes a direct buffer's address, as is wanted. */
+  /** JNA passes the address of a direct buffer, as required. */
   long call(long function, Object... arguments) {
     return Function.getFunction(new Pointer(function)).invokeLong(arguments);
   }

@@ -18,19 +18,19 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Calls of a library that is found at run time. Functions may take up to six arguments, each a
- * whole number or an address. Safe for use by several threads.
+ * Calls functions of a library that is found at run time. A function may take up to six arguments,
+ * each an integer or an address. Safe for use by several threads.
  *
- * <p>By JNA where this jar holds no small library for the machine, or where that cannot be
- * unpacked. Where it can it is used instead: a fresh JVM takes about 100 ms to load JNA, and a pool
- * is to open within 50.
+ * <p>Uses a small native library from this jar. Loading JNA takes about 100 ms in a fresh JVM, and
+ * a pool must open within 50 ms. JNA is used only if the jar has no such library for the machine,
+ * or it cannot be unpacked.
  */
 public final class NativeCalls {
   private static final String NAME = "libvgpu_calls.so";
   private static final int TEXT_BYTES = 1_024;
   private static final int MOST_ARGUMENTS = 6;
 
-  /** Calls by JNA; null: by the small library. */
+  /** Calls by JNA; null if the small library is used. */
   private static volatile @Nullable JnaCalls jna;
 
   private static boolean loaded;
@@ -38,10 +38,10 @@ public final class NativeCalls {
   private NativeCalls() {}
 
   /**
-   * Makes the calls possible. The small library is unpacked, loaded, and deleted again.
+   * Loads the small library, or JNA. The library's file is deleted after loading.
    *
-   * @param directories where it may be unpacked to; the first that can be used is
-   * @throws IOException if that cannot be done, and JNA cannot be loaded either
+   * @param directories where it may be unpacked; the first that works is used
+   * @throws IOException if neither can be loaded
    */
   public static synchronized void load(Iterable<Path> directories) throws IOException {
     if (loaded) {
@@ -88,12 +88,12 @@ public final class NativeCalls {
   }
 
   private static void load(Path directory, byte[] library) throws IOException {
-    // Neither createTempFile with its random numbers nor ProcessHandle with its threads: each takes
-    // longer than all the rest.
+    // Not createTempFile, which needs random numbers, nor ProcessHandle, which starts threads: each
+    // takes longer than all the rest.
     Path process = Files.readSymbolicLink(Path.of("/proc/self"));
-    // Each copy of this class has a file: a JVM refuses one that another class loader has loaded.
+    // One file per copy of this class: a JVM refuses a file that another class loader has loaded.
     String copy = Integer.toHexString(System.identityHashCode(NativeCalls.class));
-    // Nobody else can put another file in its place before it is loaded.
+    // No other user can replace the file before it is loaded.
     Path file = TrustedFiles.check(directory.resolve("." + process + "-" + copy + "-" + NAME));
     Files.deleteIfExists(file);
     Set<OpenOption> fresh = Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
@@ -113,9 +113,9 @@ public final class NativeCalls {
   }
 
   /**
-   * {@return zeroed memory that native code may be given}
+   * {@return zeroed memory for native code}
    *
-   * @param bytes how much
+   * @param bytes its size
    */
   public static ByteBuffer memory(int bytes) {
     return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
@@ -132,9 +132,9 @@ public final class NativeCalls {
   }
 
   /**
-   * {@return the zero-terminated text in memory}
+   * {@return the zero-terminated text at the start of memory}
    *
-   * @param memory where it begins
+   * @param memory holds the text
    */
   public static String text(ByteBuffer memory) {
     int end = 0;
@@ -147,7 +147,7 @@ public final class NativeCalls {
   }
 
   /**
-   * {@return a library; it stays loaded}
+   * {@return the handle of a library, which stays loaded}
    *
    * @param file the library
    * @throws UnsatisfiedLinkError if it cannot be loaded; the message is the loader's
@@ -166,7 +166,7 @@ public final class NativeCalls {
   }
 
   /**
-   * {@return a function's address; 0 if the library has none of that name}
+   * {@return a function's address; 0 if the library has no such function}
    *
    * @param library an open library
    * @param name the function's
@@ -177,9 +177,9 @@ public final class NativeCalls {
   }
 
   /**
-   * {@return the text at an address; empty if that is 0}
+   * {@return the text at an address; empty if the address is 0}
    *
-   * @param address where it begins
+   * @param address where the text begins
    */
   public static String textAt(long address) {
     JnaCalls byJna = jna;
@@ -192,10 +192,10 @@ public final class NativeCalls {
   }
 
   /**
-   * {@return what a function returns}
+   * {@return a function's result}
    *
    * @param function its address
-   * @param arguments at most six: numbers, and memory of which it gets the address
+   * @param arguments at most six; a number is passed as it is, and memory by its address
    */
   public static long call(long function, Object... arguments) {
     JnaCalls byJna = jna;

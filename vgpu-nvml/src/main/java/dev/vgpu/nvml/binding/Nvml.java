@@ -5,12 +5,12 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The functions of one NVML library, under their C names. Each returns an {@code nvmlReturn_t}; one
- * that the library does not have returns {@link #NVML_ERROR_FUNCTION_NOT_FOUND}. Safe for use by
- * several threads.
+ * The functions of one NVML library, under their C names. Each returns an {@code nvmlReturn_t}. If
+ * the library lacks the function, the result is {@link #NVML_ERROR_FUNCTION_NOT_FOUND}. Safe for
+ * use by several threads.
  *
- * <p>Memory is that of {@link NativeCalls#memory}, structures have the offsets below, and a
- * device's handle is the number that the library gives.
+ * <p>Memory comes from {@link NativeCalls#memory}, structures use the offsets below, and a device
+ * handle is the library's own number.
  */
 public final class Nvml {
   /** {@code NVML_SUCCESS}. */
@@ -73,7 +73,7 @@ public final class Nvml {
   /** {@code sizeof(nvmlProcessInfo_v1_t)}. */
   public static final int PROCESS_V1_BYTES = 16;
 
-  /** {@code sizeof(nvmlProcessInfo_t)}, as of the second version on. */
+  /** {@code sizeof(nvmlProcessInfo_t)}, from its second version on. */
   public static final int PROCESS_BYTES = 24;
 
   /** {@code offsetof(nvmlProcessInfo_t, pid)}. */
@@ -88,7 +88,7 @@ public final class Nvml {
   /**
    * Binds a library.
    *
-   * @param library an NVML, opened by {@link NativeCalls}
+   * @param library an NVML that {@link NativeCalls} opened
    */
   public Nvml(long library) {
     this.library = library;
@@ -112,7 +112,7 @@ public final class Nvml {
     return known;
   }
 
-  /** The code of a function; {@link NvmlState} has more of them. */
+  /** Calls a function and returns its code. {@link NvmlState} has more functions. */
   int call(String name, Object... arguments) {
     long function = find(name);
     return function == 0
@@ -131,7 +131,7 @@ public final class Nvml {
   }
 
   /**
-   * {@return a code in words, or null}
+   * {@return the text for a code, or null}
    *
    * @param result the code
    */
@@ -143,8 +143,8 @@ public final class Nvml {
   /**
    * {@return the code of {@code nvmlSystemGetDriverVersion}}
    *
-   * @param version where the text goes
-   * @param length of it in bytes
+   * @param version receives the text
+   * @param length its size in bytes
    */
   public int nvmlSystemGetDriverVersion(ByteBuffer version, int length) {
     return call("nvmlSystemGetDriverVersion", version, length);
@@ -183,8 +183,8 @@ public final class Nvml {
    * {@return the code of {@code nvmlDeviceGetUUID}}
    *
    * @param device the device
-   * @param uuid where the text goes
-   * @param length of it in bytes
+   * @param uuid receives the text
+   * @param length its size in bytes
    */
   public int nvmlDeviceGetUUID(long device, ByteBuffer uuid, int length) {
     return call("nvmlDeviceGetUUID", device, uuid, length);
@@ -194,8 +194,8 @@ public final class Nvml {
    * {@return the code of {@code nvmlDeviceGetName}}
    *
    * @param device the device
-   * @param name where the text goes
-   * @param length of it in bytes
+   * @param name receives the text
+   * @param length its size in bytes
    */
   public int nvmlDeviceGetName(long device, ByteBuffer name, int length) {
     return call("nvmlDeviceGetName", device, name, length);
@@ -225,7 +225,7 @@ public final class Nvml {
    * {@return the code of {@code nvmlDeviceGetComputeRunningProcesses_v3}}
    *
    * @param device the device
-   * @param count unsigned int, the room for infos, and how many there are
+   * @param count unsigned int; in: room in infos; out: how many there are
    * @param infos array of nvmlProcessInfo_t, out
    */
   public int nvmlDeviceGetComputeRunningProcesses_v3(
@@ -237,7 +237,7 @@ public final class Nvml {
    * {@return the code of {@code nvmlDeviceGetComputeRunningProcesses_v2}}
    *
    * @param device the device
-   * @param count unsigned int, the room for infos, and how many there are
+   * @param count unsigned int; in: room in infos; out: how many there are
    * @param infos array of nvmlProcessInfo_v2_t, out
    */
   public int nvmlDeviceGetComputeRunningProcesses_v2(
@@ -249,7 +249,7 @@ public final class Nvml {
    * {@return the code of {@code nvmlDeviceGetComputeRunningProcesses}, the first version}
    *
    * @param device the device
-   * @param count unsigned int, the room for infos, and how many there are
+   * @param count unsigned int; in: room in infos; out: how many there are
    * @param infos array of nvmlProcessInfo_v1_t, out
    */
   public int nvmlDeviceGetComputeRunningProcesses(long device, ByteBuffer count, ByteBuffer infos) {
@@ -281,7 +281,7 @@ public final class Nvml {
    * {@return the code of {@code nvmlDeviceGetMigDeviceHandleByIndex}}
    *
    * @param device the device
-   * @param index the instance's, below the greatest count
+   * @param index the instance's, below the maximum count
    * @param migDevice nvmlDevice_t, out
    */
   public int nvmlDeviceGetMigDeviceHandleByIndex(long device, int index, ByteBuffer migDevice) {

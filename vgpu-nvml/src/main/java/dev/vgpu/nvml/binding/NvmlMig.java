@@ -3,14 +3,14 @@ package dev.vgpu.nvml.binding;
 import java.nio.ByteBuffer;
 
 /**
- * The functions of an NVML library that cut GPUs into instances, under their C names. As {@link
+ * The NVML functions that partition GPUs into MIG instances, under their C names. Like {@link
  * Nvml}; safe for use by several threads.
  */
 public final class NvmlMig {
-  /** {@code NVML_GPU_INSTANCE_PROFILE_COUNT, as of NVML 13}. */
+  /** {@code NVML_GPU_INSTANCE_PROFILE_COUNT}, as of NVML 13. */
   public static final int GPU_INSTANCE_PROFILES = 0x12;
 
-  /** {@code NVML_COMPUTE_INSTANCE_PROFILE_COUNT, as of NVML 13}. */
+  /** {@code NVML_COMPUTE_INSTANCE_PROFILE_COUNT}, as of NVML 13. */
   public static final int COMPUTE_INSTANCE_PROFILES = 9;
 
   /** {@code sizeof(nvmlGpuInstanceProfileInfo_t)}. */
@@ -84,7 +84,7 @@ public final class NvmlMig {
   /**
    * Binds the same library.
    *
-   * @param nvml bound already
+   * @param nvml the bound library
    */
   public NvmlMig(Nvml nvml) {
     this.nvml = nvml;
@@ -129,7 +129,7 @@ public final class NvmlMig {
    * @param device the device
    * @param profileId the id of a profile
    * @param placements array of nvmlGpuInstancePlacement_t, out
-   * @param count unsigned int, the room in it, and how many there are
+   * @param count unsigned int; in: room in placements; out: how many there are
    */
   public int nvmlDeviceGetGpuInstancePossiblePlacements_v2(
       long device, int profileId, ByteBuffer placements, ByteBuffer count) {

@@ -3,8 +3,8 @@ package dev.vgpu.nvml.binding;
 import java.nio.ByteBuffer;
 
 /**
- * More functions of an NVML library, under their C names: what its devices tell of themselves, and
- * events. As {@link Nvml}; safe for use by several threads.
+ * More functions of an NVML library, under their C names: the state of devices, and events. Like
+ * {@link Nvml}; safe for use by several threads.
  */
 public final class NvmlState {
   private final Nvml nvml;
@@ -12,7 +12,7 @@ public final class NvmlState {
   /**
    * Binds the same library.
    *
-   * @param nvml bound already
+   * @param nvml the bound library
    */
   public NvmlState(Nvml nvml) {
     this.nvml = nvml;
@@ -137,7 +137,7 @@ public final class NvmlState {
    *
    * @param device the device
    * @param utilization array of nvmlProcessUtilizationSample_t, out
-   * @param processSamplesCount unsigned int, the room, and how many there are
+   * @param processSamplesCount unsigned int; in: room; out: how many there are
    * @param lastSeenTimeStamp microseconds; samples after it
    */
   public int nvmlDeviceGetProcessUtilization(
@@ -154,7 +154,7 @@ public final class NvmlState {
    * {@return the code of {@code nvmlDeviceGetTemperature}}
    *
    * @param device the device
-   * @param sensorType which one
+   * @param sensorType the sensor
    * @param temp unsigned int, out, degrees Celsius
    */
   public int nvmlDeviceGetTemperature(long device, int sensorType, ByteBuffer temp) {
@@ -219,7 +219,7 @@ public final class NvmlState {
    *
    * @param device the device
    * @param errorType corrected or not
-   * @param counterType since the driver was loaded, or ever
+   * @param counterType since the driver was loaded, or in all
    * @param eccCounts unsigned long long, out
    */
   public int nvmlDeviceGetTotalEccErrors(
@@ -375,7 +375,7 @@ public final class NvmlState {
    * {@return the code of {@code nvmlDeviceRegisterEvents}}
    *
    * @param device the device
-   * @param eventTypes which ones, a bit each
+   * @param eventTypes one bit for each type
    * @param set the set
    */
   public int nvmlDeviceRegisterEvents(long device, long eventTypes, long set) {
@@ -387,7 +387,7 @@ public final class NvmlState {
    *
    * @param set the set
    * @param data nvmlEventData_t, out
-   * @param timeoutMs how long to wait at most
+   * @param timeoutMs the longest wait
    */
   public int nvmlEventSetWait_v2(long set, ByteBuffer data, int timeoutMs) {
     return nvml.call("nvmlEventSetWait_v2", set, data, timeoutMs);
@@ -398,7 +398,7 @@ public final class NvmlState {
    *
    * @param set the set
    * @param data nvmlEventData_t without its instances, out
-   * @param timeoutMs how long to wait at most
+   * @param timeoutMs the longest wait
    */
   public int nvmlEventSetWait(long set, ByteBuffer data, int timeoutMs) {
     return nvml.call("nvmlEventSetWait", set, data, timeoutMs);

@@ -1,6 +1,6 @@
 package dev.vgpu.nvml.binding;
 
-/** Structures of {@code nvml.h} that {@link NvmlState} gives, by their offsets; and its numbers. */
+/** Structure offsets and constants of {@code nvml.h} that {@link NvmlState} uses. */
 public final class NvmlTypes {
   /** {@code sizeof(nvmlUtilization_t)}. */
   public static final int UTILIZATION_BYTES = 8;

@@ -24,14 +24,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Virtual GPUs that are MIG instances, made when they are granted and destroyed when they end. The
- * quota inside one is that of the backend beneath, since instances come in sizes of their own; so
- * memory is exact by that backend alone.
+ * Virtual GPUs that are MIG instances, created when a lease is granted and destroyed when it ends.
+ * Instances come in fixed sizes, so the backend beneath enforces the quota inside one. That backend
+ * alone makes memory exact.
  *
- * <p>A fixed share has no more compute slices of its instance than it needs. Where there is no
- * legal place for another instance, a request gets a compute instance in one of ours that has
- * slices and memory left. Those in one instance share its memory, its bandwidth, and what a fault
- * reaches: who requires isolation from faults has an instance alone.
+ * <p>A fixed share gets no more compute slices of its instance than it needs. If there is no legal
+ * place for another instance, a request gets a compute instance in one of our instances that has
+ * slices and memory left. Leases in one instance share its memory, its bandwidth, and its fault
+ * domain. A request that requires fault isolation gets an instance alone.
  */
 public final class MigBackend implements EnforcementBackend {
   private static final Logger log = LoggerFactory.getLogger(MigBackend.class);
@@ -52,7 +52,7 @@ public final class MigBackend implements EnforcementBackend {
   private final NvmlProvider provider;
   private final Map<GpuId, MigGeometry> geometries = new ConcurrentHashMap<>();
 
-  /** Makes the backend; {@code ServiceLoader} does. */
+  /** Called by {@code ServiceLoader}. */
   public MigBackend() {
     this(new NvmlProvider());
   }
@@ -152,7 +152,7 @@ public final class MigBackend implements EnforcementBackend {
     return new MigEnforcement(runDirectory.toAbsolutePath(), beneath, () -> MigDriver.of(provider));
   }
 
-  /** Those of leases, and of leases that are gone, which are about to be destroyed. */
+  /** Includes devices of leases that are gone, which are about to be destroyed. */
   @Override
   public Set<GpuId> partsSetAside(Path runDirectory) {
     Set<GpuId> parts = new HashSet<>();
@@ -166,7 +166,7 @@ public final class MigBackend implements EnforcementBackend {
     return parts;
   }
 
-  /** The backend beneath knows the files, and the device nodes by {@code VGPU_MIG}. */
+  /** The backend beneath adds the files, and the device nodes by {@code VGPU_MIG}. */
   @Override
   public ContainerSpec containerSpec(Map<String, String> environment) {
     ContainerSpec.Builder spec = ContainerSpec.builder();

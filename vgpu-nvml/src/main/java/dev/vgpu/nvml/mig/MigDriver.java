@@ -23,9 +23,9 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * MIG through NVML. Every method is one piece: it looks its GPU up by UUID, and keeps no handle.
- * NVML may be ended and begun anew between two of them, since a driver that was reloaded answers no
- * process that holds on to it. Safe for use by several threads.
+ * MIG through NVML. Each method looks up its GPU by UUID and keeps no handle. NVML may be restarted
+ * between two calls, because a reloaded driver does not answer a process that still has NVML open.
+ * Safe for use by several threads.
  */
 public final class MigDriver implements AutoCloseable {
   private static final int MOST_DEVICES = 1_024;
@@ -37,7 +37,7 @@ public final class MigDriver implements AutoCloseable {
   private final ByteBuffer pending = NativeCalls.memory(Long.BYTES);
   private final Map<GpuId, MigGeometry> geometries = new HashMap<>();
 
-  /** Null: NVML is ended, until the next call. */
+  /** Null while NVML is closed; the next call opens it. */
   private @Nullable NvmlSession session;
 
   private Nvml nvml;
@@ -53,9 +53,9 @@ public final class MigDriver implements AutoCloseable {
   }
 
   /**
-   * {@return MIG as the NVML tells that GPUs are found through}
+   * {@return MIG through the NVML that also finds the GPUs}
    *
-   * @throws GpuDriverException if there is none, or it does not answer
+   * @throws GpuDriverException if there is no NVML, or it does not answer
    */
   public static MigDriver open() {
     return of(new NvmlProvider());
@@ -110,10 +110,10 @@ public final class MigDriver implements AutoCloseable {
     return number.getLong(0);
   }
 
-  // ---- looking
+  // ---- queries
 
   /**
-   * {@return all GPUs, those too that cannot be cut; one that does not answer is left out}
+   * {@return all GPUs, also those without MIG; a GPU that does not answer is left out}
    *
    * @throws GpuDriverException if the driver fails, or no GPU answers
    */
@@ -141,8 +141,8 @@ public final class MigDriver implements AutoCloseable {
   /**
    * {@return one GPU}
    *
-   * @param gpu which
-   * @throws GpuDriverException if the driver fails, or does not know it
+   * @param gpu which GPU
+   * @throws GpuDriverException if the driver fails, or does not know the GPU
    */
   public synchronized MigState gpu(GpuId gpu) {
     begin();
@@ -175,7 +175,7 @@ public final class MigDriver implements AutoCloseable {
     return NativeCalls.text(text);
   }
 
-  // ---- geometry: it does not change while the driver runs
+  // ---- geometry: constant while the driver runs
 
   private @Nullable MigGeometry geometry(GpuId gpu, long device) {
     MigGeometry known = geometries.get(gpu);
@@ -222,9 +222,9 @@ public final class MigDriver implements AutoCloseable {
   }
 
   /**
-   * The compute instances, by their GPU instance's number. Their indices move up and down when
-   * others are made and destroyed: read upwards none is missed when one is made meanwhile, read
-   * downwards none when one is destroyed.
+   * {@return the compute instances, by the number of their GPU instance} Indices shift when
+   * instances are created or destroyed: going up, none is missed if one is created meanwhile; going
+   * down, none if one is destroyed.
    */
   private Map<Integer, List<MigState.Part>> parts(long device) {
     Map<Integer, List<MigState.Part>> parts = new TreeMap<>();
@@ -261,7 +261,7 @@ public final class MigDriver implements AutoCloseable {
     }
   }
 
-  /** The same with their slices; without those that were destroyed in between. */
+  /** {@return the same compute instances with their slices, without those destroyed in between} */
   private List<MigState.Part> sized(long instance, List<MigState.Part> parts) {
     List<MigState.Part> sized = new ArrayList<>();
     for (MigState.Part part : parts) {
@@ -279,15 +279,15 @@ public final class MigDriver implements AutoCloseable {
     return sized;
   }
 
-  // ---- changing
+  // ---- changes
 
   /**
    * Switches MIG mode.
    *
    * @param gpu which GPU
    * @param on whether it is to be on
-   * @return why it is not so yet, and what to do; empty if it is
-   * @throws GpuDriverException if this process may not, or the GPU cannot
+   * @return why the mode is still pending, and what to do; empty if it is active
+   * @throws GpuDriverException if this process may not switch it, or the GPU cannot
    */
   public synchronized Optional<String> switchMode(GpuId gpu, boolean on) {
     begin();
@@ -305,14 +305,14 @@ public final class MigDriver implements AutoCloseable {
   }
 
   /**
-   * Makes a GPU instance at a place, outside of any lease: nobody of ours will touch it.
+   * Creates a GPU instance at a place. The seat never touches one without a record of its own.
    *
-   * @param gpu of which GPU
-   * @param profileId its kind
+   * @param gpu on which GPU
+   * @param profileId its profile
    * @param start its first memory slice
    * @param memorySlices how many it takes
-   * @return NVML's number of it
-   * @throws GpuDriverException if it cannot be made there, or this process may not
+   * @return its NVML number
+   * @throws GpuDriverException if it cannot be created there, or this process may not
    */
   public synchronized int create(GpuId gpu, int profileId, int start, int memorySlices) {
     begin();
@@ -327,20 +327,20 @@ public final class MigDriver implements AutoCloseable {
     long made = number.getLong(0);
     int code = mig.nvmlGpuInstanceGetInfo(made, info);
     if (code != Nvml.NVML_SUCCESS) {
-      mig.nvmlGpuInstanceDestroy(made); // without a number, nobody would know that it is ours
+      mig.nvmlGpuInstanceDestroy(made); // without its number, it could not be recognized as ours
       check(code, "nvmlGpuInstanceGetInfo");
     }
     return info.getInt(NvmlMig.GPU_INSTANCE_ID);
   }
 
   /**
-   * Makes a compute instance, of the smallest kind that has so many slices.
+   * Creates a compute instance of the smallest profile that has enough slices.
    *
-   * @param gpu of which GPU
+   * @param gpu on which GPU
    * @param instance in which GPU instance
    * @param slices how many compute slices it takes at least
-   * @return NVML's number of it
-   * @throws GpuDriverException if it cannot be made, or this process may not
+   * @return its NVML number
+   * @throws GpuDriverException if it cannot be created, or this process may not
    */
   public synchronized int createPart(GpuId gpu, int instance, int slices) {
     begin();
@@ -377,17 +377,17 @@ public final class MigDriver implements AutoCloseable {
   }
 
   /**
-   * Destroys all compute instances of a GPU instance; nothing happens if that is gone.
+   * Destroys all compute instances of a GPU instance. Does nothing if the GPU instance is gone.
    *
-   * @param gpu of which GPU
-   * @param instance NVML's number of the GPU instance
+   * @param gpu on which GPU
+   * @param instance the GPU instance's NVML number
    * @throws GpuDriverException if one is in use, or this process may not
    */
   public void destroyParts(GpuId gpu, int instance) {
     destroyParts(gpu, instance, Set.of());
   }
 
-  /** Destroys those of a GPU instance but some; nothing happens if that is gone. */
+  /** Destroys a GPU instance's compute instances except {@code but}. Does nothing if it is gone. */
   synchronized void destroyParts(GpuId gpu, int instance, Set<GpuId> but) {
     begin();
     long device = device(gpu);
@@ -412,11 +412,11 @@ public final class MigDriver implements AutoCloseable {
   }
 
   /**
-   * Destroys a GPU instance without compute instances; nothing happens if it is gone.
+   * Destroys a GPU instance that has no compute instances. Does nothing if it is gone.
    *
-   * @param gpu of which GPU
-   * @param instance NVML's number of the GPU instance
-   * @throws GpuDriverException if it still has some, or this process may not
+   * @param gpu on which GPU
+   * @param instance the GPU instance's NVML number
+   * @throws GpuDriverException if it still has compute instances, or this process may not
    */
   public synchronized void destroy(GpuId gpu, int instance) {
     begin();

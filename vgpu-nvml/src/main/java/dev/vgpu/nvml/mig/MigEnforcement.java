@@ -30,19 +30,19 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * MIG at work for the seat's holder. Safe for use by several threads.
+ * MIG in the process that holds the seat. Safe for use by several threads.
  *
- * <p>Of each instance there is a record in the run directory, written before it is made and removed
- * after it is destroyed. A record whose lease is gone says what to destroy. An instance without a
- * record, or in a record's list of those that were there before, is somebody else's. One that may
- * be theirs, at the place of one that we were about to make or to destroy when this process's
- * predecessor died, is left alone while it has a compute instance; else it is looked at twice. So
- * one of theirs is taken for ours only if it is of the same kind, at the same place, made since
- * that death, and has no compute instance for as long as two looks are apart.
+ * <p>Each instance has a record in the run directory, written before the instance is created and
+ * removed after it is destroyed. A record whose lease is gone tells what to destroy. An instance is
+ * foreign if it has no record, or if a record lists it among those that existed before. One case is
+ * unclear: this process's predecessor died just before it created or destroyed an instance, and now
+ * there is one at that place. It is left alone while it has a compute instance; otherwise it must
+ * be seen at two looks. So a foreign instance is taken for ours only if it has the same profile and
+ * place, was created after that death, and has no compute instance from one look to the next.
  *
- * <p>Where there is no place for an instance of its own, a lease gets a compute instance in one of
- * ours that has slices left ({@link MigSharing}). What is inside an instance that we made is ours;
- * the last lease's end destroys it.
+ * <p>If there is no place for a new instance, a lease gets a compute instance in one of ours that
+ * has free slices ({@link MigSharing}). Everything inside an instance that we created is ours; the
+ * end of its last lease destroys it.
  */
 final class MigEnforcement implements Enforcement {
   private static final Logger log = LoggerFactory.getLogger(MigEnforcement.class);
@@ -57,13 +57,13 @@ final class MigEnforcement implements Enforcement {
   private final ScheduledExecutorService watch;
   private final Map<String, MigLease> leases = new HashMap<>();
 
-  /** How the GPUs were cut when that was looked at last. */
+  /** The state of the GPUs at the last look. */
   private volatile Map<GpuId, MigState> seen = Map.of();
 
-  /** What there were records of then. */
+  /** The records at that look. */
   private volatile List<MigRecord> known = List.of();
 
-  /** Whose records were unclear at the look before. */
+  /** The leases whose records were unclear at the look before. */
   private Set<String> unclearBefore = Set.of();
 
   private @Nullable MigDriver driver;
@@ -98,9 +98,9 @@ final class MigEnforcement implements Enforcement {
     return driver;
   }
 
-  // ---- looking
+  // ---- looks
 
-  /** Never throws: what goes wrong now may not the next time. */
+  /** Never throws: an error may be gone at the next look. */
   synchronized void look() {
     try {
       sweep();
@@ -126,7 +126,7 @@ final class MigEnforcement implements Enforcement {
   private void check(MigLease lease, Map<GpuId, MigState> states) {
     MigState state = states.get(lease.record().gpu());
     if (state != null && !lease.isLost() && !isThere(lease.record(), state)) {
-      making.removeRecord(lease.record().lease()); // one like it that is made now is not ours
+      making.removeRecord(lease.record().lease()); // a similar one made now is not ours
       lease.lost(
           "somebody else has destroyed its MIG instance: gpu="
               + lease.record().gpu()
@@ -138,9 +138,9 @@ final class MigEnforcement implements Enforcement {
     return record.find(state).filter(in -> record.device().filter(in::has).isPresent()).isPresent();
   }
 
-  // ---- what is left over
+  // ---- leftovers
 
-  /** Destroys what was made for leases that are gone. */
+  /** Destroys what was created for leases that are gone. */
   private void sweep() throws IOException {
     Set<String> unclear = new HashSet<>();
     for (MigRecord record : MigRecord.all(directory).values()) {
@@ -157,7 +157,7 @@ final class MigEnforcement implements Enforcement {
     unclearBefore = unclear;
   }
 
-  /** Whether what is unclear was seen; if there is nothing, its record goes. */
+  /** {@return whether the unclear instance exists} If it does not, its record is removed. */
   private boolean isThereStill(MigRecord record) {
     try {
       boolean found = record.find(driver().gpu(record.gpu())).isPresent();
@@ -166,7 +166,7 @@ final class MigEnforcement implements Enforcement {
       }
       return found;
     } catch (GpuDriverException e) {
-      return false; // a GPU that does not answer keeps nobody else waiting
+      return false; // a GPU that does not answer must not delay the others
     }
   }
 
@@ -192,7 +192,7 @@ final class MigEnforcement implements Enforcement {
 
   // ---- leases
 
-  /** Where the instance of a lease is, as it was seen last. Does not block. */
+  /** {@return the place of a lease's instance, as of the last look} Does not block. */
   Optional<String> place(MigRecord record) {
     return Optional.ofNullable(seen.get(record.gpu()))
         .flatMap(state -> record.device().flatMap(state::place));
@@ -250,7 +250,7 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
-  /** What part of the GPU's compute slices it has. */
+  /** {@return the lease's part of the GPU's compute slices, in percent} */
   private static int percent(MigRecord record, MigState state, MigGeometry geometry) {
     return state.instances().stream()
         .flatMap(each -> each.parts().stream())
@@ -260,7 +260,7 @@ final class MigEnforcement implements Enforcement {
         .orElse(0);
   }
 
-  /** Changes the quota of a lease where its instance has room beside the others in it. */
+  /** Changes a lease's quota if its instance has room beside the other leases in it. */
   synchronized boolean tryResize(MigLease lease, long bytes, BooleanSupplier beneathToo) {
     try {
       MigRecord record = lease.record();
@@ -305,7 +305,7 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
-  /** What an earlier holder of the seat made, or was about to. */
+  /** Takes over what an earlier holder of the seat created, or was about to create. */
   private MigRecord takeOver(MigRecord record, VirtualGpuRequest request) throws IOException {
     MigState state = driver().gpu(record.gpu());
     if (record.state() == MigRecord.State.MADE) {
@@ -318,7 +318,7 @@ final class MigEnforcement implements Enforcement {
       }
       return record;
     }
-    // Half made, or half destroyed: the sweep decides about that one, under another name.
+    // Half created or half destroyed: the sweep decides about it, under another name.
     record.named(record.lease() + ".left").write(directory);
     making.removeRecord(record.lease());
     sweep();

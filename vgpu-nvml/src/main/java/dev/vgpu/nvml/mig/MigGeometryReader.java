@@ -14,8 +14,8 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads how a GPU can be cut. Where NVML does not tell the places, as before driver 470, they are
- * those of the table for GPUs of as many slices. Confined to one thread.
+ * Reads how a GPU can be partitioned. If NVML does not report the places, as before driver 470,
+ * they come from the table for GPUs with as many slices. Confined to one thread.
  */
 final class MigGeometryReader {
   private static final int MOST_INSTANCES = 64;
@@ -28,10 +28,10 @@ final class MigGeometryReader {
     this.mig = mig;
   }
 
-  /** Where instances of a kind can be: where they begin, and what each takes. */
+  /** The places of a profile: the starts, and the memory slices that each instance takes. */
   private record Places(int size, List<Integer> starts) {}
 
-  /** Null: it cannot be cut. */
+  /** {@return the geometry; null if the GPU cannot be partitioned} */
   @Nullable MigGeometry read(long device) {
     Map<Integer, ByteBuffer> infos = new TreeMap<>();
     int compute = 0;
@@ -105,7 +105,7 @@ final class MigGeometryReader {
       String text = NativeCalls.text(name);
       return text.startsWith("MIG ") ? text.substring("MIG ".length()) : text;
     }
-    // A driver before 525: as nvidia-smi would call it.
+    // A driver before 525: the name that nvidia-smi would print.
     long gibibytes = (mebibytes + (1 << (MEBIBYTE_SHIFT / 2 - 1))) >> (MEBIBYTE_SHIFT / 2);
     boolean media = index == 7 || index == 8;
     return slices + "g." + gibibytes + "gb" + (media ? "+me" : "");

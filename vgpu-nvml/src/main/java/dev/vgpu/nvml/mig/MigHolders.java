@@ -10,13 +10,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Whose MIG instances are ours, by the records of the node. */
+/** The holders of our MIG instances, from the node's records. */
 public final class MigHolders {
   private MigHolders() {}
 
   /**
-   * {@return whose instances are ours: the leases' names, by GPU and by the instances' numbers; of
-   * one that several share, all in their order}
+   * {@return the leases by GPU and by instance number; if several share an instance, in order of
+   * their names}
    *
    * @param runDirectory the node's
    * @throws GpuDriverException if the records cannot be read
@@ -37,7 +37,7 @@ public final class MigHolders {
   }
 
   /**
-   * {@return whose MIG devices are ours: the leases' names, by the devices}
+   * {@return the lease of each of our MIG devices}
    *
    * @param runDirectory the node's
    * @throws GpuDriverException if the records cannot be read

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** A lease that has an instance of its own, with another backend's lease inside it. */
+/** A lease that has a MIG instance, with another backend's lease inside it. */
 final class MigLease extends ForwardingLease {
   private final MigEnforcement enforcement;
   private final int percent;
@@ -48,14 +48,14 @@ final class MigLease extends ForwardingLease {
     return request;
   }
 
-  /** It has another instance of the same kind now. Only while it has no processes. */
+  /** Switches to another instance of the same profile. Only while the lease has no processes. */
   void moved(MigRecord made, String what) {
     record = made;
     made.device().ifPresent(device -> super.gpus(List.of(device)));
     listener.disturbed(what);
   }
 
-  /** Somebody has destroyed the instance; told once. */
+  /** Notes that the instance was destroyed; reported once. */
   void lost(String because) {
     if (lostBecause == null) {
       lostBecause = because;
@@ -96,7 +96,7 @@ final class MigLease extends ForwardingLease {
     return Map.copyOf(variables);
   }
 
-  /** Its processes see the instance, and not the GPU that it is cut from. */
+  /** Its processes see the instance, not the GPU that it is part of. */
   @Override
   public void gpus(List<GpuId> gpus) {
     super.gpus(record.device().map(List::of).orElse(gpus));

@@ -20,8 +20,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes and destroys the instances of leases, with a record of each that is written before it is
- * made and removed after it is destroyed. Guarded by its enforcement's lock.
+ * Creates and destroys the instances of leases. Each has a record that is written before it is
+ * created and removed after it is destroyed. Guarded by the enforcement's lock.
  */
 final class MigMaking {
   private static final Logger log = LoggerFactory.getLogger(MigMaking.class);
@@ -31,10 +31,10 @@ final class MigMaking {
   private final Supplier<MigDriver> open;
 
   /**
-   * Makes it.
+   * Takes the directory of the records, and a driver.
    *
    * @param directory of the records
-   * @param open gives the driver, anew after it failed
+   * @param open returns the driver; opens it again after it failed
    */
   MigMaking(Path directory, Supplier<MigDriver> open) {
     this.directory = directory;
@@ -45,12 +45,12 @@ final class MigMaking {
     return open.get();
   }
 
-  // ---- making
+  // ---- creating
 
-  /** Where an instance goes. */
+  /** The place of an instance. */
   record Place(MigProfile profile, int start) {}
 
-  /** The smallest kind that has enough and finds a place. */
+  /** {@return the smallest profile that is large enough and has a legal place} */
   static Optional<Place> place(MigState state, MigGeometry geometry, VirtualGpuRequest request) {
     MigGpu planned = state.planned(Map.of(), Set.of()).orElseThrow();
     for (MigProfile profile :
@@ -65,7 +65,7 @@ final class MigMaking {
 
   MigRecord make(String id, GpuId gpu, VirtualGpuRequest request) throws IOException {
     GpuDriverException failure = null;
-    // A record that is left is of what could not be destroyed: nothing may be written over it.
+    // A remaining record is about an instance that could not be destroyed: do not overwrite it.
     for (int i = 0; i < TRIES && !MigRecord.all(directory).containsKey(id); i++) {
       MigState state = driver().gpu(gpu);
       MigGeometry geometry =
@@ -89,7 +89,7 @@ final class MigMaking {
         MigRecord.Terms terms = MigSharing.shared(request, geometry);
         return joined(MigRecord.joining(id, gpu, hosts.get(i % hosts.size()), terms));
       } catch (GpuDriverException e) {
-        failure = e; // somebody else may have taken the place meanwhile
+        failure = e; // the place may have been taken meanwhile
       }
     }
     throw failure == null ? new VgpuException("no MIG instance could be made") : failure;
@@ -107,7 +107,7 @@ final class MigMaking {
     return intent;
   }
 
-  /** Makes a compute instance in one that there is; nothing is left behind where that fails. */
+  /** Creates a compute instance in an existing GPU instance; on failure, nothing is left behind. */
   private MigRecord joined(MigRecord joining) throws IOException {
     joining.write(directory);
     boolean done = false;
@@ -123,7 +123,7 @@ final class MigMaking {
     }
   }
 
-  /** Makes what is intended; nothing is left behind where that fails. */
+  /** Creates the intended instance; on failure, nothing is left behind. */
   MigRecord made(MigRecord intent, MigProfile profile) throws IOException {
     MigRecord begun = intent;
     boolean done = false;
@@ -168,7 +168,7 @@ final class MigMaking {
 
   // ---- destroying
 
-  /** As long as something runs in it, that is refused; it is tried again. */
+  /** {@return whether it is gone} NVML refuses while a program runs in it: try again later. */
   boolean tryDestroy(MigRecord record) {
     try {
       Optional<MigState.Instance> found = record.find(driver().gpu(record.gpu()));
@@ -183,7 +183,7 @@ final class MigMaking {
     }
   }
 
-  /** With others in it, only what is nobody's. */
+  /** If other leases are in it, destroys only compute instances that no lease has. */
   private void destroy(MigRecord record, MigState.Instance found) throws IOException {
     List<MigRecord> others = MigSharing.others(record, MigRecord.all(directory).values());
     if (!found.parts().isEmpty()) {

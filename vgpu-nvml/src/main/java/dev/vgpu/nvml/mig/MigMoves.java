@@ -25,16 +25,16 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes room on one GPU: the instances of leases without processes are destroyed, and made anew
- * elsewhere on it. Instances without a record, and those that several leases are in, stay. Guarded
- * by its enforcement's lock.
+ * Makes room on one GPU: destroys the instances of leases without processes, and creates them again
+ * elsewhere on the GPU. Instances without a record, and those that several leases share, stay.
+ * Guarded by the enforcement's lock.
  *
- * <p>What a lease leaves gets a record of its own, under a name that no lease has, before the
- * lease's own record says where it goes. So whoever holds the seat next destroys what was left, and
- * makes anew what was not made yet, wherever this process is killed.
+ * <p>The instance that a lease leaves first gets its own record, under a name that no lease has.
+ * Only then does the lease's own record name the new place. So if this process is killed at any
+ * point, the next holder of the seat destroys the old instance and creates the missing one.
  */
 final class MigMoves {
-  /** Behind a lease's name: what it leaves. */
+  /** Suffix of a lease's name in the record of the instance that it leaves. */
   static final String LEFT = ".moved";
 
   private static final Logger log = LoggerFactory.getLogger(MigMoves.class);
@@ -55,7 +55,7 @@ final class MigMoves {
     return driver.get().gpu(gpu);
   }
 
-  /** What was moved, in words; empty: the request fits, or no move helps. */
+  /** {@return a description of each move; empty if the request already fits, or no move helps} */
   List<String> makeRoom(
       VirtualGpuRequest request, Collection<MigLease> leases, Predicate<String> mayMove)
       throws IOException {
@@ -69,7 +69,7 @@ final class MigMoves {
     return plan.isEmpty() ? List.of() : carryOut(plan.get(), idle, geometry.get());
   }
 
-  /** Whose instance may be moved, by its number: one that is there, and in which it is alone. */
+  /** {@return the movable leases by instance number: the instance exists and has no other lease} */
   private Map<Integer, MigLease> idle(
       MigState state, Collection<MigLease> leases, Predicate<String> mayMove) throws IOException {
     Collection<MigRecord> records = MigRecord.all(directory).values();
@@ -91,7 +91,7 @@ final class MigMoves {
     return idle;
   }
 
-  /** With the fewest moves, of the kinds that have enough; empty also if one of them fits. */
+  /** {@return the plan with the fewest moves over all sufficient profiles; empty if one fits} */
   private static Optional<MigPlan> plan(
       MigState state, MigGeometry geometry, VirtualGpuRequest request, Set<Integer> movable) {
     MigPlan best = null;
@@ -110,7 +110,7 @@ final class MigMoves {
     return Optional.ofNullable(best);
   }
 
-  /** All leave before the first arrives: some may take each other's places. */
+  /** All leave before the first arrives, because some may take each other's places. */
   private List<String> carryOut(MigPlan plan, Map<Integer, MigLease> idle, MigGeometry geometry)
       throws IOException {
     Set<Integer> leaving =
@@ -138,10 +138,10 @@ final class MigMoves {
     return moved;
   }
 
-  /** Whether its instance is gone, or about to be; else all is as it was. */
+  /** {@return whether the old instance is gone, or about to be; otherwise all is as before} */
   private boolean leave(MigRecord was, MigRecord intent) throws IOException {
     MigRecord left = was.named(was.lease() + LEFT);
-    left.write(directory); // while both are about one instance, neither destroys it
+    left.write(directory); // while both records name one instance, neither destroys it
     intent.write(directory);
     if (making.tryDestroy(left) || !MigEnforcement.isThere(was, state())) {
       return true;
@@ -151,7 +151,7 @@ final class MigMoves {
     return false;
   }
 
-  /** At its new place; at any other if somebody else has that by now. */
+  /** Creates the instance at its new place, or at any other if that is taken by now. */
   private String arrive(MigLease lease, MigRecord intent, MigProfile kind) throws IOException {
     MigRecord was = lease.record();
     String text = was.lease() + ": its MIG instance moved from slice " + was.start() + " of " + gpu;

@@ -25,17 +25,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What was made for a lease, or is about to be made or destroyed. Immutable. NVML tells of no
- * instance who made it, so that is told by how far the work on it had got: see {@link State}.
+ * An instance that was created for a lease, or is about to be created or destroyed. Immutable. NVML
+ * does not tell who created an instance, so the record's {@link State} decides whether it is ours.
  *
- * @param lease whose it is
- * @param gpu the GPU that it is cut from
- * @param profileId its kind
+ * @param lease the lease that it belongs to
+ * @param gpu the GPU that it is part of
+ * @param profileId its profile
  * @param start its first memory slice
- * @param before the numbers of the instances that there were, none of which is ours
- * @param state how far the work on it has got
- * @param instance NVML's number of it, once it is known
- * @param device the MIG device that it is, once it is known
+ * @param before the numbers of the instances that existed before, none of which is ours
+ * @param state the progress of the work on it
+ * @param instance its NVML number, once it is known
+ * @param device its MIG device, once it is known
  * @param terms what the lease takes of it
  */
 record MigRecord(
@@ -54,23 +54,23 @@ record MigRecord(
   /**
    * What a lease takes of its instance.
    *
-   * @param computeSlices the least of the compute slices
-   * @param bytes of the memory, which those in an instance share
-   * @param isAlone whether nobody else may be put into the instance
+   * @param computeSlices how many compute slices at least
+   * @param bytes of the memory, which all leases in an instance share
+   * @param isAlone whether no other lease may use the instance
    */
   record Terms(int computeSlices, long bytes, boolean isAlone) {}
 
-  /** How far the work on an instance has got, at least. */
+  /** The least progress of the work on an instance. */
   enum State {
-    /** About to be made. One at its place is ours only if it has no compute instance. */
+    /** About to be created. An instance at its place is ours only if it has no compute instance. */
     INTENDED,
-    /** Made; about to get its compute instance. */
+    /** Created; about to get its compute instance. */
     BEGUN,
-    /** About to get a compute instance in one that was made for another lease. */
+    /** About to get a compute instance in an instance that was created for another lease. */
     JOINING,
     /** Complete. */
     MADE,
-    /** Its compute instance is destroyed, it is about to be: as {@link #INTENDED}. */
+    /** Its compute instance is gone; it is about to be destroyed too. Like {@link #INTENDED}. */
     BARE
   }
 
@@ -121,12 +121,12 @@ record MigRecord(
     return as(State.BARE, instance, device);
   }
 
-  /** The same under another name. */
+  /** {@return the same record under another name} */
   MigRecord named(String name) {
     return new MigRecord(name, gpu, profileId, start, before, state, instance, device, terms);
   }
 
-  /** The same with so much memory. */
+  /** {@return the same record with this memory} */
   MigRecord holding(long bytes) {
     return new MigRecord(
         lease,
@@ -140,17 +140,17 @@ record MigRecord(
         new Terms(terms.computeSlices(), bytes, terms.isAlone()));
   }
 
-  /** Whether it is about the same instance. */
+  /** {@return whether both are about the same instance} */
   boolean shares(MigRecord other) {
     return gpu.equals(other.gpu) && instance.isPresent() && instance.equals(other.instance);
   }
 
-  /** Whether it may be somebody else's that is at its place, who is just about to complete it. */
+  /** {@return whether an instance at its place may be foreign, and just about to be completed} */
   boolean isUnclear() {
     return state == State.INTENDED || state == State.BARE;
   }
 
-  /** The instance that this is about, if it is there and is not somebody else's. */
+  /** {@return the instance of this record, if it exists and is not foreign} */
   Optional<MigState.Instance> find(MigState of) {
     return of.instances().stream()
         .filter(each -> each.profileId() == profileId && each.start() == start)
@@ -178,7 +178,7 @@ record MigRecord(
     return text.append("\nend\n").toString();
   }
 
-  /** Writes it, so that it is there whatever dies next: the old one or the new one, and whole. */
+  /** Writes it atomically and durably: after a crash, the old or the new one is whole. */
   void write(Path directory) throws IOException {
     Files.createDirectories(directory);
     Path fresh = directory.resolve("." + lease + ".new");
@@ -205,7 +205,7 @@ record MigRecord(
     Files.deleteIfExists(directory.resolve(lease));
   }
 
-  /** All that there are; what is no record is left out, and what is removed meanwhile. */
+  /** {@return all records} Skips files that are no records, or that are removed meanwhile. */
   static Map<String, MigRecord> all(Path directory) throws IOException {
     Map<String, MigRecord> records = new HashMap<>();
     if (!Files.isDirectory(directory)) {
@@ -224,7 +224,7 @@ record MigRecord(
     return records;
   }
 
-  /** Whatever bytes it has: one bad file shall not hide the others. */
+  /** Accepts any bytes: one bad file must not hide the others. */
   private static Optional<String> text(Path file) throws IOException {
     try {
       return Optional.of(TrustedFiles.readText(file, MOST_BYTES));
@@ -268,7 +268,7 @@ record MigRecord(
     }
   }
 
-  /** Before there were any, each had its instance alone. */
+  /** Records without these fields are of a lease that has its instance alone. */
   private static Terms terms(Map<String, String> values) {
     return new Terms(
         Integer.parseInt(values.getOrDefault("slices", "1")),

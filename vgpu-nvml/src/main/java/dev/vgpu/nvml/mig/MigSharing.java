@@ -14,18 +14,18 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * The finer grain: several leases in one GPU instance, each with a compute instance of its own.
- * Their compute slices are apart; memory, its bandwidth, and what a fault may reach are not: each
- * quota is kept by the backend beneath alone. So who demands isolation from faults is alone.
+ * Several leases in one GPU instance, each with its own compute instance. They have separate
+ * compute slices, but share memory, its bandwidth, and the fault domain; only the backend beneath
+ * enforces the quotas. So a lease that demands fault isolation is alone.
  */
 final class MigSharing {
   private MigSharing() {}
 
-  /** What a lease takes of an instance of its own. */
+  /** {@return what a lease takes of its own instance} */
   static MigRecord.Terms terms(
       VirtualGpuRequest request, MigProfile profile, MigGeometry geometry) {
     boolean isAlone = isAlone(request);
-    // A fixed share is never more than the share; any other may use what else the instance has.
+    // A fixed share never exceeds the share; any other policy may use the rest of the instance.
     int slices =
         !isAlone && request.policy() == SharePolicy.FIXED_SHARE
             ? Math.min(profile.computeSlices(), needed(request, geometry))
@@ -33,7 +33,7 @@ final class MigSharing {
     return new MigRecord.Terms(slices, request.memory().bytes(), isAlone);
   }
 
-  /** What it takes of one that others are in. */
+  /** {@return what it takes of an instance that other leases use} */
   static MigRecord.Terms shared(VirtualGpuRequest request, MigGeometry geometry) {
     return new MigRecord.Terms(needed(request, geometry), request.memory().bytes(), false);
   }
@@ -47,7 +47,7 @@ final class MigSharing {
     return Math.max(1, (percent * geometry.computeSlices() + 99) / 100);
   }
 
-  /** Those of our instances that have room for it, the fullest first. */
+  /** {@return those of our instances that have room for the request, the fullest first} */
   static List<MigState.Instance> hosts(
       MigState state, VirtualGpuRequest request, Collection<MigRecord> records) {
     Optional<MigGeometry> geometry = state.geometry();
@@ -82,14 +82,14 @@ final class MigSharing {
             .isPresent();
   }
 
-  /** The records of others about the same instance. */
+  /** {@return the records of other leases about the same instance} */
   static List<MigRecord> others(MigRecord record, Collection<MigRecord> records) {
     return records.stream()
         .filter(other -> !other.lease().equals(record.lease()) && other.shares(record))
         .toList();
   }
 
-  /** The compute instances of some records. */
+  /** {@return the MIG devices of some records} */
   static Set<GpuId> devices(Collection<MigRecord> records) {
     return records.stream()
         .flatMap(record -> record.device().stream())

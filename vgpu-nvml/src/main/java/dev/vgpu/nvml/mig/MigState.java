@@ -10,14 +10,14 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * A GPU's MIG side at one moment. Immutable.
+ * A GPU's MIG state at one moment. Immutable.
  *
  * @param gpu which GPU
- * @param model what people call it
+ * @param model its marketing name
  * @param on whether its MIG mode is on
- * @param pending whether it is to be on after the next reset
- * @param geometry how it can be cut; empty: it cannot
- * @param instances what it is cut into
+ * @param pending whether MIG mode will be on after the next reset
+ * @param geometry how it can be partitioned; empty if it cannot
+ * @param instances its instances
  */
 public record MigState(
     GpuId gpu,
@@ -34,8 +34,8 @@ public record MigState(
   /**
    * A GPU instance.
    *
-   * @param id NVML's number of it
-   * @param profileId its kind
+   * @param id its NVML number
+   * @param profileId its profile
    * @param start its first memory slice
    * @param memorySlices how many it takes
    * @param computeSlices how many it takes
@@ -61,13 +61,13 @@ public record MigState(
   /**
    * A compute instance.
    *
-   * @param id NVML's number of it in its GPU instance
-   * @param device the MIG device that it is
+   * @param id its NVML number in its GPU instance
+   * @param device its MIG device
    * @param computeSlices how many of the instance's compute slices it takes
    */
   public record Part(int id, GpuId device, int computeSlices) {}
 
-  /** Where a MIG device is, as {@code NvmlSession.place} has it; empty if it is not there. */
+  /** {@return the place of a MIG device, as {@code NvmlSession.place} has it; empty if absent} */
   Optional<String> place(GpuId device) {
     for (Instance instance : instances) {
       for (Part part : instance.parts()) {
@@ -80,10 +80,10 @@ public record MigState(
   }
 
   /**
-   * {@return this for the planner}
+   * {@return this state for the planner}
    *
-   * @param holders who has which instance, by its number
-   * @param movable those that may be made anew elsewhere, by their numbers
+   * @param holders the holder of each instance, by its number
+   * @param movable the numbers of the instances that may be created again elsewhere
    */
   public Optional<MigGpu> planned(Map<Integer, String> holders, Set<Integer> movable) {
     return geometry.map(

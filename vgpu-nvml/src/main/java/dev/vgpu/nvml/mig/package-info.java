@@ -1,6 +1,6 @@
 /**
- * MIG instances: read, made and destroyed through NVML, and lent to virtual GPUs. Where one goes is
- * decided in {@code plan}.
+ * MIG instances: read, created and destroyed through NVML, and assigned to virtual GPUs. {@code
+ * plan} decides where an instance goes.
  */
 @NullMarked
 package dev.vgpu.nvml.mig;

@@ -22,9 +22,9 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * Virtual GPUs as clients of MPS: their programs run on the GPU at once, each with a part of its
- * units. It starts and looks after one control daemon for each GPU, in the run directory. One fault
- * domain: a program's fault may end the others on that GPU.
+ * Virtual GPUs as MPS clients: their programs run on the GPU concurrently, each on a part of its
+ * SMs. The backend starts and supervises one control daemon per GPU, in the run directory. All
+ * clients form one fault domain: a program's fault may end the other programs on that GPU.
  */
 public final class MpsBackend implements EnforcementBackend {
   private static final String NAME = "mps";
@@ -42,7 +42,7 @@ public final class MpsBackend implements EnforcementBackend {
   private final Path usual;
   private final Supplier<List<GpuReading>> readings;
 
-  /** Makes the backend; {@code ServiceLoader} does. */
+  /** Called by {@code ServiceLoader}. */
   public MpsBackend() {
     this(System.getenv(), NvmlProvider.installedDrivers(), USUAL, new NvmlProvider()::readings);
   }
@@ -97,7 +97,7 @@ public final class MpsBackend implements EnforcementBackend {
         + " set VGPU_MPS_CONTROL";
   }
 
-  /** The tool that belongs to a GPU's driver. */
+  /** {@return the tool that belongs to a GPU's driver} */
   private Optional<Path> tool(PhysicalGpu gpu) {
     for (GpuDriver driver : drivers) {
       if (driver.name().equals(gpu.provider())) {
@@ -133,7 +133,7 @@ public final class MpsBackend implements EnforcementBackend {
     }
   }
 
-  /** What the driver tells of a GPU; empty if nothing. */
+  /** {@return the driver's properties of a GPU; empty if it reports none} */
   private Map<String, String> properties(GpuId gpu) {
     return readings.get().stream()
         .filter(reading -> reading.gpu().equals(gpu))
@@ -142,7 +142,7 @@ public final class MpsBackend implements EnforcementBackend {
         .orElse(Map.of());
   }
 
-  /** A daemon in the usual place serves its user alone, and the GPU one of them at a time. */
+  /** A daemon in the usual place serves one user, and a GPU serves one daemon at a time. */
   private Optional<String> anothersDaemon() {
     Path control = usual.resolve("control");
     try {
@@ -189,7 +189,7 @@ public final class MpsBackend implements EnforcementBackend {
     return new MpsEnforcement(runDirectory, beneath, new ThisMachine());
   }
 
-  /** As this process sees it. */
+  /** The machine as this process sees it. */
   private final class ThisMachine implements MpsEnforcement.Machine {
     @Override
     public MpsTool tool(PhysicalGpu gpu) {
@@ -213,7 +213,7 @@ public final class MpsBackend implements EnforcementBackend {
 
   @Override
   public boolean hasLeftovers(Path runDirectory) {
-    // Asked whenever a pool is opened: where there is nothing, nothing more is loaded to find that.
+    // Called whenever a pool is opened: if there is nothing, find that out without loading classes.
     return Files.isDirectory(runDirectory.resolve(MpsEnforcement.DIRECTORY))
         && !MpsDaemon.directories(MpsEnforcement.directory(runDirectory)).isEmpty();
   }

@@ -23,9 +23,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The MPS control daemon of one GPU and this user, in a directory of its own. It outlives the
- * process that holds the seat, and whoever holds it next finds it there. Confined to one thread at
- * a time.
+ * The MPS control daemon of one GPU and this user, in its own directory. It outlives the holder of
+ * the seat, and the next holder finds it there. Confined to one thread at a time.
  */
 final class MpsDaemon {
   private static final Logger log = LoggerFactory.getLogger(MpsDaemon.class);
@@ -41,7 +40,7 @@ final class MpsDaemon {
   private final Path pipes;
   private final Path logs;
 
-  /** The names of the leases that stand on it, also for the next holder of the seat. */
+  /** The names of the leases that use it, kept for the next holder of the seat. */
   private final Path users;
 
   MpsDaemon(MpsTool tool, Path directory, GpuId gpu) {
@@ -53,14 +52,14 @@ final class MpsDaemon {
     this.users = own.resolve("leases");
   }
 
-  /** A socket in it has a short name, and what names a GPU is long. */
+  /** Hashes the GPU's name: it is long, and a socket's path must be short. */
   private static Path own(Path directory, GpuId gpu) {
     String name = gpu.value();
     int backwards = new StringBuilder(name).reverse().toString().hashCode();
     return directory.resolve(String.format(Locale.ROOT, "%08x%08x", name.hashCode(), backwards));
   }
 
-  /** Of the daemons that were begun and not stopped: the GPUs that they are for. */
+  /** {@return the GPUs of the daemons that were started and not stopped} */
   static Set<GpuId> directories(Path directory) {
     Set<GpuId> gpus = new HashSet<>();
     try (Stream<Path> all = Files.list(directory)) {
@@ -75,7 +74,7 @@ final class MpsDaemon {
     return gpus;
   }
 
-  /** One that cannot be read hides no other. */
+  /** An unreadable directory must not hide the others. */
   private static Optional<GpuId> gpuOf(Path own) {
     try {
       String name = TrustedFiles.readText(own.resolve(GPU_FILE), MOST_RECORD_BYTES);
@@ -86,7 +85,7 @@ final class MpsDaemon {
     }
   }
 
-  /** Notes that a lease stands on it. */
+  /** Notes that a lease uses the daemon. */
   void use(String lease) {
     try {
       prepareDirectories();
@@ -98,7 +97,7 @@ final class MpsDaemon {
     }
   }
 
-  /** A lease does not stand on it any more. */
+  /** Notes that a lease no longer uses the daemon. */
   void leave(String lease) {
     try {
       boolean ignored = Files.deleteIfExists(users.resolve(lease));
@@ -107,7 +106,7 @@ final class MpsDaemon {
     }
   }
 
-  /** Whether one of those that stand on it is still there. */
+  /** {@return whether a lease that uses it still exists} */
   boolean isUsed(Path leases) {
     try (Stream<Path> all = Files.list(users)) {
       return all.anyMatch(user -> Files.exists(leases.resolve(user.getFileName())));
@@ -120,7 +119,7 @@ final class MpsDaemon {
     return gpu;
   }
 
-  /** What its clients need in order to find it. */
+  /** {@return the variables by which clients find it} */
   Map<String, String> clientEnvironment() {
     Map<String, String> variables = new LinkedHashMap<>();
     variables.put("CUDA_MPS_PIPE_DIRECTORY", pipes.toString());
@@ -135,9 +134,9 @@ final class MpsDaemon {
   }
 
   /**
-   * Sees to it that it runs and answers.
+   * Makes sure that the daemon runs and answers.
    *
-   * @return why it had to be started though it should have run; empty if it runs, or never ran
+   * @return why it had to be restarted; empty if it runs, or was not started before
    */
   Optional<String> ensure() {
     prepareDirectories();
@@ -177,7 +176,7 @@ final class MpsDaemon {
     }
   }
 
-  /** One daemon serves one user: another's would not serve this one's programs. */
+  /** A daemon serves one user: another user's would not serve this one's programs. */
   private static void checkOwned(Path directory) throws IOException {
     Object owner = Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
     Object self = Files.getAttribute(PROC.resolve("self"), "unix:uid");
@@ -191,17 +190,17 @@ final class MpsDaemon {
     }
   }
 
-  /** The servers that run; none before the first client comes. */
+  /** {@return the running servers; none before the first client} */
   List<Long> servers() {
     return pids(tool.command(environment(), "get_server_list"));
   }
 
-  /** The processes that are clients of a server. */
+  /** {@return the client processes of a server} */
   List<Long> clients(long server) {
     return pids(tool.command(environment(), "get_client_list " + server));
   }
 
-  /** Lets a server start before the first client comes. */
+  /** Starts a server before the first client. */
   void startServer() {
     try {
       Object uid = Files.getAttribute(PROC.resolve("self"), "unix:uid");
@@ -215,14 +214,14 @@ final class MpsDaemon {
     List<Long> pids = new ArrayList<>();
     for (String line : text.split("\\R", -1)) {
       String word = line.strip();
-      if (word.matches("[1-9][0-9]{0,9}")) { // else it is a message, of which there are several
+      if (word.matches("[1-9][0-9]{0,9}")) { // else it is one of several messages
         pids.add(Long.parseLong(word));
       }
     }
     return pids;
   }
 
-  /** Stops it and its servers; never throws. */
+  /** Stops the daemon and its servers; never throws. */
   void stop() {
     if (!Files.exists(pipes.resolve(PID_FILE), LinkOption.NOFOLLOW_LINKS)) {
       return;
@@ -236,7 +235,7 @@ final class MpsDaemon {
     }
   }
 
-  /** The daemon's process, if it is one: a number in a file may have become another's. */
+  /** {@return the daemon's process} Empty if the pid is now another process's. */
   Optional<ProcessHandle> process() {
     try {
       long pid =

@@ -18,9 +18,9 @@ import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** MPS at work for the seat's holder. Safe for use by several threads. */
+/** MPS in the process that holds the seat. Safe for use by several threads. */
 final class MpsEnforcement implements Enforcement {
-  /** Where daemons are kept, in the run directory. */
+  /** The daemons' directory, in the run directory. */
   static final String DIRECTORY = "mps";
 
   private static final Logger log = LoggerFactory.getLogger(MpsEnforcement.class);
@@ -40,22 +40,22 @@ final class MpsEnforcement implements Enforcement {
             return thread;
           });
 
-  /** What is known of the machine. */
+  /** What the enforcement needs to know of the machine. */
   interface Machine {
     /** The tool that belongs to a GPU's driver. */
     MpsTool tool(PhysicalGpu gpu);
 
-    /** The tool for a GPU that an earlier holder of the seat had, which may be gone. */
+    /** A tool for a daemon that an earlier holder of the seat left, whose GPU may be gone. */
     MpsTool anyTool();
 
-    /** How many processes MPS serves on a GPU at once. */
+    /** How many processes MPS can serve on a GPU at once. */
     int mostClients(GpuId gpu);
   }
 
   /**
-   * Makes one.
+   * Starts supervision.
    *
-   * @param superviseMs how often daemons are looked at
+   * @param superviseMs the pause between two checks of the daemons
    */
   MpsEnforcement(Path runDirectory, Enforcement beneath, Machine machine, long superviseMs) {
     this.directory = directory(runDirectory);
@@ -81,7 +81,7 @@ final class MpsEnforcement implements Enforcement {
     stopLeftovers();
   }
 
-  /** Those of leases that ended while nobody held the seat. */
+  /** Stops the daemons of leases that ended while no process held the seat. */
   private void stopLeftovers() {
     for (GpuId id : MpsDaemon.directories(directory)) {
       try {
@@ -141,10 +141,10 @@ final class MpsEnforcement implements Enforcement {
     return on == null ? Optional.empty() : on.lack(request);
   }
 
-  /** The daemons go on, for the programs and for the next holder of the seat. */
+  /** The daemons keep running, for the programs and for the next holder of the seat. */
   @Override
   public void close() {
-    supervisor.shutdown(); // a daemon that nobody needs any more is still stopped
+    supervisor.shutdown(); // already queued stops of unused daemons still run
     try {
       boolean ignored = supervisor.awaitTermination(STOP_MS, TimeUnit.MILLISECONDS);
     } catch (InterruptedException e) {

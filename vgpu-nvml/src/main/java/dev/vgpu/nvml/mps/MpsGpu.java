@@ -17,8 +17,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One GPU's daemon and the leases that stand on it. Its lock is held while the daemon is commanded,
- * which may take seconds; what reads the leases does not take it. Safe for use by several threads.
+ * One GPU's daemon, and the leases that use it. The lock is held while the daemon handles a
+ * command, which may take seconds; reading the leases does not take it. Safe for use by several
+ * threads.
  */
 final class MpsGpu {
   private static final Logger log = LoggerFactory.getLogger(MpsGpu.class);
@@ -47,7 +48,7 @@ final class MpsGpu {
     return daemon.gpu();
   }
 
-  /** Adds a lease, with the daemon at work. */
+  /** Adds a lease, and makes sure that the daemon runs. */
   MpsLease add(String id, Supplier<MpsLease> make) {
     lock.lock();
     try {
@@ -76,11 +77,11 @@ final class MpsGpu {
   void remove(MpsLease lease) {
     daemon.leave(lease.id());
     if (leases.remove(lease) && leases.isEmpty()) {
-      whenUnused.run(); // elsewhere: it takes long
+      whenUnused.run(); // on another thread: it takes long
     }
   }
 
-  /** Stops the daemon if no lease stands on it. */
+  /** Stops the daemon if no lease uses it. */
   void stopIfUnused() {
     lock.lock();
     try {
@@ -94,7 +95,7 @@ final class MpsGpu {
     }
   }
 
-  /** Stops a daemon that an earlier holder of the seat left, unless a lease of then goes on. */
+  /** Stops a daemon that an earlier holder of the seat left, unless one of its leases lives on. */
   void stopIfLeft(Path leasesOnDisk) {
     lock.lock();
     try {
@@ -133,7 +134,7 @@ final class MpsGpu {
                 + "; end one, or use turns");
   }
 
-  /** Why one more lease does not fit beside those that are there. */
+  /** {@return why one more lease does not fit beside the present ones} */
   Optional<String> lack(VirtualGpuRequest request) {
     boolean share = request.computePercent().isPresent();
     List<String> others =
@@ -149,7 +150,7 @@ final class MpsGpu {
 
   // ---- supervision
 
-  /** Looks whether daemon and server are well; starts what is not, and tells who was in reach. */
+  /** Checks daemon and server, restarts a failed one, and reports the leases that were affected. */
   void supervise() {
     lock.lock();
     try {
@@ -185,7 +186,8 @@ final class MpsGpu {
   }
 
   /**
-   * Those who had a client when it was last looked at; all that have processes, if none is known.
+   * {@return the leases that had a client at the last check} If no client is known: all that have
+   * processes. If no lease matches: all.
    */
   private List<MpsLease> inReach() {
     List<MpsLease> reached = new ArrayList<>();

@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A lease whose programs are clients of a GPU's MPS, and hooked besides: the hook keeps the quota
- * exactly, MPS the share. Safe for use by several threads.
+ * A lease whose programs are MPS clients and also hooked: the hook enforces the quota exactly, MPS
+ * the share. Safe for use by several threads.
  */
 final class MpsLease extends ForwardingLease {
   private final String id;
@@ -36,7 +36,7 @@ final class MpsLease extends ForwardingLease {
     return id;
   }
 
-  /** The other lease, for tests. */
+  /** {@return the lease beneath, for tests} */
   EnforcedLease under() {
     return beneath();
   }
@@ -45,7 +45,7 @@ final class MpsLease extends ForwardingLease {
     return request.policy() != SharePolicy.BEST_EFFORT;
   }
 
-  /** Tells that what it stands on failed. */
+  /** Reports that MPS failed beneath it. */
   void disturbed(String reason) {
     listener.disturbed(reason);
   }
@@ -58,7 +58,7 @@ final class MpsLease extends ForwardingLease {
     return Map.copyOf(variables);
   }
 
-  /** Programs that run keep the share that they began with; the quota changes at once. */
+  /** Running programs keep the share that they started with; the quota changes at once. */
   @Override
   public boolean tryResize(VirtualGpuRequest request, int entitledPermille) {
     if (MpsTerms.unable(request).isPresent() || !super.tryResize(request, entitledPermille)) {
@@ -74,7 +74,7 @@ final class MpsLease extends ForwardingLease {
     on.checkRoomForAClient();
   }
 
-  /** Its processes as the host sees them; also those that MPS serves. */
+  /** {@return its processes, by their pids on this host, which MPS uses too} */
   List<Long> pids() {
     return visibleProcesses();
   }

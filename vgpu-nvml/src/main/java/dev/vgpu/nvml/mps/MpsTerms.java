@@ -9,7 +9,7 @@ import java.util.OptionalInt;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** What a request means to MPS. */
+/** Translates a request to MPS's terms. */
 final class MpsTerms {
   private static final int MOST_CLIENTS_BEFORE_VOLTA = 16;
   private static final int MOST_CLIENTS = 48;
@@ -24,12 +24,12 @@ final class MpsTerms {
 
   /**
    * {@return how many processes may use one GPU's MPS at once, as the vendor documents it} Source:
-   * "Client-Server Connection Limits" in NVIDIA's guide to MPS, which names 16 contexts before
+   * "Client-Server Connection Limits" in NVIDIA's guide to MPS, which states 16 contexts before
    * Volta, 48 since, and 60 from CUDA 13.1 on. The driver counts contexts; a program with several
    * takes more.
    *
-   * @param properties what is known of the GPU; what is not known is taken to be recent hardware
-   *     with an older driver
+   * @param properties the GPU's properties; unknown ones default to recent hardware with an older
+   *     driver
    */
   static int mostClients(Map<String, String> properties) {
     if (number(properties.getOrDefault("compute_capability", "")).orElse(VOLTA) < VOLTA) {
@@ -40,7 +40,7 @@ final class MpsTerms {
         : MOST_CLIENTS;
   }
 
-  /** {@return why MPS cannot serve a GPU in the mode that it is in} */
+  /** {@return why MPS cannot serve a GPU in its current mode} */
   static Optional<String> obstacle(Map<String, String> properties) {
     return "prohibited".equals(properties.get("compute_mode"))
         ? Optional.of(
@@ -49,7 +49,7 @@ final class MpsTerms {
         : Optional.empty();
   }
 
-  /** {@return a version of the form 13.1 as 131} */
+  /** {@return a version such as 13.1 as the number 131} */
   private static OptionalInt number(String text) {
     Matcher matcher = VERSION.matcher(text);
     return matcher.matches()
@@ -58,7 +58,7 @@ final class MpsTerms {
         : OptionalInt.empty();
   }
 
-  /** {@return why MPS could never hold what is asked} */
+  /** {@return why MPS can never enforce a request} */
   static Optional<String> unable(VirtualGpuRequest request) {
     if (request.policy() == SharePolicy.BURST_SHARE) {
       return Optional.of(
@@ -68,14 +68,14 @@ final class MpsTerms {
     return Optional.empty();
   }
 
-  /** {@return the percent of the GPU's units that its programs may use} */
+  /** {@return the percent of the GPU's SMs that its programs may use} */
   static int activeThreadPercent(VirtualGpuRequest request) {
     return request.computePercent().orElse(ALL_PERCENT);
   }
 
-  /** {@return the variables that bound a client, the moment that it starts} */
+  /** {@return the variables that limit a client from its start on} */
   static Map<String, String> environment(VirtualGpuRequest request) {
-    // The hook is exact; this is rounded up, so that the quota's own message comes first.
+    // The hook is exact. This limit is rounded up, so that the hook's message comes first.
     long mebibytes = (request.memory().bytes() + MEBIBYTE - 1) / MEBIBYTE;
     return Map.of(
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",

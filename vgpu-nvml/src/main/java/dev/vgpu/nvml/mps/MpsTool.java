@@ -14,8 +14,8 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * {@code nvidia-cuda-mps-control}, the vendor's tool or one that stands in for it. Each call is a
- * process of its own and ends within a time. Immutable.
+ * {@code nvidia-cuda-mps-control}, the vendor's tool or a replacement. Each call runs a process
+ * with a time limit. Immutable.
  *
  * @param file the tool
  * @param timeoutMs how long a call may take
@@ -25,7 +25,7 @@ record MpsTool(Path file, long timeoutMs) {
   private static final int MOST_BYTES = 64 << 10;
   private static final String NAME = "nvidia-cuda-mps-control";
 
-  /** What it does not answer in time. */
+  /** The tool did not answer in time. */
   static final class HungException extends VgpuException {
     private static final long serialVersionUID = 1L;
 
@@ -38,7 +38,7 @@ record MpsTool(Path file, long timeoutMs) {
     this(file, TIMEOUT_MS);
   }
 
-  /** The machine's own: the one that is named, else the first in the path. */
+  /** {@return the machine's own tool: the one that a variable names, else the first in the path} */
   static Optional<Path> find(Map<String, String> environment) {
     String named = environment.get("VGPU_MPS_CONTROL");
     if (named != null && !named.isBlank()) {
@@ -59,12 +59,12 @@ record MpsTool(Path file, long timeoutMs) {
     return Optional.empty();
   }
 
-  /** Starts a daemon, which goes on by itself. */
+  /** Starts a daemon, which keeps running. */
   void startDaemon(Map<String, String> environment) {
     String ignored = run(List.of(file.toString(), "-d"), environment, "");
   }
 
-  /** Gives a daemon a command; what it answers. */
+  /** Sends a command to a daemon. Returns its answer. */
   String command(Map<String, String> environment, String command) {
     return run(List.of(file.toString()), environment, command + "\n");
   }
@@ -75,13 +75,13 @@ record MpsTool(Path file, long timeoutMs) {
     Path answer = null;
     Process process = null;
     try {
-      // To a file, not a pipe: a daemon that holds on to a pipe would never let it end.
+      // To a file, not a pipe: a daemon that keeps a pipe open would block the reader forever.
       answer = Files.createTempFile("vgpu-mps", ".txt");
       process = builder.redirectOutput(answer.toFile()).start();
       try (OutputStream to = process.getOutputStream()) {
         to.write(input.getBytes(StandardCharsets.UTF_8));
       } catch (IOException e) {
-        // It has ended without reading; its exit status says why.
+        // It exited without reading; its exit status says why.
       }
       if (!process.waitFor(timeoutMs, TimeUnit.MILLISECONDS)) {
         throw new HungException(

@@ -1,4 +1,4 @@
-/** MPS: several processes on one GPU at once, each with a part of its units. */
+/** MPS: several processes on one GPU concurrently, each on a part of its SMs. */
 @NullMarked
 package dev.vgpu.nvml.mps;
 

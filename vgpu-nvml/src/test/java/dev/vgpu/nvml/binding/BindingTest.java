@@ -17,14 +17,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * The binding's sizes, offsets and numbers beside those of C: of the emulator's declarations, and
- * of the vendor's header where the CUDA toolkit, or the directory that {@code VGPU_NVML_INCLUDE}
- * names, has it.
+ * Compares the binding's sizes, offsets and constants with C: with the emulator's declarations, and
+ * with the vendor's header if the CUDA toolkit, or the directory in {@code VGPU_NVML_INCLUDE}, has
+ * it.
  */
 class BindingTest {
   @TempDir Path directory;
 
-  /** Compiled and run; the probe's numbers by their names. */
+  /** {@return the numbers that the compiled probe prints, by name} */
   private Map<String, Long> probe(List<String> flags) throws IOException, InterruptedException {
     Path program = directory.resolve("probe");
     List<String> command = new ArrayList<>(List.of("cc", "-std=c11"));
@@ -61,7 +61,7 @@ class BindingTest {
     assertThat(ours()).containsAllEntriesOf(theirs);
   }
 
-  /** Where the vendor's header is; empty, and said, if it is nowhere. */
+  /** {@return the vendor's include directory; empty, with a printed note, if there is none} */
   private static Optional<Path> vendorsHeader() {
     String named = System.getenv("VGPU_NVML_INCLUDE");
     Path include = Path.of(named == null ? "/usr/local/cuda/include" : named);
@@ -82,7 +82,7 @@ class BindingTest {
     Map<String, Long> shared = ours();
     shared.keySet().retainAll(theirs.keySet());
     assertThat(shared).isEqualTo(theirs);
-    // Nothing of the binding's is unchecked, but counts that grow with the headers.
+    // Everything in the binding is checked, except counts that grow with the headers.
     Map<String, Long> unchecked = ours();
     unchecked.keySet().removeAll(theirs.keySet());
     assertThat(unchecked.keySet())

@@ -14,7 +14,7 @@ import java.io.IOException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What the backend says of GPUs that it cannot use, over emulated ones. */
+/** The backend's reasons for GPUs that it cannot use, on emulated ones. */
 @Timeout(60)
 class MigBackendTest {
   private final NvmlProvider provider = new NvmlProvider();

@@ -33,13 +33,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Over the emulated GPUs of this module's tests; those that are used here are cut meanwhile. */
+/** Runs on the emulated GPUs of this module's tests; their instances change meanwhile. */
 @Timeout(600)
 class MigEnforcementTest {
   /** {@code -Dvgpu.mig.cycles=100000}: the long run. */
   private static final int CYCLES = Integer.getInteger("vgpu.mig.cycles", 400);
 
-  /** Cycles of which a seat lives for less than three eighths. */
+  /** A seat lives for less than three eighths of this many cycles. */
   private static final int LIFE = 1_000;
 
   private static final MigRecord.Terms TERMS = new MigRecord.Terms(2, 1L << 20, false);
@@ -89,7 +89,7 @@ class MigEnforcementTest {
     return enforcement.prepare(id, directory, physical(), request, mock());
   }
 
-  /** So much of the 2 GiB that only half a GPU has it, with one of its seven compute slices. */
+  /** Only half a GPU has this much of the 2 GiB; it needs one of the seven compute slices. */
   private static VirtualGpuRequest.Builder wide() {
     return fixed(700);
   }
@@ -166,7 +166,7 @@ class MigEnforcementTest {
     }
   }
 
-  /** As if killed between the record and the making, and somebody else had the place by now. */
+  /** As if killed between record and creation, and another process has taken the place. */
   @Test
   void whatOthersMadeAtAnIntendedPlaceIsTheirs() throws IOException {
     Path records = MigEnforcement.directory(run);
@@ -180,7 +180,7 @@ class MigEnforcementTest {
     }
   }
 
-  /** As if killed between the making of the two parts, or of their destruction. */
+  /** As if killed between the creation of the two instances, or between their destruction. */
   @Test
   void whatWasHalfMadeIsDestroyedAtTheSecondLook() throws IOException {
     MigRecord.intended("dead", gpu, TWO, 2, List.of(), TERMS).write(MigEnforcement.directory(run));
@@ -240,7 +240,7 @@ class MigEnforcementTest {
     }
   }
 
-  /** Two fill the memory slices with a compute slice each; the next get what is left in those. */
+  /** Two instances with one compute slice each take all memory slices; later leases join them. */
   @Test
   void withoutAPlaceALeaseGetsAComputeInstanceInOneOfOurs() throws IOException {
     try (MigEnforcement enforcement = open()) {
@@ -309,7 +309,7 @@ class MigEnforcementTest {
       grantAs(dies, "c", fixed(200).build());
     }
     MigRecord host = MigRecord.all(MigEnforcement.directory(run)).get("c");
-    // As if killed between the making of a part and writing that down.
+    // As if killed between the creation of a compute instance and its record.
     MigState.Instance in =
         instances().stream().filter(each -> each.parts().size() == 2).findFirst().orElseThrow();
     MigRecord.joining("dead", gpu, in, TERMS).write(MigEnforcement.directory(run));
@@ -348,7 +348,7 @@ class MigEnforcementTest {
     }
   }
 
-  /** The seat's process is killed at random moments, and somebody else cuts the same GPU. */
+  /** The seat's process is killed at random moments while another process uses the same GPU. */
   @Test
   @Timeout(value = 4, unit = TimeUnit.HOURS)
   void whereverTheSeatIsKilledNothingLeaksAndNothingOfOthersIsTouched() throws Exception {
@@ -414,7 +414,7 @@ class MigEnforcementTest {
         .start();
   }
 
-  /** Until it has ended, or has done so many cycles and is killed; others work meanwhile. */
+  /** Waits until the seat ends, or kills it after {@code cycles}; others work meanwhile. */
   private boolean await(
       int round, Process seat, Map<Integer, MigState.Instance> theirs, Random random, int cycles)
       throws Exception {
@@ -431,7 +431,7 @@ class MigEnforcementTest {
     return true;
   }
 
-  /** Somebody else makes or destroys an instance of the kinds that the seat makes. */
+  /** Another process creates or destroys an instance of the profiles that the seat uses. */
   private void others(Map<Integer, MigState.Instance> theirs, Random random) {
     try {
       if (theirs.size() < 3 && random.nextBoolean()) {

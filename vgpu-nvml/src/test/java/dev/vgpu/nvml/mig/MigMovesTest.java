@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Making room on a GPU of 2 GiB, of which half a GPU can only be at slice 0 or 4. */
+/** Making room on a GPU of 2 GiB, where half a GPU fits only at slice 0 or 4. */
 @Timeout(60)
 class MigMovesTest {
   private static final int ONE = 19;
@@ -89,7 +89,7 @@ class MigMovesTest {
     return MigRecord.all(MigEnforcement.directory(run));
   }
 
-  /** Theirs at 4 and 6 keep the half from there; ours, at 0 to 3, is in the way of the other. */
+  /** Foreign instances at 4 and 6 block the upper half; ours, at 0 to 3, blocks the lower. */
   private EnforcedLease inTheWay(MigEnforcement enforcement) throws IOException {
     int left = theirs(TWO, 4, 2);
     theirs(ONE, 6, 1);
@@ -142,7 +142,7 @@ class MigMovesTest {
     }
   }
 
-  /** As if a driver refused to destroy it, since a program has just come. */
+  /** As if the driver refused to destroy it, because a program has just started in it. */
   @Test
   void whatCannotBeDestroyedStaysWhereItIs() throws IOException {
     try (MigEnforcement enforcement = open();
@@ -176,7 +176,7 @@ class MigMovesTest {
     }
   }
 
-  /** Killed after the first record was written: both are about what is still there. */
+  /** Killed after the first record was written: both records name the old instance. */
   @Test
   void killedBeforeItLeftALeaseKeepsItsInstance() throws IOException {
     try (MigEnforcement dies = open()) {
@@ -195,7 +195,7 @@ class MigMovesTest {
     }
   }
 
-  /** Killed before the old one was destroyed, or before the new one was complete. */
+  /** Killed before the old instance was destroyed, or before the new one was complete. */
   @Test
   void killedWhileItLeavesALeaseGetsANewInstanceAndNothingIsLeft() throws IOException {
     for (boolean isBegun : List.of(false, true)) {
@@ -223,7 +223,7 @@ class MigMovesTest {
     }
   }
 
-  /** Those who share an instance are not moved. */
+  /** A shared instance is not moved. */
   @Test
   void anInstanceOfSeveralLeasesStays() throws IOException {
     try (MigEnforcement enforcement = open()) {

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Each call that only root may make, refused as to anybody else. */
+/** Each call that only root may make, refused as for any other user. */
 @Timeout(60)
 class MigPermissionTest {
   private static final int TWO = 14;
@@ -119,7 +119,7 @@ class MigPermissionTest {
     }
   }
 
-  /** The record stays, so that whoever may, later or as the next holder of the seat, does it. */
+  /** The record stays: a process with permission, or the next seat, completes the work. */
   @ParameterizedTest
   @ValueSource(strings = {"nvmlComputeInstanceDestroy", "nvmlGpuInstanceDestroy"})
   void whatMayNotBeDestroyedStaysOursUntilItMay(String function) throws IOException {
@@ -141,7 +141,7 @@ class MigPermissionTest {
     assertThat(Optional.ofNullable(MigHolders.ofInstances(run).get(gpu))).isEmpty();
   }
 
-  /** What could not be undone keeps its record: no second try is written over it. */
+  /** What could not be undone keeps its record; a second try must not overwrite it. */
   @Test
   void whatIsNeitherCompletedNorDestroyedIsNotMadeASecondTime() throws IOException {
     try (MigEnforcement enforcement = open()) {

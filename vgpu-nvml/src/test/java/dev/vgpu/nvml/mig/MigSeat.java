@@ -15,11 +15,11 @@ import java.util.List;
 import java.util.Random;
 import org.mockito.Mockito;
 
-/** A seat that makes and destroys MIG instances, in a process of its own that can be killed. */
+/** A seat that creates and destroys MIG instances, in a separate process that can be killed. */
 final class MigSeat {
   private MigSeat() {}
 
-  /** A backend that puts nothing beneath. */
+  /** A backend that does nothing beneath. */
   static Enforcement nothing() {
     return new Enforcement() {
       @Override
@@ -44,7 +44,7 @@ final class MigSeat {
         .build();
   }
 
-  /** Half a GPU of those of this module's tests, for which others have to move. */
+  /** Makes room for half a GPU, so other leases must move. */
   private static void makeRoom(MigEnforcement enforcement, NvmlProvider provider) {
     for (PhysicalGpu gpu : provider.gpus()) {
       if (gpu.unusableAsWhole().isPresent()) {
@@ -54,7 +54,7 @@ final class MigSeat {
     }
   }
 
-  /** Grants and ends leases until it has done so often, or is killed. */
+  /** Grants and ends leases until it has completed its cycles, or is killed. */
   public static void main(String[] args) throws IOException {
     Path run = Path.of(args[0]);
     int cycles = Integer.parseInt(args[1]);
@@ -63,7 +63,7 @@ final class MigSeat {
     List<Lease> leases = new ArrayList<>();
     try (MigEnforcement enforcement =
         new MigEnforcement(run, nothing(), () -> MigDriver.of(provider))) {
-      // Those of whoever had the seat before are closed: their owner is dead.
+      // The previous seat's leases are closed: their owner is dead.
       try (var left = Files.newDirectoryStream(Files.createDirectories(run.resolve("leases")))) {
         for (Path directory : left) {
           Files.delete(directory);
@@ -86,7 +86,7 @@ final class MigSeat {
       for (Lease lease : leases) {
         lease.close();
       }
-      // What was unclear is decided at the second look.
+      // Unclear records are decided at the second look.
       enforcement.look();
       enforcement.look();
       enforcement.look();

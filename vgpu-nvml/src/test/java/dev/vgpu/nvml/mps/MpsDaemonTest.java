@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What lies about daemons that somebody planted, or that is damaged. */
+/** Planted or damaged files about daemons. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class MpsDaemonTest {
   @TempDir private Path directory;

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** MPS over the stand-in for the vendor's tool, with real processes. */
+/** MPS with a replacement of the vendor's tool, and real processes. */
 @Timeout(60)
 class MpsTest {
   private static final long NEVER_MS = 3_600_000;
@@ -80,7 +80,7 @@ class MpsTest {
     return VirtualGpuRequest.builder().memory(MEMORY).build();
   }
 
-  /** What the hook would be; its processes are those that the test starts. */
+  /** Stands for the hook's lease; its processes are those that the test starts. */
   private static EnforcedLease hooked(List<Long> pids) {
     EnforcedLease lease = mock(EnforcedLease.class);
     when(lease.environment()).thenReturn(Map.of("LD_PRELOAD", "/hook.so"));
@@ -114,7 +114,7 @@ class MpsTest {
     return made;
   }
 
-  /** A program that the tool counts as a client: it has the directory in its environment. */
+  /** A program that the tool counts as a client, by the directory in its environment. */
   private long program(MpsLease under) throws IOException {
     ProcessBuilder builder = new ProcessBuilder("sleep", "600");
     builder.environment().putAll(under.environment());
@@ -233,7 +233,7 @@ class MpsTest {
     await(() -> !ProcessHandle.of(first).map(ProcessHandle::isAlive).orElse(false));
   }
 
-  /** As root only: nobody else can make what is another's. */
+  /** Only as root: no other user can create another user's files. */
   @Test
   void daemonOfAnotherUserIsLeftAlone() throws Exception {
     MpsLease lease = lease("a-1", share(30), List.of());
@@ -250,7 +250,7 @@ class MpsTest {
     }
   }
 
-  /** What MPS needs to know of the machine. */
+  /** The facts that MPS needs about the machine. */
   private final class TestMachine implements MpsEnforcement.Machine {
     @Override
     public MpsTool tool(PhysicalGpu asked) {

@@ -8,12 +8,12 @@ import java.util.Locale;
 import java.util.Optional;
 
 /**
- * How GPUs of one kind can be cut. Read from NVML where that tells; the tables here are a fallback.
- * Immutable; two are equal if their slices and profiles are.
+ * How GPUs of one model can be partitioned. Read from NVML if it reports this; the tables here are
+ * a fallback. Immutable; two are equal if their slices and profiles are.
  *
  * @param computeSlices how many compute slices a whole GPU has
  * @param memorySlices how many memory slices it has, at most {@value #MOST_MEMORY_SLICES}
- * @param profiles the kinds of instances
+ * @param profiles the profiles of instances
  */
 public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> profiles) {
   static final int MOST_MEMORY_SLICES = 12;
@@ -24,10 +24,10 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   private static final int H100_SMS = 132;
   private static final int A100_SMS = 108;
 
-  /** What of them its instances have. */
+  /** The SMs that its instances can use. */
   private static final int A100_INSTANCES_SMS = 98;
 
-  /** Copies the list, and refuses what cannot be. */
+  /** Copies the list, and refuses impossible values. */
   public MigGeometry {
     profiles = List.copyOf(profiles);
     if (computeSlices < 1 || memorySlices < 1 || memorySlices > MOST_MEMORY_SLICES) {
@@ -44,10 +44,10 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   }
 
   /**
-   * {@return the table for A100, H100, H200 and their like}
+   * {@return the table for A100, H100, H200 and similar GPUs}
    *
-   * @param memory the whole GPU's
-   * @param multiprocessors those of a whole GPU
+   * @param memory of the whole GPU
+   * @param multiprocessors of the whole GPU
    */
   public static MigGeometry ofSeven(MemorySize memory, int multiprocessors) {
     Table table = new Table(memory, multiprocessors, SEVEN, EIGHT);
@@ -64,8 +64,8 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   /**
    * {@return the table for A30}
    *
-   * @param memory the whole GPU's
-   * @param multiprocessors those of a whole GPU
+   * @param memory of the whole GPU
+   * @param multiprocessors of the whole GPU
    */
   public static MigGeometry ofFour(MemorySize memory, int multiprocessors) {
     Table table = new Table(memory, multiprocessors, FOUR, FOUR);
@@ -78,8 +78,7 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   }
 
   /**
-   * {@return the table for GPUs of so many compute slices, of which the places hold and the sizes
-   * do not}
+   * {@return the table for GPUs with this many compute slices} Its places are right, its sizes not.
    *
    * @param computeSlices how many a whole GPU has
    */
@@ -92,8 +91,8 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   }
 
   /**
-   * The SMs of a kind, where they were seen on A100, and on H100 and H200: not in proportion to the
-   * slices. 0: not known.
+   * {@return the SMs of a profile as observed on A100, H100 and H200; 0 if unknown} They are not
+   * proportional to the slices.
    */
   private static int knownMultiprocessors(int id, int ofWholeGpu) {
     boolean isA100 = ofWholeGpu == A100_INSTANCES_SMS || ofWholeGpu == A100_SMS;
@@ -141,10 +140,10 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   }
 
   /**
-   * {@return whether an instance may be made there}
+   * {@return whether an instance may be created there}
    *
    * @param taken what is taken already
-   * @param profile its kind
+   * @param profile its profile
    * @param start its first memory slice
    */
   public boolean isLegal(MigOccupancy taken, MigProfile profile, int start) {
@@ -155,28 +154,28 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   }
 
   /**
-   * {@return where an instance may be made}
+   * {@return the starts at which an instance may be created}
    *
    * @param taken what is taken already
-   * @param profile its kind
+   * @param profile its profile
    */
   public List<Integer> legalStarts(MigOccupancy taken, MigProfile profile) {
     return profile.starts().stream().filter(start -> isLegal(taken, profile, start)).toList();
   }
 
   /**
-   * {@return the profile of that id}
+   * {@return the profile with an id}
    *
-   * @param id as NVML numbers them
+   * @param id as NVML numbers profiles
    */
   public Optional<MigProfile> profile(int id) {
     return profiles.stream().filter(profile -> profile.id() == id).findFirst();
   }
 
   /**
-   * {@return the profile that people call so}
+   * {@return the profile with a name}
    *
-   * @param name with or without the memory, {@code 3g.40gb} or {@code 3g}; without it the smallest
+   * @param name with or without the memory, {@code 3g.40gb} or {@code 3g}; without it, the smallest
    */
   public Optional<MigProfile> profile(String name) {
     return profiles.stream()
@@ -190,7 +189,7 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   }
 
   /**
-   * {@return the profiles that have so much, without media engines, the smallest first}
+   * {@return the profiles that are large enough, without media engines, the smallest first}
    *
    * @param memory at least
    * @param computePercent percent of the GPU's compute slices, 0 to 100, at least
@@ -207,7 +206,7 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   }
 
   /**
-   * {@return the first of {@link #enough}; empty if none has so much}
+   * {@return the first of {@link #enough}; empty if no profile is large enough}
    *
    * @param memory at least
    * @param computePercent percent of the GPU's compute slices, 0 to 100, at least

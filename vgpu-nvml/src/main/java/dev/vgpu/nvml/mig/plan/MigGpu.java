@@ -4,11 +4,11 @@ import dev.vgpu.GpuId;
 import java.util.List;
 
 /**
- * A GPU in MIG mode, and how it is cut now. Immutable.
+ * A GPU in MIG mode, with its current instances. Immutable.
  *
  * @param id the GPU's
- * @param geometry how it can be cut
- * @param instances what there is
+ * @param geometry how it can be partitioned
+ * @param instances its current instances
  */
 public record MigGpu(GpuId id, MigGeometry geometry, List<MigInstance> instances) {
   /** Copies the list. */
@@ -16,18 +16,18 @@ public record MigGpu(GpuId id, MigGeometry geometry, List<MigInstance> instances
     instances = List.copyOf(instances);
   }
 
-  /** {@return what of it is taken} */
+  /** {@return what is taken} */
   public MigOccupancy occupancy() {
     return occupancy(geometry, instances);
   }
 
-  /** This without some of its instances. */
+  /** {@return this GPU without some of its instances} */
   MigGpu without(List<MigInstance> gone) {
     return new MigGpu(
         id, geometry, instances.stream().filter(each -> !gone.contains(each)).toList());
   }
 
-  /** What instances take. */
+  /** {@return what instances take} */
   static MigOccupancy occupancy(MigGeometry geometry, List<MigInstance> instances) {
     int mask = 0;
     int compute = 0;

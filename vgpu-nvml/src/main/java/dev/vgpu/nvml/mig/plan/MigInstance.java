@@ -1,15 +1,15 @@
 package dev.vgpu.nvml.mig.plan;
 
 /**
- * A GPU instance that there is.
+ * An existing GPU instance.
  *
- * @param id NVML's number of it
- * @param profileId the kind, as NVML numbers them
+ * @param id its NVML number
+ * @param profileId its profile, as NVML numbers them
  * @param start its first memory slice
  * @param memorySlices how many it takes
  * @param computeSlices how many it takes
- * @param holder who has it, in words; empty: it is idle
- * @param movable whether it may be made anew elsewhere: ours, and idle or of offline work
+ * @param holder its holder, in words; empty if it is idle
+ * @param movable whether it may be created again elsewhere: ours, and idle or of offline work
  */
 public record MigInstance(
     int id,

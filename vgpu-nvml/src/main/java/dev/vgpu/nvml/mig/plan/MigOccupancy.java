@@ -1,7 +1,7 @@
 package dev.vgpu.nvml.mig.plan;
 
 /**
- * What of a GPU is taken. Two GPUs of one geometry with the same occupancy offer the same.
+ * What is taken of a GPU. GPUs with equal geometry and occupancy offer the same places.
  *
  * @param memoryMask the memory slices that are taken, as bits
  * @param computeSlices how many compute slices are taken
@@ -12,9 +12,9 @@ public record MigOccupancy(int memoryMask, int computeSlices, boolean media) {
   public static final MigOccupancy NONE = new MigOccupancy(0, 0, false);
 
   /**
-   * {@return this with one more instance}
+   * {@return this occupancy with one more instance}
    *
-   * @param profile its kind
+   * @param profile its profile
    * @param start its first memory slice
    */
   public MigOccupancy with(MigProfile profile, int start) {

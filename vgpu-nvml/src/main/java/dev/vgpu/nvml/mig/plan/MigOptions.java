@@ -11,16 +11,15 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * How much room for what may come each way to cut a GPU leaves: the number of the next {@value
- * #REQUESTS} requests that it can take, as expected under the best placement of each, where larger
- * kinds of instances are asked for less often, and an instance stays while {@value #STAYS} other
- * requests come. Exact, by value iteration over every set of placements; nothing that fits is ever
- * refused. Immutable.
+ * How much room a partitioned GPU leaves for future requests: the expected number of the next
+ * {@value #REQUESTS} requests that it can take, if each is placed best. Larger profiles are
+ * requested less often, and an instance stays while {@value #STAYS} other requests arrive. Exact,
+ * by value iteration over every set of placements; a request that fits is never refused. Immutable.
  *
- * <p>What comes is not known, so that is a choice. {@code bench mig} compares it with the best
- * policy of each of several loads: of the assumptions that were tried (1 to 8 times as likely to
- * ask for the smallest as for the largest; staying for 3 to 1,000 requests), these lose least where
- * they lose most, and are nowhere worse than first-fit or best-fit.
+ * <p>The future load is unknown, so these assumptions are a choice. {@code bench mig} compares the
+ * result with the best policy for each of several loads. The assumptions tried were: the smallest
+ * profile 1 to 8 times as likely as the largest, and a stay of 3 to 1,000 requests. The chosen ones
+ * have the smallest worst-case loss, and are nowhere worse than first-fit or best-fit.
  */
 final class MigOptions {
   static final int REQUESTS = 20;
@@ -31,16 +30,16 @@ final class MigOptions {
   private static final double OVER = 1.0 / (REQUESTS - 1);
   private static final double PRECISE = 1e-11;
 
-  /** The real ones have 723 at most. What a broken driver may tell is not searched to its end. */
+  /** Real GPUs have at most 723 sets; a broken driver's geometry is not searched to its end. */
   private static final int MOST_SETS = 20_000;
 
   private static final int MOST_PLACES = 62;
   private static final Map<Key, MigOptions> KNOWN = new ConcurrentHashMap<>();
 
-  /** What can be cut, beside what no known kind explains. */
+  /** A geometry, with the slices that instances of no known profile take. */
   private record Key(MigGeometry geometry, MigOccupancy strange) {}
 
-  /** A kind at a place. */
+  /** A profile at a start. */
   private record Place(int kind, int start, int mask, int computeSlices, int memorySlices) {}
 
   private final Key key;
@@ -59,7 +58,7 @@ final class MigOptions {
     solve(sets);
   }
 
-  /** The requests that a GPU can take, as expected. */
+  /** {@return the expected number of requests that a GPU can take} */
   static double of(MigGpu gpu) {
     return of(gpu.geometry(), gpu.instances());
   }
@@ -82,7 +81,7 @@ final class MigOptions {
     return Optional.ofNullable(options.numbers.get(set)).map(at -> options.values[at]).orElse(0.0);
   }
 
-  /** The requests that it can take with one more instance, as expected. */
+  /** {@return the same with one more instance} */
   static double with(MigGpu gpu, MigProfile profile, int start) {
     List<MigInstance> instances = new ArrayList<>(gpu.instances());
     instances.add(
@@ -91,7 +90,7 @@ final class MigOptions {
     return of(gpu.geometry(), instances);
   }
 
-  /** The kinds that differ in what they take; media engines are not slices. */
+  /** {@return the profiles that differ in the slices they take; media engines are not slices} */
   private static List<MigProfile> shapes(MigGeometry geometry) {
     List<MigProfile> shapes = new ArrayList<>();
     for (MigProfile profile : geometry.profiles()) {
@@ -107,7 +106,7 @@ final class MigOptions {
     return shapes;
   }
 
-  /** How likely each is to be asked for: by the inverse of its size's square root. */
+  /** {@return the probability of each profile, proportional to 1 / sqrt(memory slices)} */
   private static double[] weights(List<MigProfile> shapes) {
     double[] weights =
         shapes.stream().mapToDouble(shape -> 1 / Math.sqrt(shape.memorySlices())).toArray();
@@ -127,7 +126,7 @@ final class MigOptions {
     return places.size() > MOST_PLACES ? places.subList(0, MOST_PLACES) : places;
   }
 
-  /** Which of the places an instance has; -1: none. */
+  /** {@return the place of an instance; -1 if it is none of these} */
   private static int place(List<Place> places, MigInstance instance) {
     for (int i = 0; i < places.size(); i++) {
       Place place = places.get(i);
@@ -154,7 +153,7 @@ final class MigOptions {
     return (mask & place.mask()) == 0 && compute <= key.geometry().computeSlices();
   }
 
-  /** All sets of places that can be, each after those that are part of it. */
+  /** {@return all legal sets of places, each after its subsets} */
   private List<Long> explore() {
     List<Long> sets = new ArrayList<>(List.of(0L));
     numbers.put(0L, 0);
@@ -198,7 +197,7 @@ final class MigOptions {
     }
   }
 
-  /** One round over all sets, the largest first. */
+  /** One iteration over all sets, the largest first. */
   private double improve(int[][][] next, int[][] less) {
     double change = 0;
     for (int i = values.length - 1; i >= 0; i--) {

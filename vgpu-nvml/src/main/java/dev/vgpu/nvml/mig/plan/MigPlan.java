@@ -4,11 +4,11 @@ import dev.vgpu.GpuId;
 import java.util.List;
 
 /**
- * Where an instance goes, and why. Immutable.
+ * The chosen place for an instance, and the reasons. Immutable.
  *
  * @param chosen the place
- * @param candidates all places that were legal, the best first; with {@link #moves} only the chosen
- * @param moves what has to be moved first, in this order; empty: nothing
+ * @param candidates all legal places, the best first; if there are {@link #moves}, only the chosen
+ * @param moves what must be moved first, in this order; empty if nothing
  */
 public record MigPlan(Candidate chosen, List<Candidate> candidates, List<Move> moves) {
   /** Copies the lists. */
@@ -21,11 +21,11 @@ public record MigPlan(Candidate chosen, List<Candidate> candidates, List<Move> m
    * A place for an instance.
    *
    * @param gpu which GPU
-   * @param profile the kind of instance
+   * @param profile the instance's profile
    * @param start its first memory slice
-   * @param optionsBefore how many of the next 20 requests the GPU can take as it is, as expected
-   * @param optionsAfter how many besides this one
-   * @param remains for each kind, how many places remain: {@code 1g.10gb 5, 2g.20gb 2}
+   * @param optionsBefore expected number of the next 20 requests that the GPU can take as it is
+   * @param optionsAfter the same after this instance is placed
+   * @param remains for each profile, how many places remain: {@code 1g.10gb 5, 2g.20gb 2}
    */
   public record Candidate(
       GpuId gpu,
@@ -34,18 +34,18 @@ public record MigPlan(Candidate chosen, List<Candidate> candidates, List<Move> m
       double optionsBefore,
       double optionsAfter,
       String remains) {
-    /** {@return how many requests that may come it costs, as expected} */
+    /** {@return how many future requests the place is expected to cost} */
     public double loss() {
       return optionsBefore - optionsAfter;
     }
   }
 
   /**
-   * An instance that is destroyed, and made anew elsewhere.
+   * An instance that is destroyed and created again elsewhere.
    *
    * @param instance which one
    * @param from its GPU
-   * @param to where it goes
+   * @param to its new GPU
    * @param start its first memory slice there
    */
   public record Move(MigInstance instance, GpuId from, GpuId to, int start) {}

@@ -14,13 +14,11 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds places for GPU instances on the GPUs of one node. Without state; safe for use by several
+ * Finds places for GPU instances on the GPUs of one node. Stateless; safe for use by several
  * threads.
  */
 public final class MigPlanner {
-  /**
-   * Values of equal occupancies are equal to the bit; this is for those that are worth the same.
-   */
+  /** Tolerance for different occupancies of the same worth; equal ones have identical values. */
   private static final double SAME = 1e-9;
 
   private MigPlanner() {}
@@ -28,20 +26,19 @@ public final class MigPlanner {
   /**
    * {@return the start that keeps most options open on one GPU; empty if there is no legal one}
    *
-   * @param gpu the GPU, as it is cut now
-   * @param profile the kind of instance
+   * @param gpu the GPU with its current instances
+   * @param profile the instance's profile
    */
   public static Optional<Integer> start(MigGpu gpu, MigProfile profile) {
     return place(List.of(gpu), any -> Optional.of(profile)).map(plan -> plan.chosen().start());
   }
 
   /**
-   * Finds the GPU that is cut up most and has room, and on it the place that keeps most options
-   * open.
+   * Finds the fullest GPU that has room, and on it the place that keeps most options open.
    *
    * @param gpus the GPUs that may be used
-   * @param wanted the kind of instance, of each GPU's own geometry; empty where it has none
-   * @return where, and why; empty if there is no legal place
+   * @param wanted the profile, in each GPU's own geometry; empty if it has none
+   * @return the place and the reasons; empty if there is no legal place
    */
   public static Optional<MigPlan> place(
       List<MigGpu> gpus, Function<MigGpu, Optional<MigProfile>> wanted) {
@@ -59,8 +56,8 @@ public final class MigPlanner {
   }
 
   /**
-   * First the GPU that can take least besides: whole ones are kept for what needs them. Then, on
-   * it, the place that leaves most. (Least loss over all GPUs spreads instances: it takes fewer.)
+   * First the GPU with the fewest options: empty GPUs are kept for requests that need them. Then
+   * the place that leaves most. (Least loss over all GPUs would spread instances, and fit fewer.)
    */
   private static final Comparator<Candidate> ORDER =
       Comparator.comparingLong((Candidate one) -> Math.round(one.optionsBefore() / SAME))
@@ -92,12 +89,12 @@ public final class MigPlanner {
   // ---- making room
 
   /**
-   * Finds the fewest instances to move so that a request fits which does not now. Each moved one is
-   * destroyed and made anew, so whoever has it must consent; only movable ones are looked at.
+   * Finds the fewest instances to move so that a request fits. A moved instance is destroyed and
+   * created again, so its holder must consent; only movable ones are considered.
    *
    * @param gpus the GPUs that may be used
-   * @param wanted the kind of instance, of each GPU's own geometry; empty where it has none
-   * @return the place, and what has to be moved; without moves if it fits as it is
+   * @param wanted the profile, in each GPU's own geometry; empty if it has none
+   * @return the place and the moves; without moves if the request already fits
    */
   public static Optional<MigPlan> makeRoom(
       List<MigGpu> gpus, Function<MigGpu, Optional<MigProfile>> wanted) {
@@ -129,7 +126,7 @@ public final class MigPlanner {
         chosen.add(movable.get(i));
       }
     }
-    // The largest are the hardest to place.
+    // Largest first, because they are the hardest to place.
     chosen.sort(Comparator.comparingInt(MigInstance::memorySlices).reversed());
     return chosen;
   }
@@ -143,7 +140,7 @@ public final class MigPlanner {
     return order.compare(one, other) < 0;
   }
 
-  /** A plan that moves exactly these of one GPU, or null. */
+  /** {@return a plan that moves exactly these instances of one GPU, or null} */
   private static @Nullable MigPlan with(
       List<MigGpu> gpus, MigGpu gpu, MigProfile profile, List<MigInstance> moved) {
     List<Candidate> places = new ArrayList<>();
@@ -161,7 +158,7 @@ public final class MigPlanner {
     return null;
   }
 
-  /** Finds places for what was moved, one after the other, and goes back where one has none. */
+  /** Finds places for the moved instances one by one, with backtracking. */
   private static boolean rehouse(
       MigGpu from, List<MigInstance> moved, Map<MigGpu, MigOccupancy> taken, List<Move> moves) {
     if (moves.size() == moved.size()) {

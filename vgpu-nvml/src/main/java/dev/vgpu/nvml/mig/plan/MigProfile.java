@@ -4,16 +4,16 @@ import dev.vgpu.MemorySize;
 import java.util.List;
 
 /**
- * A kind of GPU instance. Immutable.
+ * A profile of GPU instances. Immutable.
  *
- * @param id the profile id that NVML and {@code nvidia-smi} give it
- * @param name what people call it, for example {@code 3g.40gb}
- * @param computeSlices how many compute slices it takes
- * @param memorySlices how many memory slices it takes
- * @param most how many there can be on a GPU
- * @param starts the memory slices at which one can begin, in rising order
- * @param memory the memory that it has
- * @param multiprocessors the SMs that it has
+ * @param id its number in NVML and {@code nvidia-smi}
+ * @param name its usual name, for example {@code 3g.40gb}
+ * @param computeSlices how many compute slices an instance takes
+ * @param memorySlices how many memory slices an instance takes
+ * @param most how many instances a GPU can have
+ * @param starts the memory slices at which an instance can begin, ascending
+ * @param memory an instance's memory
+ * @param multiprocessors an instance's SMs
  */
 public record MigProfile(
     int id,
@@ -31,13 +31,13 @@ public record MigProfile(
     starts = starts.stream().sorted().toList();
   }
 
-  /** {@return whether it has the media engines, which one instance of a GPU can have} */
+  /** {@return whether it has the media engines, which only one instance of a GPU can have} */
   public boolean hasMedia() {
     return name.contains(MEDIA);
   }
 
   /**
-   * {@return the memory slices that one at a place takes, as bits}
+   * {@return the memory slices that an instance takes, as bits}
    *
    * @param start its first memory slice
    */

@@ -21,7 +21,7 @@ class MigPlannerProperties {
   private static final MigGeometry SEVEN = MigGeometry.ofSeven(MemorySize.ofGibibytes(80), 132);
   private static final MigGeometry FOUR = MigGeometry.ofFour(MemorySize.ofGibibytes(24), 56);
 
-  /** Requests and departures: whatever comes, nothing overlaps and nothing is over-committed. */
+  /** Requests and departures: nothing ever overlaps or is over-committed. */
   @Property(tries = 1_000)
   void noPlacementIsEverIllegal(
       @ForAll boolean seven, @ForAll @Size(max = 40) List<@IntRange(max = 99) Integer> steps) {
@@ -50,7 +50,7 @@ class MigPlannerProperties {
         id, profile.id(), start, profile.memorySlices(), profile.computeSlices(), "", movable);
   }
 
-  /** By the rules of NVIDIA's MIG user guide, without the code under test. */
+  /** By the rules of NVIDIA's MIG user guide, independent of the code under test. */
   private static void checkLegal(MigGeometry geometry, List<MigInstance> instances) {
     Map<Integer, Integer> counts = new HashMap<>();
     boolean[] taken = new boolean[geometry.memorySlices()];
@@ -71,7 +71,7 @@ class MigPlannerProperties {
     assertThat(media).isLessThanOrEqualTo(1);
   }
 
-  /** What has to be moved leaves every instance at a legal place, and the request fits. */
+  /** After the moves, every instance is at a legal place, and the request fits. */
   @Property(tries = 500)
   void roomIsMadeWithoutLosingAnything(@ForAll @IntRange(max = 1_000_000) int seed) {
     Random random = new Random(seed);

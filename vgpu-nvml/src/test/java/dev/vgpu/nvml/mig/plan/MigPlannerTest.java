@@ -34,7 +34,7 @@ class MigPlannerTest {
     assertThat(H100.profile("5g")).isEmpty();
   }
 
-  /** As public logs of the real ones have them. */
+  /** As observed in public logs of real GPUs. */
   @Test
   void instancesHaveTheMultiprocessorsThatWereSeen() {
     assertThat(H100.profiles())
@@ -46,7 +46,7 @@ class MigPlannerTest {
     assertThat(A30.profiles()).extracting(MigProfile::multiprocessors).contains(14, 28, 56);
   }
 
-  /** As many as another enumeration, by the rules of NVIDIA's MIG user guide, has found. */
+  /** The number that an independent enumeration by the rules of NVIDIA's MIG user guide gives. */
   @Test
   void thereAreAsManyValidStatesAsTheEnumerationFound() {
     assertThat(states(H100)).isEqualTo(723);
