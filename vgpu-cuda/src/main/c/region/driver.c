@@ -147,6 +147,10 @@ int vgpu__driver_load(void) {
   return loaded ? 0 : -1;
 }
 
+void vgpu__driver_forget(void) {
+  load_lock.word = 0;
+}
+
 void *vgpu__driver_handle(void) { return __atomic_load_n(&loaded, __ATOMIC_ACQUIRE) ? handle : NULL; }
 
 void *vgpu__driver_symbol(const char *name) {

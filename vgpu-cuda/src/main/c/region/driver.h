@@ -61,6 +61,9 @@ extern struct vgpu_driver vgpu_driver __attribute__((visibility("hidden")));
 
 /* Loads the driver once; 0, or -1 with the reason logged. */
 int vgpu__driver_load(void);
+
+/* In the child of a fork: a load that another thread had begun begins again. */
+void vgpu__driver_forget(void);
 /* Whether this path refers to the real driver's file, whatever its name. */
 int vgpu__driver_is(const char *path);
 int vgpu__same_file(const char *a, const char *b);

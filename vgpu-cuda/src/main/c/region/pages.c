@@ -16,7 +16,8 @@ void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t s
     return NULL;
   }
   /* Access beyond the file's end would raise SIGBUS, so check the size first. */
-  if (vgpu__fstat(fd, &seen) != 0 || !S_ISREG(seen.st_mode) || (uint64_t)seen.st_size != size) {
+  if (vgpu__fstat(fd, &seen) != 0) seen.st_size = -1;
+  if (seen.st_size < 0 || !S_ISREG(seen.st_mode) || (uint64_t)seen.st_size != size) {
     vgpu__log("%s has %lld bytes, not %llu", path, (long long)seen.st_size, (unsigned long long)size);
     close(fd);
     return NULL;

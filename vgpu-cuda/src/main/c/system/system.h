@@ -66,6 +66,9 @@ uint64_t vgpu__pid_namespace(void);
 
 /* ---- log.c: off unless VGPU_HOOK_LOG names a place; rate-limited; keeps the last reason for vgpu_attach ---- */
 __attribute__((format(printf, 1, 2))) void vgpu__log(const char *format, ...);
+
+/* In the child of a fork: no thread that held the lock exists there. */
+void vgpu__log_forget(void);
 void vgpu__last_reason(char *into, size_t size);
 
 /* ---- settings.c: the VGPU_ variables ---- */

@@ -8,6 +8,8 @@
 #include "top.h"
 
 void vgpu__fork_child(void) {
+  vgpu__log_forget();
+  vgpu__driver_forget();
   const struct vgpu_tenant *maker = vgpu_tenant_current();
   if (maker != &vgpu__home && maker != &vgpu__ended) {
     vgpu__setting_give("VGPU_RUN_DIR", maker->run_dir);

@@ -85,6 +85,7 @@ final class ShareLevel {
 
   /** Call this once all tenants have left. */
   void reset() {
+    hadGangs = false;
     turnNs = settings.shortestTurnNs();
   }
 

@@ -5,10 +5,12 @@ import static org.assertj.core.data.Offset.offset;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.simulate.VirtualNode;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Tag;
@@ -56,6 +58,29 @@ class ShareLevelProperties {
       }
       assertThat(areAsGood(level.pick(), naivePick())).isTrue();
     }
+  }
+
+  @Example
+  void aGangThatHasLeftIsForgotten() {
+    TurnGate ofSeveral =
+        new BusyGate() {
+          @Override
+          public boolean spansGpus() {
+            return true;
+          }
+        };
+    Tenant gang = new Tenant("gang", ofSeveral, fixedShare());
+    level.join(gang, 0);
+    level.leave(gang, 1);
+    level.reset();
+
+    level.join(new Tenant("fixed", new BusyGate(), fixedShare()), 2);
+    level.passed(1_000_000, true);
+    assertThat(level.isBehind()).isTrue();
+  }
+
+  private static VirtualGpuRequest fixedShare() {
+    return VirtualNode.request(SharePolicy.FIXED_SHARE, 50, PreemptionClass.NEARLINE);
   }
 
   private void make(Random random) {

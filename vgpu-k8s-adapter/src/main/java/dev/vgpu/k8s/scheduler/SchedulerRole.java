@@ -91,6 +91,7 @@ public final class SchedulerRole implements Callable<Integer> {
               1,
               TimeUnit.SECONDS);
       elector(client, watch, leads).run(); // Ends when the lease is lost: begin anew, with nothing.
+      LOG.warn("lost its lease, so this process ends: lease={}/{}", namespace, LEASE);
       boolean ignored = ticking.cancel(true);
       return 1;
     } finally {
@@ -115,6 +116,7 @@ public final class SchedulerRole implements Callable<Integer> {
                         () -> {
                           watch.begin();
                           leads.set(true);
+                          LOG.info("leads: lease={}/{}", namespace, LEASE);
                         },
                         () -> {
                           leads.set(false);
