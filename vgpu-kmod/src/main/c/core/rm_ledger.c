@@ -83,7 +83,7 @@ static uint32_t vgpu__bucket(const struct vgpu_rm_book *book, uint64_t of, uint3
   return (uint32_t)(mixed >> 32 ^ mixed) & book->mask;
 }
 
-/* An object's client is known by its stamp, which no other has. */
+/* An object is hashed by its client's stamp, which is unique. */
 static struct vgpu_rm_object **vgpu__place(const struct vgpu_rm_book *book, const struct vgpu_rm_object *object) {
   return &book->table[vgpu__bucket(book, object->root == object ? object->owner : object->root->stamp, object->handle)];
 }
@@ -169,7 +169,7 @@ static void vgpu__unhang(struct vgpu_rm_object *object) {
   object->parent = NULL;
 }
 
-/* An object without children. */
+/* Removes an object that has no children. */
 static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
   struct vgpu_rm_tenant *tenant = object->root->tenant;
   vgpu__unhang(object);
@@ -192,7 +192,7 @@ static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *obje
 void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *object, uint64_t stamp) {
   struct vgpu_rm_object *root = object->root, *at = object;
   int kept = 0;
-  for (;;) { /* no recursion: others choose how deep it is */
+  for (;;) { /* not recursive, because tenants choose the depth */
     struct vgpu_rm_object *child = at->child, *above = at->parent;
     if (child != NULL && child->stamp <= stamp) {
       at = child;
@@ -200,7 +200,7 @@ void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *objec
       vgpu__unhang(child);
       if (object != root) {
         vgpu__hang(child, root);
-      } else { /* aside for now: the client is not gone through again */
+      } else { /* set aside, so that the loop does not visit it again */
         child->next = root->next;
         root->next = child;
         kept = 1;
@@ -216,7 +216,7 @@ void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *objec
     vgpu__discard(book, object);
     return;
   }
-  while (root->next != NULL) { /* a client has no siblings; its `next` held what stays */
+  while (root->next != NULL) { /* a client has no siblings, so its `next` held the children to keep */
     struct vgpu_rm_object *child = root->next;
     root->next = child->next;
     vgpu__hang(child, root);
@@ -235,7 +235,8 @@ struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu
     book->heap.drop(made);
     return there;
   }
-  /* The driver has a handle once: this one may be gone already, or the other's end is about to be seen. */
+  /* The driver has a handle only once. Either this client is already gone, or the end of the other one is about to
+   * be seen. */
   other = vgpu__client_named(book, client, &count);
   made->root = made;
   made->client = made->handle = client;
@@ -265,7 +266,8 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
   struct vgpu_rm_object *above = vgpu__object_find(book, root, parent);
   made->root = root;
   made->client = root->client;
-  made->handle = there == NULL ? handle : 0; /* which of two is in the driver now is not known: both are charged */
+  made->handle = there == NULL ? handle : 0; /* it is unknown which of the two the driver has now, so both stay
+                                                charged */
   made->class_number = class_number;
   made->block = block;
   root->tenant->objects++;

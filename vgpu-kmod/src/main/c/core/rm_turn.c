@@ -37,7 +37,7 @@ int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
     int held = vgpu__is_held(book, tenant);
     struct vgpu_rm_object *group = held ? tenant->running : tenant->stopped;
     if (group == NULL) continue;
-    if (!held && group->tries > book->pass) { /* those that failed least often come first */
+    if (!held && group->tries > book->pass) { /* groups with the fewest failures come first */
       later = 1;
       continue;
     }
@@ -87,7 +87,7 @@ int vgpu__group_asked(struct vgpu_rm_book *book, struct vgpu_rm_object *group, i
   int held = vgpu__is_held(book, group->root->tenant);
   if (!group->ours && !held) return 0;
   group->wanted = wanted;
-  if (!group->ours && group->at_group == NULL) { /* never scheduled: there is nothing to stop */
+  if (!group->ours && group->at_group == NULL) { /* never scheduled, so there is nothing to stop */
     group->ours = 1;
     vgpu__list(group, &group->root->tenant->stopped);
   }
