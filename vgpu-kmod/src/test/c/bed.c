@@ -14,7 +14,7 @@ void (*bed_watch)(void);
 static pthread_mutex_t ledgers = PTHREAD_MUTEX_INITIALIZER, drivers = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next_id;
 
-/* Who calls the core, and on which file. */
+/* The process that calls the core, and its file. */
 struct caller {
   struct bed_process *process;
   struct bed_file *file;

@@ -1,13 +1,13 @@
 /*
- * The driver's calls, as a program of a tenant makes them: fields by offset at a place in the arena. bed.h, or what stands for
- * it, is included before.
+ * The driver's calls as a tenant's program makes them: fields by offset at a place in the arena. Include bed.h, or a
+ * replacement, first.
  */
 #ifndef VGPU_CALLS_H
 #define VGPU_CALLS_H
 
 /* Places in the arena. */
 enum { CALL = 8192, PARAMS = 12288, OUTER = 16384, PLACE = 65536 };
-static _Thread_local size_t place; /* of this thread */
+static _Thread_local size_t place; /* this thread's part of the arena */
 
 static inline uint64_t spot(size_t at) { return bed_at(place + at); }
 
@@ -26,14 +26,14 @@ static inline uint64_t get64(size_t at) {
 
 struct alloc {
   uint32_t client, parent, handle, class_number;
-  uint64_t bytes;       /* of memory */
+  uint64_t bytes;       /* for memory */
   uint32_t params_size; /* as the caller states it */
   int rights;           /* the longer form */
-  uint32_t direction;   /* 0: what programs use */
+  uint32_t direction;   /* 0: the direction that programs use */
   size_t call, params;  /* 0: the usual places */
 };
 
-/* Returns the status; what was made is in *made. UINT32_MAX where the ioctl itself failed. */
+/* Returns the status; *made is the new handle. UINT32_MAX if the ioctl itself failed. */
 static inline uint32_t do_alloc(struct bed_process *process, int fd, struct alloc what, uint32_t *made) {
   size_t call = what.call != 0 ? what.call : CALL, params = what.params != 0 ? what.params : PARAMS, size = what.rights ? 48 : 32;
   memset(arena + place + call, 0, size);
@@ -96,7 +96,7 @@ static inline long do_register(struct bed_process *process, int fd, int control)
   return bed_ioctl(process, fd, vgpu__rm_word(RM_REGISTER_FD, 4), spot(CALL));
 }
 
-/* A client with a device and a subdevice below it, as every program makes first. */
+/* A client with a device and a subdevice, which every program creates first. */
 enum { DEVICE = 0x5c000001, SUBDEVICE = 0x5c000002 };
 static inline uint32_t new_client(struct bed_process *process, int fd) {
   uint32_t client = 0;

@@ -1,10 +1,11 @@
 /*
- * Random requests for the core on the model of the resource manager. Usage: fuzz_core REQUESTS SEED
+ * Random requests to the core, on the model of the resource manager. Usage: fuzz_core REQUESTS SEED
  *
- * A round draws one of three kinds of tenants, and checks after each request:
- *   honest    its memory is there: the ledger is equal to what the driver holds
- *   racing    calls overlap, answers cannot be written, arguments are not there: the ledger is never below what the driver holds
- *   hostile   memory changes while the driver works: nothing but that everything is given back in the end
+ * A round has one of three kinds of tenants, and checks after each request:
+ *   honest    its memory is accessible: the ledger equals what the driver holds
+ *   racing    calls overlap, answers cannot be written, arguments are not mapped: the ledger is never below what the
+ *             driver holds
+ *   hostile   memory changes while the driver works: only checks that everything is given back at the end
  * After each round every file is closed, and nothing may be left.
  */
 #include "bed.h"
@@ -57,7 +58,7 @@ static uint64_t some_size(void) {
   }
 }
 
-/* Where a call's fields lie; not in what cannot be written, if it is honest. */
+/* The place of a call's fields; for an honest tenant never in read-only memory. */
 static size_t some_place(size_t usual) {
   if (kind == HONEST) return usual;
   switch (below(16)) {
@@ -150,7 +151,7 @@ static void learn(uint32_t number, size_t at, long result) {
   if (made != 0) clients[below(8)] = made;
 }
 
-/* Turns as far as they are the core's: nobody looks at what the driver runs here. */
+/* Exercises the core's part of turns. The driver's state of groups is not checked. */
 static void some_turns(void) {
   struct vgpu_rm_turn turn;
   tenants[1 + below(3)]->yields = below(2) != 0;
@@ -178,7 +179,7 @@ static void one_request(void) {
   size_t at = some_place(CALL), params = some_place(PARAMS);
   draw_fields(at, number, size, params);
   uint64_t argument = bed_at(at);
-  if (below(6) == 0) { /* behind another */
+  if (below(6) == 0) { /* inside an XFER */
     size_t outer = some_place(OUTER);
     store32(outer, below(50) == 0 ? RM_XFER : number);
     store32(outer + 4, below(20) == 0 ? (uint32_t)random64() : size);
@@ -215,7 +216,7 @@ static int by_address(const void *one, const void *other) {
   return left < right ? -1 : left > right;
 }
 
-/* The accounts are the sums of what is in the book, whatever the tenants are like. */
+/* The accounts must equal the sums over the book, whatever the kind of tenants. */
 static void check_sums(void) {
   static struct vgpu_rm_block *blocks[65536];
   size_t count = 0;

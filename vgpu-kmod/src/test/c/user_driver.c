@@ -1,6 +1,6 @@
 /*
- * Stands for the kernel and its driver below libvgpu_rm.so: a library to preload after it. A file of the driver is a memory
- * file; the model of the resource manager answers on it, and is told when the last descriptor of it is closed.
+ * Replaces the kernel and its driver below libvgpu_rm.so: a library to preload after it. A file of the driver is a
+ * memory file. The model of the resource manager serves it, and is told when its last descriptor is closed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -60,7 +60,7 @@ static int has_gpu(void *self) {
   return 1;
 }
 
-/* What the tests compare with. */
+/* For comparison by the tests. */
 uint64_t user_driver_held(void);
 uint64_t user_driver_held(void) { return rm.taken; }
 

@@ -51,7 +51,7 @@ struct model_object {
   struct model_file *file; /* of a client */
   uint32_t tag, process;
   uint64_t timeslice_us;
-  int scheduled; /* a channel group */
+  int scheduled; /* of a channel group */
 };
 
 /* ---- the tree ---- */
@@ -118,7 +118,7 @@ static struct model_object *hang(struct model_rm *rm, struct model_object *paren
   return made;
 }
 
-/* A client is believed only on the file that it belongs to. */
+/* A client is accepted only on the file that it belongs to. */
 static struct model_object *own_client(const struct model_rm *rm, const struct model_file *file, uint32_t handle) {
   struct model_object *client = find_client(rm, handle);
   return client != NULL && client->file == (file->tied != NULL ? file->tied : file) ? client : NULL;
@@ -178,7 +178,7 @@ static uint32_t make_client(struct model_rm *rm, struct model_file *file, const 
   return OK;
 }
 
-/* Memory's parameters are read and written by class, whatever size the caller says that they have. */
+/* Parameters of memory are read and written by class, whatever size the caller states. */
 static uint32_t take_by_params(struct model_rm *rm, struct model_object *client, const struct model_caller *caller, uint32_t class_number,
                                uint64_t at, struct block **into) {
   struct memory_params params;
@@ -230,7 +230,7 @@ static uint32_t free_object(struct model_rm *rm, struct model_file *file, uint32
   if (client == NULL) return BAD_CLIENT;
   object = find(client, handle);
   if (object != NULL) destroy(rm, object);
-  return OK; /* for an unknown handle too */
+  return OK; /* also for an unknown handle */
 }
 
 static uint32_t duplicate(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, struct nvos55 *call) {
@@ -265,7 +265,7 @@ static uint32_t fb_info(const struct model_rm *rm, const struct model_caller *ca
     switch (entry[0]) {
       case 0x07: case 0x08: case 0x09: case 0x20: entry[1] = (uint32_t)(rm->total >> 10); break;
       case 0x12: case 0x16: entry[1] = (uint32_t)((rm->total - rm->taken) >> 10); break;
-      default: entry[1] = 256 << 10; break; /* such as the size of BAR1 */
+      default: entry[1] = 256 << 10; break; /* for example the size of BAR1 */
     }
     if (caller->write(caller->self, at, entry, 8) != 0) return BAD_ARGUMENT;
   }
@@ -303,7 +303,9 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
       rm->preempted++;
       return OK;
     case 0xa06c0107: return object->class_number == 0xa06c && call->params_size == 4 ? OK : BAD_PARAMS;
-    case 0x2080110b: return object->class_number == 0x2080 && call->params_size == 536 ? OK : BAD_PARAMS; /* whosever channels */
+    case 0x2080110b: return object->class_number == 0x2080 && call->params_size == 536 ? OK : BAD_PARAMS; /* whoever
+                                                                                                             owns the
+                                                                                                             channels */
     case 0x20801303: return object->class_number == 0x2080 ? fb_info(rm, caller, call) : BAD_ARGUMENT;
     default: return NOT_SUPPORTED;
   }
@@ -391,7 +393,7 @@ static size_t size_of(uint32_t number, size_t size) {
   }
 }
 
-/* The ioctl's word: of it the number and the size count, and nothing else. */
+/* Only the number and the size in the ioctl's word count. */
 long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word, uint64_t argument) {
   uint32_t number = word & 0xff;
   size_t size = word >> 16 & 0x3fff;
@@ -409,7 +411,8 @@ long model_ioctl(struct model_rm *rm, struct model_file *file, const struct mode
   if (size == 0 || size != size_of(number, size)) return INVALID;
   if (caller->read(caller->self, &body, argument, size) != 0) return NO_ACCESS;
   result = carry_out(rm, file, caller, number, size, &body);
-  if (result == 0 && caller->write(caller->self, argument, &body, size) != 0) return NO_ACCESS; /* though it is done */
+  if (result == 0 && caller->write(caller->self, argument, &body, size) != 0) return NO_ACCESS; /* although it is
+                                                                                                   done */
   return result;
 }
 
