@@ -30,12 +30,16 @@ static uint64_t requests;
 static uint32_t clients[8];
 static int depth;
 
-static const uint32_t CLASSES[] = {0x40, 0x40, 0x40, 0x3f, 0x3e, 0x90ce, 0xa06c, 0xc86f, 0x50a0, 0x80, 0x2080, 0x41, 0, 0x82, 0xf8, 0x42};
-static const uint32_t COMMANDS[] = {0xa06c0101, 0xa06c0103, 0xa06c0107, 0x2080110b, 0x20801303, 0x20801301, 0x20801115, 0x20800102};
-static const uint32_t NUMBERS[] = {RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_FREE, RM_FREE, RM_CONTROL, RM_DUP, RM_HEAP, RM_REGISTER_FD,
-                                   RM_ALLOC_MEMORY, RM_ALLOC_OBJECT};
+static const uint32_t CLASSES[] = {0x40, 0x40, 0x40, 0x3f, 0x3e, 0x90ce, 0xa06c, 0xc86f, 0x50a0, 0x80, 0x2080, 0x41, 0,
+                                   0x82, 0xf8, 0x42};
+static const uint32_t COMMANDS[] = {0xa06c0101, 0xa06c0103, 0xa06c0107, 0x2080110b, 0x20801303, 0x20801301, 0x20801115,
+                                    0x20800102};
+static const uint32_t NUMBERS[] = {RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_FREE, RM_FREE, RM_CONTROL, RM_DUP,
+                                   RM_HEAP, RM_REGISTER_FD, RM_ALLOC_MEMORY, RM_ALLOC_OBJECT};
 
-static uint32_t some_client(void) { return kind != HONEST && below(30) == 0 ? (uint32_t)random64() : clients[below(8)]; }
+static uint32_t some_client(void) {
+  return kind != HONEST && below(30) == 0 ? (uint32_t)random64() : clients[below(8)];
+}
 
 static uint32_t some_handle(void) {
   switch (below(20)) {
@@ -97,7 +101,9 @@ static void draw_fields(size_t at, uint32_t number, uint32_t size, size_t params
   fill(at, size);
   store32(at, some_client());
   store32(at + 4, some_handle());
-  store32(at + 8, number == RM_CONTROL ? COMMANDS[below(8)] : number == RM_HEAP ? below(20) == 0 ? below(32) : 2 + below(2) : some_handle());
+  store32(at + 8, number == RM_CONTROL ? COMMANDS[below(8)]
+                  : number == RM_HEAP  ? below(20) == 0 ? below(32) : 2 + below(2)
+                                       : some_handle());
   switch (number) {
     case RM_ALLOC: {
       uint32_t class_number = CLASSES[below(16)];
@@ -199,20 +205,21 @@ static void check(void) {
   for (int i = 1; i < BED_TENANTS; i++) {
     uint64_t held = rm.held[i], used = tenants[i]->used;
     if (kind == HONEST && used != held) {
-      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n", (unsigned long long)requests, i,
-              (unsigned long long)used, (unsigned long long)held);
+      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n",
+              (unsigned long long)requests, i, (unsigned long long)used, (unsigned long long)held);
       bed_fail("honest");
     }
     if (kind == RACING && used < held) {
-      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n", (unsigned long long)requests, i,
-              (unsigned long long)used, (unsigned long long)held);
+      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n",
+              (unsigned long long)requests, i, (unsigned long long)used, (unsigned long long)held);
       bed_fail("racing");
     }
   }
 }
 
 static int by_address(const void *one, const void *other) {
-  const struct vgpu_rm_block *left = *(struct vgpu_rm_block *const *)one, *right = *(struct vgpu_rm_block *const *)other;
+  const struct vgpu_rm_block *left = *(struct vgpu_rm_block *const *)one,
+                             *right = *(struct vgpu_rm_block *const *)other;
   return left < right ? -1 : left > right;
 }
 

@@ -99,7 +99,8 @@ static void test_limits(void) {
   for (int i = 0; i < 64; i++) CHECK(take(&one, fd, client, 9, (uint64_t)1 << i) != RM_OK);
   CHECK(take(&one, fd, client, 9, UINT64_MAX) == RM_NO_MEMORY && used(1) == MIB);
   tenants[1]->most_objects = tenants[1]->objects;
-  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = DEVICE, .class_number = 0x50a0}, NULL) == RM_INSUFFICIENT_RESOURCES);
+  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = DEVICE, .class_number = 0x50a0},
+                 NULL) == RM_INSUFFICIENT_RESOURCES);
   end();
 }
 
@@ -108,7 +109,8 @@ static void test_limits(void) {
 static void test_trees(void) {
   begin(100 * MIB);
   uint32_t second = new_client(&one, fd);
-  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && take(&one, fd, client, 8, MIB) == RM_OK && take(&one, fd, second, 7, 2 * MIB) == RM_OK);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && take(&one, fd, client, 8, MIB) == RM_OK &&
+        take(&one, fd, second, 7, 2 * MIB) == RM_OK);
   CHECK(used(1) == 4 * MIB);
   CHECK(do_free(&one, fd, client, DEVICE) == RM_OK && used(1) == 2 * MIB);
   CHECK(do_free(&one, fd, second, second) == RM_OK && used(1) == 0 && rm.held[1] == 0);
@@ -164,7 +166,8 @@ static void test_params_size_is_not_believed(void) {
   static const uint32_t SIZES[] = {0, 64, 72, 120, 128, 4096, UINT32_MAX};
   begin(100 * MIB);
   for (uint32_t i = 0; i < 7; i++) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 70 + i, .class_number = 0x40, .bytes = MIB, .params_size = SIZES[i]};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 70 + i, .class_number = 0x40, .bytes = MIB,
+                         .params_size = SIZES[i]};
     CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && used(1) == (i + 1) * MIB);
   }
   end();
@@ -182,7 +185,8 @@ static void test_freeing_what_is_not_there(void) {
 
 static void test_other_bits_of_the_word(void) {
   begin(10 * MIB);
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4 * MIB, .direction = 'X' << 8};
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4 * MIB,
+                       .direction = 'X' << 8};
   CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && used(1) == 4 * MIB);
   what.handle = 8;
   what.direction = 2u << 30 | 0xff00;
@@ -200,9 +204,11 @@ static void test_behind_another_call(void) {
   put32(OUTER + 4, 32);
   put64(OUTER + 8, bed_at(CALL));
   put32(CALL + 8, 8); /* the same call with another handle */
-  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_OK && used(1) == 8 * MIB);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_OK &&
+        used(1) == 8 * MIB);
   put32(CALL + 8, 9);
-  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_NO_MEMORY && used(1) == 8 * MIB);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_NO_MEMORY &&
+        used(1) == 8 * MIB);
   end();
 }
 
@@ -228,7 +234,8 @@ static void test_files_never_seen(void) {
 static void test_answer_cannot_be_written(void) {
   begin(10 * MIB);
   CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = 8, .class_number = 0x40, .bytes = 4 * MIB, .call = 64};
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 8, .class_number = 0x40, .bytes = 4 * MIB,
+                       .call = 64};
   CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX); /* EFAULT, although it is done */
   CHECK(rm.held[1] == 8 * MIB && used(1) == 8 * MIB);
   what.handle = 7; /* the driver rejects this one; the existing object must not be considered gone */
@@ -263,8 +270,11 @@ static void test_number_taken_over_unseen(void) {
   memcpy(arena + 64, freed, sizeof freed);
   CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_FREE, RM_FREE_SIZE), bed_at(64)) == VGPU_RM_FAULT && rm.held[1] == 0);
   int theirs = bed_open(&other, 1);
-  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX);
-  CHECK(do_alloc(&other, theirs, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) == RM_OK);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64},
+                 NULL) == UINT32_MAX);
+  CHECK(do_alloc(&other, theirs,
+                 (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
+                 NULL) == RM_OK);
   CHECK(take(&other, theirs, client, 7, 8 * MIB) == RM_OK);
   CHECK(rm.held[2] == 8 * MIB && used(2) == 8 * MIB && used(1) == MIB); /* the first one's charge stays until its
                                                                            file is closed */
@@ -285,7 +295,8 @@ static void test_number_claimed_unseen(void) {
   uint32_t mine = new_client(&one, fd);
   CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
   int theirs = bed_open(&other, 1);
-  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64},
+                 NULL) == UINT32_MAX);
   CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_OK && used(1) == MIB);
   other.number = one.number;
   uint32_t second = new_client(&other, theirs);
@@ -297,7 +308,8 @@ static void test_number_claimed_unseen(void) {
 static void test_arguments_over_one_another(void) {
   begin(10 * MIB);
   for (size_t params = CALL - 96; params <= CALL + 8; params += 8) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096, .params = params};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096,
+                         .params = params};
     uint32_t status = do_alloc(&one, fd, what, NULL);
     int over = params + 64 < CALL + 32 && CALL < params + 72;
     CHECK(status == (over ? RM_INSUFFICIENT_PERMISSIONS : RM_OK));
@@ -334,10 +346,12 @@ static void test_old_forms_of_memory(void) {
   begin(10 * MIB);
   const uint32_t object[5] = {client, DEVICE, 7, 0x40, UINT32_MAX};
   memcpy(arena + CALL, object, sizeof object);
-  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_OBJECT, 20), bed_at(CALL)) == 0 && get32(CALL + 16) == RM_INSUFFICIENT_PERMISSIONS);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_OBJECT, 20), bed_at(CALL)) == 0 &&
+        get32(CALL + 16) == RM_INSUFFICIENT_PERMISSIONS);
   memset(arena + CALL, 0, 56);
   memcpy(arena + CALL, object, 16);
-  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_MEMORY, 56), bed_at(CALL)) == 0 && get32(CALL + 40) == RM_INSUFFICIENT_PERMISSIONS);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_MEMORY, 56), bed_at(CALL)) == 0 &&
+        get32(CALL + 40) == RM_INSUFFICIENT_PERMISSIONS);
   for (uint32_t function = 0; function < 64; function++) {
     uint32_t status = do_heap(&one, fd, client, DEVICE, function, 7, MIB);
     int known = function == RM_HEAP_ALLOC_SIZE || function == RM_HEAP_FREE || function == RM_HEAP_INFO;
@@ -346,7 +360,8 @@ static void test_old_forms_of_memory(void) {
   CHECK(used(1) == 0 && rm.held[1] == 0);
   static const uint32_t DENIED_CLASSES[] = {0x82, 0xc2, 0xf8};
   for (int i = 0; i < 3; i++) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = DENIED_CLASSES[i], .bytes = 4096};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = DENIED_CLASSES[i],
+                         .bytes = 4096};
     CHECK(do_alloc(&one, fd, what, NULL) == RM_INSUFFICIENT_PERMISSIONS);
   }
   end();
@@ -410,7 +425,8 @@ static void free_and_take_seven(void) {
 }
 static void meanwhile_free_and_take(void) { keep_and(free_and_take_seven); }
 static void new_device_and_take(void) {
-  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) == RM_OK);
+  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
+                 NULL) == RM_OK);
   CHECK(take(&one, fd, client, 7, 8 * MIB) == RM_OK);
 }
 static void meanwhile_new_device(void) { keep_and(new_device_and_take); }
@@ -461,8 +477,10 @@ static void test_filters(void) {
   struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = 1};
   CHECK(do_alloc(&one, fd, what, &group) == RM_OK);
   put64(PARAMS, 5000);
-  CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK && model_timeslice(&rm, client, group) == 5000);
-  static const uint32_t REFUSED[] = {RM_GROUP_SET_INTERLEAVE, RM_GROUP_MAKE_REALTIME, RM_CHANNEL_SET_INTERLEAVE, RM_SET_SCHED_POLICY};
+  CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK &&
+        model_timeslice(&rm, client, group) == 5000);
+  static const uint32_t REFUSED[] = {RM_GROUP_SET_INTERLEAVE, RM_GROUP_MAKE_REALTIME, RM_CHANNEL_SET_INTERLEAVE,
+                                     RM_SET_SCHED_POLICY};
   for (int i = 0; i < 4; i++) CHECK(do_control(&one, fd, client, group, REFUSED[i], 4) == RM_INSUFFICIENT_PERMISSIONS);
   CHECK(tenants[1]->filtered == 4);
   int outside = bed_open(&nobody, 1);
@@ -484,9 +502,11 @@ static void test_weights(void) {
     tenants[1]->weight = 75;
     struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = rights};
     CHECK(do_alloc(&one, fd, what, &group) == RM_OK && group != 0 && model_timeslice(&rm, client, group) == 768);
-    CHECK(memcmp(arena + PARAMS, params, sizeof params) == 0 && get32(CALL) == client && get32(CALL + 12) == RM_CLASS_GROUP);
+    CHECK(memcmp(arena + PARAMS, params, sizeof params) == 0 && get32(CALL) == client &&
+          get32(CALL + 12) == RM_CLASS_GROUP);
     put64(PARAMS, 90000); /* a tenant's own setting is not forwarded */
-    CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK && model_timeslice(&rm, client, group) == 768);
+    CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK &&
+          model_timeslice(&rm, client, group) == 768);
     tenants[1]->weight = 1;
     CHECK(do_alloc(&one, fd, what, &group) == RM_OK && model_timeslice(&rm, client, group) == 50);
   }
@@ -523,14 +543,16 @@ static int carry_turns_out(void) {
     struct model_caller as = {.read = whole_read, .write = whole_write, .tag = whose->tag};
     unsigned char params[8] = {(unsigned char)turn.enable};
     uint64_t fields[4] = {(uint64_t)turn.group << 32 | turn.client, RM_GROUP_SCHEDULE, (uint64_t)(uintptr_t)params, 2};
-    model_ioctl(&rm, &whose->files[file]->model, &as, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE), (uint64_t)(uintptr_t)fields);
+    model_ioctl(&rm, &whose->files[file]->model, &as, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE),
+                (uint64_t)(uintptr_t)fields);
     vgpu__turn_done(&book, &turn, fields[3] >> 32 != RM_OK);
   }
   return more;
 }
 
 static struct alloc a_group(uint32_t root, uint32_t handle) {
-  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP, .rights = 1};
+  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP,
+                        .rights = 1};
 }
 
 static void schedule_nine(void) { CHECK(schedule(&one, fd, client, 9, 1) == RM_OK); }
@@ -547,7 +569,8 @@ static void test_turns(void) {
   tenants[1]->yields = 1;
   for (uint32_t handle = 7; handle < 10; handle++) CHECK(do_alloc(&one, fd, a_group(client, handle), NULL) == RM_OK);
   CHECK(do_alloc(&other, theirs, a_group(second, 7), NULL) == RM_OK && schedule(&other, theirs, second, 7, 1) == RM_OK);
-  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 8, 1) == RM_OK && schedule(&one, fd, client, 8, 0) == RM_OK);
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 8, 1) == RM_OK &&
+        schedule(&one, fd, client, 8, 0) == RM_OK);
   CHECK(model_scheduled(&rm, 1) == 1 && model_scheduled(&rm, 2) == 1);
 
   book.held = 1;
@@ -624,7 +647,8 @@ static void test_versions(void) {
 /* ---- the hook's parser and the core's agree on the calls that both follow ---- */
 
 static void test_as_the_hook(void) {
-  static const uint32_t NUMBERS[] = {RM_FREE, RM_CONTROL, RM_ALLOC, RM_CHECK_VERSION, RM_XFER, RM_ALLOC}, SIZES[] = {16, 32, 32, 72, 16, 48};
+  static const uint32_t NUMBERS[] = {RM_FREE, RM_CONTROL, RM_ALLOC, RM_CHECK_VERSION, RM_XFER, RM_ALLOC},
+                        SIZES[] = {16, 32, 32, 72, 16, 48};
   struct vgpu_rm_io io = {.read = hook_read};
   unsigned seed = (unsigned)strtoul(getenv("VGPU_TEST_SEED") != NULL ? getenv("VGPU_TEST_SEED") : "1", NULL, 10);
   unsigned char bytes[256];
@@ -645,7 +669,8 @@ static void test_as_the_hook(void) {
     struct vgpu_rm_call call;
     hook_parse(vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, hooks);
     vgpu__rm_decode(&io, vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, &call);
-    const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number, call.command,
+    const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number,
+                              call.command,
                               call.params_size, call.status, call.params, call.status_offset, call.version, 0};
     memcpy(ours, all, sizeof ours);
     CHECK(memcmp(hooks, ours, sizeof ours) == 0);

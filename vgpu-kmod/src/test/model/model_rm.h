@@ -54,7 +54,8 @@ struct model_caller {
   uint32_t process;
 };
 
-long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word, uint64_t argument);
+long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word,
+                 uint64_t argument);
 void model_close(struct model_rm *rm, struct model_file *file);
 /* The number of channel groups of a tag's clients that may run. */
 uint32_t model_scheduled(const struct model_rm *rm, uint32_t tag);

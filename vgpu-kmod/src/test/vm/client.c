@@ -35,7 +35,8 @@ static void other_ways_in(int fd, uint32_t client) {
   put32(OUTER, RM_ALLOC);
   put32(OUTER + 4, 32);
   put64(OUTER + 8, spot(CALL));
-  CHECK(bed_ioctl(&plainly, fd, vgpu__rm_word(RM_XFER, 16), spot(OUTER)) == 0 && get32(CALL + 28) == RM_OK && told("used", NULL) == 64 * MIB);
+  CHECK(bed_ioctl(&plainly, fd, vgpu__rm_word(RM_XFER, 16), spot(OUTER)) == 0 && get32(CALL + 28) == RM_OK &&
+        told("used", NULL) == 64 * MIB);
   put32(CALL + 8, 10);
   CHECK(bed_ioctl(&plainly, fd, vgpu__rm_word(RM_XFER, 16), spot(OUTER)) == 0 && get32(CALL + 28) == RM_NO_MEMORY);
   CHECK(do_free(&plainly, fd, client, DEVICE) == RM_OK && told("used", NULL) == 0);
@@ -80,7 +81,8 @@ static void without_a_card(void) {
   int fd = open_device("/dev/nvidiactl");
   uint32_t client = 0;
   CHECK(do_alloc(&plainly, fd, (struct alloc){.class_number = 0x41}, &client) == RM_OK);
-  CHECK(do_alloc(&plainly, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) ==
+  CHECK(do_alloc(&plainly, fd,
+                 (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) ==
         RM_INSUFFICIENT_PERMISSIONS);
   close(fd);
 }
@@ -103,7 +105,8 @@ static void hostile(int fd, uint32_t client) {
   CHECK(mprotect(arena + 8192, 4096, PROT_READ) == 0);
   CHECK(ioctl(fd, vgpu__rm_word(RM_ALLOC, 32), spot(CALL)) == -1 && errno == EFAULT && told("used", NULL) == 16 * MIB);
   CHECK(mprotect(arena + 8192, 4096, PROT_READ | PROT_WRITE) == 0);
-  CHECK(do_free(&plainly, fd, client, 8) == RM_OK && do_free(&plainly, fd, client, 7) == RM_OK && told("used", NULL) == 0);
+  CHECK(do_free(&plainly, fd, client, 8) == RM_OK && do_free(&plainly, fd, client, 7) == RM_OK &&
+        told("used", NULL) == 0);
 }
 
 static void forked(int fd, uint32_t client) {
@@ -157,7 +160,8 @@ static int run_and_wait(uint32_t groups) {
   int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
   uint32_t client = new_client(&plainly, fd);
   for (uint32_t i = 0; i < groups; i++) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 50 + i, .class_number = RM_CLASS_GROUP, .rights = 1};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 50 + i, .class_number = RM_CLASS_GROUP,
+                         .rights = 1};
     CHECK(do_alloc(&plainly, fd, what, NULL) == RM_OK && schedule(fd, client, 50 + i, 1) == RM_OK);
   }
   printf("%s\n", failures == 0 ? "runs" : "failed");
@@ -217,12 +221,15 @@ static void storm_alone(unsigned seed, pid_t parent) {
     uint32_t client = new_client(&plainly, fd);
     for (int i = rand_r(&seed) % 2000; i > 0; i--) {
       uint32_t handle = 100 + (uint32_t)rand_r(&seed) % 12, group = 200 + handle % 3;
-      struct alloc what = {.client = client, .parent = DEVICE, .handle = group, .class_number = RM_CLASS_GROUP, .rights = 1};
+      struct alloc what = {.client = client, .parent = DEVICE, .handle = group, .class_number = RM_CLASS_GROUP,
+                           .rights = 1};
       if (rand_r(&seed) % 20 == 0) do_alloc(&plainly, fd, what, NULL);
       if (rand_r(&seed) % 20 == 0) schedule(fd, client, group, rand_r(&seed) % 4 != 0);
       if (rand_r(&seed) % 80 == 0) do_free(&plainly, fd, client, group);
       if (rand_r(&seed) % 3 == 0) do_free(&plainly, fd, client, handle);
-      else memory(rand_r(&seed) % 8 == 0 ? &by_compat : &plainly, fd, client, handle, (1 + (uint64_t)rand_r(&seed) % 8) * 2 * MIB, 128, 0);
+      else
+        memory(rand_r(&seed) % 8 == 0 ? &by_compat : &plainly, fd, client, handle,
+               (1 + (uint64_t)rand_r(&seed) % 8) * 2 * MIB, 128, 0);
     }
     close(card);
     close(fd);

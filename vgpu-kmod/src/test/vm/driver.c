@@ -79,7 +79,8 @@ static struct model_file *model_file_of(void *self, int32_t fd)
 	if (!file)
 		return NULL;
 	inode = file_inode(file);
-	if (!S_ISCHR(inode->i_mode) || imajor(inode) != MAJOR_NUMBER || iminor(inode) != CONTROL_MINOR || opened->tied) {
+	if (!S_ISCHR(inode->i_mode) || imajor(inode) != MAJOR_NUMBER || iminor(inode) != CONTROL_MINOR ||
+	    opened->tied) {
 		fput(file);
 		return NULL;
 	}

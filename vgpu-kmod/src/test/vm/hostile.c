@@ -67,14 +67,17 @@ static void end_empty(void) {
   CHECK(truth("objects ") == 0 && truth("taken ") == 0);
 }
 
-static uint32_t take_mib(uint32_t handle, uint64_t mib) { return memory(&plainly, control, client, handle, mib * MIB, 128, 0); }
+static uint32_t take_mib(uint32_t handle, uint64_t mib) {
+  return memory(&plainly, control, client, handle, mib * MIB, 128, 0);
+}
 
 /* ---- fields ---- */
 
-static const uint64_t POINTERS[] = {0, 1, 0x7ffffffff000, 0x800000000000, 0x8000000000000000, 0xffff888000000000, 0xffffffff81000000,
-                                    0xffffffffff600000, UINT64_MAX - 63, UINT64_MAX};
-static const struct { uint32_t number, size; } FORMS[] = {{RM_ALLOC, 32}, {RM_ALLOC, 48}, {RM_FREE, 16}, {RM_CONTROL, 32}, {RM_DUP, 28},
-                                                         {RM_HEAP, 184}, {RM_ALLOC_MEMORY, 56}, {RM_ALLOC_OBJECT, 20}, {RM_REGISTER_FD, 4}};
+static const uint64_t POINTERS[] = {0, 1, 0x7ffffffff000, 0x800000000000, 0x8000000000000000, 0xffff888000000000,
+                                    0xffffffff81000000, 0xffffffffff600000, UINT64_MAX - 63, UINT64_MAX};
+static const struct { uint32_t number, size; } FORMS[] = {
+    {RM_ALLOC, 32}, {RM_ALLOC, 48}, {RM_FREE, 16}, {RM_CONTROL, 32}, {RM_DUP, 28},
+    {RM_HEAP, 184}, {RM_ALLOC_MEMORY, 56}, {RM_ALLOC_OBJECT, 20}, {RM_REGISTER_FD, 4}};
 enum { POINTER_COUNT = sizeof POINTERS / sizeof *POINTERS, FORM_COUNT = sizeof FORMS / sizeof *FORMS };
 
 static void pointers_of_the_kernel(void) {
@@ -110,12 +113,14 @@ static void pointers_of_the_kernel(void) {
 }
 
 static void sizes_and_handles(void) {
-  static const uint64_t SIZES[] = {(uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, UINT64_MAX, UINT64_MAX - 1, (uint64_t)1 << 40, 64 * MIB + 1};
+  static const uint64_t SIZES[] = {(uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, UINT64_MAX, UINT64_MAX - 1,
+                                   (uint64_t)1 << 40, 64 * MIB + 1};
   static const uint32_t HANDLES[] = {0, 1, UINT32_MAX, 0x80000000, DEVICE, SUBDEVICE};
   begin_as("one");
   for (int i = 0; i < 6; i++) {
     CHECK(memory(&plainly, control, client, 7, SIZES[i], 128, 0) == RM_NO_MEMORY && used_by("one") == 0);
-    CHECK(do_heap(&plainly, control, client, DEVICE, RM_HEAP_ALLOC_SIZE, 7, SIZES[i]) == RM_NO_MEMORY && used_by("one") == 0);
+    CHECK(do_heap(&plainly, control, client, DEVICE, RM_HEAP_ALLOC_SIZE, 7, SIZES[i]) == RM_NO_MEMORY &&
+          used_by("one") == 0);
     for (int j = 0; j < 6; j++) {
       memory(&plainly, control, HANDLES[i], HANDLES[j], MIB, 128, 0);
       do_dup(&plainly, control, client, HANDLES[i], HANDLES[j], HANDLES[i], HANDLES[j]);
@@ -132,7 +137,8 @@ static void sizes_and_handles(void) {
 static void buffers_over_one_another(void) {
   begin_as("one");
   for (size_t params = CALL - 96; params <= CALL + 8; params += 4) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096, .params = params};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096,
+                         .params = params};
     int over = params + 64 < CALL + 32 && CALL < params + 72;
     CHECK(do_alloc(&plainly, control, what, NULL) == (over ? (uint32_t)RM_INSUFFICIENT_PERMISSIONS : (uint32_t)RM_OK));
     CHECK(used_by("one") >= truth("taken "));
@@ -219,7 +225,8 @@ static void random_requests(void) {
       put64(CALL + 16, rand_r(&seed) % 16 == 0 ? POINTERS[rand_r(&seed) % POINTER_COUNT] : spot(PARAMS));
       put64(PARAMS + 64, (uint64_t)rand_r(&seed) >> (rand_r(&seed) % 31));
     }
-    uint32_t word = rand_r(&seed) % 16 == 0 ? (uint32_t)rand_r(&seed) * 2 : vgpu__rm_word(FORMS[form].number, FORMS[form].size);
+    uint32_t word = rand_r(&seed) % 16 == 0 ? (uint32_t)rand_r(&seed) * 2
+                                            : vgpu__rm_word(FORMS[form].number, FORMS[form].size);
     ioctl(control, word, spot(CALL));
     if (rand_r(&seed) % 4000 == 0) {
       close(control);
@@ -304,7 +311,8 @@ static void receiver(int from) {
                                                                                            charged */
   CHECK(take_mib(9, 5) == RM_NO_MEMORY);
   client = own = new_client(&plainly, control);
-  CHECK(take_mib(7, 33) == RM_NO_MEMORY && take_mib(7, 30) == RM_OK && used_by("two") == 30 * MIB && used_by("one") == 60 * MIB);
+  CHECK(take_mib(7, 33) == RM_NO_MEMORY && take_mib(7, 30) == RM_OK && used_by("two") == 30 * MIB &&
+        used_by("one") == 60 * MIB);
   CHECK(write(from, "", 1) == 1 && read(from, &theirs, 1) == 0); /* the sender has ended */
   CHECK(used_by("one") == 60 * MIB); /* the file is open in this process */
   mine = open_device("/dev/nvidiactl");
@@ -470,7 +478,8 @@ static void rubbish_in_directories(void) {
   }
   CHECK(mkdir(TENANTS "one", 0755) < 0 && errno == EEXIST);
   CHECK(mkdir(TENANTS "one/below", 0755) < 0);
-  CHECK(number_in(TENANTS "one/limit", NULL) == 64 * MIB && number_in(TENANTS "one/cgroup", NULL) == cgroup_number("one"));
+  CHECK(number_in(TENANTS "one/limit", NULL) == 64 * MIB &&
+        number_in(TENANTS "one/cgroup", NULL) == cgroup_number("one"));
   CHECK(mkdir(TENANTS "three", 0755) == 0);
   int limit = open(TENANTS "three/limit", O_RDWR), stats = open(TENANTS "three/stats", O_RDONLY);
   CHECK(limit >= 0 && stats >= 0 && rmdir(TENANTS "three") == 0);
@@ -514,7 +523,8 @@ static void handles_of_others(void) {
   begin_as("one");
   CHECK(read(pair[0], &theirs, sizeof theirs) == sizeof theirs);
   CHECK(memory(&plainly, control, theirs, 9, MIB, 128, 0) == RM_INVALID_CLIENT);
-  CHECK(do_free(&plainly, control, theirs, 7) == RM_INVALID_CLIENT && do_free(&plainly, control, theirs, theirs) == RM_INVALID_CLIENT);
+  CHECK(do_free(&plainly, control, theirs, 7) == RM_INVALID_CLIENT &&
+        do_free(&plainly, control, theirs, theirs) == RM_INVALID_CLIENT);
   CHECK(do_dup(&plainly, control, client, DEVICE, 9, theirs, 7) == RM_INVALID_CLIENT);
   memset(arena + PARAMS, 0, RM_DISABLE_SIZE);
   put32(PARAMS + 4, 1);

@@ -35,7 +35,8 @@ static uint64_t bed_at(size_t offset) { return (uint64_t)(uintptr_t)arena + offs
 
 static long int80(long number, long one, long two, long three) {
   long result;
-  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(three) : "memory", "r8", "r9", "r10", "r11");
+  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(three) : "memory", "r8", "r9",
+                   "r10", "r11");
   return (int)result;
 }
 
@@ -99,9 +100,10 @@ static inline int open_device(const char *path) {
   return fd;
 }
 
-static inline uint32_t memory(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes, uint32_t params_size, uint32_t direction) {
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40, .bytes = bytes, .params_size = params_size,
-                       .direction = direction};
+static inline uint32_t memory(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes,
+                              uint32_t params_size, uint32_t direction) {
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40, .bytes = bytes,
+                       .params_size = params_size, .direction = direction};
   return do_alloc(process, fd, what, NULL);
 }
 

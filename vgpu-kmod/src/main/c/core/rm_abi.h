@@ -68,14 +68,20 @@ enum {
 #define RM_FB_GET_INFO_V2 0x20801303u
 
 /* Functions of RM_HEAP. */
-enum { RM_HEAP_ALLOC_SIZE = 2, RM_HEAP_FREE = 3, RM_HEAP_INFO = 5, RM_HEAP_GET_ALIGNMENT = 18, RM_HEAP_OS_DESCRIPTOR = 27 };
+enum {
+  RM_HEAP_ALLOC_SIZE = 2,
+  RM_HEAP_FREE = 3,
+  RM_HEAP_INFO = 5,
+  RM_HEAP_GET_ALIGNMENT = 18,
+  RM_HEAP_OS_DESCRIPTOR = 27
+};
 #define RM_HEAP_FLAG_VIRTUAL 0x00080000u
 
 /* KEPLER_CHANNEL_GPFIFO_A and its successors, up to Blackwell's. */
 static inline int vgpu__rm_is_channel(uint32_t class_number) {
   switch (class_number) {
-    case 0xa06fu: case 0xa16fu: case 0xb06fu: case 0xc06fu: case 0xc36fu: case 0xc46fu: case 0xc56fu: case 0xc86fu: case 0xc96fu:
-    case 0xca6fu:
+    case 0xa06fu: case 0xa16fu: case 0xb06fu: case 0xc06fu: case 0xc36fu:
+    case 0xc46fu: case 0xc56fu: case 0xc86fu: case 0xc96fu: case 0xca6fu:
       return 1;
     default:
       return 0;
@@ -133,6 +139,8 @@ void vgpu__rm_decode(const struct vgpu_rm_io *io, uint32_t word, uint64_t argume
 /* The bytes that an allocation of a memory class requests, or received. Returns 0, or -1 if they cannot be read. */
 int vgpu__rm_bytes(const struct vgpu_rm_io *io, const struct vgpu_rm_call *call, uint64_t *bytes);
 /* The ioctl word of a call that this code makes itself. */
-static inline uint32_t vgpu__rm_word(uint32_t number, uint32_t size) { return 3u << 30 | size << 16 | 0x46u << 8 | number; }
+static inline uint32_t vgpu__rm_word(uint32_t number, uint32_t size) {
+  return 3u << 30 | size << 16 | 0x46u << 8 | number;
+}
 
 #endif

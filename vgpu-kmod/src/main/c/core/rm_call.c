@@ -152,7 +152,8 @@ static int vgpu__admit_alloc(struct request *request) {
 static int vgpu__admit_dup(struct request *request, struct vgpu_rm_tenant *tenant) {
   uint32_t count;
   struct vgpu_rm_object *root = vgpu__client_named(request->book, request->call.source, &count);
-  const struct vgpu_rm_object *source = root != NULL ? vgpu__object_find(request->book, root, request->call.source_object) : NULL;
+  const struct vgpu_rm_object *source =
+      root != NULL ? vgpu__object_find(request->book, root, request->call.source_object) : NULL;
   if (root != NULL ? root->tenant != tenant : count != 0) { /* another tenant's, or an unknown tenant's */
     if (root != NULL) root->tenant->filtered++;
     else if (tenant != NULL) tenant->filtered++;
@@ -275,6 +276,7 @@ static void vgpu__tie(struct request *request) {
  * the caller sees an error. */
 static int vgpu__done(const struct request *request, long result) {
   int creates = request->call.kind == RM_KIND_ALLOC && vgpu__is_root(request->call.class_number);
+  /* No client has handle 0. */
   if ((creates ? request->after.object : request->call.client) == 0 && request->call.kind != RM_KIND_REGISTER) return 0;
   return (result >= 0 || result == VGPU_RM_FAULT) && request->after.status == RM_OK;
 }
@@ -297,7 +299,9 @@ static void vgpu__look_again(struct request *request, long result) {
   /* This form carries the size in its answer, so a lost answer loses the size too. Assume rounding up to the largest
    * page. */
   if (request->lost && call->number == RM_HEAP) {
-    request->bytes_after = request->bytes > VGPU_RM_NO_LIMIT - LARGEST_PAGE ? VGPU_RM_NO_LIMIT : (request->bytes + LARGEST_PAGE - 1) & ~(LARGEST_PAGE - 1);
+    request->bytes_after = request->bytes > VGPU_RM_NO_LIMIT - LARGEST_PAGE
+                               ? VGPU_RM_NO_LIMIT
+                               : (request->bytes + LARGEST_PAGE - 1) & ~(LARGEST_PAGE - 1);
   }
   /* The driver rounds up, so a smaller number is not the driver's. */
   if (request->bytes_after < request->bytes) request->bytes_after = request->bytes;
@@ -317,7 +321,8 @@ static struct vgpu_rm_object *vgpu__home(struct request *request) {
   struct vgpu_rm_book *book = request->book;
   struct vgpu_rm_object *root = vgpu__client_find(book, request->file, request->call.client);
   if (root != NULL) return root;
-  root = vgpu__client_enter(book, request->client, request->tenant, request->call.client, request->file, request->stamp, 0);
+  root = vgpu__client_enter(book, request->client, request->tenant, request->call.client, request->file,
+                            request->stamp, 0);
   request->client = NULL;
   return root;
 }
@@ -325,7 +330,8 @@ static struct vgpu_rm_object *vgpu__home(struct request *request) {
 static void vgpu__enter(struct request *request, struct vgpu_rm_block *block, uint32_t class_number) {
   struct vgpu_rm_object *root = vgpu__home(request);
   uint32_t handle = request->call.object != 0 ? request->call.object : request->after.object;
-  vgpu__object_enter(request->book, request->object, root, request->call.parent, handle, class_number, block, request->stamp);
+  vgpu__object_enter(request->book, request->object, root, request->call.parent, handle, class_number, block,
+                     request->stamp);
   request->object = NULL;
 }
 
@@ -334,7 +340,8 @@ static void vgpu__enter(struct request *request, struct vgpu_rm_block *block, ui
 static void vgpu__settle_alloc(struct request *request) {
   struct vgpu_rm_tenant *tenant = request->tenant;
   if (vgpu__is_root(request->call.class_number)) {
-    vgpu__client_enter(request->book, request->client, tenant, request->after.object, request->file, request->stamp, !request->lost);
+    vgpu__client_enter(request->book, request->client, tenant, request->after.object, request->file, request->stamp,
+                       !request->lost);
     request->client = NULL;
     return;
   }
@@ -353,7 +360,8 @@ static void vgpu__settle_alloc(struct request *request) {
       request->reserved += vgpu__force(tenant, more);
       tenant->over++;
     }
-    *block = (struct vgpu_rm_block){.tenant = tenant, .bytes = on_host + request->reserved, .refs = 1, .on_host = request->charge == HOST_MEMORY};
+    *block = (struct vgpu_rm_block){.tenant = tenant, .bytes = on_host + request->reserved, .refs = 1,
+                                    .on_host = request->charge == HOST_MEMORY};
     vgpu__tenant_hold(tenant);
     tenant->allocations++;
     request->block = NULL;
@@ -381,7 +389,8 @@ static void vgpu__forget_namesake(struct request *request) {
 /* The caller holds the lock. */
 static void vgpu__settle(struct request *request, long result) {
   int done = vgpu__done(request, result);
-  if (request->call.kind == RM_KIND_REGISTER && result < 0 && request->tie == NULL) vgpu__file_tie_failed(request->book, request->file);
+  if (request->call.kind == RM_KIND_REGISTER && result < 0 && request->tie == NULL)
+    vgpu__file_tie_failed(request->book, request->file);
   if (request->tenant == NULL) {
     if (done) vgpu__forget_namesake(request);
     return;
@@ -401,7 +410,8 @@ static void vgpu__settle(struct request *request, long result) {
       break;
     case RM_KIND_CONTROL: {
       struct vgpu_rm_object *group = done && vgpu__schedules(&request->call) ? vgpu__group_named(request) : NULL;
-      if (group != NULL && group->stamp == request->target) vgpu__group_scheduled(request->book, group, request->wanted);
+      if (group != NULL && group->stamp == request->target)
+        vgpu__group_scheduled(request->book, group, request->wanted);
       break;
     }
     default: break;
@@ -415,7 +425,8 @@ static void vgpu__settle(struct request *request, long result) {
  * Executes one of our own calls in place of the caller's fields, and restores those. Returns the driver's status, or
  * UINT32_MAX. `size` is at most RM_CONTROL_SIZE, and at most the size of the caller's own call.
  */
-static uint32_t vgpu__own(struct request *request, uint32_t number, const unsigned char *fields, size_t size, size_t status_at) {
+static uint32_t vgpu__own(struct request *request, uint32_t number, const unsigned char *fields, size_t size,
+                          size_t status_at) {
   unsigned char kept[RM_CONTROL_SIZE];
   uint32_t status = ~(uint32_t)0;
   uint64_t at = request->call.at;
@@ -429,7 +440,9 @@ static uint32_t vgpu__own(struct request *request, uint32_t number, const unsign
   return status;
 }
 
-static void vgpu__put32(unsigned char *bytes, size_t offset, uint32_t value) { __builtin_memcpy(bytes + offset, &value, sizeof value); }
+static void vgpu__put32(unsigned char *bytes, size_t offset, uint32_t value) {
+  __builtin_memcpy(bytes + offset, &value, sizeof value);
+}
 
 /* Frees an allocation that became larger than the remaining quota, and reports out of memory to the caller. */
 static void vgpu__undo(struct request *request) {
@@ -515,7 +528,8 @@ static void vgpu__scale_heap(const struct request *request) {
 
 static void vgpu__scale(const struct request *request, long result) {
   const struct vgpu_rm_call *call = &request->call;
-  if (request->tenant == NULL || request->most == VGPU_RM_NO_LIMIT || result < 0 || request->after.status != RM_OK) return;
+  if (request->tenant == NULL || request->most == VGPU_RM_NO_LIMIT || result < 0 || request->after.status != RM_OK)
+    return;
   if (call->kind == RM_KIND_CONTROL && call->params_size >= 4 &&
       (call->command == RM_FB_GET_INFO || call->command == RM_FB_GET_INFO_V2)) {
     vgpu__scale_info(request);
@@ -553,15 +567,16 @@ static long vgpu__carry_out(struct request *request) {
   request->host->unlock(request->book);
   if (request->undo) {
     vgpu__undo(request);
-  } else if (call->kind == RM_KIND_ALLOC && call->class_number == RM_CLASS_GROUP && request->tenant != NULL && request->weight != 0 &&
-             result >= 0 && request->after.status == RM_OK) {
+  } else if (call->kind == RM_KIND_ALLOC && call->class_number == RM_CLASS_GROUP && request->tenant != NULL &&
+             request->weight != 0 && result >= 0 && request->after.status == RM_OK) {
     vgpu__weigh(request);
   }
   vgpu__scale(request, result);
   return result;
 }
 
-long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, void *self, uint64_t file, uint32_t word, uint64_t argument) {
+long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, void *self, uint64_t file,
+                    uint32_t word, uint64_t argument) {
   struct request request = {.book = book, .host = host, .self = self, .file = file, .word = word, .argument = argument};
   long result = VGPU_RM_NO_LEDGER_MEMORY;
   request.io = (struct vgpu_rm_io){.read = host->read, .write = host->write, .self = self};
@@ -573,13 +588,16 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
     int refused = vgpu__admit(&request);
     if (!refused && request.call.kind == RM_KIND_REGISTER) vgpu__tie(&request);
     host->unlock(book);
-    if (!refused && request.call.kind == RM_KIND_CONTROL && request.call.command == RM_DISABLE_CHANNELS && vgpu__names_others(&request)) {
+    if (!refused && request.call.kind == RM_KIND_CONTROL && request.call.command == RM_DISABLE_CHANNELS &&
+        vgpu__names_others(&request)) {
       refused = vgpu__refuse(&request, RM_INVALID_CLIENT);
     }
     if (!refused) {
       result = vgpu__carry_out(&request);
     } else {
-      result = vgpu__write32(&request, request.call.at + request.call.status_offset, request.answer) == 0 ? 0 : VGPU_RM_FAULT;
+      result = vgpu__write32(&request, request.call.at + request.call.status_offset, request.answer) == 0
+                   ? 0
+                   : VGPU_RM_FAULT;
     }
     vgpu__finish(&request);
   }

@@ -29,6 +29,7 @@ struct vgpu_rm_host {
 #define VGPU_RM_NO_LEDGER_MEMORY (-12L)
 
 /* Handles an ioctl on `file`, a number that is unique among open files. `self` is passed to the host's functions. */
-long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, void *self, uint64_t file, uint32_t word, uint64_t argument);
+long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, void *self, uint64_t file,
+                    uint32_t word, uint64_t argument);
 
 #endif

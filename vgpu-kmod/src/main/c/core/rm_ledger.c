@@ -64,11 +64,14 @@ uint64_t vgpu__force(struct vgpu_rm_tenant *tenant, uint64_t bytes) {
   return added;
 }
 
-void vgpu__refund(struct vgpu_rm_tenant *tenant, uint64_t bytes) { tenant->used -= bytes < tenant->used ? bytes : tenant->used; }
+void vgpu__refund(struct vgpu_rm_tenant *tenant, uint64_t bytes) {
+  tenant->used -= bytes < tenant->used ? bytes : tenant->used;
+}
 
 void vgpu__block_release(struct vgpu_rm_book *book, struct vgpu_rm_block *block) {
   if (--block->refs != 0) return;
-  if (block->on_host) block->tenant->host_used -= block->bytes < block->tenant->host_used ? block->bytes : block->tenant->host_used;
+  if (block->on_host)
+    block->tenant->host_used -= block->bytes < block->tenant->host_used ? block->bytes : block->tenant->host_used;
   else vgpu__refund(block->tenant, block->bytes);
   vgpu__tenant_release(book, block->tenant);
   book->heap.drop(block);
@@ -88,7 +91,8 @@ static struct vgpu_rm_object **vgpu__place(const struct vgpu_rm_book *book, cons
   return &book->table[vgpu__bucket(book, object->root == object ? object->owner : object->root->stamp, object->handle)];
 }
 
-struct vgpu_rm_object *vgpu__object_find(const struct vgpu_rm_book *book, struct vgpu_rm_object *root, uint32_t handle) {
+struct vgpu_rm_object *vgpu__object_find(const struct vgpu_rm_book *book, struct vgpu_rm_object *root,
+                                         uint32_t handle) {
   if (handle == 0 || handle == root->handle) return handle == 0 ? NULL : root;
   for (struct vgpu_rm_object *at = book->table[vgpu__bucket(book, root->stamp, handle)]; at != NULL; at = at->chain) {
     if (at->root == root && at->handle == handle) return at;
@@ -223,8 +227,9 @@ void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *objec
   }
 }
 
-struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_tenant *tenant, uint32_t client,
-                                          uint64_t file, uint64_t stamp, int sure) {
+struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made,
+                                          struct vgpu_rm_tenant *tenant, uint32_t client, uint64_t file,
+                                          uint64_t stamp, int sure) {
   struct vgpu_rm_object *there = vgpu__client_find(book, file, client), *other;
   uint32_t count;
   if (there != NULL && there->stamp <= stamp) {
@@ -256,8 +261,9 @@ struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu
   return made;
 }
 
-void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_object *root, uint32_t parent, uint32_t handle,
-                        uint32_t class_number, struct vgpu_rm_block *block, uint64_t stamp) {
+void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_object *root,
+                        uint32_t parent, uint32_t handle, uint32_t class_number, struct vgpu_rm_block *block,
+                        uint64_t stamp) {
   struct vgpu_rm_object *there = vgpu__object_find(book, root, handle);
   if (there != NULL && there != root && there->stamp <= stamp) {
     vgpu__object_remove(book, there, stamp);

@@ -131,11 +131,13 @@ struct vgpu_rm_object *vgpu__client_stamped(const struct vgpu_rm_book *book, uin
  * at `stamp` has ended unnoticed, and is removed now. If a later one exists, it stays, and is returned instead of the
  * new one: the client's objects are then entered below it.
  */
-struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_tenant *tenant, uint32_t client,
-                                          uint64_t file, uint64_t stamp, int sure);
+struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made,
+                                          struct vgpu_rm_tenant *tenant, uint32_t client, uint64_t file,
+                                          uint64_t stamp, int sure);
 /* Enters an object below its parent, or below its client if the parent is not known. */
-void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_object *root, uint32_t parent, uint32_t handle,
-                        uint32_t class_number, struct vgpu_rm_block *block, uint64_t stamp);
+void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_object *root,
+                        uint32_t parent, uint32_t handle, uint32_t class_number, struct vgpu_rm_block *block,
+                        uint64_t stamp);
 /* Removes an object and its descendants. Those entered after `stamp` are kept, below the client. */
 void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *object, uint64_t stamp);
 void vgpu__block_release(struct vgpu_rm_book *book, struct vgpu_rm_block *block);

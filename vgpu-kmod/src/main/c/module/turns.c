@@ -316,8 +316,10 @@ static int vgpu_tell(u64 *seen, char *line)
 		const struct vgpu_rm_tenant *tenant = next->tenant;
 
 		*seen = tenant->news;
-		size = scnprintf(line, VGPU_LINE, "%s class %s used %llu objects %llu refused %llu stops %llu stopped %d\n",
-				 config_item_name(&next->item), vgpu_classes[next->class], (unsigned long long)tenant->used,
+		size = scnprintf(line, VGPU_LINE,
+				 "%s class %s used %llu objects %llu refused %llu stops %llu stopped %d\n",
+				 config_item_name(&next->item), vgpu_classes[next->class],
+				 (unsigned long long)tenant->used,
 				 (unsigned long long)tenant->objects, (unsigned long long)tenant->refused,
 				 (unsigned long long)tenant->stops, tenant->stopped != NULL);
 	}

@@ -60,13 +60,15 @@ static void *user_make(size_t size) { return calloc(1, size); }
 
 /* Reads through the kernel, so that an invalid address is an error, as for the driver. */
 static int user_read(void *caller, void *into, uint64_t from, size_t size) {
-  struct iovec here = {.iov_base = into, .iov_len = size}, there = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
+  struct iovec here = {.iov_base = into, .iov_len = size},
+               there = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
   (void)caller;
   return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size ? 0 : -1;
 }
 
 static int user_write(void *caller, uint64_t into, const void *from, size_t size) {
-  struct iovec here = {.iov_base = (void *)(uintptr_t)from, .iov_len = size}, there = {.iov_base = (void *)(uintptr_t)into, .iov_len = size};
+  struct iovec here = {.iov_base = (void *)(uintptr_t)from, .iov_len = size},
+               there = {.iov_base = (void *)(uintptr_t)into, .iov_len = size};
   (void)caller;
   return process_vm_writev(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size ? 0 : -1;
 }
@@ -123,13 +125,14 @@ static void tell(void) {
   char text[512];
   if (report < 0 || memcmp(&told, self, sizeof told) == 0) return;
   told = *self;
-  int size = snprintf(text, sizeof text,
-                      "used %-20llu\npeak %-20llu\nhost_bytes %-20llu\nobjects %-20llu\nallocations %-20llu\nrefused %-20llu\n"
-                      "filtered %-20llu\nundone %-20llu\nover %-20llu\nchanged %-20llu\n",
-                      (unsigned long long)told.used, (unsigned long long)told.peak, (unsigned long long)told.host_used,
-                      (unsigned long long)told.objects, (unsigned long long)told.allocations, (unsigned long long)told.refused,
-                      (unsigned long long)told.filtered, (unsigned long long)told.undone, (unsigned long long)told.over,
-                      (unsigned long long)told.changed);
+  int size = snprintf(
+      text, sizeof text,
+      "used %-20llu\npeak %-20llu\nhost_bytes %-20llu\nobjects %-20llu\nallocations %-20llu\nrefused %-20llu\n"
+      "filtered %-20llu\nundone %-20llu\nover %-20llu\nchanged %-20llu\n",
+      (unsigned long long)told.used, (unsigned long long)told.peak, (unsigned long long)told.host_used,
+      (unsigned long long)told.objects, (unsigned long long)told.allocations, (unsigned long long)told.refused,
+      (unsigned long long)told.filtered, (unsigned long long)told.undone, (unsigned long long)told.over,
+      (unsigned long long)told.changed);
   ssize_t written = pwrite(report, text, (size_t)size, 0);
   (void)written; /* an error cannot be reported anywhere */
 }
@@ -148,7 +151,9 @@ static uint64_t wanted_limit(void) {
   errno = 0;
   unsigned long long limit = strtoull(text, &end, 10);
   if (errno == 0 && *text >= '0' && *text <= '9' && *end == '\0') return limit;
-  fprintf(stderr, "libvgpu_rm.so: VGPU_RM_LIMIT=%s is no number of bytes; device memory is refused. Give digits alone.\n", text);
+  fprintf(stderr,
+          "libvgpu_rm.so: VGPU_RM_LIMIT=%s is no number of bytes; device memory is refused. Give digits alone.\n",
+          text);
   return 0;
 }
 
@@ -165,7 +170,8 @@ static void begin(void) {
   *(void **)&real.ioctl = find("ioctl");
   uint32_t seen = 0, probe = 1;
   if (user_read(NULL, &seen, (uint64_t)(uintptr_t)&probe, sizeof seen) != 0) {
-    fprintf(stderr, "libvgpu_rm.so: nothing is counted: process_vm_readv is not allowed here (%s). In a container, allow it.\n",
+    fprintf(stderr,
+            "libvgpu_rm.so: nothing is counted: process_vm_readv is not allowed here (%s). In a container, allow it.\n",
             strerror(errno));
     return;
   }
