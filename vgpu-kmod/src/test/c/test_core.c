@@ -276,8 +276,8 @@ static void test_number_taken_over_unseen(void) {
                  (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
                  NULL) == RM_OK);
   CHECK(take(&other, theirs, client, 7, 8 * MIB) == RM_OK);
-  CHECK(rm.held[2] == 8 * MIB && used(2) == 8 * MIB && used(1) == MIB); /* the first one's charge stays until its
-                                                                           file is closed */
+  /* The first one's charge stays until its file is closed. */
+  CHECK(rm.held[2] == 8 * MIB && used(2) == 8 * MIB && used(1) == MIB);
   CHECK(take(&other, theirs, client, 8, 13 * MIB) == RM_NO_MEMORY && tenants[2]->refused == 1);
   one.number = other.number; /* as if the driver considered them one process */
   CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_INVALID_CLIENT); /* the owner is ambiguous */
@@ -333,8 +333,8 @@ static void test_arguments_that_change(void) {
   bed_between = ask_for_some_more;
   CHECK(take(&one, fd, client, 7, MIB) == RM_OK && rm.held[1] == 6 * MIB && used(1) == 6 * MIB);
   bed_between = ask_for_less;
-  CHECK(take(&one, fd, client, 8, 4 * MIB) == RM_OK && rm.held[1] == 7 * MIB && used(1) == 10 * MIB); /* too high,
-                                                                                                         not too low */
+  /* Too high, not too low. */
+  CHECK(take(&one, fd, client, 8, 4 * MIB) == RM_OK && rm.held[1] == 7 * MIB && used(1) == 10 * MIB);
   CHECK(do_free(&one, fd, client, 7) == RM_OK && do_free(&one, fd, client, 8) == RM_OK && used(1) == 0);
   bed_between = ask_for_memory;
   struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x50a0, .bytes = 4 * MIB};
@@ -487,8 +487,8 @@ static void test_filters(void) {
   uint32_t second = new_client(&nobody, outside), theirs = 0;
   what.client = second;
   CHECK(do_alloc(&nobody, outside, what, &theirs) == RM_OK);
-  CHECK(do_control(&nobody, outside, second, theirs, RM_GROUP_SET_INTERLEAVE, 4) == RM_OK); /* without a tenant, the
-                                                                                               driver decides */
+  /* Without a tenant, the driver decides. */
+  CHECK(do_control(&nobody, outside, second, theirs, RM_GROUP_SET_INTERLEAVE, 4) == RM_OK);
   end();
 }
 
@@ -670,8 +670,8 @@ static void test_as_the_hook(void) {
     hook_parse(vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, hooks);
     vgpu__rm_decode(&io, vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, &call);
     const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number,
-                              call.command,
-                              call.params_size, call.status, call.params, call.status_offset, call.version, 0};
+                              call.command, call.params_size, call.status, call.params, call.status_offset,
+                              call.version, 0};
     memcpy(ours, all, sizeof ours);
     CHECK(memcmp(hooks, ours, sizeof ours) == 0);
     followed += call.kind != RM_KIND_OTHER;

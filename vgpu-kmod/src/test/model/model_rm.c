@@ -321,9 +321,8 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
       rm->preempted++;
       return OK;
     case 0xa06c0107: return object->class_number == 0xa06c && call->params_size == 4 ? OK : BAD_PARAMS;
-    case 0x2080110b: return object->class_number == 0x2080 && call->params_size == 536 ? OK : BAD_PARAMS; /* whoever
-                                                                                                             owns the
-                                                                                                             channels */
+    /* Whoever owns the channels. */
+    case 0x2080110b: return object->class_number == 0x2080 && call->params_size == 536 ? OK : BAD_PARAMS;
     case 0x20801303: return object->class_number == 0x2080 ? fb_info(rm, caller, call) : BAD_ARGUMENT;
     default: return NOT_SUPPORTED;
   }
@@ -431,8 +430,8 @@ long model_ioctl(struct model_rm *rm, struct model_file *file, const struct mode
   if (size == 0 || size != size_of(number, size)) return INVALID;
   if (caller->read(caller->self, &body, argument, size) != 0) return NO_ACCESS;
   result = carry_out(rm, file, caller, number, size, &body);
-  if (result == 0 && caller->write(caller->self, argument, &body, size) != 0) return NO_ACCESS; /* although it is
-                                                                                                   done */
+  /* The call has been executed. */
+  if (result == 0 && caller->write(caller->self, argument, &body, size) != 0) return NO_ACCESS;
   return result;
 }
 

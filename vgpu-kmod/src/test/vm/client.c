@@ -16,12 +16,11 @@ static struct bed_process by_compat = {.compat = 1};
 static void charge_deny_free(int fd, uint32_t client) {
   CHECK(memory(&plainly, fd, client, 7, 40 * MIB, 128, 0) == RM_OK && told("used", NULL) == 40 * MIB);
   CHECK(memory(&plainly, fd, client, 8, 25 * MIB, 128, 0) == RM_NO_MEMORY && told("used", NULL) == 40 * MIB);
-  CHECK(memory(&plainly, fd, client, 8, 24 * MIB, 0, 0) == RM_OK && told("used", NULL) == 64 * MIB); /* the stated
-                                                                                                        size is not
-                                                                                                        trusted */
+  /* The stated size is not trusted. */
+  CHECK(memory(&plainly, fd, client, 8, 24 * MIB, 0, 0) == RM_OK && told("used", NULL) == 64 * MIB);
   CHECK(memory(&plainly, fd, client, 9, 1, 128, 0) == RM_NO_MEMORY);
-  CHECK(do_free(&plainly, fd, client, 12345) == RM_OK && told("used", NULL) == 64 * MIB); /* unknown to the driver,
-                                                                                             which reports success */
+  /* Unknown to the driver, which reports success. */
+  CHECK(do_free(&plainly, fd, client, 12345) == RM_OK && told("used", NULL) == 64 * MIB);
   CHECK(do_free(&plainly, fd, client, 7) == RM_OK && told("used", NULL) == 24 * MIB && told("peak", NULL) == 64 * MIB);
   CHECK(do_free(&plainly, fd, client, 8) == RM_OK && told("used", NULL) == 0);
 }

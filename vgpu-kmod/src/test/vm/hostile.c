@@ -307,8 +307,8 @@ static void receiver(int from) {
   card = files[1];
   if (read(from, &theirs, sizeof theirs) != sizeof theirs) bed_fail("read");
   client = theirs;
-  CHECK(take_mib(8, 20) == RM_OK && used_by("one") == 60 * MIB && used_by("two") == 0); /* the client's tenant is
-                                                                                           charged */
+  /* The client's tenant is charged. */
+  CHECK(take_mib(8, 20) == RM_OK && used_by("one") == 60 * MIB && used_by("two") == 0);
   CHECK(take_mib(9, 5) == RM_NO_MEMORY);
   client = own = new_client(&plainly, control);
   CHECK(take_mib(7, 33) == RM_NO_MEMORY && take_mib(7, 30) == RM_OK && used_by("two") == 30 * MIB &&
@@ -535,11 +535,8 @@ static void handles_of_others(void) {
   put32(PARAMS + 24, client);
   CHECK(do_control(&plainly, control, client, SUBDEVICE, RM_DISABLE_CHANNELS, RM_DISABLE_SIZE) == RM_OK);
   uint32_t again = 0;
-  CHECK(do_alloc(&plainly, control, (struct alloc){.handle = theirs, .class_number = 0x41}, &again) != RM_OK); /* the
-                                                                                                                  handle
-                                                                                                                  is
-                                                                                                                  in
-                                                                                                                  use */
+  /* The handle is in use. */
+  CHECK(do_alloc(&plainly, control, (struct alloc){.handle = theirs, .class_number = 0x41}, &again) != RM_OK);
   CHECK(used_by("one") == 0 && used_by("two") == 20 * MIB);
   close(pair[0]);
   CHECK(went_well(child));

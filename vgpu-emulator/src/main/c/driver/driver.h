@@ -58,8 +58,7 @@ typedef struct {
 
 typedef struct {
     CUcontext context;
-    uint32_t generation; /* the context's generation when it was pushed; 0: matches any generation (a primary
-                            context) */
+    uint32_t generation; /* the context's when it was pushed; 0: any (a primary context) */
 } emu_stack_entry;
 
 /* A thread's state and context stack; the last entry is current. Kept small, because it lies in the static TLS area. */

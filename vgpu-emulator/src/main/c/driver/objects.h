@@ -16,8 +16,7 @@ typedef struct emu_object {
     uint32_t live; /* 0: free */
     uint32_t generation;
     struct emu_object
-        *link; /* live: points to itself, so that no address inside an item looks like an item; free: the next free
-                  item */
+        *link; /* live: itself, so that no address inside an item looks like one; free: the next free item */
 } emu_object;
 
 typedef struct {

@@ -163,10 +163,8 @@ static int vgpu__admit_dup(struct request *request, struct vgpu_rm_tenant *tenan
     tenant->refused++;
     return vgpu__refuse(request, RM_INSUFFICIENT_RESOURCES);
   }
-  if (tenant != NULL && tenant->yields && source != NULL && source->class_number == RM_CLASS_GROUP) { /* the
-                                                                                                         duplicate
-                                                                                                         would be a
-                                                                                                         second name */
+  /* A duplicate would be a second name of the group. */
+  if (tenant != NULL && tenant->yields && source != NULL && source->class_number == RM_CLASS_GROUP) {
     tenant->filtered++;
     return vgpu__refuse(request, RM_INSUFFICIENT_PERMISSIONS);
   }

@@ -272,8 +272,8 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
   struct vgpu_rm_object *above = vgpu__object_find(book, root, parent);
   made->root = root;
   made->client = root->client;
-  made->handle = there == NULL ? handle : 0; /* it is unknown which of the two the driver has now, so both stay
-                                                charged */
+  /* It is unknown which of the two the driver has now, so both stay charged. */
+  made->handle = there == NULL ? handle : 0;
   made->class_number = class_number;
   made->block = block;
   root->tenant->objects++;

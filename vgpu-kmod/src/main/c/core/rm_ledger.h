@@ -62,8 +62,7 @@ struct vgpu_rm_object {
   struct vgpu_rm_object *next_client;
   struct vgpu_rm_object *namesake; /* the next client in its bucket of `names` */
   uint64_t file, owner;            /* the file that created it, and the file it belongs to; 0: closed */
-  int sure;                        /* the driver's answer was seen, and nothing since that could have ended the
-                                      client */
+  int sure; /* the driver's answer was seen, and no possible end of the client since */
 };
 
 /* A file that REGISTER_FD tied to another file. */
