@@ -321,7 +321,7 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
       rm->preempted++;
       return OK;
     case 0xa06c0107: return object->class_number == 0xa06c && call->params_size == 4 ? OK : BAD_PARAMS;
-    /* Whoever owns the channels. */
+    /* FIFO_DISABLE_CHANNELS succeeds whoever owns the channels. */
     case 0x2080110b: return object->class_number == 0x2080 && call->params_size == 536 ? OK : BAD_PARAMS;
     case 0x20801303: return object->class_number == 0x2080 ? fb_info(rm, caller, call) : BAD_ARGUMENT;
     default: return NOT_SUPPORTED;
