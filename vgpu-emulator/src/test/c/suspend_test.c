@@ -91,7 +91,7 @@ static void resume_holder(const holder *h) {
     CHECK_EQUAL(state_of(h->pid), EMU_RUNNING);
 }
 
-/* Other processes can use exactly that memory meanwhile; its content comes back. */
+/* Other processes can use exactly that memory meanwhile. Its content is restored. */
 static void suspendedProcessesKeepTheirMemoryElsewhere(emu_state *state) {
     size_t before = free_bytes();
     holder h = start_holder();

@@ -161,7 +161,7 @@ static void copy(CUstream stream, CUdeviceptr p, void *host, bool to_host) {
                      : cuMemcpyHtoDAsync_v2(p, host, bytes, stream));
 }
 
-/* Copies in one direction run one after the other, whatever their streams. Everything else runs beside them. */
+/* Copies in one direction run one after the other, whatever their streams. Everything else runs in parallel. */
 static void copiesShareAnEngineForEachDirection(void) {
     enum { STREAMS = 5 };
     CUstream streams[STREAMS];

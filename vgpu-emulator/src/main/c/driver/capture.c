@@ -119,8 +119,8 @@ static CUresult take_wait(CUstream stream, CUevent event) {
     emu_capture *theirs = capture_of_event(event);
     emu_capture *ours = stream->capture;
     if (theirs == NULL) {
-        /* An event recorded before the capture began cannot become a dependency in the graph. The caller must ensure
-         * that it has completed. */
+        /* An event recorded outside a capture cannot become a dependency in the graph: such a wait invalidates the
+         * capture. */
         return event->capture == NULL && ours != NULL
                    ? emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
                    : CUDA_ERROR_CAPTURED_EVENT;

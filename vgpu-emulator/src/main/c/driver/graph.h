@@ -71,7 +71,7 @@ static inline bool emu_is_exec(CUgraphExec exec) {
     return emu_pool_has(&emu_graph_execs, exec);
 }
 
-/* Growing sets of nodes that something depends on. False: no memory. */
+/* Sets of nodes that grow on demand. False: no memory. */
 bool emu_nodes_add(emu_nodes *set, CUgraphNode node);
 bool emu_nodes_copy(emu_nodes *set, const emu_nodes *from);
 void emu_nodes_clear(emu_nodes *set);

@@ -65,7 +65,7 @@ bool emu_ranges_find(uint64_t address, emu_memory_kind kind, emu_allocation *all
 /* An address's offset in its device's memory, and that memory's descriptor; false: the memory is private. */
 bool emu_memory_offset(uint64_t address, int *fd, uint64_t *offset);
 
-/* driver/pool.c: memory of a pool was freed. emu_pools_settle gives back what the pools may not keep. */
+/* driver/pool.c: notes that memory of a pool was freed; emu_pools_settle gives back what the pools may not keep. */
 void emu_pool_freed(uint32_t owner, uint64_t bytes);
 void emu_pools_settle(void);
 /* Frees the memory of all pools on a GPU, including allocations from them. */

@@ -1,4 +1,4 @@
-/* A process whose one device is a MIG compute instance. */
+/* A process whose only device is a MIG compute instance. */
 #ifndef EMU_DRIVER_MIG_H
 #define EMU_DRIVER_MIG_H
 

@@ -96,7 +96,8 @@ struct CUevent_st {
     uint32_t is_gone;   /* set by whoever removes the event: its last user or its destroyer */
     CUevent next_pending;
     CUevent previous_pending;
-    struct emu_ipc_event *shared; /* shared with other processes; if set, the fields above are not used */
+    struct emu_ipc_event *shared; /* shared with other processes; if set, the state and the records above are not
+                                     used */
     emu_capture *capture; /* the event was last recorded in a stream that was being captured */
     uint32_t capture_generation;
     emu_nodes captured;

@@ -196,7 +196,7 @@ int emu_mig_lock(emu_state *state, uint32_t device, emu_mig_table *table) {
         return -1;
     }
     emu_mig_read(state, device, table);
-    bool left = false; /* a process died while destroying it, so it was not destroyed */
+    bool left = false; /* a process died while destroying a part, so the part still exists */
     for (uint32_t id = 0; id < EMU_MIG_IDS; id++) {
         for (uint32_t i = 0; i < EMU_MIG_SLICES; i++) {
             left |= table->instances[id].parts[i].ending != 0;

@@ -15,9 +15,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * The backend {@value #NAME}: virtual GPUs whose memory quota the kernel module enforces, also for
- * processes that no library can be loaded into. A lease is a tenant of the module with its own
- * cgroup, and takes no turns.
+ * Virtual GPUs whose memory quota the kernel module enforces, also for processes that no library
+ * can be loaded into. A lease is a tenant of the module with its own cgroup, and takes no turns.
  */
 public final class KmodBackend implements EnforcementBackend {
   static final String NAME = "kmod";
