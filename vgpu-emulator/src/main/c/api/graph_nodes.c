@@ -139,9 +139,9 @@ EMU_API CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode target, CUgraphNode
     return CUDA_SUCCESS;
 }
 
-/* Describes a captured copy as linear rows between two addresses. */
+/* ---- copies and fills ---- */
 
-/* A copy that was captured: as plain rows between addresses. */
+/* Describes a captured copy as linear rows between two addresses. */
 static CUDA_MEMCPY3D copy_of(const emu_box *box) {
     emu_allocation found;
     bool from_device = emu_memory_find(box->source, &found) && emu_is_on_device(found.kind);

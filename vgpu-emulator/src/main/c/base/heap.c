@@ -28,7 +28,7 @@ static uint64_t reserve_range(emu_heap *heap, uint64_t bytes) {
         heap->fd = -1;
         return (uint64_t)(uintptr_t)reserve(bytes);
     }
-    /* The child of a fork has no driver, and shared memory would otherwise be inherited by it. */
+    /* The child of a fork has no driver, and must not share this memory with its parent. */
     madvise(map, bytes, MADV_DONTFORK);
     return (uint64_t)(uintptr_t)map;
 }
@@ -243,7 +243,7 @@ uint64_t emu_heap_allocate(emu_heap *heap, uint64_t bytes, uint64_t align) {
     return heap->base + (uint64_t)index * EMU_GRANULE;
 }
 
-/* Returns the pages of a block that was written to the system. */
+/* Returns a written block's pages to the system. */
 static void release_pages(const emu_heap *heap, uint32_t index, uint32_t size) {
     uint64_t start = heap->base + (uint64_t)index * EMU_GRANULE;
     uint64_t end = start + (uint64_t)size * EMU_GRANULE;

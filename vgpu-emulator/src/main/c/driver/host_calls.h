@@ -25,7 +25,8 @@ static inline bool emu_event_known(CUevent event) {
            __atomic_load_n(&event->is_doomed, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* Keeps an operation back if necessary (true). The caller holds the context's lock. */
+/* Keeps an operation back if necessary. True: it was handled here, and *result is the outcome. The caller holds the
+ * context's lock. */
 bool emu_host_calls_take(CUstream stream, const emu_operation *operation, CUresult *result);
 
 /* The number of kept operations that the stream must wait for. The caller holds the context's lock. */

@@ -41,7 +41,7 @@ static rm_object *free_object(void) {
     return NULL;
 }
 
-/* A client is accepted only from the file that created it, even for another process or root. */
+/* A client is accepted only from the file that created it; not even root may use another file. */
 static bool owns(ino_t file, uint32_t client) {
     const rm_object *root = find(client, client);
     return root != NULL && root->file == file;
